@@ -1,0 +1,83 @@
+"""Lifted probabilistic inference in hybrid relational models.
+
+import hylift as hl
+
+graph = hl.FactorGraph.build(
+    {"rain": hl.boolean, "level": hl.real},
+    [
+        (hl.Table.weighted(-1.0, [False, True]), ["rain"]),
+        (hl.ConditionalQuadratic.gaussian([[1.0], [4.0]], [[[1.0]], [[2.0]]]), ["rain", "level"]),
+    ],
+)
+posterior = hl.infer(graph.observe({"level": 3.0}))
+posterior.marginal("rain").prob("true")
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hylift.errors import HyliftError as HyliftError
+    from hylift.formats.uai import read_evidence as read_evidence
+    from hylift.formats.uai import read_uai as read_uai
+    from hylift.formats.uai import write_uai as write_uai
+    from hylift.graph import Atoms as Atoms
+    from hylift.graph import Domain as Domain
+    from hylift.graph import Evidence as Evidence
+    from hylift.graph import FactorGraph as FactorGraph
+    from hylift.graph import FactorGroup as FactorGroup
+    from hylift.graph import Names as Names
+    from hylift.graph import Soft as Soft
+    from hylift.graph import Variables as Variables
+    from hylift.graph import boolean as boolean
+    from hylift.graph import categorical as categorical
+    from hylift.graph import interval as interval
+    from hylift.graph import real as real
+    from hylift.infer import Exact as Exact
+    from hylift.infer import infer as infer
+    from hylift.posterior import Posterior as Posterior
+    from hylift.potentials import ConditionalQuadratic as ConditionalQuadratic
+    from hylift.potentials import Function as Function
+    from hylift.potentials import Potential as Potential
+    from hylift.potentials import Table as Table
+
+_HOME = {
+    "HyliftError": "errors",
+    "ConditionalQuadratic": "potentials",
+    "Function": "potentials",
+    "Potential": "potentials",
+    "Table": "potentials",
+    "Atoms": "graph",
+    "Domain": "graph",
+    "Evidence": "graph",
+    "FactorGraph": "graph",
+    "FactorGroup": "graph",
+    "Names": "graph",
+    "Soft": "graph",
+    "Variables": "graph",
+    "boolean": "graph",
+    "categorical": "graph",
+    "interval": "graph",
+    "real": "graph",
+    "read_evidence": "formats.uai",
+    "read_uai": "formats.uai",
+    "write_uai": "formats.uai",
+    "Posterior": "posterior",
+    "Exact": "infer",
+    "infer": "infer",
+}
+"""Where each public name lives; it is imported when it is first used, so that start-up is fast."""
+
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hylift' has no attribute '{name}'")
+    value = getattr(importlib.import_module(f"hylift.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

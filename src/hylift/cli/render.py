@@ -1,0 +1,124 @@
+"""Results in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from hylift.infer.method import Progress as Report
+from hylift.infer.method import Task
+from hylift.posterior import Categorical, Posterior
+
+MAX_ROWS = 20
+"""Variables that are listed before the rest is only counted."""
+
+BARS = " ▁▂▃▄▅▆▇█"
+SPARK_WIDTH = 24
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> Iterator[Report]:
+    """A bar on a terminal's error stream, gone when the work is done."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda share, what: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        row = bar.add_task("reading", total=1.0)
+        yield lambda share, what: bar.update(row, completed=share, description=what)
+
+
+def show(
+    posterior: Posterior,
+    tasks: list[Task],
+    *,
+    title: str,
+    ids: NDArray[np.int64],
+    output: str | None = None,
+) -> None:
+    """Prints what was asked for, long lists cut."""
+    console = Console()
+    solution = posterior.solution
+    console.print(
+        f"[bold]{escape(title)}[/bold]: {len(posterior.variables)} variables, "
+        f"{np.count_nonzero(posterior.observed)} observed; "
+        f"method {solution.method}, {solution.seconds:.3g} s"
+    )
+    if "logz" in tasks and posterior.log_partition is not None:
+        log_z = posterior.log_partition
+        console.print(f"log Z = [bold]{log_z.value:.10g}[/bold] ({log_z.kind})")
+    if "marginals" in tasks:
+        for table in _marginals(posterior, ids[:MAX_ROWS]):
+            console.print(table)
+        _cut(console, len(ids))
+    if "map" in tasks:
+        found = posterior.map()
+        console.print(f"MAP energy = [bold]{found.energy:.10g}[/bold] ({found.kind})")
+        table = Table("atom", "value", box=None, header_style="bold")
+        for name, value in found.to_dict(ids[:MAX_ROWS]).items():
+            table.add_row(escape(name), value if isinstance(value, str) else f"{value:.6g}")
+        console.print(table)
+        _cut(console, len(ids))
+    for note in solution.notes:
+        console.print(f"Note: {note}")
+    if output is not None:
+        console.print(f"Written to {escape(output)}")
+
+
+def _cut(console: Console, total: int) -> None:
+    if total > MAX_ROWS:
+        console.print(f"… and {total - MAX_ROWS} more (name some with --query, or use --output)")
+
+
+def _marginals(posterior: Posterior, ids: NDArray[np.int64]) -> list[Table]:
+    """A table of the discrete variables and one of the reals, where there are any."""
+    discrete = Table("atom", "probabilities", box=None, header_style="bold")
+    real = Table("atom", "density", "mean", "std", "90 %", box=None, header_style="bold")
+    for name in posterior.variables.names.render(ids).to_pylist():
+        marginal = posterior.marginal(name)
+        if isinstance(marginal, Categorical):
+            discrete.add_row(escape(name), _states(marginal))
+            continue
+        low, high = marginal.interval(0.9)
+        real.add_row(
+            escape(name),
+            _spark(marginal),
+            f"{marginal.mean:.4g}",
+            f"{marginal.std:.4g}",
+            f"{low:.4g} to {high:.4g}",
+        )
+    return [table for table in (discrete, real) if table.row_count]
+
+
+def _states(marginal: Categorical) -> str:
+    """The probabilities of the likeliest states, each with a bar."""
+    order = np.argsort(-marginal.probs, kind="stable")[:4]
+    shown = sorted(order.tolist())
+    words = [
+        f"{escape(marginal.states[s])} {_bar(float(marginal.probs[s]))} {marginal.probs[s]:.4f}"
+        for s in shown
+    ]
+    rest = len(marginal.states) - len(shown)
+    return "  ".join(words) + (f"  (+{rest} states)" if rest else "")
+
+
+def _bar(share: float) -> str:
+    return BARS[round(share * (len(BARS) - 1))]
+
+
+def _spark(marginal: Any) -> str:
+    """The density between extreme quantiles, as a line of bars."""
+    low, high = marginal.quantile(0.001), marginal.quantile(0.999)
+    if not high > low:
+        return ""
+    density = np.asarray(marginal.pdf(np.linspace(low, high, SPARK_WIDTH)))
+    return "".join(_bar(float(share)) for share in density / density.max())

@@ -1,0 +1,64 @@
+"""What hylift raises: one base class, and a few subclasses that also are the fitting builtin."""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class HyliftError(Exception):
+    """Anything hylift raises on purpose; its text is meant for the user as it stands."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class ModelError(HyliftError, ValueError):
+    """A graph, potential or domain that does not hold together."""
+
+
+class EvidenceError(HyliftError, ValueError):
+    """Evidence that does not fit the variables it is about."""
+
+
+class UnknownNameError(HyliftError, KeyError):
+    """A name that nothing carries."""
+
+
+class FormatError(HyliftError, ValueError):
+    """A file that is not what its format promises."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        place = "".join(f":{number}" for number in (line, column) if number is not None)
+        super().__init__(f"{path}{place}: {message}")
+        self.path = Path(path)
+        self.line = line
+        self.column = column
+
+
+class DivergentModelError(ModelError):
+    """A model whose integral is infinite, so that there is no distribution to infer."""
+
+
+class ImpossibleEvidenceError(EvidenceError):
+    """Evidence and hard constraints that leave no state with positive probability."""
+
+
+class IntractableError(HyliftError, RuntimeError):
+    """A request that the chosen method cannot answer within its limits."""
+
+
+class UnsupportedError(HyliftError, TypeError):
+    """A request outside what a method is made for."""
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """` Did you mean 'x'?`, or nothing when no candidate comes close."""
+    close = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    return f" Did you mean '{close[0]}'?" if close else ""

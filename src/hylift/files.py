@@ -1,0 +1,65 @@
+"""Reading and writing files so that bad ones give clear errors and good ones are never lost."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from hylift.errors import FormatError, HyliftError
+
+
+class OutputError(HyliftError, OSError):
+    """A file that cannot be written."""
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The content of a file; a `FormatError` says why there is none."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FormatError(path, "no such file") from None
+    except IsADirectoryError:
+        raise FormatError(path, "is a directory, not a file") from None
+    except OSError as error:
+        raise FormatError(path, f"cannot be read: {error.strerror}") from None
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file, in UTF-8."""
+    content = read_bytes(path)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - content.rfind(b"\n", 0, error.start)
+        raise FormatError(
+            path,
+            f"not a text file: byte 0x{content[error.start]:02x} is not UTF-8",
+            line=line,
+            column=column,
+        ) from None
+
+
+def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Writes a file beside its place and moves it there, so that `path` is old or complete."""
+    target = Path(path)
+    partial: str | None = None
+    try:
+        handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(partial).chmod(0o666 & ~mask)
+        Path(partial).replace(target)
+    except OSError as error:
+        if partial is not None:
+            Path(partial).unlink(missing_ok=True)
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    except BaseException:
+        if partial is not None:
+            Path(partial).unlink(missing_ok=True)
+        raise

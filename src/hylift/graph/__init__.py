@@ -1,0 +1,26 @@
+"""The factor graph, ground and lifted alike, as flat arrays."""
+
+from hylift.graph.domains import Domain, boolean, categorical, interval, real
+from hylift.graph.evidence import Evidence, Soft
+from hylift.graph.factor_graph import FactorGraph
+from hylift.graph.factors import FactorGroup, merge_groups
+from hylift.graph.names import Atoms, Listed, Names, Numbered
+from hylift.graph.variables import Variables
+
+__all__ = [
+    "Atoms",
+    "Domain",
+    "Evidence",
+    "FactorGraph",
+    "FactorGroup",
+    "Listed",
+    "Names",
+    "Numbered",
+    "Soft",
+    "Variables",
+    "boolean",
+    "categorical",
+    "interval",
+    "merge_groups",
+    "real",
+]

@@ -1,0 +1,155 @@
+"""The narrow waist: what grounding and files make, lifting shrinks, and solvers take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.graph.domains import Domain
+from hylift.graph.evidence import Evidence
+from hylift.graph.factors import FactorGroup
+from hylift.graph.variables import Variables
+from hylift.potentials import ANY, REAL, Potential
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactorGraph:
+    """Variables, groups of factors over them, and evidence, as immutable flat arrays.
+
+    A lifted graph is a factor graph whose multiplicities are not all 1.
+    """
+
+    variables: Variables
+    groups: tuple[FactorGroup, ...]
+    evidence: Evidence = field(default_factory=Evidence.none)
+    log_constant: float = 0.0
+    """Sum of the factors that evidence has turned into numbers."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(self.groups))
+        for group in self.groups:
+            _check_scope(group, self.variables)
+        self.evidence.check(self.variables)
+
+    @classmethod
+    def build(
+        cls,
+        variables: Mapping[str, Domain],
+        factors: Iterable[tuple[Potential, Sequence[str] | Sequence[Sequence[str]]]],
+    ) -> FactorGraph:
+        """A small graph by names: each potential with a scope, or with a list of scopes."""
+        columns = Variables.named(variables)
+        position = {name: place for place, name in enumerate(variables)}
+        groups = []
+        for number, (potential, names) in enumerate(factors):
+            scopes = _as_scopes(names)
+            for name in (name for scope in scopes for name in scope):
+                if name not in position:
+                    columns.names.id(name)  # raises, with the closest name
+            ids = [[position[name] for name in scope] for scope in scopes]
+            if len({len(scope) for scope in ids}) > 1:
+                raise ModelError(f"the scopes of factors {number} have different lengths: {scopes}")
+            scope = np.array(ids, dtype=np.int32).reshape(len(ids), -1)
+            groups.append(FactorGroup(potential, scope, label=f"factors {number}"))
+        return cls(columns, tuple(groups))
+
+    @property
+    def num_variables(self) -> int:
+        return len(self.variables)
+
+    @property
+    def num_factors(self) -> int:
+        return sum(len(group) for group in self.groups)
+
+    def observe(self, observed: Mapping[str, object] | Evidence) -> FactorGraph:
+        """The graph with more evidence: a mapping from names, or `Evidence` by ids.
+
+        A mapping's values are states (`True`, `"red"`, 2), numbers, or `Soft(value, var)`. What
+        was observed of these variables before is replaced.
+        """
+        if not isinstance(observed, Evidence):
+            observed = Evidence.from_mapping(self.variables, observed)
+        observed.check(self.variables)
+        return replace(self, evidence=self.evidence.joined(observed))
+
+    def condition(self) -> FactorGraph:
+        """The graph of the hidden variables, with all evidence absorbed into its factors."""
+        from hylift.graph.condition import condition
+
+        return condition(self)
+
+    def log_density(self, values: NDArray[np.float64]) -> float:
+        """The unnormalised log-density at an assignment (variable,) of states and reals."""
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape != (self.num_variables,):
+            raise ModelError(
+                f"an assignment to {self.num_variables} variables has as many values, "
+                f"not the shape {values.shape}"
+            )
+        total = self.log_constant
+        for group in self.groups:
+            total += float(group.multiplicity @ group.log_values(values))
+        return total
+
+    def __repr__(self) -> str:
+        return (
+            f"FactorGraph({self.num_variables} variables, {self.num_factors} factors "
+            f"in {len(self.groups)} groups, {len(self.evidence)} observed)"
+        )
+
+
+def _check_scope(group: FactorGroup, variables: Variables) -> None:
+    scope, num_variables = group.scope, len(variables)
+    if not scope.size:
+        return
+    if scope.min() < 0 or scope.max() >= num_variables:
+        at, slot = np.argwhere((scope < 0) | (scope >= num_variables))[0]
+        raise ModelError(
+            f"{group.named(at)}: slot {slot} is variable {scope[at, slot]}, "
+            f"but the graph has {num_variables} variables"
+        )
+    num_states = variables.num_states
+    for slot, wanted in enumerate(group.potential.slot_states):
+        if wanted == ANY:
+            continue
+        wrong = num_states[scope[:, slot]] != wanted
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            variable = int(scope[at, slot])
+            raise ModelError(
+                f"{group.named(at)}: slot {slot} takes {_kind(wanted)}, "
+                f"but '{variables.names[variable]}' is {_kind(int(num_states[variable]))}"
+            )
+    _check_repeats(group, variables)
+
+
+def _check_repeats(group: FactorGroup, variables: Variables) -> None:
+    """A variable stands once in a factor; only a class of several may stand there again."""
+    for slot in range(group.arity):
+        for earlier in range(slot):
+            same = group.scope[:, slot] == group.scope[:, earlier]
+            if not same.any():
+                continue
+            same &= variables.multiplicity[group.scope[:, slot]] == 1
+            if same.any():
+                at = int(np.argmax(same))
+                name = variables.names[int(group.scope[at, slot])]
+                raise ModelError(
+                    f"{group.named(at)}: '{name}' stands in slots {earlier} and {slot}; "
+                    "a variable may stand in a factor only once"
+                )
+
+
+def _kind(num_states: int) -> str:
+    return "a real" if num_states == REAL else f"a variable of {num_states} states"
+
+
+def _as_scopes(names: Sequence[str] | Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """A list of scopes, from one scope or from several."""
+    if all(isinstance(name, str) for name in names):
+        return [[str(name) for name in names]]
+    return [[name] if isinstance(name, str) else name for name in names]

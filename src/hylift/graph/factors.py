@@ -1,0 +1,117 @@
+"""Factors that share one potential."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.graph.variables import check_multiplicity, freeze
+from hylift.potentials import Potential
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactorGroup:
+    """Factors that share one potential, stacked so that one kernel call serves them all."""
+
+    potential: Potential
+    scope: NDArray[np.int32]  # (factor, slot): variable ids
+    row: NDArray[np.int32] = None  # type: ignore[assignment]
+    """(factor,): parameter row of the potential. By default row 0 if there is only one, and
+    otherwise one row per factor."""
+    multiplicity: NDArray[np.float64] = None  # type: ignore[assignment]
+    """(factor,): ground factors each row of `scope` stands for, 1 by default."""
+    label: str = ""
+    """Where the factors come from, such as a rule; errors quote it."""
+
+    def __post_init__(self) -> None:
+        scope = freeze(self.scope, np.int32)
+        arity = len(self.potential.slot_states)
+        if scope.ndim != 2 or scope.shape[1] != arity:
+            raise ModelError(
+                f"{self.named()}: the potential has {arity} slots, so its scope is an array "
+                f"(factor, {arity}), not one of shape {scope.shape}"
+            )
+        multiplicity = np.ones(len(scope)) if self.multiplicity is None else self.multiplicity
+        multiplicity = freeze(multiplicity, np.float64)
+        row = freeze(self._default_row(len(scope)) if self.row is None else self.row, np.int32)
+        for what, array in (("row", row), ("multiplicity", multiplicity)):
+            if array.shape != (len(scope),):
+                raise ModelError(
+                    f"{self.named()}: {len(scope)} factors need one {what} each, "
+                    f"not an array of shape {array.shape}"
+                )
+        wrong = (row < 0) | (row >= self.potential.num_rows)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ModelError(
+                f"{self.named(at)} uses parameter row {row[at]}, "
+                f"but the potential has {self.potential.num_rows}"
+            )
+        check_multiplicity(multiplicity, self.named)
+        object.__setattr__(self, "scope", scope)
+        object.__setattr__(self, "row", row)
+        object.__setattr__(self, "multiplicity", multiplicity)
+
+    def _default_row(self, num_factors: int) -> NDArray[np.int32]:
+        if self.potential.num_rows == 1:
+            return np.zeros(num_factors, dtype=np.int32)
+        if self.potential.num_rows != num_factors:
+            raise ModelError(
+                f"{self.named()}: {num_factors} factors and {self.potential.num_rows} parameter "
+                "rows: give one row for all, one per factor, or say with `row` which factor uses "
+                "which"
+            )
+        return np.arange(num_factors, dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.scope)
+
+    @property
+    def arity(self) -> int:
+        return int(self.scope.shape[1])
+
+    def named(self, factor: int | None = None) -> str:
+        """How errors call this group, or one factor of it."""
+        group = f"group '{self.label}'" if self.label else "a group without label"
+        return group if factor is None else f"factor {factor} of {group}"
+
+    def take(self, factors: NDArray[Any]) -> FactorGroup:
+        """Some of the factors, with the same potential."""
+        return FactorGroup(
+            self.potential,
+            self.scope[factors],
+            self.row[factors],
+            self.multiplicity[factors],
+            self.label,
+        )
+
+    def log_values(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(factor,): log-potential of each factor at an assignment (variable,)."""
+        slots = [values[self.scope[:, slot]] for slot in range(self.arity)]
+        return self.potential.log_value(self.row, slots)
+
+
+def merge_groups(groups: list[FactorGroup]) -> tuple[FactorGroup, ...]:
+    """Groups whose potentials have one signature become one group, in order of appearance."""
+    alike: dict[Any, list[FactorGroup]] = {}
+    for group in groups:
+        alike.setdefault(group.potential.signature, []).append(group)
+    return tuple(_merge(same) for same in alike.values())
+
+
+def _merge(groups: list[FactorGroup]) -> FactorGroup:
+    first = groups[0]
+    if len(groups) == 1:
+        return first
+    offsets = np.cumsum([0, *(group.potential.num_rows for group in groups[:-1])])
+    return FactorGroup(
+        first.potential.stack([group.potential for group in groups[1:]]),
+        np.concatenate([group.scope for group in groups]),
+        np.concatenate([group.row + at for group, at in zip(groups, offsets, strict=True)]),
+        np.concatenate([group.multiplicity for group in groups]),
+        " + ".join(dict.fromkeys(group.label for group in groups if group.label)),
+    )

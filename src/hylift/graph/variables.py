@@ -1,0 +1,114 @@
+"""The variables of a graph as flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.graph.domains import Domain
+from hylift.graph.names import Names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variables:
+    """Domains, multiplicities and names; a variable is an index into each."""
+
+    domains: tuple[Domain, ...]
+    domain_id: NDArray[np.int32]  # (variable,): index into `domains`
+    names: Names
+    multiplicity: NDArray[np.float64]  # (variable,): ground variables each one stands for
+
+    def __post_init__(self) -> None:
+        domain_id = freeze(self.domain_id, np.int32)
+        multiplicity = freeze(self.multiplicity, np.float64)
+        object.__setattr__(self, "domain_id", domain_id)
+        object.__setattr__(self, "multiplicity", multiplicity)
+        sizes = {len(domain_id), len(self.names), len(multiplicity)}
+        if len(sizes) > 1:
+            raise ModelError(
+                f"{len(domain_id)} domains, {len(self.names)} names and {len(multiplicity)} "
+                "multiplicities do not make variables: there must be one of each per variable"
+            )
+        wrong = (domain_id < 0) | (domain_id >= len(self.domains))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ModelError(
+                f"variable '{self.names[at]}' has domain {domain_id[at]}, "
+                f"but there are {len(self.domains)} domains"
+            )
+        check_multiplicity(multiplicity, lambda at: f"variable '{self.names[at]}'")
+
+    @classmethod
+    def uniform(cls, domain: Domain, count: int, names: Names | None = None) -> Variables:
+        """`count` variables of one domain, named x0, x1, … unless names are given."""
+        domain_id = np.zeros(count, dtype=np.int32)
+        return cls((domain,), domain_id, names or Names.numbered(count), np.ones(count))
+
+    @classmethod
+    def named(cls, domains: Mapping[str, Domain]) -> Variables:
+        """A few variables by name."""
+        return cls.of(list(domains.values()), Names.listed(domains))
+
+    @classmethod
+    def of(cls, domains: Sequence[Domain], names: Names) -> Variables:
+        """One domain per variable."""
+        distinct = {domain: place for place, domain in enumerate(dict.fromkeys(domains))}
+        domain_id = np.array([distinct[domain] for domain in domains], dtype=np.int32)
+        return cls(tuple(distinct), domain_id, names, np.ones(len(domain_id)))
+
+    def __len__(self) -> int:
+        return len(self.domain_id)
+
+    @property
+    def num_states(self) -> NDArray[np.int32]:
+        """(variable,): number of states; 0 for a real."""
+        return self._spread([domain.num_states for domain in self.domains], np.int32)
+
+    @property
+    def lower(self) -> NDArray[np.float64]:
+        """(variable,): lower bound of a real."""
+        return self._spread([domain.lower for domain in self.domains], np.float64)
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        """(variable,): upper bound of a real."""
+        return self._spread([domain.upper for domain in self.domains], np.float64)
+
+    def _spread(self, per_domain: list[Any], dtype: Any) -> NDArray[Any]:
+        return np.array(per_domain, dtype=dtype)[self.domain_id]
+
+    def domain(self, variable: int) -> Domain:
+        return self.domains[self.domain_id[variable]]
+
+    def take(self, ids: NDArray[Any]) -> Variables:
+        """Some of the variables, given by increasing ids."""
+        return Variables(
+            self.domains, self.domain_id[ids], self.names.take(ids), self.multiplicity[ids]
+        )
+
+
+def freeze(values: Any, dtype: Any) -> NDArray[Any]:
+    """`values` as a read-only, contiguous array of `dtype`, copied only where it must be."""
+    array = np.asarray(values)
+    if np.issubdtype(dtype, np.integer) and array.size:
+        info = np.iinfo(dtype)
+        if not np.issubdtype(array.dtype, np.integer):
+            raise ModelError(f"ids must be integers, not {array.dtype}")
+        if array.dtype != dtype and (array.min() < info.min or array.max() > info.max):
+            raise ModelError(f"ids must fit {np.dtype(dtype).name}")
+    frozen = np.ascontiguousarray(array, dtype=dtype).view()
+    frozen.flags.writeable = False
+    return frozen
+
+
+def check_multiplicity(multiplicity: NDArray[np.float64], named: Any) -> None:
+    """Raises unless all multiplicities are positive and finite; `named(index)` says whose."""
+    wrong = ~((multiplicity > 0) & np.isfinite(multiplicity))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ModelError(f"{named(at)} has multiplicity {multiplicity[at]}: it must be positive")

@@ -1,0 +1,171 @@
+"""Reals on intervals: left to the Gaussians where the bounds make no difference, and otherwise
+integrated numerically, on ever finer grids, until the answer stands still."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import ndtr
+
+from hylift.errors import IntractableError, UnsupportedError
+from hylift.infer.exact.elimination import scope_edges
+from hylift.infer.exact.grid import make_grid
+from hylift.infer.exact.integrate import Outcome, Reals, integrate_reals, sum_states
+from hylift.infer.exact.parts import Parts
+from hylift.infer.method import Progress
+
+FIRST_PANELS = 4
+MAX_PANELS = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Integral:
+    """The last pass, with a bound on its error and what is worth knowing about it."""
+
+    outcome: Outcome
+    error: float
+    notes: tuple[str, ...]
+
+
+def integrate(
+    parts: Parts, *, max_entries: int, tolerance: float, marginals: bool, progress: Progress
+) -> Integral:
+    """The exact integral over all hidden variables, and their marginals where asked for.
+
+    First without bounds. If any component of the reals has probability beyond them, or no finite
+    integral without them, all its reals are put on a grid.
+    """
+    bounded = np.isfinite(parts.lower) | np.isfinite(parts.upper)
+    need_weights = marginals or bool(bounded.any())
+    component = real_components(parts)
+    gridded = in_functions(parts, component)
+    while True:
+        grid_check(parts, gridded)
+        integral = _refine(parts, gridded, max_entries, tolerance, need_weights, progress)
+        if isinstance(integral, Reals):
+            more = integral.improper
+        else:
+            leak = _leaks(parts, integral.outcome) if bounded.any() else np.zeros(len(parts.real))
+            total = float(leak.sum())
+            if total <= tolerance:
+                return Integral(integral.outcome, integral.error + total, integral.notes)
+            more = np.flatnonzero(leak > tolerance / (2 * len(leak)))
+        gridded = gridded | np.isin(component, component[more])
+
+
+def real_components(parts: Parts) -> NDArray[np.int32]:
+    """(real,): the component of each real when factors of every kind couple their reals."""
+    is_real = parts.graph.variables.num_states == 0
+    pairs = [q.real for q in parts.quadratics]
+    for group in parts.others:
+        number = np.where(is_real[group.scope], parts.number[group.scope], -1)
+        for slot in range(1, group.arity):
+            both = (number[:, slot] >= 0) & (number[:, :slot].max(axis=1) >= 0)
+            pairs.append(np.stack([number[:, :slot].max(axis=1), number[:, slot]], axis=1)[both])
+    num_reals = len(parts.real)
+    edges = scope_edges(pairs, num_reals)
+    links = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), (num_reals, num_reals))
+    return connected_components(links, directed=False)[1].astype(np.int32)
+
+
+def in_functions(parts: Parts, component: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """(real,): whether its component has a factor that is not quadratic."""
+    touched = np.zeros(len(parts.real), dtype=bool)
+    is_real = parts.graph.variables.num_states == 0
+    for group in parts.others:
+        touched[parts.number[group.scope[is_real[group.scope]]]] = True
+    return np.isin(component, component[touched])
+
+
+def grid_check(parts: Parts, gridded: NDArray[np.bool_]) -> None:
+    """Raises if a real that must be integrated numerically is not bounded on both sides."""
+    endless = gridded & ~(np.isfinite(parts.lower) & np.isfinite(parts.upper))
+    if endless.any():
+        name = parts.real_name(int(np.argmax(endless)))
+        raise UnsupportedError(
+            f"exact inference cannot integrate over '{name}': it has no bounds, and is in, or "
+            "coupled to, a factor that is not quadratic or a real whose bounds matter. Give it "
+            "an interval."
+        )
+
+
+def _refine(
+    parts: Parts,
+    gridded: NDArray[np.bool_],
+    max_entries: int,
+    tolerance: float,
+    marginals: bool,
+    progress: Progress,
+) -> Integral | Reals:
+    """The integral on grids doubled until it converges, or the reals that have no finite one."""
+    panels, before = FIRST_PANELS, None
+    while True:
+        grid = make_grid(parts, gridded, panels)
+        reals = integrate_reals(parts, grid, max_entries, maximise=False)
+        improper = reals.improper
+        fully_bounded = np.isfinite(parts.lower) & np.isfinite(parts.upper)
+        if len(improper) and fully_bounded[improper].all():
+            return reals
+        done = [0.0]
+
+        def advance(share: float, done: list[float] = done, panels: int = panels) -> None:
+            done[0] += share
+            on_grid = f" on {16 * panels} nodes" if gridded.any() else ""
+            progress(min(done[0], 1.0), f"eliminating variables{on_grid}")
+
+        outcome = sum_states(
+            parts, reals, max_entries, maximise=False, marginals=marginals, advance=advance
+        )
+        if not gridded.any():
+            return Integral(outcome, 0.0, ())
+        if before is not None:
+            error = _difference(before, outcome)
+            if error <= tolerance * max(1.0, abs(outcome.log_total)):
+                note = (
+                    f"{len(grid.real)} bounded reals were integrated numerically; halving the "
+                    f"grid changes log Z or a mean (in widths) by {error:.1e}."
+                )
+                return Integral(outcome, error, (note,))
+        if panels >= MAX_PANELS:
+            raise IntractableError(
+                f"numerical integration over {len(grid.real)} bounded reals does not settle on "
+                f"{grid.nodes.shape[1]} nodes each: the density has features narrower than that"
+            )
+        before, panels = outcome, 2 * panels
+
+
+def _difference(before: Outcome, after: Outcome) -> float:
+    """How far two grids disagree: in log Z, or in a mean relative to the interval's width."""
+    change = abs(before.log_total - after.log_total)
+    means = []
+    for outcome in (before, after):
+        grid = outcome.reals.grid
+        assert outcome.marginals is not None
+        on_grid = outcome.marginals[len(outcome.marginals) - grid.nodes.size :]
+        means.append((on_grid.reshape(grid.nodes.shape) * grid.nodes).sum(axis=1))
+    width = after.reals.grid.edges[:, -1] - after.reals.grid.edges[:, 0]
+    return max(change, float((np.abs(means[0] - means[1]) / width).max()))
+
+
+def _leaks(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
+    """(real,): probability that the Gaussians, left unbounded, put beyond its bounds.
+
+    The sum bounds the change of any probability, and of log Z, that the bounds could make.
+    """
+    gaussian, components = outcome.reals.gaussian, outcome.reals.components
+    assert outcome.weights is not None
+    count = np.diff(gaussian.state_ptr)[components.of_step]
+    step = np.repeat(np.arange(len(count)), count)
+    within = np.arange(len(step)) - gaussian.real_ptr[step]
+    weight = outcome.weights[gaussian.state_ptr[components.of_step[step]] + within]
+    number = outcome.reals.number[components.elimination.order]
+    std = np.sqrt(gaussian.var)
+    outside = ndtr((parts.lower[number][step] - gaussian.mean) / std)
+    outside += ndtr((gaussian.mean - parts.upper[number][step]) / std)
+    leak = np.zeros(len(parts.real))
+    np.add.at(leak, number[step], weight * outside)
+    return leak

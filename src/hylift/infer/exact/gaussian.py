@@ -1,0 +1,142 @@
+"""Reals integrated out (or maximised over) exactly, in every joint state of what they depend on.
+
+Reals fall into components: those that no factor couples are independent given the discrete
+variables. For each component the discrete variables next to it are enumerated, and in each of
+their joint states the component is one Gaussian, factorised as LDLᵀ on the structure of an
+elimination. A graph without discrete variables is the case of a single state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.infer.exact.elimination import Elimination, eliminate, scope_edges
+from hylift.infer.exact.kernels import gaussian as kernels
+from hylift.potentials import ConditionalQuadratic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuadraticFactors:
+    """Factors with one conditional quadratic, their slots split by kind."""
+
+    potential: ConditionalQuadratic
+    discrete: NDArray[np.int32]  # (factor, slot): discrete variables
+    real: NDArray[np.int32]  # (factor, slot): reals
+    row: NDArray[np.int32]  # (factor,)
+    multiplicity: NDArray[np.float64]  # (factor,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """Reals that hang together, and the discrete variables they depend on."""
+
+    elimination: Elimination  # of the reals
+    of_step: NDArray[np.int32]  # (step,): the component of each real
+    ptr: NDArray[np.int64]  # (component + 1,)
+    steps: NDArray[np.int64]  # the steps of each component, increasing
+    discrete_ptr: NDArray[np.int64]  # (component + 1,)
+    discrete: NDArray[np.int32]  # discrete variables of each component, increasing
+    log_num_states: NDArray[np.float64]  # (component,): of their joint states
+
+    @property
+    def num_components(self) -> int:
+        return len(self.log_num_states)
+
+    @property
+    def num_states(self) -> NDArray[np.int64]:
+        """(component,): number of joint states; ask `log_num_states` first whether they fit."""
+        return np.rint(np.exp(self.log_num_states)).astype(np.int64)
+
+    def log_work(self) -> NDArray[np.float64]:
+        """(component,): log of the numbers that its Gaussians take up in all states together."""
+        degree = np.diff(self.elimination.ptr) + 2.0
+        per_state = np.bincount(self.of_step, weights=degree, minlength=self.num_components)
+        return self.log_num_states + np.log(np.maximum(per_state, 1.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianStates:
+    """The Gaussian of every component in every joint state of its discrete variables."""
+
+    state_ptr: NDArray[np.int64]  # (component + 1,)
+    log_total: NDArray[np.float64]  # per component and state: log-integral, or log-maximum
+    failed: NDArray[np.int64]  # per component and state: a step that is not definite, or -1
+    real_ptr: NDArray[np.int64]  # (step + 1,)
+    mean: NDArray[np.float64]  # per step and state
+    var: NDArray[np.float64]  # per step and state
+
+
+def find_components(
+    num_reals: int, log_states: NDArray[np.float64], factors: list[QuadraticFactors]
+) -> Components:
+    """Components of the reals under the factors; log_states: (discrete variable,)."""
+    elimination = eliminate(num_reals, scope_edges([f.real for f in factors], num_reals))
+    roots, which = np.unique(_roots(elimination.parent), return_inverse=True)
+    of_step = which.astype(np.int32)
+    num_discrete = len(log_states)
+    codes = [np.zeros(0, dtype=np.int64)]
+    for f in factors:
+        if len(f.real):
+            component = of_step[elimination.step[f.real[:, 0]]].astype(np.int64)
+            codes.append(np.unique(component[:, None] * num_discrete + f.discrete))
+    code = np.unique(np.concatenate(codes))
+    owner, discrete = np.divmod(code, max(num_discrete, 1))
+    counts = np.bincount(owner, minlength=len(roots))
+    return Components(
+        elimination,
+        of_step,
+        np.concatenate([[0], np.cumsum(np.bincount(of_step, minlength=len(roots)))]),
+        np.argsort(of_step, kind="stable"),
+        np.concatenate([[0], np.cumsum(counts)]),
+        discrete.astype(np.int32),
+        np.bincount(owner, weights=log_states[discrete], minlength=len(roots)).astype(np.float64),
+    )
+
+
+def solve_states(
+    components: Components,
+    num_states: NDArray[np.int32],
+    factors: list[QuadraticFactors],
+    *,
+    maximise: bool,
+) -> GaussianStates:
+    """Integrates (or maximises) every component in every state; num_states: (discrete,)."""
+    elimination = components.elimination
+    count = components.num_states
+    state_ptr = np.concatenate([[0], np.cumsum(count)])
+    per_step = count[components.of_step]
+    real_ptr = np.concatenate([[0], np.cumsum(per_step)])
+    edge_ptr = np.concatenate([[0], np.cumsum(per_step * np.diff(elimination.ptr))])
+    diagonal = np.zeros(real_ptr[-1])
+    linear = np.zeros(real_ptr[-1])
+    edges = np.zeros(edge_ptr[-1])
+    for f in factors:
+        A = f.potential.A.reshape(f.potential.num_rows, -1, f.real.shape[1], f.real.shape[1])
+        b = f.potential.b.reshape(f.potential.num_rows, -1, f.real.shape[1])
+        kernels.assemble(
+            A, b, f.discrete, elimination.step[f.real], f.row, f.multiplicity,
+            elimination.ptr, elimination.later, components.of_step,
+            components.discrete_ptr, components.discrete, num_states, count,
+            real_ptr, edge_ptr, diagonal, linear, edges,
+        )  # fmt: skip
+    log_total = np.zeros(state_ptr[-1])
+    failed = np.full(state_ptr[-1], -1, dtype=np.int64)
+    mean, var = np.zeros(real_ptr[-1]), np.zeros(real_ptr[-1])
+    kernels.solve(
+        elimination.ptr, elimination.later, components.ptr, components.steps, count, state_ptr,
+        real_ptr, edge_ptr, diagonal, linear, edges, maximise, log_total, failed, mean, var,
+    )  # fmt: skip
+    return GaussianStates(state_ptr, log_total, failed, real_ptr, mean, var)
+
+
+def _roots(parent: NDArray[np.int32]) -> NDArray[np.int32]:
+    """(step,): the last step of the tree each step is in."""
+    root = np.where(parent >= 0, parent, np.arange(len(parent), dtype=np.int32))
+    while True:
+        above = root[root]
+        if np.array_equal(above, root):
+            return root
+        root = above

@@ -1,0 +1,278 @@
+"""One exact pass: reals integrated out, then tables over the discrete variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import (
+    DivergentModelError,
+    ImpossibleEvidenceError,
+    IntractableError,
+)
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.infer.exact import tables
+from hylift.infer.exact.elimination import Elimination, eliminate, scope_edges
+from hylift.infer.exact.gaussian import (
+    Components,
+    GaussianStates,
+    QuadraticFactors,
+    find_components,
+    solve_states,
+)
+from hylift.infer.exact.grid import Grid, tabulate
+from hylift.infer.exact.parts import Parts
+from hylift.potentials import Table
+
+DIVERGES = 1e300
+"""Log-value that stands for an infinite integral: larger than any real one, yet it adds up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reals:
+    """Reals integrated out, or maximised over, in every state of what they depend on."""
+
+    grid: Grid  # those that are integrated numerically instead
+    number: NDArray[np.int64]  # (real of the components,): which reals
+    components: Components
+    gaussian: GaussianStates
+
+    @property
+    def improper(self) -> NDArray[np.int64]:
+        """Reals in components whose integral diverges in some state."""
+        states = np.diff(self.gaussian.state_ptr)
+        owner = np.repeat(np.arange(len(states)), states)
+        bad = np.unique(owner[self.gaussian.failed >= 0])
+        steps = np.flatnonzero(np.isin(self.components.of_step, bad))
+        return self.number[self.components.elimination.order[steps]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What one pass finds; gridded reals continue the numbering of the discrete variables."""
+
+    log_total: float
+    reals: Reals
+    state: NDArray[np.int32] | None  # (discrete,): the maximising state
+    marginals: NDArray[np.float64] | None  # flat, by discrete variable
+    weights: NDArray[np.float64] | None  # per component of reals and state: its probability
+
+
+def integrate_reals(parts: Parts, grid: Grid, max_entries: int, *, maximise: bool) -> Reals:
+    """All reals that are not gridded, component by component."""
+    number = np.flatnonzero(grid.number < 0)
+    quadratics = _ungridded_factors(parts, grid, number)
+    log_states = np.log(parts.num_states.astype(np.float64))
+    components = find_components(len(number), log_states, quadratics)
+    _check_components(parts, components, number, max_entries)
+    gaussian = solve_states(components, parts.num_states, quadratics, maximise=maximise)
+    return Reals(grid, number, components, gaussian)
+
+
+def sum_states(
+    parts: Parts,
+    reals: Reals,
+    max_entries: int,
+    *,
+    maximise: bool,
+    marginals: bool,
+    advance: Callable[[float], None],
+) -> Outcome:
+    """Sums (or maximises) over the discrete variables, the reals having been dealt with."""
+    grid = reals.grid
+    num_nodes = np.full(len(grid.real), grid.nodes.shape[1], dtype=np.int32)
+    num_states = np.concatenate([parts.num_states, num_nodes])
+    groups = parts.tables + tabulate(parts, grid, max_entries, maximise=maximise)
+    of_components, constant = _component_tables(reals)
+
+    edges = scope_edges([g.scope for g in groups] + of_components.scopes(), len(num_states))
+    order = eliminate(len(num_states), edges, log_states=np.log(num_states.astype(np.float64)))
+    _check_cliques(order, num_states, len(grid.real), max_entries)
+    plan = tables.plan(num_states[order.order], order, _flatten(groups, of_components, order))
+    share = 0.5 if marginals else 1.0
+    messages = tables.collect(plan, maximise=maximise, advance=lambda s: advance(share * s))
+    log_total = plan.total(messages) + parts.log_constant + constant
+    if log_total == -np.inf:
+        raise ImpossibleEvidenceError(
+            "no joint state is possible: the hard constraints and the evidence contradict each "
+            "other"
+        )
+    if log_total > DIVERGES / 2:
+        best = messages if maximise else tables.collect(plan, maximise=True)
+        _raise_divergent(parts, reals, tables.decode(plan, best)[order.step])
+    state = tables.decode(plan, messages)[order.step] if maximise else None
+    if not marginals:
+        return Outcome(log_total, reals, state, None, None)
+    wanted = np.arange(len(plan.factors.base) - len(of_components.base), len(plan.factors.base))
+    by_step, joints = tables.distribute(
+        plan, messages, wanted, advance=lambda s: advance(share * s)
+    )
+    found = _from_steps(by_step, num_states, order)
+    return Outcome(log_total, reals, state, found, of_components.spread(joints, reals.gaussian))
+
+
+def _ungridded_factors(
+    parts: Parts, grid: Grid, ungridded: NDArray[np.int64]
+) -> list[QuadraticFactors]:
+    number = np.full(len(parts.real), -1, dtype=np.int32)
+    number[ungridded] = np.arange(len(ungridded), dtype=np.int32)
+    kept = []
+    for q in parts.quadratics:
+        keep = np.flatnonzero(grid.number[q.real[:, 0]] < 0)
+        if len(keep):
+            kept.append(
+                QuadraticFactors(
+                    q.potential, q.discrete[keep], number[q.real[keep]], q.row[keep],
+                    q.multiplicity[keep],
+                )
+            )  # fmt: skip
+    return kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComponentTables:
+    """The log-integrals of components that depend on discrete variables, as table factors."""
+
+    component: NDArray[np.int64]  # (table,)
+    ptr: NDArray[np.int64]  # (table + 1,)
+    scope: NDArray[np.int32]  # discrete numbers
+    base: NDArray[np.int64]  # (table,): start in the log-totals of all components
+    values: NDArray[np.float64]
+
+    def scopes(self) -> list[NDArray[np.int32]]:
+        """The scopes as arrays (table, slot), one per arity."""
+        arity = np.diff(self.ptr)
+        return [
+            self.scope[self.ptr[:-1][arity == size][:, None] + np.arange(size)]
+            for size in np.unique(arity)
+        ]
+
+    def spread(self, joints: NDArray[np.float64], gaussian: GaussianStates) -> NDArray[np.float64]:
+        """Probabilities per component and state, from those of the tables, in their order."""
+        weights = np.ones(len(gaussian.log_total))
+        size = np.diff(gaussian.state_ptr)[self.component]
+        shift = np.repeat(self.base - (np.cumsum(size) - size), size)
+        weights[np.arange(len(shift)) + shift] = joints
+        return weights
+
+
+def _component_tables(reals: Reals) -> tuple[ComponentTables, float]:
+    """Tables of the components, and the summed log-total of those without discrete variables."""
+    gaussian, components = reals.gaussian, reals.components
+    values = np.where(gaussian.failed >= 0, DIVERGES, gaussian.log_total)
+    arity = np.diff(components.discrete_ptr)
+    has = np.flatnonzero(arity > 0)
+    start = gaussian.state_ptr[:-1]
+    ptr = np.concatenate([[0], np.cumsum(arity[has])])
+    found = ComponentTables(has, ptr, components.discrete, start[has], values)
+    return found, float(values[start[arity == 0]].sum())
+
+
+def _flatten(
+    groups: list[FactorGroup], components: ComponentTables, order: Elimination
+) -> tables.TableFactors:
+    """All table factors as flat arrays; the components' come last."""
+    arity, scope, base, multiplicity, values = [], [], [], [], []
+    offset = 0
+    for group in groups:
+        assert isinstance(group.potential, Table)
+        log_table = group.potential.log_table
+        size = int(np.prod(log_table.shape[1:]))
+        arity.append(np.full(len(group), group.arity))
+        scope.append(group.scope.reshape(-1))
+        base.append(offset + group.row.astype(np.int64) * size)
+        multiplicity.append(group.multiplicity)
+        values.append(log_table.reshape(-1))
+        offset += log_table.size
+    arity.append(np.diff(components.ptr))
+    scope.append(components.scope)
+    base.append(offset + components.base)
+    multiplicity.append(np.ones(len(components.base)))
+    values.append(components.values)
+    return tables.TableFactors(
+        np.concatenate([[0], np.cumsum(np.concatenate(arity))]).astype(np.int64),
+        order.step[np.concatenate(scope)],
+        np.concatenate(base).astype(np.int64),
+        np.concatenate(multiplicity),
+        np.concatenate(values),
+    )
+
+
+def _from_steps(
+    by_step: NDArray[np.float64], num_states: NDArray[np.int32], order: Elimination
+) -> NDArray[np.float64]:
+    """Flat marginals in the order of variables instead of steps."""
+    size = num_states[order.order].astype(np.int64)
+    start = (np.cumsum(size) - size)[order.step]
+    shift = np.repeat(start - (np.cumsum(num_states) - num_states), num_states)
+    return by_step[np.arange(len(shift)) + shift]
+
+
+def _check_components(
+    parts: Parts, components: Components, ungridded: NDArray[np.int64], max_entries: int
+) -> None:
+    log_work = components.log_work()
+    if not len(log_work) or np.logaddexp.reduce(log_work) <= np.log(max_entries):
+        return
+    worst = int(np.argmax(log_work))
+    step = components.steps[components.ptr[worst]]
+    name = parts.real_name(int(ungridded[components.elimination.order[step]]))
+    num_reals = int(components.ptr[worst + 1] - components.ptr[worst])
+    num_discrete = int(components.discrete_ptr[worst + 1] - components.discrete_ptr[worst])
+    raise IntractableError(
+        f"{num_reals} coupled reals ('{name}' among them) depend on {num_discrete} discrete "
+        f"variables with 2^{components.log_num_states[worst] / np.log(2):.1f} joint states: "
+        "an exact answer has a Gaussian for each. "
+        f"The limit is {max_entries:.3g} numbers (Exact(max_entries=…))."
+    )
+
+
+def _check_cliques(
+    order: Elimination, num_states: NDArray[np.int32], num_gridded: int, max_entries: int
+) -> None:
+    log_states = np.log(num_states[order.order].astype(np.float64))
+    sizes = log_states + order.separator_sums(log_states)
+    if not len(sizes) or sizes.max() <= np.log(max_entries):
+        return
+    width = int(np.diff(order.ptr).max())
+    note = f" ({num_gridded} bounded reals among them)" if num_gridded else ""
+    raise IntractableError(
+        f"exact elimination of these {len(num_states)} variables{note} has width {width}: its "
+        f"largest table would have 2^{sizes.max() / np.log(2):.1f} entries "
+        f"({np.exp(sizes.max()) * 8 / 1e9:.3g} GB). The limit is {max_entries:.3g} entries "
+        "(Exact(max_entries=…)); evidence on some variables would make it smaller."
+    )
+
+
+def _raise_divergent(parts: Parts, reals: Reals, state: NDArray[np.int32]) -> NoReturn:
+    """Names the reals that are not integrable in this joint state of the discrete variables."""
+    components, gaussian = reals.components, reals.gaussian
+    graph = parts.graph
+    for component in range(components.num_components):
+        inside = slice(*components.discrete_ptr[component : component + 2])
+        near = components.discrete[inside]
+        joint = int(np.ravel_multi_index(state[near], parts.num_states[near])) if len(near) else 0
+        failed = int(gaussian.failed[gaussian.state_ptr[component] + joint])
+        if failed < 0:
+            continue
+        steps = components.steps[components.ptr[component] : components.ptr[component + 1]]
+        steps = np.concatenate([[failed], steps[steps != failed]])[:5]
+        names = [parts.real_name(int(reals.number[components.elimination.order[s]])) for s in steps]
+        where = ", ".join(_setting(graph, int(parts.discrete[d]), int(state[d])) for d in near[:12])
+        coupled = f" (it is coupled to {', '.join(names[1:])})" if len(names) > 1 else ""
+        raise DivergentModelError(
+            f"the model cannot be normalised: {f'with {where}, ' if where else ''}nothing holds "
+            f"'{names[0]}' in place{coupled}. Its quadratic form is not negative definite there; "
+            "give it a prior or bounds."
+        )
+    raise AssertionError("a divergent total without a divergent component")
+
+
+def _setting(graph: FactorGraph, variable: int, state: int) -> str:
+    states = graph.variables.domain(variable).states
+    assert states is not None
+    return f"{graph.variables.names[variable]} = {states[state]}"

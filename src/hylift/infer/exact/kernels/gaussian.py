@@ -1,0 +1,162 @@
+"""Sparse LDLᵀ factorisation, its solves, and the entries of the inverse on its structure."""
+
+import numpy as np
+from numba import njit
+
+SINGULAR = 1e-13
+"""A pivot this small against its diagonal entry counts as zero: the form is not definite."""
+
+
+@njit(cache=True)
+def assemble(
+    A, b, discrete, real, row, multiplicity, ptr, later, of_step,
+    discrete_ptr, component_discrete, num_states, count,
+    real_ptr, edge_ptr, diagonal, linear, edges,
+):  # fmt: skip
+    """Adds each factor's precision -2A and linear term b, in every state of its component."""
+    num_reals, num_slots = real.shape[1], discrete.shape[1]
+    local_stride = np.empty(num_slots, dtype=np.int64)
+    state_stride = np.empty(num_slots, dtype=np.int64)
+    for f in range(len(row)):
+        component = of_step[real[f, 0]]
+        stride = 1
+        for slot in range(num_slots - 1, -1, -1):
+            local_stride[slot] = stride
+            stride *= num_states[discrete[f, slot]]
+        stride = 1
+        for at in range(discrete_ptr[component + 1] - 1, discrete_ptr[component] - 1, -1):
+            for slot in range(num_slots):
+                if discrete[f, slot] == component_discrete[at]:
+                    state_stride[slot] = stride
+            stride *= num_states[component_discrete[at]]
+        for i in range(num_reals):
+            for j in range(i + 1):
+                low, high = min(real[f, i], real[f, j]), max(real[f, i], real[f, j])
+                if low != high:
+                    k = np.searchsorted(later[ptr[low] : ptr[low + 1]], high)
+                    edge = edge_ptr[low] + k * count[component]
+                for state in range(count[component]):
+                    local = 0
+                    for slot in range(num_slots):
+                        digit = state // state_stride[slot] % num_states[discrete[f, slot]]
+                        local += digit * local_stride[slot]
+                    value = -2.0 * multiplicity[f] * A[row[f], local, i, j]
+                    if low == high:
+                        diagonal[real_ptr[low] + state] += value
+                        linear[real_ptr[low] + state] += multiplicity[f] * b[row[f], local, i]
+                    else:
+                        edges[edge + state] += value
+
+
+@njit(cache=True)
+def solve(
+    ptr, later, component_ptr, steps, count, state_ptr, real_ptr, edge_ptr,
+    diagonal, linear, edges, maximise, log_total, failed, mean, var,
+):  # fmt: skip
+    num_steps = len(ptr) - 1
+    factor = np.empty(len(later))
+    inverse = np.empty(len(later))
+    pivot, spread, column = np.empty(num_steps), np.empty(num_steps), np.zeros(num_steps)
+    x = np.empty(num_steps)
+    head = np.full(num_steps, -1, dtype=np.int64)
+    link = np.full(num_steps, -1, dtype=np.int64)
+    place = np.empty(num_steps, dtype=np.int64)
+    for component in range(len(count)):
+        inside = steps[component_ptr[component] : component_ptr[component + 1]]
+        for state in range(count[component]):
+            at = state_ptr[component] + state
+            bad = _factorise(
+                inside, state, count[component], ptr, later, real_ptr, edge_ptr,
+                diagonal, edges, factor, pivot, column, head, link, place,
+            )  # fmt: skip
+            failed[at] = bad
+            if bad >= 0:
+                for v in inside:
+                    mean[real_ptr[v] + state] = 0.0
+                    var[real_ptr[v] + state] = 1.0
+                continue
+            total = 0.0
+            for v in inside:
+                x[v] = linear[real_ptr[v] + state]
+            for v in inside:
+                for e in range(ptr[v], ptr[v + 1]):
+                    x[later[e]] -= factor[e] * x[v]
+                total += 0.5 * x[v] * x[v] / pivot[v]
+                if not maximise:
+                    total += 0.5 * np.log(2 * np.pi / pivot[v])
+                x[v] /= pivot[v]
+            for i in range(len(inside) - 1, -1, -1):
+                v = inside[i]
+                for e in range(ptr[v], ptr[v + 1]):
+                    x[v] -= factor[e] * x[later[e]]
+                mean[real_ptr[v] + state] = x[v]
+            log_total[at] = total
+            if not maximise:
+                _selected_inverse(inside, ptr, later, factor, pivot, inverse, spread, column)
+                for v in inside:
+                    var[real_ptr[v] + state] = spread[v]
+
+
+@njit(cache=True)
+def _factorise(
+    inside, state, count, ptr, later, real_ptr, edge_ptr, diagonal, edges,
+    factor, pivot, column, head, link, place,
+):  # fmt: skip
+    """LDLᵀ of one component in one state, column by column; the step that fails, or -1.
+
+    `head` and `link` list, for each step, the earlier columns whose next row it is.
+    """
+    for v in inside:
+        head[v] = -1
+    for v in inside:
+        start, stop = ptr[v], ptr[v + 1]
+        own = diagonal[real_ptr[v] + state]
+        for e in range(start, stop):
+            column[later[e]] = edges[edge_ptr[v] + (e - start) * count + state]
+        left = own
+        k = head[v]
+        while k != -1:
+            following = link[k]
+            e = place[k]
+            scale = factor[e] * pivot[k]
+            left -= factor[e] * scale
+            for below in range(e + 1, ptr[k + 1]):
+                column[later[below]] -= factor[below] * scale
+            if e + 1 < ptr[k + 1]:
+                place[k] = e + 1
+                link[k] = head[later[e + 1]]
+                head[later[e + 1]] = k
+            k = following
+        if not left > SINGULAR * abs(own):
+            return v
+        pivot[v] = left
+        for e in range(start, stop):
+            factor[e] = column[later[e]] / left
+        if stop > start:
+            place[v] = start
+            link[v] = head[later[start]]
+            head[later[start]] = v
+    return -1
+
+
+@njit(cache=True)
+def _selected_inverse(inside, ptr, later, factor, pivot, inverse, spread, column):
+    """Entries of the inverse on the factor's own structure, last column first (Takahashi)."""
+    for i in range(len(inside) - 1, -1, -1):
+        v = inside[i]
+        start, stop = ptr[v], ptr[v + 1]
+        for e in range(start, stop):
+            inverse[e] = 0.0
+        for e in range(start, stop):
+            u = later[e]
+            for below in range(ptr[u], ptr[u + 1]):
+                column[later[below]] = inverse[below]
+            inverse[e] -= factor[e] * spread[u]
+            for other in range(e + 1, stop):
+                shared = column[later[other]]
+                inverse[other] -= factor[e] * shared
+                inverse[e] -= factor[other] * shared
+        own = 1.0 / pivot[v]
+        for e in range(start, stop):
+            own -= factor[e] * inverse[e]
+        spread[v] = own

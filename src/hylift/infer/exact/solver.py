@@ -1,0 +1,130 @@
+"""Exact inference, choosing its way by what the graph holds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph
+from hylift.infer.exact.bounds import Integral, integrate
+from hylift.infer.exact.maximum import maximise
+from hylift.infer.exact.parts import Parts, take_apart
+from hylift.infer.method import Request
+from hylift.posterior import (
+    Assignment,
+    Categorical,
+    GaussianMixture,
+    LogPartition,
+    Marginals,
+    PiecewiseDensity,
+    Posterior,
+    Solution,
+    with_observed,
+)
+from hylift.posterior.distributions import BatchedDistribution
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Exact marginals, log Z and MAP, or a refusal that says what stands in the way.
+
+    Discrete variables are eliminated in tables, Gaussian reals by sparse factorisation; reals
+    that depend on discrete variables come out as exact Gaussian mixtures. Reals on an interval
+    are integrated numerically where their bounds matter.
+    """
+
+    max_entries: int = 2**28
+    """Largest table (or set of Gaussians) that may be built, in numbers of eight bytes."""
+    tolerance: float = 1e-9
+    """Error allowed to log Z, and to any probability, where reals have bounds."""
+
+    @property
+    def name(self) -> str:
+        return "exact"
+
+    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        start = time.perf_counter()
+        observed = np.zeros(graph.num_variables, dtype=bool)
+        observed[graph.evidence.variable[graph.evidence.is_hard]] = True
+        parts = take_apart(graph.condition())
+        log_partition, marginals, assignment = None, None, None
+        notes: tuple[str, ...] = ()
+        if request.tasks & {"marginals", "logz"}:
+            integral = integrate(
+                parts,
+                max_entries=self.max_entries,
+                tolerance=self.tolerance,
+                marginals="marginals" in request.tasks,
+                progress=request.progress,
+            )
+            notes = integral.notes
+            log_partition = LogPartition(integral.outcome.log_total, "exact", integral.error)
+            if "marginals" in request.tasks:
+                marginals = _marginals(graph, np.flatnonzero(~observed), parts, integral)
+
+        def find_assignment() -> Assignment:
+            values, energy, kind = maximise(
+                parts, max_entries=self.max_entries, progress=request.progress
+            )
+            everything = np.zeros(graph.num_variables)
+            everything[graph.evidence.variable] = graph.evidence.value
+            everything[~observed] = values
+            return Assignment(graph.variables, everything, observed, energy, kind)
+
+        if "map" in request.tasks:
+            assignment = find_assignment()
+        solution = Solution(
+            self.name,
+            request.seed,
+            "converged",
+            parts.graph.num_variables,
+            time.perf_counter() - start,
+            -log_partition.value if log_partition else assignment.energy if assignment else None,
+            notes,
+        )
+        return Posterior(
+            graph.variables, observed, solution, log_partition, marginals, assignment,
+            find_assignment,
+        )  # fmt: skip
+
+
+def _marginals(
+    graph: FactorGraph, hidden: NDArray[np.int64], parts: Parts, integral: Integral
+) -> Marginals:
+    """Batches of one family and size each, with the positions of their variables."""
+    batches: list[tuple[NDArray[Any], BatchedDistribution]] = []
+    outcome = integral.outcome
+    assert outcome.marginals is not None
+    assert outcome.weights is not None
+    num_states = parts.num_states.astype(np.int64)
+    start = np.cumsum(num_states) - num_states
+    domain_id = parts.graph.variables.domain_id[parts.discrete]
+    for number, domain in enumerate(parts.graph.variables.domains):
+        at = np.flatnonzero(domain_id == number)
+        if domain.states is not None and len(at):
+            probs = outcome.marginals[start[at][:, None] + np.arange(domain.num_states)]
+            batches.append((parts.discrete[at], Categorical(probs, domain.states)))
+
+    grid = outcome.reals.grid
+    if len(grid.real):
+        first = int(num_states.sum())
+        density = outcome.marginals[first:].reshape(grid.nodes.shape) / grid.weights
+        panels = density.reshape(len(grid.real), grid.edges.shape[1] - 1, -1)
+        batches.append(
+            (parts.real[grid.real], PiecewiseDensity.from_gauss_legendre(grid.edges, panels))
+        )
+
+    components, gaussian = outcome.reals.components, outcome.reals.gaussian
+    count = np.diff(gaussian.state_ptr)[components.of_step]
+    for size in np.unique(count):
+        steps = np.flatnonzero(count == size)
+        own = gaussian.real_ptr[steps][:, None] + np.arange(size)
+        shared = gaussian.state_ptr[components.of_step[steps]][:, None] + np.arange(size)
+        mixture = GaussianMixture(outcome.weights[shared], gaussian.mean[own], gaussian.var[own])
+        reals = outcome.reals.number[components.elimination.order[steps]]
+        batches.append((parts.real[reals], mixture))
+    return with_observed(graph, hidden, batches)

@@ -1,0 +1,45 @@
+"""The one entry to inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import get_args
+
+from hylift.errors import UnsupportedError, did_you_mean
+from hylift.graph import FactorGraph
+from hylift.infer.compilation import announce_compilation
+from hylift.infer.exact import Exact
+from hylift.infer.method import Method, Progress, Request, Task
+from hylift.posterior import Posterior
+
+
+def infer(
+    graph: FactorGraph,
+    method: Method | None = None,
+    *,
+    tasks: Iterable[Task] = ("marginals", "logz"),
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Posterior:
+    """The posterior of a graph given its evidence.
+
+    `tasks` says what to compute at once: 'marginals', 'logz', 'map'. `progress(share, what)` is
+    called as the work goes on. Without a method, `Exact()`.
+    """
+    if isinstance(tasks, str):
+        tasks = [tasks]
+    wanted = frozenset(tasks)
+    check_tasks(wanted)
+    request = Request(wanted, seed, progress or (lambda share, what: None))
+    announce_compilation()
+    return (method or Exact()).solve(graph, request)
+
+
+def check_tasks(tasks: Iterable[str]) -> None:
+    """Raises if one of the tasks does not exist."""
+    for task in tasks:
+        if task not in get_args(Task):
+            raise UnsupportedError(
+                f"there is no task '{task}': choose among {', '.join(get_args(Task))}."
+                f"{did_you_mean(task, get_args(Task))}"
+            )

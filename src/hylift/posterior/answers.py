@@ -1,0 +1,85 @@
+"""Single answers: log Z with its kind, an assignment with its energy, how a solver ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.graph import Variables
+
+Kind = Literal["exact", "lower bound", "estimate"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogPartition:
+    """The logarithm of the partition function, and how far to trust it."""
+
+    value: float
+    kind: Kind
+    error: float = 0.0
+    """Bound on, or estimate of, the numerical error of `value` beyond rounding."""
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """How a solver ended."""
+
+    method: str
+    seed: int
+    result: Literal["converged", "max_steps", "diverged"]
+    steps: int
+    seconds: float
+    objective: float | None
+    notes: tuple[str, ...] = ()
+    """What the user should know about this answer, in sentences."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assignment:
+    """A value for every variable, and its energy -log ψ."""
+
+    variables: Variables
+    values: NDArray[np.float64]  # (variable,): states and reals
+    observed: NDArray[np.bool_]  # (variable,)
+    energy: float
+    kind: Kind
+
+    def __getitem__(self, name: str) -> str | float:
+        return self._decoded(self.variables.names.id(name))
+
+    def _decoded(self, variable: int) -> str | float:
+        states = self.variables.domain(variable).states
+        value = float(self.values[variable])
+        return value if states is None else states[int(value)]
+
+    def to_dict(self, ids: NDArray[np.int64] | None = None) -> dict[str, str | float]:
+        """Values by name, labels of states and reals; by default of what is not observed."""
+        ids = np.flatnonzero(~self.observed) if ids is None else ids
+        names = self.variables.names.render(ids).to_pylist()
+        return {
+            name: self._decoded(variable)
+            for name, variable in zip(names, ids.tolist(), strict=True)
+        }
+
+    def to_arrow(self, ids: NDArray[np.int64] | None = None) -> pa.Table:
+        """Columns atom, state (of a discrete variable) and value (of a real)."""
+        ids = np.flatnonzero(~self.observed) if ids is None else ids
+        labels = pa.array([label for d in self.variables.domains for label in d.states or ()])
+        first = np.cumsum([0, *(d.num_states for d in self.variables.domains)])
+        is_real = self.variables.num_states[ids] == 0
+        values = self.values[ids]
+        state = first[self.variables.domain_id[ids]] + np.where(is_real, 0, values).astype(np.int64)
+        return pa.table(
+            {
+                "atom": self.variables.names.render(ids),
+                "state": labels.cast(pa.string()).take(pa.array(state, mask=is_real)),
+                "value": pa.array(values, mask=~is_real),
+            }
+        )

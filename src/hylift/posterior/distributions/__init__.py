@@ -1,0 +1,17 @@
+"""Distributions of single variables, one or a whole batch in the same class."""
+
+from hylift.posterior.distributions.base import BatchedDistribution, RealDistribution
+from hylift.posterior.distributions.categorical import Categorical
+from hylift.posterior.distributions.gaussian_mixture import GaussianMixture
+from hylift.posterior.distributions.piecewise import PiecewiseDensity, gauss_legendre_panels
+from hylift.posterior.distributions.point_mass import PointMass
+
+__all__ = [
+    "BatchedDistribution",
+    "Categorical",
+    "GaussianMixture",
+    "PiecewiseDensity",
+    "PointMass",
+    "RealDistribution",
+    "gauss_legendre_panels",
+]

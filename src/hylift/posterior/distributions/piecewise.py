@@ -1,0 +1,286 @@
+"""Marginals of real variables with arbitrary densities on bounded intervals."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.polynomial import legendre
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from hylift.posterior.distributions.base import (
+    FloatArray,
+    FloatOrArray,
+    IntArray,
+    RealDistribution,
+    normalized,
+    read_only,
+    real_array,
+)
+from hylift.posterior.distributions.monotone_root import EPS, find_roots
+
+MODE_PANELS = 4  # panels in which the mode is refined
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PiecewiseDensity(RealDistribution):
+    """A density on a bounded interval: a Legendre series on each of its panels.
+
+    On panel p, with t running from -1 to 1, the density is ``Σ_d coefficients[p, d] P_d(t)``.
+    Edges of shape ``(panel + 1,)`` are shared by the whole batch.
+    """
+
+    edges: FloatArray  # (*batch, panel + 1), increasing
+    coefficients: FloatArray  # (*batch, panel, degree)
+
+    _event_ndims: ClassVar[dict[str, int]] = {"edges": 1, "coefficients": 2}
+
+    def __post_init__(self) -> None:
+        edges = _checked_edges(self.edges)
+        coefficients = real_array("coefficients", self.coefficients)
+        edges = _shared_edges("coefficients", edges, coefficients)
+        masses = real_array("panel masses", np.diff(edges) * coefficients[..., 0], low=-1e-12)
+        if normalized("panel masses", masses) is not masses:
+            coefficients = coefficients / masses.sum(axis=-1)[..., None, None]
+        object.__setattr__(self, "edges", read_only(edges))
+        object.__setattr__(self, "coefficients", read_only(coefficients))
+
+    @classmethod
+    def from_gauss_legendre(cls, edges: ArrayLike, values: ArrayLike) -> "PiecewiseDensity":
+        """The density that is proportional to values (*batch, panel, node) at the nodes.
+
+        The nodes are those of `gauss_legendre_panels`: as many in each panel as the last axis.
+        """
+        values = real_array("values", values, low=0.0)
+        edges = _shared_edges("values", _checked_edges(edges), values)
+        nodes, weights = legendre.leggauss(values.shape[-1])
+        peaks = values.max(axis=(-2, -1), keepdims=True, initial=0.0)
+        if (peaks == 0.0).any():
+            raise ValueError("values must not all be 0: there is no density to normalize")
+        # c_d = (d + 1/2) ∫ P_d f, and the rule is exact for the polynomial through the nodes.
+        basis = legendre.legvander(nodes, len(nodes) - 1) * (np.arange(len(nodes)) + 0.5)
+        coefficients = (values / peaks) @ (weights[:, None] * basis)
+        totals = (np.diff(edges) * coefficients[..., 0]).sum(axis=-1)
+        return cls(edges, coefficients / totals[..., None, None])
+
+    @property
+    def low(self) -> FloatOrArray:
+        """The left end of the interval."""
+        return self._by_row(lambda rows: rows.edges[:, 0], width=1)
+
+    @property
+    def high(self) -> FloatOrArray:
+        """The right end of the interval."""
+        return self._by_row(lambda rows: rows.edges[:, -1], width=1)
+
+    @property
+    def mean(self) -> FloatOrArray:
+        return self._by_row(PiecewiseDensity._means, width=self._width)
+
+    @property
+    def var(self) -> FloatOrArray:
+        return self._by_row(PiecewiseDensity._vars, width=self._width)
+
+    @property
+    def mode(self) -> FloatOrArray:
+        """Where the density is largest."""
+        num_panels, degree = self.coefficients.shape[-2:]
+        width = num_panels * (4 * degree + 1)
+        return self._by_row(PiecewiseDensity._modes, width)
+
+    @property
+    def entropy(self) -> FloatOrArray:
+        """Differential entropy in nats, by quadrature."""
+        num_panels, degree = self.coefficients.shape[-2:]
+        nodes, weights = legendre.leggauss(max(2 * degree, 16))
+        basis = legendre.legvander(nodes, degree - 1).T
+
+        def compute(rows: PiecewiseDensity) -> FloatArray:
+            terms = special.entr(np.maximum(rows.coefficients @ basis, 0.0)) @ weights
+            return np.asarray((0.5 * np.diff(rows.edges) * terms).sum(axis=-1))
+
+        return self._by_row(compute, width=num_panels * len(nodes))
+
+    def __repr__(self) -> str:
+        if self.batch_shape:
+            shown = f"batch_shape={self.batch_shape}"
+        else:
+            shown = f"mean={self.mean:.3g}, std={self.std:.3g}, low={self.low:.3g}"
+            shown += f", high={self.high:.3g}"
+        return f"PiecewiseDensity({shown}, panels={self.coefficients.shape[-2]})"
+
+    @property
+    def _width(self) -> int:
+        num_panels, degree = self.coefficients.shape[-2:]
+        return int(num_panels + 2 * degree)
+
+    def _means(self) -> FloatArray:
+        return np.asarray(self._moments(np.zeros(len(self.edges)))[0])
+
+    def _vars(self) -> FloatArray:
+        return np.asarray(self._moments(self._means())[1])
+
+    def _moments(self, center: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """First and second moment about a center (row,), exact for the series."""
+        half = 0.5 * np.diff(self.edges)
+        middle = 0.5 * (self.edges[:, 1:] + self.edges[:, :-1]) - center[:, None]
+        c0, c1, c2 = (
+            self.coefficients[..., d] if d < self.coefficients.shape[-1] else 0.0 for d in range(3)
+        )
+        # ∫ P_0 = 2, ∫ t P_1 = 2/3, and t² = (P_0 + 2 P_2) / 3.
+        first = half * (2.0 * middle * c0 + 2.0 / 3.0 * half * c1)
+        spread = half**2 * (2.0 / 3.0 * c0 + 4.0 / 15.0 * c2)
+        second = half * (2.0 * middle**2 * c0 + 4.0 / 3.0 * middle * half * c1 + spread)
+        return first.sum(axis=-1), second.sum(axis=-1)
+
+    def _pdf(self, x: FloatArray) -> FloatArray:
+        panel, _, t = self._locate(x)
+        values = np.maximum(_series(self._gather(panel), t), 0.0)
+        return np.where((x < self.edges[:, 0]) | (x > self.edges[:, -1]), 0.0, values)
+
+    def _cdf(self, x: FloatArray) -> FloatArray:
+        panel, half, t = self._locate(x)
+        below = self._cumulative()[np.arange(len(self.edges)), panel]
+        values = below + half * _series(_integrated(self._gather(panel)), t)
+        values = np.where(x <= self.edges[:, 0], 0.0, np.clip(values, 0.0, 1.0))
+        return np.where(x >= self.edges[:, -1], 1.0, values)
+
+    def _quantile(self, p: FloatArray) -> FloatArray:
+        rows = np.arange(len(self.edges))
+        cumulative = self._cumulative()
+        panel = (cumulative[:, 1:-1] < p[..., None]).sum(axis=-1)
+        low, high = self.edges[rows, panel], self.edges[rows, panel + 1]
+        half = 0.5 * (high - low)
+        mass = p - cumulative[rows, panel]
+        coefficients = self._gather(panel)
+        t = _inverted(coefficients * half[..., None], mass)
+        values = np.clip(0.5 * (low + high) + half * t, low, high)
+        values = np.where(p == 0.0, self.edges[:, 0], values)
+        return np.where(p == 1.0, self.edges[:, -1], values)
+
+    def _draw(self, size: int, rng: np.random.Generator) -> FloatArray:
+        draws = rng.random((size, len(self.edges)))
+        return self._in_blocks(PiecewiseDensity._quantile, draws)
+
+    def _modes(self) -> FloatArray:
+        num_rows, num_panels, degree = self.coefficients.shape
+        grid = -np.cos(np.linspace(0.0, np.pi, 4 * degree + 1))
+        values = self.coefficients @ legendre.legvander(grid, degree - 1).T
+        num_best = min(MODE_PANELS, num_panels)
+        panel = np.argpartition(-values.max(axis=-1), num_best - 1, axis=1)[:, :num_best]
+        rows = np.arange(num_rows)[:, None]
+        top = values[rows, panel].argmax(axis=-1)
+        coefficients = self.coefficients[rows, panel]
+        last = len(grid) - 1
+        ends = grid[np.maximum(top - 1, 0)], grid[np.minimum(top + 1, last)]
+        climbed = _climbed(coefficients, ends[0], ends[1], grid[top])
+
+        better = _series(coefficients, climbed) > _series(coefficients, grid[top])
+        t = np.where(better, climbed, grid[top])
+        best = np.argmax(_series(coefficients, t), axis=1)
+        panel, t = panel[rows[:, 0], best], t[rows[:, 0], best]
+        low, high = self.edges[rows[:, 0], panel], self.edges[rows[:, 0], panel + 1]
+        return np.asarray(0.5 * (low + high) + 0.5 * (high - low) * t)
+
+    def _cumulative(self) -> FloatArray:
+        """The probability left of each edge, (row, panel + 1)."""
+        sums = np.cumsum(np.diff(self.edges) * self.coefficients[..., 0], axis=-1)
+        return np.concatenate([np.zeros((len(sums), 1)), sums], axis=-1)
+
+    def _locate(self, x: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Panel, half of its width and local coordinate of each x (point, 1 or row)."""
+        rows = np.arange(len(self.edges))
+        panel = (x[..., None] >= self.edges[:, 1:-1]).sum(axis=-1)
+        low, high = self.edges[rows, panel], self.edges[rows, panel + 1]
+        half = 0.5 * (high - low)
+        inside = np.clip(x, self.edges[:, 0], self.edges[:, -1])
+        return panel, half, np.clip((inside - 0.5 * (low + high)) / half, -1.0, 1.0)
+
+    def _gather(self, panel: IntArray) -> FloatArray:
+        """Coefficients of a panel (point, row) in each row: (point, row, degree)."""
+        return self.coefficients[np.arange(len(self.edges)), panel]
+
+
+def gauss_legendre_panels(
+    low: ArrayLike, high: ArrayLike, num_panels: int, degree: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Edges (*batch, panel + 1) of equal panels, and quadrature nodes and weights.
+
+    Nodes and weights have shape ``(*batch, num_panels * degree)``, `degree` for each panel.
+    """
+    low, high = np.broadcast_arrays(real_array("low", low), real_array("high", high))
+    if num_panels < 1 or degree < 1:
+        raise ValueError(
+            f"num_panels and degree must be at least 1, but are {num_panels} and {degree}"
+        )
+    edges = _checked_edges(np.linspace(low, high, num_panels + 1, axis=-1))
+    nodes, weights = legendre.leggauss(degree)
+    half = 0.5 * np.diff(edges)[..., None]
+    middle = 0.5 * (edges[..., 1:] + edges[..., :-1])[..., None]
+    shape = (*low.shape, num_panels * degree)
+    return edges, (middle + half * nodes).reshape(shape), (half * weights).reshape(shape)
+
+
+def _checked_edges(edges: ArrayLike) -> FloatArray:
+    edges = real_array("edges", edges)
+    if edges.ndim == 0 or edges.shape[-1] < 2:
+        raise ValueError(f"edges must have shape (*batch, panel + 1), but have shape {edges.shape}")
+    if not (np.diff(edges) > 0).all():
+        raise ValueError("edges must increase along the last axis")
+    return edges
+
+
+def _shared_edges(name: str, edges: FloatArray, panels: FloatArray) -> FloatArray:
+    """Edges (*batch, panel + 1) that fit an array (*batch, panel, degree)."""
+    num_panels = edges.shape[-1] - 1
+    if panels.ndim < 2 or panels.shape[-2] != num_panels or not panels.shape[-1]:
+        raise ValueError(
+            f"{name} must have shape (*batch, {num_panels}, degree) to fit the edges, "
+            f"but have shape {panels.shape}"
+        )
+    shape = (*panels.shape[:-2], num_panels + 1)
+    if edges.shape not in (shape, shape[-1:]):
+        raise ValueError(f"edges must have shape {shape} or {shape[-1:]}, but have {edges.shape}")
+    return np.broadcast_to(edges, shape)
+
+
+def _series(coefficients: NDArray[np.floating], t: FloatArray) -> FloatArray:
+    """The Legendre series with coefficients (..., degree) at t (...)."""
+    return np.asarray(legendre.legval(t, np.moveaxis(coefficients, -1, 0), tensor=False))
+
+
+def _integrated(coefficients: FloatArray) -> FloatArray:
+    """Coefficients of the integral from -1."""
+    return np.asarray(legendre.legint(coefficients, lbnd=-1, axis=-1))
+
+
+def _inverted(coefficients: FloatArray, mass: FloatArray) -> FloatArray:
+    """The t (...) up to which the series with coefficients (..., degree) has integral `mass`."""
+    series = coefficients.reshape(-1, coefficients.shape[-1])
+    integral = _integrated(series)
+    target = mass.ravel()
+    noise = 2.0 * EPS * np.abs(integral).sum(axis=-1)
+
+    def evaluate(t: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        residual = _series(integral[which], t) - target[which]
+        residual[np.abs(residual) <= noise[which]] = 0.0
+        return residual, -residual / np.maximum(_series(series[which], t), 0.0)
+
+    ends = np.ones(len(target))
+    with np.errstate(all="ignore"):
+        start = np.nan_to_num(target / series[:, 0] - 1.0, nan=0.0)
+        return find_roots(evaluate, -ends, ends, start).reshape(mass.shape)
+
+
+def _climbed(
+    coefficients: FloatArray, low: FloatArray, high: FloatArray, start: FloatArray
+) -> FloatArray:
+    """The t between low and high where the slope of each series changes from rise to fall."""
+    slopes = legendre.legder(coefficients.reshape(-1, coefficients.shape[-1]), axis=-1)
+    bends = legendre.legder(slopes, axis=-1)
+
+    def evaluate(t: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        slope, bend = _series(slopes[which], t), _series(bends[which], t)
+        return -slope, -slope / np.where(bend < 0, bend, np.nan)
+
+    return find_roots(evaluate, low.ravel(), high.ravel(), start.ravel()).reshape(low.shape)

@@ -1,0 +1,105 @@
+"""Results as JSON and as tables on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hylift.files import write_whole
+from hylift.posterior.marginals import QUANTILES
+from hylift.posterior.posterior import Posterior
+
+
+def to_dict(
+    posterior: Posterior,
+    tasks: Iterable[str],
+    *,
+    model: str,
+    ids: NDArray[np.int64] | None = None,
+) -> dict[str, Any]:
+    """The documented JSON result: what `tasks` asked for, of the variables `ids`."""
+    ids = posterior.select() if ids is None else ids
+    solution = posterior.solution
+    result: dict[str, Any] = {"model": model, "method": solution.method, "seed": solution.seed}
+    tasks = set(tasks)
+    if "logz" in tasks and posterior.log_partition is not None:
+        log_z = posterior.log_partition
+        result["log_partition"] = {"value": log_z.value, "kind": log_z.kind, "error": log_z.error}
+    if "marginals" in tasks:
+        rows = posterior.marginals_of(ids).to_pylist()
+        result["marginals"] = {row["atom"]: _marginal(row) for row in rows}
+    if "map" in tasks:
+        found = posterior.map()
+        result["map"] = {
+            "energy": found.energy,
+            "kind": found.kind,
+            "assignment": found.to_dict(ids),
+        }
+    result["solution"] = {
+        "result": solution.result,
+        "steps": solution.steps,
+        "seconds": solution.seconds,
+        "objective": solution.objective,
+        "notes": list(solution.notes),
+    }
+    return result
+
+
+def write_json(result: dict[str, Any], path: str | Path) -> None:
+    """Writes a result of `to_dict`."""
+    write_whole(path, lambda stream: stream.write(json_text(result).encode()))
+
+
+def json_text(result: dict[str, Any]) -> str:
+    """A result of `to_dict` as JSON text, with a final newline."""
+    return json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+
+
+def write_table(table: pa.Table, path: str | Path) -> None:
+    """Writes a table as CSV, with one row per state of a discrete variable, or as Parquet."""
+
+    def write(stream: IO[bytes]) -> None:
+        if Path(path).suffix.lower() == ".parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(table, stream)
+        else:
+            from pyarrow import csv
+
+            csv.write_csv(by_state(table), stream)
+
+    write_whole(path, write)
+
+
+def by_state(table: pa.Table) -> pa.Table:
+    """Marginals without lists: columns state and prob, one row per state."""
+    if "states" not in table.column_names:
+        return table
+    states = table["states"].combine_chunks()
+    size = pc.fill_null(pc.list_value_length(states), 1).to_numpy()
+    row = np.repeat(np.arange(len(table)), size)
+    flat = table.drop_columns(["states", "probs"]).take(pa.array(row))
+    is_discrete = np.repeat(pc.is_valid(states).to_numpy(zero_copy_only=False), size)
+    index = np.cumsum(is_discrete) - 1
+    position = pa.array(np.where(is_discrete, index, 0), mask=~is_discrete)
+    labels, probs = pc.list_flatten(states), pc.list_flatten(table["probs"])
+    flat = flat.add_column(1, "state", labels.take(position))
+    return flat.add_column(2, "prob", probs.take(position))
+
+
+def _marginal(row: dict[str, Any]) -> dict[str, Any]:
+    if row["states"] is not None:
+        return {"states": row["states"], "probs": row["probs"]}
+    return {
+        "mean": row["mean"],
+        "var": row["var"],
+        "mode": row["mode"],
+        "quantiles": {str(level): row[f"q{100 * level:02.0f}"] for level in QUANTILES},
+    }

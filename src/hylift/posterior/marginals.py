@@ -1,0 +1,128 @@
+"""Marginals of all variables of a graph, stored as batches of distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.graph import FactorGraph, Variables
+from hylift.posterior.distributions import (
+    BatchedDistribution,
+    Categorical,
+    PointMass,
+    RealDistribution,
+)
+
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginals:
+    """One distribution per variable; variables may share one."""
+
+    batches: tuple[BatchedDistribution, ...]
+    batch: NDArray[np.int32]  # (variable,): which batch
+    row: NDArray[np.int64]  # (variable,): which row of it
+
+    @classmethod
+    def assemble(
+        cls, num_variables: int, parts: Sequence[tuple[NDArray[Any], BatchedDistribution]]
+    ) -> Marginals:
+        """From batches with the ids of the variables they are about."""
+        batch = np.full(num_variables, -1, dtype=np.int32)
+        row = np.zeros(num_variables, dtype=np.int64)
+        for place, (ids, _) in enumerate(parts):
+            batch[ids] = place
+            row[ids] = np.arange(len(ids))
+        if (batch < 0).any():
+            raise ModelError(f"variable {int(np.argmax(batch < 0))} has no marginal")
+        return cls(tuple(distribution for _, distribution in parts), batch, row)
+
+    def __getitem__(self, variable: int) -> Any:
+        return self.batches[self.batch[variable]][int(self.row[variable])]
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def to_arrow(self, variables: Variables, ids: NDArray[Any]) -> pa.Table:
+        """Columns atom, mean, var, mode, q05, q50, q95 (reals), states, probs (discrete)."""
+        statistics = {name: np.full(len(ids), np.nan) for name in ("mean", "var", "mode")}
+        quantiles = np.full((len(QUANTILES), len(ids)), np.nan)
+        for place, batch, rows in self._by_batch(ids):
+            if isinstance(batch, RealDistribution):
+                some = batch[rows]
+                for name, column in statistics.items():
+                    column[place] = getattr(some, name)
+                quantiles[:, place] = some.quantile(QUANTILES)
+        is_real = variables.num_states[ids] == 0
+        columns: dict[str, Any] = {"atom": variables.names.render(ids)}
+        for name, column in statistics.items():
+            columns[name] = pa.array(column, mask=~is_real)
+        for level, column in zip(QUANTILES, quantiles, strict=True):
+            columns[f"q{100 * level:02.0f}"] = pa.array(column, mask=~is_real)
+        labels = pa.array(
+            [None if d.states is None else list(d.states) for d in variables.domains],
+            pa.list_(pa.string()),
+        )
+        columns["states"] = labels.take(pa.array(variables.domain_id[ids]))
+        columns["probs"] = self._probs_column(ids)
+        return pa.table(columns)
+
+    def _probs_column(self, ids: NDArray[Any]) -> pa.ListArray:
+        """The probabilities as one Arrow list column, without a Python object per variable."""
+        size = np.zeros(len(ids), dtype=np.int64)
+        for place, batch, _ in self._by_batch(ids):
+            if isinstance(batch, Categorical):
+                size[place] = batch.probs.shape[-1]
+        offsets = np.concatenate([[0], np.cumsum(size)])
+        flat = np.empty(offsets[-1])
+        for place, batch, rows in self._by_batch(ids):
+            if isinstance(batch, Categorical):
+                probs = batch.probs[rows]
+                flat[offsets[place][:, None] + np.arange(probs.shape[1])] = probs
+        null = pa.array(size == 0)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(flat), mask=null)
+
+    def _by_batch(
+        self, ids: NDArray[Any]
+    ) -> list[tuple[NDArray[np.int64], BatchedDistribution, NDArray[np.int64]]]:
+        """Per batch: positions in `ids`, the batch, and the rows they stand for."""
+        which = self.batch[ids]
+        found = []
+        for number, batch in enumerate(self.batches):
+            place = np.flatnonzero(which == number)
+            if len(place):
+                found.append((place, batch, self.row[ids[place]]))
+        return found
+
+
+def with_observed(
+    graph: FactorGraph,
+    hidden: NDArray[np.int64],
+    parts: Sequence[tuple[NDArray[Any], BatchedDistribution]],
+) -> Marginals:
+    """Marginals of all variables: `parts` of the hidden ones, certainty for the observed.
+
+    parts: positions in `hidden`, and their distributions.
+    """
+    evidence, variables = graph.evidence, graph.variables
+    hard = evidence.is_hard
+    variable, value = evidence.variable[hard], evidence.value[hard]
+    everything = [(hidden[ids], batch) for ids, batch in parts]
+    num_states = variables.num_states[variable]
+    if (num_states == 0).any():
+        everything.append((variable[num_states == 0], PointMass(value[num_states == 0])))
+    for number, domain in enumerate(variables.domains):
+        at = np.flatnonzero(variables.domain_id[variable] == number)
+        if domain.states is None or not len(at):
+            continue
+        certain = np.zeros((len(at), domain.num_states))
+        certain[np.arange(len(at)), value[at].astype(np.int64)] = 1.0
+        everything.append((variable[at], Categorical(certain, domain.states)))
+    return Marginals.assemble(graph.num_variables, everything)

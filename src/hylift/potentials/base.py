@@ -1,0 +1,157 @@
+"""What every solver may ask of a potential, and the beliefs it is asked under."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.integer[Any]]
+
+REAL = 0
+"""Entry of `Potential.slot_states` for a slot that takes a real variable."""
+
+ANY = -1
+"""Entry of `Potential.slot_states` for a slot that takes whatever variable it is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotBelief:
+    """Independent beliefs about the variables in one slot, one per factor, as weighted points.
+
+    A discrete slot has its states as points and their probabilities as weights. A real slot has
+    the nodes and weights of a Gauss rule of at least two nodes, which carries mean and variance
+    exactly.
+    """
+
+    points: FloatArray  # (factor, point)
+    weights: FloatArray  # (factor, point), each row sums to 1
+
+    @classmethod
+    def discrete(cls, probs: FloatArray) -> SlotBelief:
+        """Beliefs over states; probs: (factor, state)."""
+        probs = np.asarray(probs, dtype=np.float64)
+        states = np.arange(probs.shape[1], dtype=np.float64)
+        return cls(np.broadcast_to(states, probs.shape), probs)
+
+    @classmethod
+    def gaussian(cls, mean: FloatArray, var: FloatArray, num_nodes: int = 12) -> SlotBelief:
+        """Gaussian beliefs on Gauss-Hermite nodes; mean, var: (factor,)."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
+        points = np.asarray(mean)[:, None] + np.sqrt(np.asarray(var))[:, None] * nodes
+        return cls(points, np.broadcast_to(weights / weights.sum(), points.shape))
+
+    @property
+    def mean(self) -> FloatArray:
+        return np.einsum("ft,ft->f", self.points, self.weights)
+
+    @property
+    def var(self) -> FloatArray:
+        centred = self.points - self.mean[:, None]
+        return np.einsum("ft,ft,ft->f", centred, centred, self.weights)
+
+
+class Potential(ABC):
+    """The logarithm of a factor's value, for many factors at once.
+
+    Parameters are stacked in rows. A factor names its row, so factors may share one row, have one
+    each, or anything between. Wherever a method takes `row` and per-slot arrays, they broadcast.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int:
+        """Number of parameter rows."""
+
+    @property
+    @abstractmethod
+    def slot_states(self) -> tuple[int, ...]:
+        """Per slot: its number of states, or `REAL`, or `ANY`."""
+
+    @property
+    @abstractmethod
+    def signature(self) -> Hashable:
+        """Equal for potentials whose rows may be stacked into one."""
+
+    @abstractmethod
+    def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
+        """Log-potential at points: one array per slot (states as integers), broadcast together."""
+
+    @abstractmethod
+    def expectation(self, row: IntArray, beliefs: Sequence[SlotBelief]) -> FloatArray:
+        """(factor,): expected log-potential when the slots are independent."""
+
+    @abstractmethod
+    def reduce(
+        self, row: IntArray, slots: tuple[int, ...], values: FloatArray
+    ) -> tuple[Potential, IntArray]:
+        """The potential of the remaining slots when `slots` take `values` (factor, slot).
+
+        Also the row each factor uses in it. With no slot left it is a `Table` of constants.
+        """
+
+    @abstractmethod
+    def stack(self, others: Sequence[Self]) -> Self:
+        """One potential with the rows of this one, then those of each other, in order."""
+
+    @abstractmethod
+    def take(self, rows: IntArray) -> Self:
+        """The potential that keeps only these rows, in this order."""
+
+
+def expectation_on_grid(
+    potential: Potential, row: IntArray, beliefs: Sequence[SlotBelief]
+) -> FloatArray:
+    """Expected log-potential by summing over the product of the beliefs' points."""
+    arity = len(beliefs)
+    grid: list[NDArray[Any]] = []
+    for axis, belief in enumerate(beliefs):
+        points = belief.points.reshape(_along(axis, arity, len(row)))
+        grid.append(points.astype(np.int64) if potential.slot_states[axis] > 0 else points)
+    values = potential.log_value(row.reshape((-1,) + (1,) * arity), grid)
+    return weighted_sum(values, [belief.weights for belief in beliefs])
+
+
+def weighted_sum(values: FloatArray, weights: Sequence[FloatArray]) -> FloatArray:
+    """(factor,): values (factor, point of slot 0, ...) weighted by each slot's (factor, point).
+
+    A point of weight zero does not count, even where the value is -inf.
+    """
+    joint = np.ones((len(values),) + (1,) * len(weights))
+    for axis, weight in enumerate(weights):
+        joint = joint * weight.reshape(_along(axis, len(weights), len(values)))
+    terms = joint * np.where(joint > 0, values, 0.0)
+    return np.asarray(terms.reshape(len(values), -1).sum(axis=1))
+
+
+def _along(axis: int, arity: int, num_factors: int) -> tuple[int, ...]:
+    """Shape that lays (factor, point) along one axis of a (factor, slot 0, slot 1, ...) grid."""
+    return (num_factors,) + (1,) * axis + (-1,) + (1,) * (arity - axis - 1)
+
+
+def frozen_floats(
+    values: Any, what: str, *, ndim: int | None = None, allow_minus_inf: bool = False
+) -> FloatArray:
+    """`values` as a read-only float64 array, or a `ModelError` that says what is wrong with it."""
+    array = np.asarray(values, dtype=np.float64)
+    if ndim is not None and array.ndim != ndim:
+        raise ModelError(f"{what} must have {ndim} axes, not {array.ndim} (shape {array.shape})")
+    bad = ~np.isfinite(array)
+    if allow_minus_inf:
+        bad &= array != -np.inf
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ModelError(f"{what} must not contain {array[where]} (at index {where})")
+    if array is values or array.base is not None:
+        array = array.view()
+    array.flags.writeable = False
+    return array

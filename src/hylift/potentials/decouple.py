@@ -1,0 +1,81 @@
+"""Conditional quadratics taken apart into pieces that share no real slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from hylift.potentials.base import FloatArray, Potential
+from hylift.potentials.quadratic import ConditionalQuadratic
+from hylift.potentials.table import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A summand of some rows of a potential, over the slots on which it really depends."""
+
+    potential: Potential
+    slots: tuple[int, ...]  # slots of the whole potential
+    rows: NDArray[np.int64]  # (piece row,): the row of the whole potential it is part of
+
+
+def decouple(potential: ConditionalQuadratic) -> list[Piece]:
+    """Pieces whose sum is the potential, row by row.
+
+    Real slots stay together where some state multiplies them. A discrete slot that makes no
+    difference to a piece is left out of it, and so is a real slot that no row depends on.
+    """
+    num_reals, num_rows = potential.num_reals, potential.num_rows
+    coupled = (potential.A != 0).any(axis=tuple(range(1, potential.c.ndim)))
+    patterns, which = np.unique(coupled.reshape(num_rows, -1), axis=0, return_inverse=True)
+    pieces = []
+    for number, pattern in enumerate(patterns):
+        rows = np.flatnonzero(which.reshape(-1) == number)
+        _, block_of = connected_components(pattern.reshape(num_reals, num_reals), directed=False)
+        for block in range(block_of.max() + 1):
+            reals = np.flatnonzero(block_of == block)
+            A = potential.A[rows][..., reals, :][..., reals]
+            b = potential.b[rows][..., reals]
+            if A.any() or b.any():
+                pieces.append(_quadratic_piece(potential, rows, reals, A, b))
+        constant = _constant_piece(potential, rows)
+        if constant is not None:
+            pieces.append(constant)
+    return pieces
+
+
+def _quadratic_piece(
+    whole: ConditionalQuadratic,
+    rows: NDArray[np.int64],
+    reals: NDArray[np.int64],
+    A: FloatArray,
+    b: FloatArray,
+) -> Piece:
+    slots = [slot for slot in range(whole.num_discrete) if _varies(A, slot) or _varies(b, slot)]
+    dropped = [slot for slot in range(whole.num_discrete) if slot not in slots]
+    A, b = _first_state(A, dropped), _first_state(b, dropped)
+    piece = ConditionalQuadratic(A, b, np.zeros(b.shape[:-1]))
+    return Piece(piece, (*slots, *(whole.num_discrete + int(real) for real in reals)), rows)
+
+
+def _constant_piece(whole: ConditionalQuadratic, rows: NDArray[np.int64]) -> Piece | None:
+    c = whole.c[rows]
+    if not c.any():
+        return None
+    slots = [slot for slot in range(whole.num_discrete) if _varies(c, slot)]
+    dropped = [slot for slot in range(whole.num_discrete) if slot not in slots]
+    return Piece(Table(_first_state(c, dropped)), tuple(slots), rows)
+
+
+def _varies(values: FloatArray, slot: int) -> bool:
+    along = np.moveaxis(values, 1 + slot, 0)
+    return bool((along[1:] != along[:1]).any())
+
+
+def _first_state(values: FloatArray, slots: list[int]) -> FloatArray:
+    for slot in sorted(slots, reverse=True):
+        values = np.take(values, 0, axis=1 + slot)
+    return values

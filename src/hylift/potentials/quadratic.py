@@ -1,0 +1,231 @@
+"""Potentials that are quadratic in their real slots, in every state of their discrete slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hylift.errors import ModelError
+from hylift.potentials.base import (
+    REAL,
+    FloatArray,
+    IntArray,
+    Potential,
+    SlotBelief,
+    frozen_floats,
+    weighted_sum,
+)
+from hylift.potentials.table import Table, fix_states
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConditionalQuadratic(Potential):
+    """log ψ(d, x) = xᵀ A(d) x + b(d)ᵀ x + c(d): discrete slots d first, then real slots x."""
+
+    A: FloatArray  # (row, states..., real slot, real slot), symmetric
+    b: FloatArray  # (row, states..., real slot)
+    c: FloatArray  # (row, states...); -inf marks what is impossible
+
+    def __post_init__(self) -> None:
+        A = frozen_floats(self.A, "A of a quadratic")
+        b = frozen_floats(self.b, "b of a quadratic")
+        c = frozen_floats(self.c, "c of a quadratic", allow_minus_inf=True)
+        num_reals = b.shape[-1] if b.ndim else 0
+        if c.ndim == 0 or num_reals == 0 or 0 in c.shape[1:]:
+            raise ModelError(
+                "a quadratic has a row axis, one axis of states per discrete slot and at least "
+                f"one real slot, not the shapes {A.shape}, {b.shape}, {c.shape} of A, b, c"
+            )
+        if b.shape != (*c.shape, num_reals) or A.shape != (*c.shape, num_reals, num_reals):
+            raise ModelError(
+                f"A, b and c of a quadratic disagree: shapes {A.shape}, {b.shape}, {c.shape}; "
+                f"for this c, b is {(*c.shape, num_reals)} and "
+                f"A is {(*c.shape, num_reals, num_reals)}"
+            )
+        flipped = np.swapaxes(A, -1, -2)
+        if not np.array_equal(A, flipped):
+            A = frozen_floats((A + flipped) / 2, "A of a quadratic")
+        object.__setattr__(self, "A", A)
+        object.__setattr__(self, "b", b)
+        object.__setattr__(self, "c", c)
+
+    @classmethod
+    def shared(cls, A: ArrayLike, b: ArrayLike, c: ArrayLike = 0.0) -> ConditionalQuadratic:
+        """One quadratic for all factors: A, b, c without the row axis."""
+        b = np.asarray(b, dtype=np.float64)
+        c = np.broadcast_to(np.asarray(c, dtype=np.float64), b.shape[:-1])
+        return cls(np.asarray(A, dtype=np.float64)[None], b[None], c[None])
+
+    @classmethod
+    def square(cls, weight: float) -> ConditionalQuadratic:
+        """weight * x²."""
+        return cls.shared([[weight]], [0.0])
+
+    @classmethod
+    def product(cls, weight: float) -> ConditionalQuadratic:
+        """weight * x * y."""
+        return cls.shared([[0.0, weight / 2], [weight / 2, 0.0]], [0.0, 0.0])
+
+    @classmethod
+    def squared_distance(
+        cls, weight: float, coefficients: ArrayLike, target: float = 0.0
+    ) -> ConditionalQuadratic:
+        """-weight * (Σ coefficients * x - target)²: the numeric equality of hybrid Markov logic."""
+        a = np.asarray(coefficients, dtype=np.float64)
+        return cls.shared(-weight * np.outer(a, a), 2 * weight * target * a, -weight * target**2)
+
+    @classmethod
+    def gaussian(
+        cls, mean: ArrayLike, cov: ArrayLike, *, normalised: bool = True
+    ) -> ConditionalQuadratic:
+        """The log-density of N(mean, cov); not normalised: -½ (x - mean)ᵀ cov⁻¹ (x - mean).
+
+        A covariance matrix per discrete state makes a conditional Gaussian:
+        mean: (states..., real slot); cov: (states..., real slot, real slot).
+        """
+        mean = np.atleast_1d(np.asarray(mean, dtype=np.float64))
+        cov = np.asarray(cov, dtype=np.float64)
+        if cov.ndim == 0:
+            cov = cov.reshape(1, 1)
+        symmetric = cov.ndim >= 2 and np.allclose(cov, np.swapaxes(cov, -1, -2), rtol=1e-9, atol=0)
+        if cov.shape[-1] != mean.shape[-1] or not symmetric:
+            raise ModelError(
+                f"a covariance for {mean.shape[-1]} slots is a symmetric matrix of that size, "
+                f"not {cov.tolist()}"
+            )
+        if not (np.linalg.eigvalsh(cov) > 0).all():
+            raise ModelError(f"a covariance must be positive definite, which {cov.tolist()} is not")
+        precision = np.linalg.inv(cov)
+        A = -(precision + np.swapaxes(precision, -1, -2)) / 4
+        mean, _ = np.broadcast_arrays(mean, A[..., 0])
+        b = -2 * np.einsum("...ij,...j->...i", A, mean)
+        c = np.einsum("...i,...ij,...j->...", mean, A, mean)
+        if normalised:
+            c = c - 0.5 * np.linalg.slogdet(2 * np.pi * cov)[1]
+        return cls.shared(A, b, c)
+
+    @classmethod
+    def linear_gaussian(
+        cls, coefficients: ArrayLike, var: float, offset: float = 0.0
+    ) -> ConditionalQuadratic:
+        """The log-density of y given x as N(Σ coefficients * x + offset, var): slots y, then x."""
+        if not var > 0:
+            raise ModelError(f"a linear Gaussian link needs a positive variance, not {var}")
+        link = np.concatenate([[1.0], -np.atleast_1d(np.asarray(coefficients, dtype=np.float64))])
+        squared = cls.squared_distance(0.5 / var, link, offset)
+        return cls(squared.A, squared.b, squared.c - 0.5 * np.log(2 * np.pi * var))
+
+    @classmethod
+    def switch(cls, cases: Sequence[ConditionalQuadratic]) -> ConditionalQuadratic:
+        """One case per state of a new first discrete slot; all cases have the same slots."""
+        if not cases or any(case.A.shape != cases[0].A.shape for case in cases):
+            shapes = [case.A.shape for case in cases]
+            raise ModelError(f"the cases of a switch must have the same slots, not {shapes} of A")
+        return cls(
+            np.stack([case.A for case in cases], axis=1),
+            np.stack([case.b for case in cases], axis=1),
+            np.stack([case.c for case in cases], axis=1),
+        )
+
+    def times(self, gate: ArrayLike) -> ConditionalQuadratic:
+        """This quadratic times a number per joint state of new first discrete slots.
+
+        gate: an axis of states per new slot; `[0, 1]` is a Boolean that switches it on.
+        """
+        g = np.asarray(gate, dtype=np.float64)
+        spread = g.reshape((1, *g.shape) + (1,) * (self.c.ndim - 1))
+        on = (slice(None), *(None,) * g.ndim)
+        return ConditionalQuadratic(
+            spread[..., None, None] * self.A[on],
+            spread[..., None] * self.b[on],
+            spread * self.c[on],
+        )
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.c)
+
+    @property
+    def num_discrete(self) -> int:
+        return self.c.ndim - 1
+
+    @property
+    def num_reals(self) -> int:
+        return self.b.shape[-1]
+
+    @property
+    def slot_states(self) -> tuple[int, ...]:
+        return self.c.shape[1:] + (REAL,) * self.num_reals
+
+    @property
+    def signature(self) -> tuple[str, tuple[int, ...]]:
+        return ("quadratic", self.slot_states)
+
+    def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
+        states = (np.asarray(s).astype(np.int64, copy=False) for s in slots[: self.num_discrete])
+        at = (row, *states)
+        x = [np.asarray(slot, dtype=np.float64) for slot in slots[self.num_discrete :]]
+        value = self.c[at]
+        for i in range(self.num_reals):
+            value = value + x[i] * (self.b[(*at, i)] + self.A[(*at, i, i)] * x[i])
+            for j in range(i):
+                value = value + 2 * self.A[(*at, i, j)] * x[i] * x[j]
+        return np.asarray(value)
+
+    def expectation(self, row: IntArray, beliefs: Sequence[SlotBelief]) -> FloatArray:
+        discrete, reals = beliefs[: self.num_discrete], beliefs[self.num_discrete :]
+        shape = (len(row),) + (1,) * self.num_discrete
+        # E[xᵀAx + bᵀx + c] over independent x is the value at the means plus Σ A_ii var_i.
+        states = np.ix_(*(np.arange(size) for size in self.c.shape[1:]))
+        means = [belief.mean.reshape(shape) for belief in reals]
+        value = self.log_value(row.reshape(shape), [*(s[None] for s in states), *means])
+        for i, belief in enumerate(reals):
+            value = value + self.A[..., i, i][row] * belief.var.reshape(shape)
+        return weighted_sum(value, [belief.weights for belief in discrete])
+
+    def reduce(
+        self, row: IntArray, slots: tuple[int, ...], values: FloatArray
+    ) -> tuple[Potential, IntArray]:
+        discrete = [k for k, slot in enumerate(slots) if slot < self.num_discrete]
+        observed = [k for k, slot in enumerate(slots) if slot >= self.num_discrete]
+        potential = self
+        if discrete:
+            at = tuple(slots[k] for k in discrete)
+            A, _ = fix_states(self.A, row, at, values[:, discrete])
+            b, _ = fix_states(self.b, row, at, values[:, discrete])
+            c, row = fix_states(self.c, row, at, values[:, discrete])
+            potential = ConditionalQuadratic(A, b, c)
+        if not observed:
+            return potential, row
+        reals = [slots[k] - self.num_discrete for k in observed]
+        return potential._at_reals(row, reals, values[:, observed])
+
+    def _at_reals(
+        self, row: IntArray, observed: list[int], values: FloatArray
+    ) -> tuple[Potential, IntArray]:
+        """Absorbs observed reals v: b' = b_h + 2 A_hv v, c' = c + b_vᵀ v + vᵀ A_vv v."""
+        hidden = [i for i in range(self.num_reals) if i not in observed]
+        v = values.reshape((len(row),) + (1,) * self.num_discrete + (len(observed),))
+        A, b = self.A[row], self.b[row]
+        Av = (A[..., observed] * v[..., None, :]).sum(axis=-1)
+        new_row = np.arange(len(row), dtype=np.int32)
+        c = self.c[row] + ((b[..., observed] + Av[..., observed]) * v).sum(axis=-1)
+        if not hidden:
+            return Table(c), new_row
+        inner = A[..., hidden, :][..., hidden]
+        return ConditionalQuadratic(inner, (b + 2 * Av)[..., hidden], c), new_row
+
+    def stack(self, others: Sequence[Self]) -> ConditionalQuadratic:
+        parts = [self, *others]
+        return ConditionalQuadratic(
+            np.concatenate([part.A for part in parts]),
+            np.concatenate([part.b for part in parts]),
+            np.concatenate([part.c for part in parts]),
+        )
+
+    def take(self, rows: IntArray) -> ConditionalQuadratic:
+        return ConditionalQuadratic(self.A[rows], self.b[rows], self.c[rows])

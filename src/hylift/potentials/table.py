@@ -1,0 +1,117 @@
+"""Potentials over discrete slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hylift.errors import ModelError
+from hylift.potentials.base import (
+    FloatArray,
+    IntArray,
+    Potential,
+    SlotBelief,
+    expectation_on_grid,
+    frozen_floats,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table(Potential):
+    """A table of log-values over discrete slots; -inf marks what is impossible."""
+
+    log_table: FloatArray  # (row, states of slot 0, states of slot 1, ...)
+
+    def __post_init__(self) -> None:
+        log_table = frozen_floats(self.log_table, "a log-table", allow_minus_inf=True)
+        if log_table.ndim == 0 or 0 in log_table.shape[1:]:
+            raise ModelError(
+                "a log-table has a row axis and then one axis of states per slot, "
+                f"not the shape {log_table.shape}"
+            )
+        object.__setattr__(self, "log_table", log_table)
+
+    @classmethod
+    def shared(cls, log_values: ArrayLike) -> Table:
+        """One table of log-values for all factors: an axis per slot."""
+        return cls(np.asarray(log_values, dtype=np.float64)[None])
+
+    @classmethod
+    def from_values(cls, values: ArrayLike) -> Table:
+        """One table for all factors, from non-negative values such as probabilities."""
+        values = np.asarray(values, dtype=np.float64)
+        if not (values >= 0).all():
+            raise ModelError("a table's values must not be negative or NaN; for logs use shared()")
+        with np.errstate(divide="ignore"):
+            return cls.shared(np.log(values))
+
+    @classmethod
+    def weighted(cls, weight: float, holds: ArrayLike) -> Table:
+        """`weight` where a formula holds and 0 elsewhere, as in Markov logic; a hard formula has
+        weight inf and gives 0 where it holds and -inf elsewhere.
+
+        holds: bool, an axis of states per slot.
+        """
+        truth = np.asarray(holds, dtype=bool)
+        if weight == np.inf:
+            return cls.shared(np.where(truth, 0.0, -np.inf))
+        return cls.shared(np.where(truth, weight, 0.0))
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.log_table)
+
+    @property
+    def slot_states(self) -> tuple[int, ...]:
+        return self.log_table.shape[1:]
+
+    @property
+    def signature(self) -> tuple[str, tuple[int, ...]]:
+        return ("table", self.slot_states)
+
+    def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
+        states = (np.asarray(slot).astype(np.int64, copy=False) for slot in slots)
+        return np.asarray(self.log_table[(row, *states)])
+
+    def expectation(self, row: IntArray, beliefs: Sequence[SlotBelief]) -> FloatArray:
+        return expectation_on_grid(self, row, beliefs)
+
+    def reduce(
+        self, row: IntArray, slots: tuple[int, ...], values: FloatArray
+    ) -> tuple[Table, IntArray]:
+        log_table, row = fix_states(self.log_table, row, slots, values)
+        return Table(log_table), row
+
+    def stack(self, others: Sequence[Self]) -> Table:
+        return Table(np.concatenate([self.log_table, *(other.log_table for other in others)]))
+
+    def take(self, rows: IntArray) -> Table:
+        return Table(self.log_table[rows])
+
+
+def fix_states(
+    stacked: FloatArray, row: IntArray, slots: tuple[int, ...], values: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """`stacked` (row, states..., trailing...) with some states axes fixed, and the new rows.
+
+    Where few rows are shared by many factors, each combination of row and states becomes one
+    row; otherwise each factor gets the row it needs.
+    """
+    num_rows = len(stacked)
+    fixed = [stacked.shape[1 + slot] for slot in slots]
+    states = values.astype(np.int64)
+    combination = np.zeros(len(row), dtype=np.int64)
+    for column, size in enumerate(fixed):
+        combination = combination * size + states[:, column]
+    num_combinations = int(np.prod(fixed, dtype=np.int64))
+    first = np.moveaxis(stacked, [1 + slot for slot in slots], range(1, 1 + len(slots)))
+    rest = first.shape[1 + len(slots) :]
+    if num_rows * num_combinations <= len(row):
+        new_row = np.asarray(row, dtype=np.int64) * num_combinations + combination
+        return first.reshape((num_rows * num_combinations, *rest)), new_row.astype(np.int32)
+    picked = first[(row, *states.T)]
+    return picked, np.arange(len(row), dtype=np.int32)

@@ -1,0 +1,229 @@
+"""Slow and obviously right: every discrete state enumerated, reals by dense algebra or quadrature.
+
+Everything rests on `FactorGraph.log_density` at single assignments. Nothing of the solvers, of
+`condition()` or of the insides of potentials is used.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from hylift.graph import FactorGraph
+from hylift.potentials import Function
+from numpy.typing import NDArray
+from scipy import integrate, optimize, special, stats
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What exact inference should find; dictionaries are by variable id, hidden ones only."""
+
+    log_z: float
+    probs: dict[int, Vector]
+    mean: dict[int, float]
+    var: dict[int, float]
+    map_energy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The reals in one joint state of the discrete variables: log-integral, moments, maximum."""
+
+    log_total: float
+    mean: Vector
+    second: Vector  # E[x²]
+    log_max: float
+
+
+def solve(graph: FactorGraph) -> Answer:
+    """The posterior of a small graph, evidence included."""
+    hidden = hidden_variables(graph)
+    num_states = graph.variables.num_states
+    discrete = [v for v in hidden if num_states[v] > 0]
+    reals = [v for v in hidden if num_states[v] == 0]
+    by_quadrature = needs_quadrature(graph)
+    states, slices = [], []
+    for state in itertools.product(*(range(num_states[v]) for v in discrete)):
+        density = log_density_of_reals(graph, dict(zip(discrete, state, strict=True)), reals)
+        if by_quadrature:
+            lower, upper = graph.variables.lower[reals], graph.variables.upper[reals]
+            found = integrated(density, lower, upper)
+        else:
+            found = gaussian(density, len(reals))
+        states.append(state)
+        slices.append(found)
+    return _mixed(discrete, reals, num_states, states, slices)
+
+
+def log_z(graph: FactorGraph) -> float:
+    return solve(graph).log_z
+
+
+def hidden_variables(graph: FactorGraph) -> list[int]:
+    """Variables that are not observed without error."""
+    hard = graph.evidence.var == 0
+    observed = set(graph.evidence.variable[hard].tolist())
+    return [v for v in range(graph.num_variables) if v not in observed]
+
+
+def needs_quadrature(graph: FactorGraph) -> bool:
+    """Whether a hidden real has bounds, or stands in a factor that may be anything."""
+    variables = graph.variables
+    reals = [v for v in hidden_variables(graph) if variables.num_states[v] == 0]
+    in_functions = [
+        np.isin(reals, group.scope).any()
+        for group in graph.groups
+        if isinstance(group.potential, Function)
+    ]
+    bounded = np.isfinite(variables.lower[reals]) | np.isfinite(variables.upper[reals])
+    return bool(bounded.any()) or any(in_functions)
+
+
+def log_density(graph: FactorGraph, values: Vector) -> float:
+    """Log-density at all variables' values, with the likelihood of soft evidence."""
+    total = graph.log_density(values)
+    evidence = graph.evidence
+    for variable, value, var in zip(evidence.variable, evidence.value, evidence.var, strict=True):
+        if var > 0:
+            total += stats.norm.logpdf(value, values[variable], np.sqrt(var))
+    return float(total)
+
+
+def log_density_of_reals(
+    graph: FactorGraph, state: dict[int, int], reals: list[int]
+) -> Callable[[Vector], float]:
+    """The log-density as a function of the hidden reals, everything else fixed."""
+    values = np.zeros(graph.num_variables)
+    hard = graph.evidence.var == 0
+    values[graph.evidence.variable[hard]] = graph.evidence.value[hard]
+    for variable, s in state.items():
+        values[variable] = s
+
+    def density(x: Vector) -> float:
+        filled = values.copy()
+        filled[reals] = x
+        return log_density(graph, filled)
+
+    return density
+
+
+def quadratic(density: Callable[[Vector], float], size: int) -> tuple[Vector, Vector, float]:
+    """Precision J, linear h and constant c of a density that is -½ xᵀJx + hᵀx + c."""
+    unit = np.eye(size)
+    c = density(np.zeros(size))
+    plus = np.array([density(unit[i]) for i in range(size)])
+    minus = np.array([density(-unit[i]) for i in range(size)])
+    h = (plus - minus) / 2
+    J = np.zeros((size, size))
+    for i in range(size):
+        J[i, i] = 2 * c - plus[i] - minus[i]
+        for j in range(i):
+            J[i, j] = J[j, i] = plus[i] + plus[j] - c - density(unit[i] + unit[j])
+    return J, h, c
+
+
+def gaussian(density: Callable[[Vector], float], size: int) -> Slice:
+    """A slice whose reals are jointly Gaussian, by dense linear algebra."""
+    if density(np.zeros(size)) == -np.inf:
+        return Slice(-np.inf, np.zeros(size), np.zeros(size), -np.inf)
+    J, h, c = quadratic(density, size)
+    if size == 0:
+        return Slice(c, h, h, c)
+    if np.linalg.eigvalsh(J).min() <= 1e-9:
+        raise ValueError("this density has no finite integral")
+    mean = np.linalg.solve(J, h)
+    log_max = c + 0.5 * h @ mean
+    log_total = log_max + 0.5 * size * np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(J)[1]
+    return Slice(float(log_total), mean, np.diag(np.linalg.inv(J)) + mean**2, float(log_max))
+
+
+def integrated(density: Callable[[Vector], float], lower: Vector, upper: Vector) -> Slice:
+    """A slice by nested adaptive quadrature, for at most two reals."""
+    size = len(lower)
+    if size > 2:
+        raise ValueError("quadrature is for one or two reals")
+    top = maximum(density, lower, upper)
+    if top == -np.inf:
+        return Slice(-np.inf, np.zeros(size), np.zeros(size), -np.inf)
+
+    def moments(*x: float) -> Vector:
+        point = np.array(x)
+        return np.exp(density(point) - top) * np.concatenate([[1.0], point, point**2])
+
+    total = _quadrature(moments, lower, upper)
+    return Slice(
+        float(np.log(total[0]) + top),
+        total[1 : 1 + size] / total[0],
+        total[1 + size :] / total[0],
+        top,
+    )
+
+
+def _quadrature(f: Callable[..., Vector], lower: Vector, upper: Vector) -> Vector:
+    if not len(lower):
+        return f()
+
+    def inner(x: float) -> Vector:
+        return _quadrature(lambda *rest: f(x, *rest), lower[1:], upper[1:])
+
+    return np.asarray(
+        integrate.quad_vec(inner, lower[0], upper[0], epsabs=1e-13, epsrel=1e-11, norm="max")[0]
+    )
+
+
+def maximum(density: Callable[[Vector], float], lower: Vector, upper: Vector) -> float:
+    """The largest log-density: the best of a grid, then climbed from there."""
+    low, high = np.maximum(lower, -20.0), np.minimum(upper, 20.0)
+    axes = [np.linspace(a, b, 41) for a, b in zip(low, high, strict=True)]
+    points = [np.array(point) for point in itertools.product(*axes)]
+    values = [density(point) for point in points]
+    best = int(np.argmax(values))
+    if not len(lower) or values[best] == -np.inf:
+        return values[best]
+    found = optimize.minimize(
+        lambda x: -max(density(x), -1e300),
+        points[best],
+        method="Nelder-Mead",
+        bounds=list(zip(lower, upper, strict=True)),
+        options={"xatol": 1e-10, "fatol": 1e-13, "maxiter": 4000, "maxfev": 4000},
+    )
+    return max(values[best], float(-found.fun))
+
+
+def assignments(graph: FactorGraph) -> Iterator[Vector]:
+    """Every assignment of a graph without reals."""
+    for state in itertools.product(*(range(n) for n in graph.variables.num_states)):
+        yield np.array(state, dtype=np.float64)
+
+
+def _mixed(
+    discrete: list[int],
+    reals: list[int],
+    num_states: NDArray[np.int32],
+    states: list[tuple[int, ...]],
+    slices: list[Slice],
+) -> Answer:
+    log_totals = np.array([found.log_total for found in slices])
+    log_z = float(special.logsumexp(log_totals))
+    map_energy = -max(found.log_max for found in slices)
+    if log_z == -np.inf:
+        return Answer(log_z, {}, {}, {}, map_energy)
+    weights = np.exp(log_totals - log_z)
+    probs = {v: np.zeros(num_states[v]) for v in discrete}
+    for weight, state in zip(weights, states, strict=True):
+        for v, s in zip(discrete, state, strict=True):
+            probs[v][s] += weight
+    mean = sum(w * found.mean for w, found in zip(weights, slices, strict=True))
+    second = sum(w * found.second for w, found in zip(weights, slices, strict=True))
+    return Answer(
+        log_z,
+        probs,
+        {v: float(mean[i]) for i, v in enumerate(reals)},
+        {v: float(second[i] - mean[i] ** 2) for i, v in enumerate(reals)},
+        map_energy,
+    )
