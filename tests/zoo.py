@@ -149,8 +149,8 @@ def one_state_categorical() -> FactorGraph:
 def isolated_variables() -> FactorGraph:
     """Variables without factors: a Boolean, a categorical and a real on an interval."""
     return FactorGraph.build(
-        {"b": boolean, "c": categorical(3), "u": interval(-1, 3), "x": real},
-        [(ConditionalQuadratic.gaussian([1.0], [[2.0]]), ["x"])],
+        {"b": boolean, "c": categorical(3), "u": interval(-1, 3), "d": boolean},
+        [(Table.shared([0.0, 1.0]), ["d"])],
     )
 
 
@@ -337,7 +337,7 @@ def function_of_bounded_reals() -> FactorGraph:
     """A potential that is neither a table nor quadratic, with a parameter per factor."""
 
     def ripple(x: NDArray, y: NDArray, height: NDArray) -> NDArray:
-        return height * np.cos(2 * x - y) - 0.1 * np.abs(x) ** 3
+        return height * np.cos(2 * x - y) - 0.1 * np.exp(x)
 
     variables = Variables.named({"x": interval(-2, 2), "y": interval(-1, 1)})
     potential = Function(ripple, 2, np.array([[1.0], [0.3]]))

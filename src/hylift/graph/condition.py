@@ -51,26 +51,20 @@ def _reduce(
     group: FactorGroup, observed: NDArray[np.bool_], value: NDArray[np.float64]
 ) -> list[FactorGroup]:
     """The factors of a group, split by which slots are observed, each part without those."""
-    if not len(group):
-        return []
-    seen = observed[group.scope]
-    pattern = seen @ (1 << np.arange(group.arity, dtype=np.int64))
     parts = []
-    for code in np.unique(pattern):
-        slots = tuple(slot for slot in range(group.arity) if code >> slot & 1)
+    for slots, factors in group.by_slots(observed):
         if not slots:
-            parts.append(group.take(np.flatnonzero(pattern == 0)) if pattern.any() else group)
+            parts.append(group if len(factors) == len(group) else group.take(factors))
             continue
-        factors = np.flatnonzero(pattern == code)
         scope = group.scope[factors]
         potential, row = group.potential.reduce(
             group.row[factors], slots, value[scope[:, list(slots)]]
         )
-        remaining = [slot for slot in range(group.arity) if slot not in slots]
+        hidden = [slot for slot in range(group.arity) if slot not in slots]
         parts.append(
             FactorGroup(
                 potential,
-                scope[:, remaining],
+                scope[:, hidden],
                 freeze(row, np.int32),
                 group.multiplicity[factors],
                 group.label,

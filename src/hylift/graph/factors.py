@@ -89,6 +89,26 @@ class FactorGroup:
             self.label,
         )
 
+    def by_slots(self, flag: NDArray[np.bool_]) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
+        """Factors sorted by which of their slots hold flagged variables: slots, and factors.
+
+        flag: (variable,).
+        """
+        if not len(self):
+            return []
+        small = self.arity <= 8
+        code: NDArray[Any] = np.zeros(len(self), dtype=np.uint8 if small else np.int64)
+        for slot in range(self.arity):
+            code |= flag[self.scope[:, slot]].astype(code.dtype) << slot
+        present = np.flatnonzero(np.bincount(code)) if small else np.unique(code)
+        return [
+            (
+                tuple(slot for slot in range(self.arity) if pattern >> slot & 1),
+                np.flatnonzero(code == pattern),
+            )
+            for pattern in present.tolist()
+        ]
+
     def log_values(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(factor,): log-potential of each factor at an assignment (variable,)."""
         slots = [values[self.scope[:, slot]] for slot in range(self.arity)]

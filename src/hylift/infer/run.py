@@ -17,7 +17,7 @@ def infer(
     graph: FactorGraph,
     method: Method | None = None,
     *,
-    tasks: Iterable[Task] = ("marginals", "logz"),
+    tasks: Task | Iterable[Task] = ("marginals", "logz"),
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Posterior:
@@ -26,9 +26,7 @@ def infer(
     `tasks` says what to compute at once: 'marginals', 'logz', 'map'. `progress(share, what)` is
     called as the work goes on. Without a method, `Exact()`.
     """
-    if isinstance(tasks, str):
-        tasks = [tasks]
-    wanted = frozenset(tasks)
+    wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
     request = Request(wanted, seed, progress or (lambda share, what: None))
     announce_compilation()

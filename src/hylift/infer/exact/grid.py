@@ -53,11 +53,8 @@ def tabulate(parts: Parts, grid: Grid, max_entries: int, *, maximise: bool) -> l
             tables.append(_tabulate_quadratic(parts, grid, quadratic, on_grid, max_entries))
     is_real = parts.graph.variables.num_states == 0
     for group in parts.others:
-        real_slots = is_real[group.scope]
-        codes = real_slots @ (1 << np.arange(group.arity, dtype=np.int64))
-        for code in np.unique(codes):
-            factors = np.flatnonzero(codes == code)
-            kinds = [bool(code >> slot & 1) for slot in range(group.arity)]
+        for slots, factors in group.by_slots(is_real):
+            kinds = [slot in slots for slot in range(group.arity)]
             tables.extend(_tabulate_others(parts, grid, group.take(factors), kinds, max_entries))
     if len(grid.real) and not maximise:
         scope = grid.number[grid.real][:, None]
