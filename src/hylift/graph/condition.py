@@ -82,7 +82,7 @@ def _constant(part: FactorGroup) -> float:
             f"{np.count_nonzero(np.isneginf(values))} factors of {part.named()} are observed, "
             "in a state that is impossible"
         )
-    return float(part.multiplicity @ values)
+    return float((part.multiplicity * values).sum())
 
 
 def _measurements(graph: FactorGraph, soft: NDArray[np.bool_]) -> FactorGroup | None:

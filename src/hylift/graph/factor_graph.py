@@ -92,7 +92,7 @@ class FactorGraph:
             )
         total = self.log_constant
         for group in self.groups:
-            total += float(group.multiplicity @ group.log_values(values))
+            total += group.log_sum(values)
         return total
 
     def __repr__(self) -> str:

@@ -109,6 +109,10 @@ class FactorGroup:
             for pattern in present.tolist()
         ]
 
+    def log_sum(self, values: NDArray[np.float64]) -> float:
+        """The log-potentials of all factors together at an assignment (variable,)."""
+        return float((self.multiplicity * self.log_values(values)).sum())
+
     def log_values(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(factor,): log-potential of each factor at an assignment (variable,)."""
         slots = [values[self.scope[:, slot]] for slot in range(self.arity)]

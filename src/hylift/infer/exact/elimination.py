@@ -59,14 +59,14 @@ def eliminate(
 ) -> Elimination:
     """A greedy elimination of the graph with these edges (edge, 2).
 
-    Without `log_states`, one pass of min-fill, as for a Cholesky factorisation. With them, cost
-    is the total size of the tables, and where that is large the cheapest of many passes is kept:
-    mostly min-fill, every fourth time smallest table first, ties broken at random.
+    Without `log_states`, one pass of minimum degree, as for a Cholesky factorisation. With them,
+    cost is the total size of the tables, and where that is large the cheapest of many passes is
+    kept: mostly min-fill, every fourth time smallest table first, ties broken at random.
     """
     edges = np.ascontiguousarray(edges, dtype=np.int32)
     if log_states is None:
-        uniform = np.full(num_variables, np.log(2.0))
-        return _in_steps(*greedy(num_variables, edges, uniform, np.zeros(num_variables), True))
+        ones, zeros = np.ones(num_variables), np.zeros(num_variables)
+        return _in_steps(*greedy(num_variables, edges, ones, zeros, False))
     rng = np.random.default_rng(seed)
     max_tries = int(np.clip(MAX_TRIED_VARIABLES // max(num_variables, 1), 1, MAX_TRIES))
     best, best_cost = None, np.inf

@@ -94,15 +94,17 @@ def sum_states(
     _check_cliques(order, num_states, len(grid.real), max_entries)
     plan = tables.plan(num_states[order.order], order, _flatten(groups, of_components, order))
     share = 0.5 if marginals else 1.0
-    messages = tables.collect(plan, maximise=maximise, advance=lambda s: advance(share * s))
-    log_total = plan.total(messages) + parts.log_constant + constant
+    messages, log_sum = tables.collect(
+        plan, maximise=maximise, advance=lambda s: advance(share * s)
+    )
+    log_total = log_sum + parts.log_constant + constant
     if log_total == -np.inf:
         raise ImpossibleEvidenceError(
             "no joint state is possible: the hard constraints and the evidence contradict each "
             "other"
         )
     if log_total > DIVERGES / 2:
-        best = messages if maximise else tables.collect(plan, maximise=True)
+        best = messages if maximise else tables.collect(plan, maximise=True)[0]
         _raise_divergent(parts, reals, tables.decode(plan, best)[order.step])
     state = tables.decode(plan, messages)[order.step] if maximise else None
     if not marginals:

@@ -99,7 +99,7 @@ def _sort_group(parts: Parts, group: FactorGroup) -> float:
 
 def _add_table(parts: Parts, group: FactorGroup) -> float:
     if not group.arity:
-        return float(group.multiplicity @ group.potential.log_value(group.row, []))
+        return group.log_sum(np.zeros(0))
     parts.tables.append(
         FactorGroup(
             group.potential, parts.number[group.scope], group.row, group.multiplicity, group.label

@@ -51,10 +51,6 @@ class TablePlan:
         """(step,): entries of the clique's table."""
         return np.diff(self.message_ptr) * self.num_states.astype(np.int64)
 
-    def total(self, messages: NDArray[np.float64]) -> float:
-        """The log-sum or log-maximum over everything: the roots' messages together."""
-        return float(messages[self.message_ptr[:-1][self.elimination.parent < 0]].sum())
-
 
 def plan(
     num_states: NDArray[np.int32], elimination: Elimination, factors: TableFactors
@@ -88,14 +84,15 @@ def _csr(
 
 def collect(
     at: TablePlan, *, maximise: bool, advance: Callable[[float], None] = lambda share: None
-) -> NDArray[np.float64]:
-    """The messages from every clique to its parent; a root's single entry is its log-total."""
+) -> tuple[NDArray[np.float64], float]:
+    """The messages from every clique to its parent, and the log-sum or log-maximum over all."""
     messages = np.empty(at.message_ptr[-1])
+    scale = np.empty(len(at.num_states))
     work = np.empty(int(at.size.max(initial=1)))
     for start, stop, share in _parts(at.size):
-        kernels.collect(start, stop, *_arrays(at), messages, work, maximise)
+        kernels.collect(start, stop, *_arrays(at), messages, work, maximise, scale)
         advance(share)
-    return messages
+    return messages, float(scale.sum())
 
 
 def distribute(

@@ -32,28 +32,32 @@ def _missing(neighbours, count, table, num):
 
 @njit(cache=True)
 def _alive(v, head, link, to, done, out):
-    """Writes the remaining neighbours of v, and returns their number."""
+    """Writes the remaining neighbours of v, and returns their number; forgets the others."""
     count = 0
-    e = head[v]
+    before, e = -1, head[v]
     while e != -1:
-        if not done[to[e]]:
+        if done[to[e]]:
+            if before == -1:
+                head[v] = link[e]
+            else:
+                link[before] = link[e]
+        else:
             out[count] = to[e]
             count += 1
+            before = e
         e = link[e]
     return count
 
 
 @njit(cache=True)
-def _priority(v, neighbours, count, table, num, weights, noise, by_fill):
-    size = weights[v]
-    for i in range(count):
-        size += weights[neighbours[i]]
+def _priority(v, degree, size, head, link, to, done, room, table, noise, by_fill):
+    """What is eliminated first is least: by edges to fill, then size of the table; or by size."""
     if not by_fill:
-        return size + 1e-3 * noise[v]
-    if count > HUB_DEGREE:
-        return 0.5 * count * (count - 1)
-    # Fill decides; among equals the smaller table, or chance where the caller adds noise.
-    return _missing(neighbours, count, table, num) + 0.9 * noise[v] + 1e-6 * size
+        return size[v] + 1e-3 * noise[v]
+    if degree[v] > HUB_DEGREE:
+        return 0.5 * degree[v] * (degree[v] - 1.0)
+    count = _alive(v, head, link, to, done, room)
+    return _missing(room, count, table, len(head)) + 0.9 * noise[v] + 1e-6 * size[v]
 
 
 @njit(cache=True)
@@ -108,16 +112,18 @@ def greedy(num, edges, weights, noise, by_fill):
     """Eliminates the variable of least priority, again and again.
 
     Neighbours are linked lists, joined pairs an open-addressing set, priorities a heap whose
-    outdated entries are passed over.
+    outdated entries are passed over. Returns the order, and the remaining neighbours at each step.
     """
     capacity = 2 * len(edges) + 16
     head = np.full(num, -1, dtype=np.int64)
     link = np.empty(capacity, dtype=np.int64)
     to = np.empty(capacity, dtype=np.int32)
-    size = 64
-    while size < 4 * len(edges):
-        size *= 2
-    table = np.full(size, -1, dtype=np.int64)
+    degree = np.zeros(num, dtype=np.int64)
+    size = weights.copy()
+    room_for = 64
+    while room_for < 4 * len(edges):
+        room_for *= 2
+    table = np.full(room_for, -1, dtype=np.int64)
     used = 0
     for k in range(len(edges)):
         low, high = min(edges[k, 0], edges[k, 1]), max(edges[k, 0], edges[k, 1])
@@ -125,17 +131,18 @@ def greedy(num, edges, weights, noise, by_fill):
         table[_slot(table, pair)] = pair
         for u, w in ((low, high), (high, low)):
             link[used], to[used], head[u] = head[u], w, used
+            degree[u] += 1
+            size[u] += weights[w]
             used += 1
 
     done = np.zeros(num, dtype=np.bool_)
     around = np.empty(num, dtype=np.int32)
-    beside = np.empty(num, dtype=np.int32)
+    room = np.empty(num, dtype=np.int32)
     current = np.empty(num)
     heap = np.empty(num + 16)
     owner = np.empty(num + 16, dtype=np.int32)
     for v in range(num):
-        count = _alive(v, head, link, to, done, around)
-        current[v] = _priority(v, around, count, table, num, weights, noise, by_fill)
+        current[v] = _priority(v, degree, size, head, link, to, done, room, table, noise, by_fill)
         _push(heap, owner, v, current[v], np.int32(v))
     heap_size = num
 
@@ -156,6 +163,8 @@ def greedy(num, edges, weights, noise, by_fill):
             later = _grown(later)
         later[ptr[step] : ptr[step + 1]] = around[:count]
         for i in range(count):
+            degree[around[i]] -= 1
+            size[around[i]] -= weights[v]
             for j in range(i):
                 low, high = min(around[i], around[j]), max(around[i], around[j])
                 pair = np.int64(low) * num + high
@@ -169,11 +178,12 @@ def greedy(num, edges, weights, noise, by_fill):
                     table = _rehashed(table)
                 for u, w in ((low, high), (high, low)):
                     link[used], to[used], head[u] = head[u], w, used
+                    degree[u] += 1
+                    size[u] += weights[w]
                     used += 1
         for i in range(count):
             u = around[i]
-            near = _alive(u, head, link, to, done, beside)
-            priority = _priority(u, beside, near, table, num, weights, noise, by_fill)
+            priority = _priority(u, degree, size, head, link, to, done, room, table, noise, by_fill)
             if priority != current[u]:
                 current[u] = priority
                 if heap_size == len(heap):

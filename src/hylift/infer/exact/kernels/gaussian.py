@@ -75,15 +75,18 @@ def solve(
                     mean[real_ptr[v] + state] = 0.0
                     var[real_ptr[v] + state] = 1.0
                 continue
-            total = 0.0
+            total, lost = 0.0, 0.0
             for v in inside:
                 x[v] = linear[real_ptr[v] + state]
             for v in inside:
                 for e in range(ptr[v], ptr[v + 1]):
                     x[later[e]] -= factor[e] * x[v]
-                total += 0.5 * x[v] * x[v] / pivot[v]
+                term = 0.5 * x[v] * x[v] / pivot[v] - lost
                 if not maximise:
-                    total += 0.5 * np.log(2 * np.pi / pivot[v])
+                    term += 0.5 * np.log(2 * np.pi / pivot[v])
+                # Compensated: a component may have a million terms.
+                lost = (total + term - total) - term
+                total += term
                 x[v] /= pivot[v]
             for i in range(len(inside) - 1, -1, -1):
                 v = inside[i]

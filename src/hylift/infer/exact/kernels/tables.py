@@ -137,8 +137,9 @@ def _fill(
 @njit(cache=True)
 def collect(
     start, stop, states, ptr, later, f_ptr, scope, f_base, times, values,
-    held_ptr, held, child_ptr, child, m_ptr, messages, work, maximise,
+    held_ptr, held, child_ptr, child, m_ptr, messages, work, maximise, scale,
 ):  # fmt: skip
+    """Messages, each scaled to a maximum of 0; `scale` gets what was taken off."""
     room = np.diff(ptr).max() + 1
     axes = np.empty(room, dtype=np.int64)
     cards, strides = np.empty_like(axes), np.empty_like(axes)
@@ -159,6 +160,10 @@ def collect(
                     total += np.exp(work[k] - top)
                 top += np.log(total)
             messages[m_ptr[c] + s] = top
+        out = messages[m_ptr[c] : m_ptr[c + 1]]
+        scale[c] = out.max()
+        if scale[c] > -np.inf:
+            out -= scale[c]
 
 
 @njit(cache=True)
