@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from hylift.cli.render import show
-from hylift.graph import Atoms, FactorGraph, FactorGroup, Names, Variables, boolean, interval
+from hylift.graph import Atoms, FactorGraph, FactorGroup, Variables, boolean, interval
 from hylift.infer import infer
 from hylift.potentials import ConditionalQuadratic, Table
 
@@ -21,20 +20,20 @@ each other (weight 0.1). An A that is attracted is near -7; a B that nothing att
 def boxes(num_a: int = 2, num_b: int = 3, num_boxes: int = 2) -> FactorGraph:
     """AInBox, BInBox, attractedTo (Boolean), posA, posB (real): built from arrays of ids."""
     a_names, b_names, x_names = (
-        pa.array([f"{letter}{i}" for i in range(count)])
+        [f"{letter}{i}" for i in range(count)]
         for letter, count in (("a", num_a), ("b", num_b), ("box", num_boxes))
     )
-    blocks = (
-        Atoms("AInBox", (a_names, x_names)),
-        Atoms("BInBox", (b_names, x_names)),
-        Atoms("attractedTo", (a_names, b_names)),
-        Atoms("posA", (a_names,)),
-        Atoms("posB", (b_names,)),
+    position = interval(-15, 15)
+    variables = Variables.in_blocks(
+        [
+            (Atoms("AInBox", (a_names, x_names)), boolean),
+            (Atoms("BInBox", (b_names, x_names)), boolean),
+            (Atoms("attractedTo", (a_names, b_names)), boolean),
+            (Atoms("posA", (a_names,)), position),
+            (Atoms("posB", (b_names,)), position),
+        ]
     )
-    names = Names(blocks)
-    a_in, b_in, attracted, pos_a, pos_b, end = names.offsets.tolist()
-    domain_id = (np.arange(end) >= pos_a).astype(np.int32)
-    variables = Variables((boolean, interval(-15, 15)), domain_id, names, np.ones(end))
+    a_in, b_in, attracted, pos_a, pos_b, _ = variables.names.offsets
 
     a, b, x = (i.reshape(-1) for i in np.indices((num_a, num_b, num_boxes)))
     in_box = [a_in + a * num_boxes + x, b_in + b * num_boxes + x, attracted + a * num_b + b]

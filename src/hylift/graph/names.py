@@ -97,8 +97,23 @@ class Atoms(NameBlock):
     """
 
     predicate: str
-    constants: tuple[pa.StringArray, ...]  # per argument: the constants of its type
+    constants: tuple[Any, ...]
+    """Per argument: the constants of its type. Given as any sequences of words."""
     arguments: NDArray[np.int32] | None = None  # (atom, argument): positions in `constants`
+
+    def __post_init__(self) -> None:
+        packed = tuple(
+            c if isinstance(c, pa.StringArray) else pa.array([str(word) for word in c], pa.string())
+            for c in self.constants
+        )
+        object.__setattr__(self, "constants", packed)
+        if self.arguments is not None:
+            shape = np.shape(self.arguments)
+            if len(shape) != 2 or shape[1] != len(packed):
+                raise ModelError(
+                    f"atoms of '{self.predicate}' have {len(packed)} arguments each, so theirs are "
+                    f"an array (atom, {len(packed)}), not one of shape {shape}"
+                )
 
     def __len__(self) -> int:
         if self.arguments is not None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph.domains import Domain
-from hylift.graph.names import Names
+from hylift.graph.names import NameBlock, Names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +53,18 @@ class Variables:
     def named(cls, domains: Mapping[str, Domain]) -> Variables:
         """A few variables by name."""
         return cls.of(list(domains.values()), Names.listed(domains))
+
+    @classmethod
+    def in_blocks(cls, blocks: Sequence[tuple[NameBlock, Domain]]) -> Variables:
+        """One domain per block of names, such as all atoms of a predicate.
+
+        The ids of a block start at its entry in `names.offsets`.
+        """
+        names = Names(tuple(block for block, _ in blocks))
+        distinct = {d: place for place, d in enumerate(dict.fromkeys(d for _, d in blocks))}
+        sizes = [len(block) for block, _ in blocks]
+        domain_id = np.repeat([distinct[domain] for _, domain in blocks], sizes)
+        return cls(tuple(distinct), domain_id.astype(np.int32), names, np.ones(len(names)))
 
     @classmethod
     def of(cls, domains: Sequence[Domain], names: Names) -> Variables:
