@@ -25,13 +25,15 @@ def read_bytes(path: str | Path) -> bytes:
         raise FormatError(path, "is a directory, not a file") from None
     except OSError as error:
         raise FormatError(path, f"cannot be read: {error.strerror}") from None
+    except ValueError as error:  # a zero byte in the name
+        raise FormatError(path, f"cannot be read: {error}") from None
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file, in UTF-8."""
+    """The text of a file in UTF-8, without the mark that some editors put before it."""
     content = read_bytes(path)
     try:
-        return content.decode()
+        return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
@@ -43,12 +45,22 @@ def read_text(path: str | Path) -> str:
         ) from None
 
 
+def check_target(path: str | Path) -> None:
+    """Raises unless a file could stand at `path`: in a folder that exists, and not as a folder."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise OutputError(f"{path}: cannot be written: there is no folder '{target.parent}'")
+    if target.is_dir():
+        raise OutputError(f"{path}: cannot be written: it is a folder")
+
+
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
     """Writes a file beside its place and moves it there, so that `path` is old or complete."""
+    check_target(path)
     target = Path(path)
     partial: str | None = None
     try:
-        handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
         with os.fdopen(handle, "wb") as stream:
             write(stream)
         mask = os.umask(0)

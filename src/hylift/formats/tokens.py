@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,13 +30,12 @@ class NumberFile:
         self.keyword = ""
         body = self.text
         if keywords:
-            first = next(self._words(), None)
+            first = self._word(0)
             if first is None:
                 raise FormatError(path, "the file is empty")
             self.keyword = first.group().upper()
             if self.keyword not in keywords:
-                allowed = " or ".join(keywords)
-                self.fail(0, f"expected {allowed}, found {_quoted(first.group())}")
+                self.fail(0, f"expected {' or '.join(keywords)}, found {self.quoted(0)}")
             self.num_keywords = 1
             body = self.text[first.end() :]
         self.values = self._numbers(body)
@@ -43,54 +43,61 @@ class NumberFile:
     def _words(self) -> Iterator[re.Match[str]]:
         return re.finditer(r"\S+", self.text)
 
+    def _word(self, index: int) -> re.Match[str] | None:
+        """The word that is the number of this index, or None after the last."""
+        return next(islice(self._words(), index + self.num_keywords, None), None)
+
     def _numbers(self, body: str) -> NDArray[np.float64]:
-        # The reader stops at the first word that is no number, with a warning that is our error.
+        # Fast, but it splits '1-2' into two numbers, and some versions only warn when they stop
+        # early; if anything is odd, the slow way finds out what.
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("error", DeprecationWarning)
             try:
                 values = np.fromstring(body, dtype=np.float64, sep=" ")
-            except ValueError:
+            except (ValueError, DeprecationWarning):
                 values = np.zeros(0)
         if len(values) == len(body.split()):
             return values
-        for number, word in enumerate(self._words()):
-            if number >= self.num_keywords and not _is_number(word.group()):
-                self.fail(
-                    number - self.num_keywords,
-                    f"expected a number, found {_quoted(word.group())}",
-                )
-        return np.array([float(word) for word in body.split()])
+        for index, word in enumerate(islice(self._words(), self.num_keywords, None)):
+            if not _is_number(word.group()):
+                self.fail(index, f"expected a number, found {_quoted(word.group())}")
+        return np.array([float(word) for word in body.split()], dtype=np.float64)
 
     def __len__(self) -> int:
         return len(self.values)
 
+    def quoted(self, index: int) -> str:
+        """The number of this index as the file writes it, in quotes."""
+        word = self._word(index)
+        return _quoted(word.group()) if word else "nothing"
+
     def fail(self, index: int, message: str) -> NoReturn:
-        """Raises a `FormatError` at the number of this index, or at the end of the file."""
-        target = index + self.num_keywords if index or self.num_keywords == 0 else index
-        for number, word in enumerate(self._words()):
-            if number == target:
-                line = self.text.count("\n", 0, word.start()) + 1
-                column = word.start() - self.text.rfind("\n", 0, word.start())
-                raise FormatError(self.path, message, line=line, column=column)
-        lines = self.text.count("\n") + 1
-        raise FormatError(self.path, message, line=lines)
+        """Raises a `FormatError` at the number of this index, or where the last one ends."""
+        word = self._word(index)
+        start = word.start() if word else len(self.text.rstrip())
+        line = self.text.count("\n", 0, start) + 1
+        column = start - self.text.rfind("\n", 0, start)
+        raise FormatError(self.path, message, line=line, column=column)
+
+    def fail_at_end(self, message: str) -> NoReturn:
+        """Raises a `FormatError` where the last number ends."""
+        self.fail(len(self.values), message)
 
     def whole(
-        self, start: int, count: int, what: str, *, low: int = 0, high: float = np.inf
+        self, start: int, count: int, what: str, *, low: int = 0, high: int | None = None
     ) -> NDArray[np.int64]:
         """`count` whole numbers from index `start` on, each from `low` to below `high`."""
-        if start + count > len(self.values):
-            self.fail(
-                len(self.values),
-                f"the file ends where {what} should follow "
-                f"({start + count - len(self.values)} numbers are missing)",
-            )
+        missing = start + count - len(self.values)
+        if missing > 0:
+            more = f" ({missing} numbers are missing)" if missing > 1 else ""
+            self.fail_at_end(f"the file ends where {what} should follow{more}")
         some = self.values[start : start + count]
-        wrong = ~((some == np.floor(some)) & (some >= low) & (some < min(high, 2.0**53)))
+        limit = 2**53 if high is None else high
+        wrong = ~((some == np.floor(some)) & (some >= low) & (some < limit))
         if wrong.any():
-            at = int(np.argmax(wrong))
-            limit = f"a whole number from {low}" + ("" if high == np.inf else f" to {high - 1:g}")
-            self.fail(start + at, f"{what} must be {limit}, not {some[at]:g}")
+            at = start + int(np.argmax(wrong))
+            allowed = f"from {low}" + ("" if high is None else f" to {high - 1}")
+            self.fail(at, f"{what} must be a whole number {allowed}, not {self.quoted(at)}")
         return some.astype(np.int64)
 
     def lists(self, start: int, count: int, what: str) -> tuple[NDArray[np.int64], int]:
@@ -99,31 +106,25 @@ class NumberFile:
         (list + 1,): positions of the lengths; the last is the position after the last list.
         """
         if start + count > len(self.values):
-            self.fail(
-                len(self.values),
-                f"the file ends before all {count} of {what} are there",
-            )
+            self.fail_at_end(f"the file ends before {counted(count, what)} could follow")
         at, bad = _scan_lists(self.values, start, count)
         if bad >= 0:
             where = int(at[bad])
             if where >= len(self.values):
-                self.fail(where, f"the file ends where {what} {bad} of {count} should follow")
-            size = self.values[where]
-            if not (size == np.floor(size) and size >= 0):
-                self.fail(where, f"the length of {what} {bad} must be a whole number, not {size:g}")
-            self.fail(
-                len(self.values),
-                f"the file ends within {what} {bad} of {count}, which should have {size:g} numbers",
-            )
+                self.fail_at_end(f"the file ends where {what} {bad} of {count} should follow")
+            size, found = self.values[where], self.quoted(where)
+            if not (np.isfinite(size) and size == np.floor(size) and size >= 0):
+                self.fail(where, f"the length of {what} {bad} must be a whole number, not {found}")
+            rest = counted(len(self.values) - where - 1, "number")
+            self.fail(where, f"{what} {bad} has the length {found}, but the file ends after {rest}")
         return at, int(at[-1])
 
     def end(self, position: int, what: str) -> None:
         """Raises unless the file ends after that many numbers."""
-        if position < len(self.values):
-            self.fail(
-                position,
-                f"{what} end here, but {len(self.values) - position} more numbers follow",
-            )
+        more = len(self.values) - position
+        if more > 0:
+            follow = "1 more number follows" if more == 1 else f"{more} more numbers follow"
+            self.fail(position, f"the file should end after {what}, but {follow}")
 
 
 @njit(cache=True)
@@ -143,17 +144,23 @@ def _scan_lists(values, start, count):  # type: ignore[no-untyped-def]
     return at, -1
 
 
+def counted(count: int, what: str) -> str:
+    """`1 factor`, `2 factors`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def _is_number(word: str) -> bool:
     try:
         float(word)
     except ValueError:
         return False
-    return "_" not in word
+    return "_" not in word and word.isascii()
 
 
 def _quoted(word: str) -> str:
     shown = word if len(word) <= QUOTED else word[: QUOTED - 1] + "…"
-    return f"'{shown.encode('unicode_escape').decode()}'"
+    letters = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    return f"'{''.join(letters)}'"
 
 
 def listed(file: NumberFile, at: NDArray[np.int64], which: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import FormatError, UnsupportedError
+from hylift.errors import UnsupportedError
 from hylift.files import write_whole
-from hylift.formats.tokens import NumberFile, listed
+from hylift.formats.tokens import NumberFile, counted, listed
 from hylift.graph import (
     Evidence,
     FactorGraph,
@@ -26,6 +26,19 @@ from hylift.potentials import Table
 MAX_STATES = 1_000_000
 """Largest number of states of a variable that is taken for real and not for a broken file."""
 
+MAX_DISTINCT_STATES = 2 * MAX_STATES
+MAX_TOTAL_STATES = 100 * MAX_STATES
+"""The same, summed over the different numbers of states, and over all variables."""
+
+MAX_ARITY = 60
+"""Longest scope: tables are arrays, which have at most 64 axes."""
+
+MAX_LOG = 700.0
+"""Largest magnitude of a log-value whose number a file can hold."""
+
+MAX_COPIES = 1000
+"""Most factors that are written for one whose values are out of the range of numbers."""
+
 
 def read_uai(path: str | Path) -> FactorGraph:
     """A MARKOV or BAYES network; its variables are named x0, x1, …"""
@@ -34,31 +47,30 @@ def read_uai(path: str | Path) -> FactorGraph:
     states = file.whole(1, num_variables, "a number of states", low=1, high=MAX_STATES + 1).astype(
         np.int32
     )
+    sizes, domain_id = np.unique(states, return_inverse=True)
+    _check_states(file, states, sizes)
     position = 1 + num_variables
     num_factors = int(file.whole(position, 1, "the number of factors")[0])
     scope_at, position = file.lists(position + 1, num_factors, "scope")
-    table_at, position = file.lists(position, num_factors, "table")
-    file.end(position, f"the tables of {num_factors} factors")
-    _check_tables(file, table_at)
+    scopes = _scopes(file, scope_at, num_variables)
+    table_at = _table_positions(file, position, [states[s] for s in scopes], scope_at)
+    _check_entries(file, table_at)
 
-    sizes, domain_id = np.unique(states, return_inverse=True)
+    groups = []
+    for factors, scope in zip(_by_arity(scope_at), scopes, strict=True):
+        if not scope.shape[1]:
+            continue
+        shapes, which = np.unique(states[scope], axis=0, return_inverse=True)
+        for place, shape in enumerate(shapes):
+            some = np.flatnonzero(which.reshape(-1) == place)
+            with np.errstate(divide="ignore"):
+                log_table = np.log(listed(file, table_at, factors[some]))
+            groups.append(FactorGroup(Table(log_table.reshape(-1, *shape)), scope[some]))
     domains = tuple(categorical(int(size)) for size in sizes)
     variables = Variables(
         domains, domain_id.astype(np.int32), Names.numbered(num_variables), np.ones(num_variables)
     )
-    arity = file.values[scope_at[:-1]].astype(np.int64)
-    groups, constant = [], 0.0
-    for size in np.unique(arity):
-        factors = np.flatnonzero(arity == size)
-        if size == 0:
-            constant += _constant(file, table_at, factors)
-            continue
-        scope = _scopes(file, scope_at, factors, num_variables)
-        shapes, which = np.unique(states[scope], axis=0, return_inverse=True)
-        for place, shape in enumerate(shapes):
-            some = np.flatnonzero(which.reshape(-1) == place)
-            log_table = _log_tables(file, table_at, factors[some], shape)
-            groups.append(FactorGroup(Table(log_table), scope[some]))
+    constant = _constant(file, scope_at, table_at)
     return FactorGraph(variables, tuple(groups), log_constant=constant)
 
 
@@ -67,39 +79,37 @@ def read_evidence(path: str | Path, num_states: NDArray[np.int32]) -> Evidence:
     file = NumberFile(path)
     if len(file) == 0:
         return Evidence.none()
-    values, start = file.values, 0
-    if len(values) % 2 == 0:
-        if values[0] != 1:
-            file.fail(
-                0,
-                f"expected the number of observations, or one sample of them; "
-                f"found {len(values)} numbers that begin with {values[0]:g}",
-            )
-        start = 1
+    start = int(len(file) % 2 == 0 and file.values[0] == 1)
     count = int(file.whole(start, 1, "the number of observations")[0])
-    pairs = file.whole(start + 1, 2 * count, "an observation").reshape(-1, 2)
-    file.end(start + 1 + 2 * count, f"{count} observations")
-    variable = _below(file, start + 1, pairs[:, 0], len(num_states), "variable")
-    for number in np.flatnonzero(pairs[:, 1] >= num_states[variable])[:1]:
+    follow = len(file) - start - 1
+    if follow != 2 * count:
+        sample = "after a sample count of 1, " if start else ""
         file.fail(
-            start + 2 + 2 * int(number),
-            f"x{variable[number]} has states 0 to {num_states[variable[number]] - 1}, "
-            f"not {pairs[number, 1]}",
+            start,
+            f"{sample}the number of observations is {count}, so {2 * count} numbers (a variable "
+            f"and its state, each time) should follow, not {follow}",
         )
-    ids, repeats = np.unique(variable, return_counts=True)
-    if (repeats > 1).any():
-        twice = int(np.argmax(repeats > 1))
-        later = int(np.flatnonzero(variable == ids[twice])[1])
-        file.fail(start + 1 + 2 * later, f"x{ids[twice]} is observed more than once")
-    return Evidence.of(variable.astype(np.int32), pairs[:, 1].astype(np.float64))
+    pairs = file.whole(start + 1, 2 * count, "a variable or state").reshape(-1, 2)
+    variable, state = pairs[:, 0], pairs[:, 1]
+    _check_variables(file, start + 1 + 2 * np.arange(count), variable, len(num_states))
+    for at in np.flatnonzero(state >= num_states[variable])[:1].tolist():
+        file.fail(
+            start + 2 + 2 * at,
+            f"x{variable[at]} has the states 0 to {num_states[variable[at]] - 1}, not {state[at]}",
+        )
+    first = np.unique(variable, return_index=True)[1]
+    for at in np.setdiff1d(np.arange(count), first)[:1].tolist():
+        file.fail(start + 1 + 2 * at, f"x{variable[at]} is observed more than once")
+    return Evidence.of(variable.astype(np.int32), state.astype(np.float64))
 
 
 def read_query(path: str | Path, num_variables: int) -> NDArray[np.int64]:
     """The queried variables: `k v …`."""
     file = NumberFile(path)
     count = int(file.whole(0, 1, "the number of queried variables")[0])
-    queried = file.whole(1, count, "a queried variable", high=num_variables)
-    file.end(1 + count, f"{count} queried variables")
+    queried = file.whole(1, count, "a queried variable")
+    file.end(1 + count, counted(count, "queried variable"))
+    _check_variables(file, 1 + np.arange(count), queried, num_variables)
     return queried
 
 
@@ -116,12 +126,10 @@ def write_uai(graph: FactorGraph, path: str | Path) -> None:
     scopes: list[str] = []
     tables: list[str] = []
     for group in graph.groups:
-        values = _values_of(group)
-        scopes.extend(f"{group.arity} {' '.join(map(str, s))}" for s in group.scope.tolist())
-        tables.extend(f"{values.shape[1]}\n {_numbers(table)}" for table in values)
+        for variables, log_values in zip(group.scope.tolist(), _log_values(group), strict=True):
+            _add_factor(scopes, tables, variables, log_values)
     if graph.log_constant:
-        scopes.append("0")
-        tables.append(f"1\n {_numbers(np.exp([graph.log_constant]))}")
+        _add_factor(scopes, tables, [], np.array([graph.log_constant]))
     cards = " ".join(map(str, graph.variables.num_states.tolist()))
     head = f"MARKOV\n{graph.num_variables}\n{cards}\n{len(scopes)}"
     text = "\n".join([head, *scopes, "", *tables, ""])
@@ -150,7 +158,7 @@ def read_marginals(path: str | Path) -> list[NDArray[np.float64]]:
     file = NumberFile(path, ("MAR",))
     count = int(file.whole(0, 1, "the number of variables")[0])
     at, position = file.lists(1, count, "marginal")
-    file.end(position, f"{count} marginals")
+    file.end(position, counted(count, "marginal"))
     return [file.values[a + 1 : b] for a, b in pairwise(at.tolist())]
 
 
@@ -162,87 +170,152 @@ def _numbers(values: NDArray[np.float64]) -> str:
     return " ".join(map(repr, np.asarray(values, dtype=np.float64).tolist()))
 
 
-def _values_of(group: FactorGroup) -> NDArray[np.float64]:
-    """(factor, joint state): what each factor multiplies, its multiplicity included."""
+def _log_values(group: FactorGroup) -> NDArray[np.float64]:
+    """(factor, joint state): log of what each factor multiplies, its multiplicity included."""
     if not isinstance(group.potential, Table):
         raise UnsupportedError(
             f"{group.named()} has a potential that is not a table, which a UAI file cannot hold"
         )
     rows = group.potential.log_table.reshape(group.potential.num_rows, -1)[group.row]
-    values: NDArray[np.float64] = np.exp(group.multiplicity[:, None] * rows)
-    return values
+    return np.asarray(group.multiplicity[:, None] * rows)
 
 
-def _below(
-    file: NumberFile, start: int, values: NDArray[np.int64], limit: int, what: str
-) -> NDArray[np.int64]:
-    """Checks every second number from `start` on against the number of variables."""
-    wrong = values >= limit
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        file.fail(start + 2 * at, f"{what} {values[at]} does not exist: there are {limit}")
-    return values
+def _add_factor(
+    scopes: list[str], tables: list[str], variables: list[int], log_values: NDArray[np.float64]
+) -> None:
+    """Appends the lines of a factor, or of equal ones whose product it is.
+
+    Several are needed where its values are too large or too small for a number.
+    """
+    largest = float(np.abs(log_values[np.isfinite(log_values)]).max(initial=0.0))
+    copies = max(1, int(np.ceil(largest / MAX_LOG)))
+    if copies > MAX_COPIES:
+        raise UnsupportedError(
+            f"a UAI file cannot hold a factor whose log-values are as large as {largest:.3g}"
+        )
+    scopes += [" ".join(map(str, [len(variables), *variables]))] * copies
+    tables += [f"{len(log_values)}\n {_numbers(np.exp(log_values / copies))}"] * copies
 
 
-def _check_tables(file: NumberFile, table_at: NDArray[np.int64]) -> None:
-    if len(table_at) < 2:
-        return
-    inside = np.arange(table_at[0], table_at[-1])
-    values = file.values[inside]
-    is_length = np.isin(inside, table_at)
-    wrong = ~is_length & ~((values >= 0) & np.isfinite(values))
-    if wrong.any():
-        at = int(np.argmax(wrong))
+def _check_variables(
+    file: NumberFile, at: NDArray[np.int64], variables: NDArray[np.int64], num_variables: int
+) -> None:
+    """Raises if one of the variables, which stand at these positions, does not exist."""
+    for wrong in np.flatnonzero(variables >= num_variables)[:1]:
         file.fail(
-            int(inside[at]), f"a table's entries must be finite and not negative: {values[at]:g}"
+            int(at[wrong]),
+            f"there is no variable {variables[wrong]}: the model has {_range(num_variables)}",
         )
 
 
-def _constant(file: NumberFile, at: NDArray[np.int64], factors: NDArray[np.int64]) -> float:
-    for factor in factors:
-        if file.values[at[factor]] != 1:
-            file.fail(
-                int(at[factor]), f"factor {factor} has no variables, so its table has 1 entry"
-            )
-    with np.errstate(divide="ignore"):
-        total = float(np.log(listed(file, at, factors)).sum())
-    if total == -np.inf:
-        raise FormatError(file.path, "a factor without variables is 0: nothing is possible")
-    return total
+def _range(num_variables: int) -> str:
+    if not num_variables:
+        return "none"
+    return f"{num_variables} (0 to {num_variables - 1})"
 
 
-def _scopes(
+def _check_states(file: NumberFile, states: NDArray[np.int32], sizes: NDArray[np.int32]) -> None:
+    """Raises where small variables would make a huge model; sizes: the different `states`."""
+    total = int(states.sum(dtype=np.int64))
+    distinct = int(sizes.sum(dtype=np.int64))
+    if total > MAX_TOTAL_STATES or distinct > MAX_DISTINCT_STATES:
+        file.fail(
+            0,
+            f"the variables have {total} states together, in domains of {distinct} states; "
+            f"at most {MAX_TOTAL_STATES} and {MAX_DISTINCT_STATES} are supported",
+        )
+
+
+def _by_arity(scope_at: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The factors with scopes of one length, shortest first."""
+    arity = np.diff(scope_at) - 1
+    return [np.flatnonzero(arity == size) for size in np.unique(arity)]
+
+
+def _scopes(file: NumberFile, at: NDArray[np.int64], num_variables: int) -> list[NDArray[np.int32]]:
+    """Per arity: (factor, slot), checked."""
+    return [_scopes_of(file, at, factors, num_variables) for factors in _by_arity(at)]
+
+
+def _scopes_of(
     file: NumberFile, at: NDArray[np.int64], factors: NDArray[np.int64], num_variables: int
 ) -> NDArray[np.int32]:
     scope = listed(file, at, factors)
     wrong = ~((scope == np.floor(scope)) & (scope >= 0) & (scope < num_variables))
     if wrong.any():
-        factor, slot = np.argwhere(wrong)[0]
+        row, slot = np.argwhere(wrong)[0].tolist()
+        where = int(at[factors[row]]) + 1 + slot
         file.fail(
-            int(at[factors[factor]]) + 1 + int(slot),
-            f"the scope of factor {factors[factor]} names variable {scope[factor, slot]:g}; "
-            f"there are {num_variables} (0 to {num_variables - 1})",
+            where,
+            f"the scope of factor {factors[row]} names variable {file.quoted(where)}; "
+            f"the model has {_range(num_variables)}",
         )
     ordered = np.sort(scope, axis=1)
     twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-    if twice.any():
-        factor = int(factors[np.argmax(twice)])
+    for factor in factors[twice][:1].tolist():
         file.fail(int(at[factor]), f"the scope of factor {factor} names a variable twice")
+    if scope.shape[1] > MAX_ARITY:
+        file.fail(
+            int(at[factors[0]]),
+            f"factor {factors[0]} has {scope.shape[1]} variables; at most {MAX_ARITY} are "
+            "supported",
+        )
     return scope.astype(np.int32)
 
 
-def _log_tables(
-    file: NumberFile, at: NDArray[np.int64], factors: NDArray[np.int64], shape: NDArray[np.int32]
-) -> NDArray[np.float64]:
-    """(factor, states...): the tables of factors whose variables have these numbers of states."""
-    size = float(np.prod(shape.astype(np.float64)))
-    wrong = file.values[at[factors]] != size
-    if wrong.any():
-        factor = int(factors[np.argmax(wrong)])
-        file.fail(
-            int(at[factor]),
-            f"the table of factor {factor} has {file.values[at[factor]]:g} entries; "
-            f"its variables have {' x '.join(map(str, shape.tolist()))} = {size:g} joint states",
+def _table_positions(
+    file: NumberFile,
+    start: int,
+    shapes: list[NDArray[np.int32]],
+    scope_at: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """(factor + 1,): where the size of each table stands, and where the file ends.
+
+    shapes: per arity, numbers of states (factor, slot).
+    """
+    size = np.ones(len(scope_at) - 1)
+    shape_of: dict[int, NDArray[np.int32]] = {}
+    with np.errstate(over="ignore"):
+        for factors, shape in zip(_by_arity(scope_at), shapes, strict=True):
+            size[factors] = shape.prod(axis=1, dtype=np.float64)
+            shape_of |= dict(zip(factors.tolist(), shape, strict=True))
+    # Sizes may be absurd, so positions stay floats until they are known to be in the file.
+    at = start + np.concatenate([[0.0], np.cumsum(size + 1)])
+    found = file.values[np.minimum(at[:-1], len(file) - 1).astype(np.int64)]
+    for factor in np.flatnonzero((at[1:] > len(file)) | (found != size))[:1].tolist():
+        whose = f"the table of factor {factor}"
+        if at[factor] >= len(file):
+            file.fail_at_end(f"the file ends where {whose} should follow")
+        where = int(at[factor])
+        shape = shape_of[factor].tolist()
+        because = f"{' x '.join(map(str, shape))} = " if len(shape) > 1 else ""
+        if found[factor] != size[factor]:
+            file.fail(
+                where,
+                f"{whose} should have {because}{size[factor]:.0f} entries, not "
+                f"{file.quoted(where)}",
+            )
+        file.fail_at_end(
+            f"the file ends within {whose}, after {len(file) - where - 1} of its "
+            f"{size[factor]:.0f} entries"
         )
-    with np.errstate(divide="ignore"):
-        return np.log(listed(file, at, factors)).reshape(len(factors), *shape)
+    file.end(int(at[-1]), f"the tables of {counted(len(size), 'factor')}")
+    return at.astype(np.int64)
+
+
+def _check_entries(file: NumberFile, table_at: NDArray[np.int64]) -> None:
+    entries = file.values[table_at[0] :].copy()
+    entries[table_at[:-1] - table_at[0]] = 0  # the sizes
+    wrong = ~((entries >= 0) & np.isfinite(entries))
+    if wrong.any():
+        at = int(table_at[0]) + int(np.argmax(wrong))
+        file.fail(at, f"an entry of a table must be finite and not negative, not {file.quoted(at)}")
+
+
+def _constant(file: NumberFile, scope_at: NDArray[np.int64], table_at: NDArray[np.int64]) -> float:
+    """Summed log-value of the factors without variables."""
+    at = table_at[:-1][np.diff(scope_at) == 1] + 1
+    values = file.values[at]
+    for zero in at[values == 0][:1].tolist():
+        file.fail(zero, "a factor without variables is 0, so that nothing is possible")
+    return float(np.log(values).sum())

@@ -1,0 +1,1 @@
+"""Speed and scale, side by side with peers; `python -m benchmarks` runs all, or those named."""

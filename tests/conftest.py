@@ -1,0 +1,19 @@
+"""What several tests share."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Examples are the same on every run, and never fail for being slow.
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=60, database=None)
+settings.load_profile("steady")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of published data, beside the project; tests that need it are skipped without."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"there is no data folder {folder}")
+    return folder

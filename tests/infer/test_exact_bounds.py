@@ -1,0 +1,145 @@
+"""Reals on intervals: numerical integration against closed forms of truncated Gaussians."""
+
+import numpy as np
+import pytest
+from hylift.graph import FactorGraph, boolean, interval, real
+from hylift.infer import infer
+from hylift.potentials import ConditionalQuadratic, Function, Table
+from scipy import stats
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "mean", "std"),
+    [
+        (-1.0, 2.0, 0.3, 1.0),  # cut on both sides
+        (0.0, 1.0, 0.0, 0.01),  # half a narrow bell
+        (5.0, 8.0, 0.0, 1.0),  # only a tail
+        (-1.0, 1.0, 0.2, 50.0),  # nearly uniform
+        (-50.0, 50.0, 3.0, 1.0),  # bounds that make no difference
+    ],
+)
+def test_a_truncated_gaussian_has_its_closed_form(
+    lower: float, upper: float, mean: float, std: float
+) -> None:
+    potential = ConditionalQuadratic.gaussian([mean], [[std**2]])
+    graph = FactorGraph.build({"x": interval(lower, upper)}, [(potential, ["x"])])
+    expected = stats.truncnorm((lower - mean) / std, (upper - mean) / std, mean, std)
+    bell = stats.norm(mean, std)
+
+    posterior = infer(graph)
+
+    log_z = np.log(bell.sf(lower) - bell.sf(upper))
+    marginal = posterior.marginal("x")
+    points = expected.ppf([0.01, 0.3, 0.9])
+    assert posterior.log_partition.value == pytest.approx(log_z, rel=0, abs=1e-8)
+    assert marginal.mean == pytest.approx(expected.mean(), rel=1e-8)
+    assert marginal.var == pytest.approx(expected.var(), rel=1e-8)
+    assert marginal.pdf(points) == pytest.approx(expected.pdf(points), rel=1e-7)
+    assert marginal.cdf(points) == pytest.approx([0.01, 0.3, 0.9], abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "mean", "best"), [(0.0, 1.0, -2.0, 0.0), (0.0, 1.0, 0.4, 0.4), (0, 1, 9, 1)]
+)
+def test_the_most_probable_value_respects_the_bounds(
+    lower: float, upper: float, mean: float, best: float
+) -> None:
+    potential = ConditionalQuadratic.gaussian([mean], [[1.0]])
+    graph = FactorGraph.build({"x": interval(lower, upper)}, [(potential, ["x"])])
+
+    found = infer(graph, tasks=["map"]).map()
+
+    assert found["x"] == pytest.approx(best, abs=1e-6)
+    assert found.energy == pytest.approx(-stats.norm(mean, 1).logpdf(best), abs=1e-10)
+
+
+def test_a_chain_of_bounded_reals_agrees_with_a_dense_grid() -> None:
+    names = [f"x{i}" for i in range(4)]
+    pull = ConditionalQuadratic.squared_distance(1.0, [1, -1])
+    drift = ConditionalQuadratic.shared([[0.0]], [0.5])
+    graph = FactorGraph.build(
+        dict.fromkeys(names, interval(-1, 1)),
+        [(pull, [[a, b] for a, b in zip(names[:-1], names[1:], strict=True)]), (drift, ["x0"])],
+    )
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    step = np.exp(-((nodes[:, None] - nodes) ** 2)) * weights
+    beyond = step @ step @ step @ np.ones(40)
+
+    posterior = infer(graph)
+
+    mass = weights * np.exp(0.5 * nodes) * beyond
+    assert posterior.log_partition.value == pytest.approx(np.log(mass.sum()), rel=0, abs=1e-9)
+    assert posterior.marginal("x0").mean == pytest.approx(mass @ nodes / mass.sum(), abs=1e-9)
+
+
+def test_a_narrow_state_beside_a_wide_one_keeps_its_probability() -> None:
+    """The wide state leaves the interval; the narrow one falls between the nodes of a grid."""
+    means, stds = np.array([14.0, 0.1]), np.array([5.0, 1e-3])
+    bells = ConditionalQuadratic.gaussian(means[:, None], (stds**2)[:, None, None])
+    graph = FactorGraph.build({"narrow": boolean, "x": interval(-15, 15)}, [(bells, ["narrow", "x"])])
+    inside = stats.norm.cdf(15, means, stds) - stats.norm.cdf(-15, means, stds)
+
+    posterior = infer(graph)
+
+    assert posterior.log_partition.value == pytest.approx(np.log(inside.sum()), abs=1e-6)
+    assert posterior.marginal("narrow").probs == pytest.approx(inside / inside.sum(), abs=1e-6)
+
+
+def test_a_narrow_state_beside_a_flat_one_can_be_the_most_probable() -> None:
+    flat_or_narrow = ConditionalQuadratic.shared([[[0.0]], [[-5e5]]], [[0.0], [1e5]], [0.0, -4998.0])
+    graph = FactorGraph.build(
+        {"narrow": boolean, "x": interval(-15, 15)}, [(flat_or_narrow, ["narrow", "x"])]
+    )
+
+    best = infer(graph, tasks=["map"]).map()
+
+    assert best.to_dict() == {"narrow": "true", "x": pytest.approx(0.1)}
+    assert best.energy == pytest.approx(-2.0, abs=1e-6)
+
+
+def test_a_bounded_real_without_factors_does_not_disturb_an_unbounded_one() -> None:
+    """x has no place where `on` is false, which is impossible; u is uniform."""
+    graph = FactorGraph.build(
+        {"on": boolean, "x": real, "u": interval(0, 2)},
+        [
+            (Table.weighted(np.inf, [0, 1]), ["on"]),
+            (ConditionalQuadratic.gaussian([1.0], [[1.0]]).times([0, 1]), ["on", "x"]),
+        ],
+    )
+
+    posterior = infer(graph)
+
+    assert posterior.log_partition.value == pytest.approx(np.log(2.0), abs=1e-10)
+    assert posterior.marginal("x").mean == pytest.approx(1.0, abs=1e-10)
+    assert posterior.marginal("u").mean == pytest.approx(1.0, abs=1e-10)
+
+
+def test_a_function_may_use_states_as_indices() -> None:
+    centres = np.array([-0.5, 0.5])
+    graph = FactorGraph.build(
+        {"d": boolean, "x": interval(-1, 1)},
+        [(Function(lambda d, x: -np.abs(x - centres[d]), 2), ["d", "x"])],
+    )
+
+    posterior = infer(graph)
+
+    assert posterior.marginal("d").probs == pytest.approx([0.5, 0.5], abs=1e-9)
+    assert posterior.map().energy == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_function_without_slots_is_a_constant() -> None:
+    graph = FactorGraph.build({"a": boolean}, [(Function(lambda: np.float64(1.5), 0), [])])
+
+    posterior = infer(graph)
+
+    assert posterior.log_partition.value == pytest.approx(1.5 + np.log(2))
+
+
+def test_the_error_of_numerical_integration_is_reported() -> None:
+    potential = ConditionalQuadratic.gaussian([0.0], [[1.0]])
+    graph = FactorGraph.build({"x": interval(-1, 2)}, [(potential, ["x"])])
+
+    posterior = infer(graph)
+
+    assert 0 <= posterior.log_partition.error < 1e-9
+    assert "1 bounded reals were integrated numerically" in posterior.solution.notes[0]

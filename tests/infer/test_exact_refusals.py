@@ -1,0 +1,213 @@
+"""What exact inference refuses, and in which words."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hylift.errors import (
+    DivergentModelError,
+    ImpossibleEvidenceError,
+    IntractableError,
+    ModelError,
+    UnsupportedError,
+)
+from hylift.graph import (
+    FactorGraph,
+    FactorGroup,
+    Names,
+    Variables,
+    boolean,
+    categorical,
+    interval,
+    real,
+)
+from hylift.infer import Exact, infer
+from hylift.potentials import ConditionalQuadratic, Function, Table
+
+SQUARE = ConditionalQuadratic.square(-0.5)
+
+
+def complete_graph(num_variables: int) -> FactorGraph:
+    pairs = np.array(list(itertools.combinations(range(num_variables), 2)))
+    variables = Variables.uniform(boolean, num_variables)
+    return FactorGraph(variables, (FactorGroup(Table.shared([[0.5, 0], [0, 0.5]]), pairs),))
+
+
+@pytest.mark.parametrize("task", ["logz", "marginals", "map"])
+def test_too_wide_a_graph_is_refused_with_its_width(task: str) -> None:
+    graph = complete_graph(12)
+
+    with pytest.raises(IntractableError) as refusal:
+        infer(graph, Exact(max_entries=2**11), tasks=[task])
+
+    assert "elimination of these 12 variables has width 11" in str(refusal.value)
+    assert "2^12.0 entries" in str(refusal.value)
+    assert "The limit is 2.05e+03 entries (Exact(max_entries=…))" in str(refusal.value)
+
+
+def test_a_graph_as_wide_as_the_limit_is_solved() -> None:
+    graph = complete_graph(12)
+
+    posterior = infer(graph, Exact(max_entries=2**12))
+
+    assert posterior.marginal("x3").probs == pytest.approx([0.5, 0.5], abs=1e-12)
+
+
+def test_reals_that_depend_on_too_many_states_are_refused_by_name() -> None:
+    switches = [f"on{i}" for i in range(12)]
+    graph = FactorGraph.build(
+        dict.fromkeys(switches, boolean) | {"height": real},
+        [
+            (SQUARE, ["height"]),
+            (SQUARE.times([0, 1]), [[switch, "height"] for switch in switches]),
+        ],
+    )
+
+    with pytest.raises(IntractableError) as refusal:
+        infer(graph, Exact(max_entries=2**12))
+
+    assert "1 coupled reals ('height' among them) depend on 12 discrete variables" in str(
+        refusal.value
+    )
+    assert "2^12.0 joint states" in str(refusal.value)
+
+
+def test_too_large_a_grid_is_refused_with_its_size() -> None:
+    names = ["x", "y", "z"]
+    graph = FactorGraph.build(
+        dict.fromkeys(names, interval(0, 1)), [(Function(lambda x, y, z: x * y * z, 3), names)]
+    )
+
+    with pytest.raises(IntractableError, match=r"tables of 2\.62e\+05 entries for 1 factors with 3"):
+        infer(graph, Exact(max_entries=10_000))
+
+
+@pytest.mark.parametrize("task", ["logz", "map"])
+def test_a_divergent_model_names_the_state_and_the_variables(task: str) -> None:
+    graph = FactorGraph.build(
+        {"mode": categorical(["tight", "loose"]), "x": real, "y": real},
+        [
+            (SQUARE.times([1, 0]), ["mode", "x"]),
+            (ConditionalQuadratic.squared_distance(1.0, [1, -1]), ["x", "y"]),
+        ],
+    )
+
+    with pytest.raises(DivergentModelError) as refusal:
+        infer(graph, tasks=[task])
+
+    text = str(refusal.value)
+    assert text.startswith("the model cannot be normalised: with mode = loose, nothing holds '")
+    assert "'x' in place (it is coupled to y)" in text or "'y' in place (it is coupled to x)" in text
+    assert "give it a prior or bounds" in text
+
+
+@pytest.mark.parametrize("task", ["logz", "map"])
+def test_a_real_that_nothing_holds_is_named(task: str) -> None:
+    graph = FactorGraph.build({"x": real, "free": real}, [(SQUARE, ["x"])])
+
+    with pytest.raises(DivergentModelError, match="nothing holds 'free' in place"):
+        infer(graph, tasks=[task])
+
+
+def test_a_lifted_graph_is_refused() -> None:
+    variables = Variables((boolean,), [0, 0], Names.numbered(2), [3.0, 1.0])
+    graph = FactorGraph(variables, (FactorGroup(Table.shared([0.0, 1.0]), [[0], [1]]),))
+
+    with pytest.raises(UnsupportedError, match="exact inference needs a ground graph"):
+        infer(graph)
+
+
+@pytest.mark.parametrize("task", ["logz", "map"])
+def test_a_function_of_an_unbounded_real_is_refused_by_name(task: str) -> None:
+    graph = FactorGraph.build({"x": real}, [(Function(lambda x: -np.abs(x), 1), ["x"])])
+
+    with pytest.raises(UnsupportedError, match="cannot integrate over 'x': it has no bounds"):
+        infer(graph, tasks=[task])
+
+
+def test_an_unbounded_real_coupled_to_one_whose_bounds_matter_is_refused_by_name() -> None:
+    graph = FactorGraph.build(
+        {"x": interval(0, 1), "y": real},
+        [(SQUARE, ["x"]), (ConditionalQuadratic.linear_gaussian([1.0], 1.0), ["y", "x"])],
+    )
+
+    with pytest.raises(UnsupportedError, match="cannot integrate over 'y'"):
+        infer(graph)
+
+
+def test_a_half_bounded_gaussian_is_refused_by_name() -> None:
+    graph = FactorGraph.build({"x": interval(0, np.inf)}, [(SQUARE, ["x"])])
+
+    with pytest.raises(UnsupportedError, match="cannot integrate over 'x'"):
+        infer(graph)
+
+
+def test_a_half_bounded_real_far_from_its_bound_is_a_gaussian() -> None:
+    graph = FactorGraph.build(
+        {"x": interval(0, np.inf)}, [(ConditionalQuadratic.gaussian([20.0], [[1.0]]), ["x"])]
+    )
+
+    posterior = infer(graph)
+
+    assert posterior.log_partition.value == pytest.approx(0.0, abs=1e-10)
+    assert posterior.marginal("x").mean == pytest.approx(20.0)
+
+
+def test_a_density_that_decays_on_a_half_line_is_not_called_divergent() -> None:
+    decay = ConditionalQuadratic.shared([[0.0]], [-1.0])
+    graph = FactorGraph.build({"x": interval(0, np.inf)}, [(decay, ["x"])])
+
+    with pytest.raises(UnsupportedError, match="'x'"):
+        infer(graph)
+
+
+def test_bounds_that_hold_a_real_in_place_are_not_called_missing() -> None:
+    graph = FactorGraph.build(
+        {"x": interval(-1, 1), "y": real},
+        [(ConditionalQuadratic.linear_gaussian([1.0], 1.0), ["y", "x"])],
+    )
+
+    with pytest.raises(UnsupportedError, match="cannot integrate over 'y'"):
+        infer(graph)
+
+
+@pytest.mark.parametrize("task", ["logz", "map"])
+def test_contradicting_constraints_leave_no_state(task: str) -> None:
+    either = Table.weighted(np.inf, [[0, 1], [1, 0]])
+    graph = FactorGraph.build(
+        {"a": boolean, "b": boolean, "c": boolean},
+        [(either, [["a", "b"], ["b", "c"], ["a", "c"]])],
+    )
+
+    with pytest.raises(ImpossibleEvidenceError, match="no joint state is possible"):
+        infer(graph, tasks=[task])
+
+
+def test_an_unknown_task_suggests_the_closest() -> None:
+    graph = complete_graph(2)
+
+    with pytest.raises(UnsupportedError) as refusal:
+        infer(graph, tasks=["marginal"])
+
+    assert str(refusal.value) == (
+        "there is no task 'marginal': choose among marginals, logz, map. "
+        "Did you mean 'marginals'?"
+    )
+
+
+def test_a_function_that_returns_nan_is_quoted() -> None:
+    def root(x: np.ndarray) -> np.ndarray:
+        return np.where(x < 0, np.nan, x)
+
+    graph = FactorGraph.build({"x": interval(-1, 1)}, [(Function(root, 1), ["x"])])
+
+    with pytest.raises(ModelError, match=r"the potential 'root' returned nan at \[-0\.9"):
+        infer(graph)
+
+
+def test_a_jump_in_a_density_is_refused_rather_than_answered_loosely() -> None:
+    jump = Function(lambda x: np.where(x < 0.3, -x, -np.inf), 1)
+    graph = FactorGraph.build({"x": interval(-1, 1)}, [(jump, ["x"])])
+
+    with pytest.raises(IntractableError, match="does not settle on 16384 nodes"):
+        infer(graph)
