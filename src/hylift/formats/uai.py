@@ -53,7 +53,7 @@ def read_uai(path: str | Path) -> FactorGraph:
     num_factors = int(file.whole(position, 1, "the number of factors")[0])
     scope_at, position = file.lists(position + 1, num_factors, "scope")
     scopes = _scopes(file, scope_at, num_variables)
-    table_at = _table_positions(file, position, [states[s] for s in scopes], scope_at)
+    table_at = _table_positions(file, position, scope_at, scopes, states)
     _check_entries(file, table_at)
 
     groups = []
@@ -126,10 +126,10 @@ def write_uai(graph: FactorGraph, path: str | Path) -> None:
     scopes: list[str] = []
     tables: list[str] = []
     for group in graph.groups:
-        for variables, log_values in zip(group.scope.tolist(), _log_values(group), strict=True):
-            _add_factor(scopes, tables, variables, log_values)
+        _add_factors(scopes, tables, group.scope, _log_values(group))
     if graph.log_constant:
-        _add_factor(scopes, tables, [], np.array([graph.log_constant]))
+        nothing = np.zeros((1, 0), dtype=np.int32)
+        _add_factors(scopes, tables, nothing, np.array([[graph.log_constant]]))
     cards = " ".join(map(str, graph.variables.num_states.tolist()))
     head = f"MARKOV\n{graph.num_variables}\n{cards}\n{len(scopes)}"
     text = "\n".join([head, *scopes, "", *tables, ""])
@@ -180,21 +180,30 @@ def _log_values(group: FactorGroup) -> NDArray[np.float64]:
     return np.asarray(group.multiplicity[:, None] * rows)
 
 
-def _add_factor(
-    scopes: list[str], tables: list[str], variables: list[int], log_values: NDArray[np.float64]
+def _add_factors(
+    scopes: list[str],
+    tables: list[str],
+    scope: NDArray[np.int32],
+    log_values: NDArray[np.float64],
 ) -> None:
-    """Appends the lines of a factor, or of equal ones whose product it is.
+    """Appends a line to `scopes` and lines to `tables` for each factor.
 
-    Several are needed where its values are too large or too small for a number.
+    A factor whose values are too large or too small for a number becomes several, whose product
+    it is. scope: (factor, slot); log_values: (factor, joint state).
     """
-    largest = float(np.abs(log_values[np.isfinite(log_values)]).max(initial=0.0))
-    copies = max(1, int(np.ceil(largest / MAX_LOG)))
-    if copies > MAX_COPIES:
+    finite = np.where(np.isfinite(log_values), log_values, 0.0)
+    copies = np.maximum(1.0, np.ceil(np.abs(finite).max(axis=1, initial=0.0) / MAX_LOG))
+    if copies.max(initial=0.0) > MAX_COPIES:
         raise UnsupportedError(
-            f"a UAI file cannot hold a factor whose log-values are as large as {largest:.3g}"
+            "a UAI file cannot hold a factor whose log-values are as large as "
+            f"{np.abs(finite).max():.3g}"
         )
-    scopes += [" ".join(map(str, [len(variables), *variables]))] * copies
-    tables += [f"{len(log_values)}\n {_numbers(np.exp(log_values / copies))}"] * copies
+    values = np.exp(log_values / copies[:, None])
+    for variables, table, times in zip(
+        scope.tolist(), values.tolist(), copies.astype(np.int64).tolist(), strict=True
+    ):
+        scopes += [" ".join(map(str, [len(variables), *variables]))] * times
+        tables += [f"{len(table)}\n {' '.join(map(repr, table))}"] * times
 
 
 def _check_variables(
@@ -266,19 +275,15 @@ def _scopes_of(
 def _table_positions(
     file: NumberFile,
     start: int,
-    shapes: list[NDArray[np.int32]],
     scope_at: NDArray[np.int64],
+    scopes: list[NDArray[np.int32]],
+    states: NDArray[np.int32],
 ) -> NDArray[np.int64]:
-    """(factor + 1,): where the size of each table stands, and where the file ends.
-
-    shapes: per arity, numbers of states (factor, slot).
-    """
+    """(factor + 1,): where the size of each table stands, and where the file ends."""
     size = np.ones(len(scope_at) - 1)
-    shape_of: dict[int, NDArray[np.int32]] = {}
     with np.errstate(over="ignore"):
-        for factors, shape in zip(_by_arity(scope_at), shapes, strict=True):
-            size[factors] = shape.prod(axis=1, dtype=np.float64)
-            shape_of |= dict(zip(factors.tolist(), shape, strict=True))
+        for factors, scope in zip(_by_arity(scope_at), scopes, strict=True):
+            size[factors] = states[scope].prod(axis=1, dtype=np.float64)
     # Sizes may be absurd, so positions stay floats until they are known to be in the file.
     at = start + np.concatenate([[0.0], np.cumsum(size + 1)])
     found = file.values[np.minimum(at[:-1], len(file) - 1).astype(np.int64)]
@@ -287,17 +292,17 @@ def _table_positions(
         if at[factor] >= len(file):
             file.fail_at_end(f"the file ends where {whose} should follow")
         where = int(at[factor])
-        shape = shape_of[factor].tolist()
-        because = f"{' x '.join(map(str, shape))} = " if len(shape) > 1 else ""
         if found[factor] != size[factor]:
+            scope = file.values[scope_at[factor] + 1 : scope_at[factor + 1]].astype(np.int64)
+            product = " x ".join(map(str, states[scope].tolist())) + " = "
             file.fail(
                 where,
-                f"{whose} should have {because}{size[factor]:.0f} entries, not "
-                f"{file.quoted(where)}",
+                f"{whose} should have the size {product if len(scope) > 1 else ''}"
+                f"{size[factor]:.15g}, not {file.quoted(where)}",
             )
         file.fail_at_end(
             f"the file ends within {whose}, after {len(file) - where - 1} of its "
-            f"{size[factor]:.0f} entries"
+            f"{size[factor]:.15g} entries"
         )
     file.end(int(at[-1]), f"the tables of {counted(len(size), 'factor')}")
     return at.astype(np.int64)

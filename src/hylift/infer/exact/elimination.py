@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, diags_array
+from scipy.sparse.linalg import splu
 
-from hylift.infer.exact.kernels.elimination import greedy
+from hylift.infer.exact.kernels import elimination as kernels
 
 SMALL_TABLES = 100_000
 """Total number of table entries below which no better order is searched for."""
@@ -50,29 +52,23 @@ class Elimination:
         return float(np.logaddexp.reduce(sizes)) if len(sizes) else -np.inf
 
 
-def eliminate(
-    num_variables: int,
-    edges: NDArray[np.int32],
-    *,
-    log_states: NDArray[np.float64] | None = None,
-    seed: int = 0,
+def eliminate_tables(
+    log_states: NDArray[np.float64], edges: NDArray[np.int32], *, seed: int = 0
 ) -> Elimination:
-    """A greedy elimination of the graph with these edges (edge, 2).
+    """An order that keeps the tables of discrete variables small; log_states: (variable,).
 
-    Without `log_states`, one pass of minimum degree, as for a Cholesky factorisation. With them,
-    cost is the total size of the tables, and where that is large the cheapest of many passes is
-    kept: mostly min-fill, every fourth time smallest table first, ties broken at random.
+    It is greedy, and where the tables are large the best of many: mostly fewest edges filled,
+    every fourth time smallest table first, ties broken at random.
     """
-    edges = np.ascontiguousarray(edges, dtype=np.int32)
-    if log_states is None:
-        ones, zeros = np.ones(num_variables), np.zeros(num_variables)
-        return _in_steps(*greedy(num_variables, edges, ones, zeros, False))
+    num_variables = len(log_states)
     rng = np.random.default_rng(seed)
     max_tries = int(np.clip(MAX_TRIED_VARIABLES // max(num_variables, 1), 1, MAX_TRIES))
     best, best_cost = None, np.inf
     for attempt in range(max_tries):
         noise = rng.random(num_variables) if attempt else np.zeros(num_variables)
-        found = _in_steps(*greedy(num_variables, edges, log_states, noise, attempt % 4 != 3))
+        found = _in_steps(
+            *kernels.greedy(num_variables, edges, log_states, noise, attempt % 4 != 3)
+        )
         cost = found.log_cost(log_states)
         if best is None or cost < best_cost:
             best, best_cost = found, cost
@@ -80,6 +76,31 @@ def eliminate(
             break
     assert best is not None
     return best
+
+
+def eliminate_reals(num_variables: int, edges: NDArray[np.int32]) -> Elimination:
+    """An order that keeps the factor of a sparse matrix sparse: SciPy's minimum degree."""
+    if not len(edges):
+        order = np.arange(num_variables, dtype=np.int32)
+        return Elimination(order, order, np.zeros(num_variables + 1, np.int64), order[:0])
+    both = np.concatenate([edges, edges[:, ::-1]])
+    degree = np.bincount(both[:, 0], minlength=num_variables)
+    links = coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), (num_variables,) * 2)
+    # Any dominant matrix with this pattern will do: only the order of its columns is used.
+    matrix = diags_array(degree + 1.0, format="csc") - links.tocsc()
+    step = splu(
+        matrix,
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    ).perm_c.astype(np.int32)
+    order = np.empty_like(step)
+    order[step] = np.arange(num_variables, dtype=np.int32)
+    low, high = np.sort(step[edges], axis=1).T
+    by_low = np.lexsort((high, low))
+    start = np.searchsorted(low[by_low], np.arange(num_variables + 1))
+    ptr, later = kernels.symbolic(start, high[by_low])
+    return Elimination(order, step, ptr, later)
 
 
 def scope_edges(scopes: list[NDArray[np.int32]], num_variables: int) -> NDArray[np.int32]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.infer.exact.elimination import Elimination, eliminate, scope_edges
+from hylift.infer.exact.elimination import Elimination, eliminate_reals, scope_edges
 from hylift.infer.exact.kernels import gaussian as kernels
 from hylift.potentials import ConditionalQuadratic
 
@@ -73,7 +73,7 @@ def find_components(
     num_reals: int, log_states: NDArray[np.float64], factors: list[QuadraticFactors]
 ) -> Components:
     """Components of the reals under the factors; log_states: (discrete variable,)."""
-    elimination = eliminate(num_reals, scope_edges([f.real for f in factors], num_reals))
+    elimination = eliminate_reals(num_reals, scope_edges([f.real for f in factors], num_reals))
     roots, which = np.unique(_roots(elimination.parent), return_inverse=True)
     of_step = which.astype(np.int32)
     num_discrete = len(log_states)

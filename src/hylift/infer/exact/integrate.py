@@ -16,7 +16,7 @@ from hylift.errors import (
 )
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.infer.exact import tables
-from hylift.infer.exact.elimination import Elimination, eliminate, scope_edges
+from hylift.infer.exact.elimination import Elimination, eliminate_tables, scope_edges
 from hylift.infer.exact.gaussian import (
     Components,
     GaussianStates,
@@ -90,7 +90,7 @@ def sum_states(
     of_components, constant = _component_tables(reals)
 
     edges = scope_edges([g.scope for g in groups] + of_components.scopes(), len(num_states))
-    order = eliminate(len(num_states), edges, log_states=np.log(num_states.astype(np.float64)))
+    order = eliminate_tables(np.log(num_states.astype(np.float64)), edges)
     _check_cliques(order, num_states, len(grid.real), max_entries)
     plan = tables.plan(num_states[order.order], order, _flatten(groups, of_components, order))
     share = 0.5 if marginals else 1.0

@@ -1,4 +1,4 @@
-"""Greedy elimination of a graph."""
+"""Elimination of a graph: a greedy order, or the structure that a given order makes."""
 
 import numpy as np
 from numba import njit
@@ -191,3 +191,41 @@ def greedy(num, edges, weights, noise, by_fill):
                 _push(heap, owner, heap_size, priority, u)
                 heap_size += 1
     return order, ptr, later[: ptr[num]]
+
+
+@njit(cache=True)
+def symbolic(start, after):
+    """Later neighbours of each step, from those that share an edge with it: start, after as CSR.
+
+    A step inherits the later neighbours of the steps whose first later neighbour it is.
+    """
+    num = len(start) - 1
+    ptr = np.zeros(num + 1, dtype=np.int64)
+    later = np.empty(2 * len(after) + 16, dtype=np.int32)
+    first_child = np.full(num, -1, dtype=np.int64)
+    sibling = np.full(num, -1, dtype=np.int64)
+    seen = np.full(num, -1, dtype=np.int64)
+    found = np.empty(num, dtype=np.int32)
+    for step in range(num):
+        count = 0
+        for e in range(start[step], start[step + 1]):
+            seen[after[e]] = step
+            found[count] = after[e]
+            count += 1
+        child = first_child[step]
+        while child != -1:
+            for e in range(ptr[child] + 1, ptr[child + 1]):
+                if seen[later[e]] != step:
+                    seen[later[e]] = step
+                    found[count] = later[e]
+                    count += 1
+            child = sibling[child]
+        ptr[step + 1] = ptr[step] + count
+        while ptr[step + 1] > len(later):
+            later = _grown(later)
+        later[ptr[step] : ptr[step + 1]] = np.sort(found[:count])
+        if count:
+            parent = later[ptr[step]]
+            sibling[step] = first_child[parent]
+            first_child[parent] = step
+    return ptr, later[: ptr[num]]
