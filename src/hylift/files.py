@@ -48,9 +48,9 @@ def read_text(path: str | Path) -> str:
 def check_target(path: str | Path) -> None:
     """Raises unless a file could stand at `path`: in a folder that exists, and not as a folder."""
     target = Path(path)
-    if not target.parent.is_dir():
+    if not os.path.isdir(target.parent):
         raise OutputError(f"{path}: cannot be written: there is no folder '{target.parent}'")
-    if target.is_dir():
+    if os.path.isdir(target):
         raise OutputError(f"{path}: cannot be written: it is a folder")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
@@ -30,19 +32,29 @@ hylift infer model.uai --query 'x1*' --output marginals.csv
 """
 
 
+def _show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        typer.echo(f"hylift {version('hylift')}")
+    except PackageNotFoundError:
+        typer.echo("hylift, run from its source without being installed")
+    raise typer.Exit
+
+
 @app.callback(epilog=EXAMPLES)
 def hylift(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Probabilistic inference in hybrid relational models: marginals, MAP and log Z, with an
     honest statement of how far to trust them."""
-    if version:
-        from importlib.metadata import version as installed
-
-        typer.echo(f"hylift {installed('hylift')}")
-        raise typer.Exit
 
 
 INFER_EXAMPLES = """[bold]Examples[/bold]
@@ -65,16 +77,19 @@ def infer(
     model: Annotated[Path, typer.Argument(help="Model file: .uai.", show_default=False)],
     evidence: Annotated[
         Path | None,
-        typer.Option("--evidence", "-e", help="What is observed: .evid.", show_default=False),
+        typer.Option(
+            "--evidence", "-e", metavar="FILE", help="What is observed: .evid.", show_default=False
+        ),
     ] = None,
     method: Annotated[
-        Literal["exact"], typer.Option("--method", "-m", help="How to answer.")
+        str, typer.Option("--method", "-m", metavar="METHOD", help="How to answer: exact.")
     ] = "exact",
     task: Annotated[
         list[str] | None,
         typer.Option(
             "--task",
             "-t",
+            metavar="TASK",
             help="What to answer: marginals, map, logz; may be repeated.  "
             r"\[default: marginals and logz]",
             show_default=False,
@@ -93,7 +108,9 @@ def infer(
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="File for the result.", show_default=False),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File for the result.", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of whatever is random.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
@@ -117,7 +134,9 @@ def infer(
 def demo(
     figure: Annotated[
         Path | None,
-        typer.Option(help="Also draw the marginals into this file.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Also draw the marginals into this file.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Run exact inference on a small hybrid model that comes with hylift, and show the result."""
@@ -126,16 +145,50 @@ def demo(
     run(figure)
 
 
+USAGE_ERROR: type[Exception] = typer.BadParameter.mro()[1]
+"""The parent of all errors about commands and options; Typer has no name for it."""
+
+
 def main() -> None:
-    """Runs the command line: 0 when it worked, 2 and one line on stderr for bad input."""
+    """Runs the command line, and ends with an exit code.
+
+    0: it worked; 2: bad input, with one line on stderr; 130: interrupted; 141: nobody reads on.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        _replace_unknown_letters(stream)
     try:
-        app()
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
     except HyliftError as error:
-        print(f"hylift: {error}", file=sys.stderr)
-        sys.exit(2)
+        _end(2, str(error))
+    except USAGE_ERROR as error:
+        _end(2, _usage(error))
+    except MemoryError:
+        _end(2, "there is not enough memory")
     except KeyboardInterrupt:
-        print("hylift: interrupted", file=sys.stderr)
-        sys.exit(130)
+        code = 130
     except BrokenPipeError:
-        sys.stderr.close()
+        # What is left in the buffer would fail again when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    if code == 130:
+        _end(130, "interrupted")
+    sys.exit(code)
+
+
+def _end(code: int, line: str) -> NoReturn:
+    if line:
+        print(f"hylift: {line}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _usage(error: Any) -> str:
+    """An error about commands and options in one line; nothing where help was shown instead."""
+    text = " ".join(error.format_message().split())
+    return f"{text} (see '{error.ctx.command_path} --help')" if text and error.ctx else text
+
+
+def _replace_unknown_letters(stream: TextIO) -> None:
+    """Lets a terminal that has no bars or Greek letters show question marks instead."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")

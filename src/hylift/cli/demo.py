@@ -7,9 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from hylift.cli.render import show
+from hylift.errors import UnsupportedError
+from hylift.files import check_target
 from hylift.graph import Atoms, FactorGraph, FactorGroup, Variables, boolean, interval
 from hylift.infer import infer
 from hylift.potentials import ConditionalQuadratic, Table
+
+FIGURES = (".png", ".pdf", ".svg")
 
 STORY = """Two objects A and three objects B may lie in two boxes. An A and a B in one box attract
 each other (weight 0.1). An A that is attracted is near -7; a B that nothing attracts is near 2.
@@ -59,6 +63,10 @@ def boxes(num_a: int = 2, num_b: int = 3, num_boxes: int = 2) -> FactorGraph:
 
 def run(figure: Path | None) -> None:
     """Solves the model, and shows marginals, log Z and the MAP assignment."""
+    if figure is not None:
+        check_target(figure)
+        if figure.suffix.lower() not in FIGURES:
+            raise UnsupportedError(f"{figure}: a figure's name ends in {', '.join(FIGURES)}")
     print(STORY)
     graph = boxes()
     posterior = infer(graph, tasks=("marginals", "logz", "map"))

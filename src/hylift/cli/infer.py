@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.cli.render import progress_bar, show
-from hylift.errors import UnsupportedError
+from hylift.errors import UnsupportedError, did_you_mean
+from hylift.files import check_target
 from hylift.formats import uai
 from hylift.graph import FactorGraph
 from hylift.infer import Exact, Method, Task, check_tasks, infer
@@ -23,6 +25,8 @@ DEFAULT_TASKS: tuple[Task, ...] = ("marginals", "logz")
 
 RESULT_TASK: dict[str, Task] = {".mar": "marginals", ".pr": "logz", ".mpe": "map"}
 """UAI result files, by ending, with the one task each of them holds."""
+
+TABLES = (".csv", ".parquet")
 
 ENDINGS = (".json", ".csv", ".parquet", ".MAR", ".PR", ".MPE")
 
@@ -39,41 +43,64 @@ def run(
     quiet: bool,
 ) -> None:
     """Reads, infers, and shows or writes what was asked for."""
-    tasks = _tasks(named_tasks, output)
+    chosen = _method(method)
+    tasks = _tasks(named_tasks)
+    if output is not None and output != "-":
+        tasks = _check_output(output, tasks, query)
+    tasks = tasks or list(DEFAULT_TASKS)
     graph = _read_model(model, evidence)
     ids = _queried(graph, query)
     with progress_bar(quiet) as progress:
-        posterior = infer(graph, METHODS[method](), tasks=tasks, seed=seed, progress=progress)
+        posterior = infer(graph, chosen, tasks=tasks, seed=seed, progress=progress)
     if ids is None:
         ids = posterior.select()
     if output == "-":
-        sys.stdout.write(json_text(to_dict(posterior, tasks, model=str(model), ids=ids)))
+        _print_json(to_dict(posterior, tasks, model=_text(model), ids=ids))
         return
     if output is not None:
-        _write(posterior, tasks, str(model), ids, Path(output))
+        _write(posterior, tasks, _text(model), ids, Path(output))
     if not quiet:
         show(posterior, tasks, title=model.name, ids=ids, output=output)
 
 
-def _tasks(named: list[str] | None, output: str | None) -> list[Task]:
-    """The tasks in a fixed order; where none are named, those that the output file holds."""
+def _method(name: str) -> Method:
+    if name not in METHODS:
+        raise UnsupportedError(
+            f"there is no method '{name}': choose among {', '.join(METHODS)}."
+            f"{did_you_mean(name, METHODS)}"
+        )
+    return METHODS[name]()
+
+
+def _tasks(named: list[str] | None) -> list[Task]:
+    """The named tasks, in a fixed order."""
     words = [word.strip() for name in named or [] for word in name.split(",")]
-    only = None
-    if output is not None and output != "-":
-        ending = Path(output).suffix.lower()
-        if ending not in {known.lower() for known in ENDINGS}:
-            raise UnsupportedError(
-                f"{output}: no output format has the ending '{ending}'; choose among "
-                f"{', '.join(ENDINGS)}"
-            )
-        only = RESULT_TASK.get(ending)
-        if only is not None and words and only not in words:
-            raise UnsupportedError(
-                f"{output}: such a file holds the task '{only}', not {', '.join(words)}"
-            )
-    wanted = words or ([only] if only else DEFAULT_TASKS)
-    check_tasks(wanted)
-    return [task for task in get_args(Task) if task in wanted]
+    check_tasks(words)
+    return [task for task in get_args(Task) if task in words]
+
+
+def _check_output(output: str, tasks: list[Task], query: list[str] | None) -> list[Task]:
+    """The tasks, or the one that the file holds where none are named.
+
+    All that can be wrong with the file is found here, before any work.
+    """
+    check_target(output)
+    ending = Path(output).suffix.lower()
+    if ending not in {known.lower() for known in ENDINGS}:
+        wrong = f"no output format has the ending '{ending}'" if ending else "it has no ending"
+        raise UnsupportedError(f"{output}: {wrong}; choose among {', '.join(ENDINGS)}")
+    only = RESULT_TASK.get(ending)
+    if only is not None and tasks and only not in tasks:
+        raise UnsupportedError(
+            f"{output}: such a file holds the task '{only}', not {', '.join(tasks)}"
+        )
+    if only in ("marginals", "map") and query is not None:
+        raise UnsupportedError(f"{output}: such a file holds all variables, so it takes no --query")
+    if ending in TABLES and tasks == ["logz"]:
+        raise UnsupportedError(
+            f"{output}: a table holds marginals or the MAP assignment, not the task 'logz'"
+        )
+    return tasks or ([only] if only else [])
 
 
 def _read_model(model: Path, evidence: Path | None) -> FactorGraph:
@@ -104,13 +131,9 @@ def _write(
     ending = output.suffix.lower()
     if ending == ".json":
         write_json(to_dict(posterior, tasks, model=model, ids=ids), output)
-    elif ending in (".csv", ".parquet"):
-        if "marginals" in tasks:
-            write_table(posterior.marginals_of(ids), output)
-        elif "map" in tasks:
-            write_table(posterior.map().to_arrow(ids), output)
-        else:
-            raise UnsupportedError(f"{output}: a table holds marginals or the MAP assignment")
+    elif ending in TABLES:
+        held = posterior.marginals_of if "marginals" in tasks else posterior.map().to_arrow
+        write_table(held(ids), output)
     elif ending == ".mar":
         everything = np.arange(len(posterior.variables))
         probs = posterior.marginals_of(everything)["probs"].to_pylist()
@@ -120,3 +143,14 @@ def _write(
         uai.write_log_partition(posterior.log_partition.value, output)
     else:
         uai.write_assignment(posterior.map().values, output)
+
+
+def _print_json(result: dict[str, Any]) -> None:
+    """JSON is UTF-8, whatever the terminal is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(json_text(result).encode())
+
+
+def _text(path: Path) -> str:
+    """A path as text that can be written; bytes that are no letters are replaced."""
+    return os.fsencode(path).decode(errors="replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,14 +22,26 @@ from hylift.posterior import Categorical, Posterior
 MAX_ROWS = 20
 """Variables that are listed before the rest is only counted."""
 
+WIDE = 10_000
+"""Width of what is not a terminal, so that no line is broken."""
+
 BARS = " ▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 24
 
 
 @contextmanager
 def progress_bar(quiet: bool) -> Iterator[Report]:
-    """A bar on a terminal's error stream, gone when the work is done."""
-    if quiet or not sys.stderr.isatty():
+    """A bar on a terminal's error stream, gone when the work is done; no notices when quiet."""
+    logger = logging.getLogger("hylift")
+    if quiet:
+        level = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
+            yield lambda share, what: None
+        finally:
+            logger.setLevel(level)
+        return
+    if not sys.stderr.isatty():
         yield lambda share, what: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -46,7 +59,7 @@ def show(
     output: str | None = None,
 ) -> None:
     """Prints what was asked for, long lists cut."""
-    console = Console()
+    console = _console()
     solution = posterior.solution
     console.print(
         f"[bold]{escape(title)}[/bold]: {len(posterior.variables)} variables, "
@@ -69,9 +82,15 @@ def show(
         console.print(table)
         _cut(console, len(ids))
     for note in solution.notes:
-        console.print(f"Note: {note}")
+        console.print(f"Note: {escape(note)}")
     if output is not None:
-        console.print(f"Written to {escape(output)}")
+        console.print(f"Written to {escape(output)}", soft_wrap=True)
+
+
+def _console() -> Console:
+    """Where results go: as wide as the terminal, and into a file or pipe without line breaks."""
+    wide = None if sys.stdout.isatty() else WIDE
+    return Console(width=wide, emoji=False)
 
 
 def _cut(console: Console, total: int) -> None:

@@ -144,7 +144,7 @@ def write_marginals(probs: Sequence[NDArray[np.float64]], path: str | Path) -> N
 
 def write_log_partition(log_partition: float, path: str | Path) -> None:
     """A PR file: log10 of the partition function."""
-    _write_result("PR", repr(log_partition / np.log(10.0)), path)
+    _write_result("PR", repr(float(log_partition / np.log(10.0))), path)
 
 
 def write_assignment(states: NDArray[Any], path: str | Path) -> None:

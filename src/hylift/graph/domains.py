@@ -50,9 +50,10 @@ class Domain:
             label = label.lower()
         if label in self.states:
             return float(self.states.index(label))
-        whole = isinstance(value, (int, float, np.integer, np.floating)) and value == int(value)
-        if whole and 0 <= int(value) < len(self.states):  # type: ignore[call-overload]
-            return float(int(value))  # type: ignore[call-overload]
+        if isinstance(value, int | float | np.integer | np.floating):
+            index = float(value)
+            if index.is_integer() and 0 <= index < len(self.states):
+                return index
         raise EvidenceError(
             f"{name} cannot be {value!r}: its states are {', '.join(self.states[:20])}"
             f"{' …' if len(self.states) > 20 else ''}.{did_you_mean(label, self.states)}"
