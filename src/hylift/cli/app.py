@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TextIO
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -152,10 +152,11 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.mro()[1]
 def main() -> None:
     """Runs the command line, and ends with an exit code.
 
-    0: it worked; 2: bad input, with one line on stderr; 130: interrupted; 141: nobody reads on.
+    0: it worked; 1: nobody reads the output; 2: bad input, with one line on stderr;
+    130: interrupted.
     """
-    for stream in (sys.stdout, sys.stderr):
-        _replace_unknown_letters(stream)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may have no bars or Greek letters
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
@@ -170,7 +171,7 @@ def main() -> None:
     except BrokenPipeError:
         # What is left in the buffer would fail again when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        sys.exit(1)
     if code == 130:
         _end(130, "interrupted")
     sys.exit(code)
@@ -186,9 +187,3 @@ def _usage(error: Any) -> str:
     """An error about commands and options in one line; nothing where help was shown instead."""
     text = " ".join(error.format_message().split())
     return f"{text} (see '{error.ctx.command_path} --help')" if text and error.ctx else text
-
-
-def _replace_unknown_letters(stream: TextIO) -> None:
-    """Lets a terminal that has no bars or Greek letters show question marks instead."""
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="replace")

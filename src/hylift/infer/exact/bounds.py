@@ -3,7 +3,7 @@ integrated numerically, on ever finer grids, until the answer stands still."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,17 @@ from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.infer.exact.elimination import scope_edges
-from hylift.infer.exact.grid import make_grid
+from hylift.infer.exact.grid import DEGREE, make_grid
 from hylift.infer.exact.integrate import Outcome, Reals, integrate_reals, sum_states
 from hylift.infer.exact.parts import Parts
 from hylift.infer.method import Progress
+from hylift.posterior.answers import Kind
 
 FIRST_PANELS = 4
-MAX_PANELS = 1024
+MAX_PANELS = 4096
+
+PANEL_SDS = 8.0
+"""Widest panel, in standard deviations of the narrowest Gaussian that a real can have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +31,7 @@ class Integral:
     """The last pass, with a bound on its error and what is worth knowing about it."""
 
     outcome: Outcome
+    kind: Kind
     error: float
     notes: tuple[str, ...]
 
@@ -45,14 +50,16 @@ def integrate(
     gridded = in_functions(parts, component)
     while True:
         grid_check(parts, gridded)
-        integral = _refine(parts, gridded, max_entries, tolerance, need_weights, progress)
+        integral = _refine(
+            parts, gridded, component, max_entries, tolerance, need_weights, progress
+        )
         if isinstance(integral, Reals):
-            more = integral.improper
+            more = improper_but_bounded(parts, integral, component)
         else:
             leak = _leaks(parts, integral.outcome) if bounded.any() else np.zeros(len(parts.real))
             total = float(leak.sum())
             if total <= tolerance:
-                return Integral(integral.outcome, integral.error + total, integral.notes)
+                return replace(integral, error=integral.error + total)
             more = np.flatnonzero(leak > tolerance / (2 * len(leak)))
         gridded = gridded | np.isin(component, component[more])
 
@@ -87,41 +94,41 @@ def grid_check(parts: Parts, gridded: NDArray[np.bool_]) -> None:
     if endless.any():
         name = parts.real_name(int(np.argmax(endless)))
         raise UnsupportedError(
-            f"exact inference cannot integrate over '{name}': it has no bounds, and is in, or "
-            "coupled to, a factor that is not quadratic or a real whose bounds matter. Give it "
-            "an interval."
+            f"exact inference cannot integrate over '{name}': it is not bounded on both sides, "
+            "and is in, or coupled to, a factor that is not quadratic or a real whose bounds "
+            "matter. Give it an interval."
         )
 
 
 def _refine(
     parts: Parts,
     gridded: NDArray[np.bool_],
+    component: NDArray[np.int32],
     max_entries: int,
     tolerance: float,
     marginals: bool,
     progress: Progress,
 ) -> Integral | Reals:
     """The integral on grids doubled until it converges, or the reals that have no finite one."""
-    panels, before = FIRST_PANELS, None
+    panels, before = resolving_panels(parts, gridded), None
+    kind: Kind = "estimate" if in_functions(parts, component).any() else "exact"
     while True:
         grid = make_grid(parts, gridded, panels)
         reals = integrate_reals(parts, grid, max_entries, maximise=False)
-        improper = reals.improper
-        fully_bounded = np.isfinite(parts.lower) & np.isfinite(parts.upper)
-        if len(improper) and fully_bounded[improper].all():
+        if len(improper_but_bounded(parts, reals, component)):
             return reals
         done = [0.0]
 
         def advance(share: float, done: list[float] = done, panels: int = panels) -> None:
             done[0] += share
-            on_grid = f" on {16 * panels} nodes" if gridded.any() else ""
+            on_grid = f" on {DEGREE * panels} nodes" if gridded.any() else ""
             progress(min(done[0], 1.0), f"eliminating variables{on_grid}")
 
         outcome = sum_states(
             parts, reals, max_entries, maximise=False, marginals=marginals, advance=advance
         )
         if not gridded.any():
-            return Integral(outcome, 0.0, ())
+            return Integral(outcome, "exact", 0.0, ())
         if before is not None:
             error = _difference(before, outcome)
             if error <= tolerance * max(1.0, abs(outcome.log_total)):
@@ -129,13 +136,48 @@ def _refine(
                     f"{len(grid.real)} bounded reals were integrated numerically; halving the "
                     f"grid changes log Z or a mean (in widths) by {error:.1e}."
                 )
-                return Integral(outcome, error, (note,))
+                return Integral(outcome, kind, error, (note,))
         if panels >= MAX_PANELS:
             raise IntractableError(
                 f"numerical integration over {len(grid.real)} bounded reals does not settle on "
                 f"{grid.nodes.shape[1]} nodes each: the density has features narrower than that"
             )
         before, panels = outcome, 2 * panels
+
+
+def improper_but_bounded(
+    parts: Parts, reals: Reals, component: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Reals without a finite integral of their own, in components that bounds make finite."""
+    endless = ~(np.isfinite(parts.lower) & np.isfinite(parts.upper))
+    improper = reals.improper
+    return improper[~np.isin(component[improper], component[endless])]
+
+
+def resolving_panels(parts: Parts, gridded: NDArray[np.bool_]) -> int:
+    """Panels on which no Gaussian of a quadratic factor can fall between the nodes.
+
+    A real's precision given all others is at most the sum over its factors of the largest in any
+    state; panels are a few of the corresponding standard deviations wide.
+    """
+    if not gridded.any():
+        return FIRST_PANELS
+    precision = np.zeros(len(gridded))
+    for q in parts.quadratics:
+        for slot in range(q.real.shape[1]):
+            own = -2 * q.potential.A[..., slot, slot].reshape(q.potential.num_rows, -1)
+            largest = np.maximum(own.max(axis=1), 0.0)[q.row] * q.multiplicity
+            np.add.at(precision, q.real[:, slot], largest)
+    width = parts.upper - parts.lower
+    needed = np.where(gridded, width, 0.0) * np.sqrt(precision) / PANEL_SDS
+    worst = int(np.argmax(needed))
+    if needed[worst] > MAX_PANELS:
+        raise IntractableError(
+            f"'{parts.real_name(worst)}' may be held to within {1 / np.sqrt(precision[worst]):.2g} "
+            f"on an interval of width {width[worst]:.3g}: numerical integration would need more "
+            f"than {DEGREE * MAX_PANELS} nodes. Narrow its interval, or leave it unbounded."
+        )
+    return max(FIRST_PANELS, 1 << int(np.ceil(np.log2(max(needed[worst], 1.0)))))
 
 
 def _difference(before: Outcome, after: Outcome) -> float:

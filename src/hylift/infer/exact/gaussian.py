@@ -50,6 +50,18 @@ class Components:
         """(component,): number of joint states; ask `log_num_states` first whether they fit."""
         return np.rint(np.exp(self.log_num_states)).astype(np.int64)
 
+    def joint_states(
+        self, state: NDArray[np.int32], num_states: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """(component,): index of the joint state that the discrete variables' states make."""
+        arity = np.diff(self.discrete_ptr)
+        joint = np.zeros(self.num_components, dtype=np.int64)
+        for place in range(int(arity.max(initial=0))):
+            some = np.flatnonzero(arity > place)
+            discrete = self.discrete[self.discrete_ptr[some] + place]
+            joint[some] = joint[some] * num_states[discrete] + state[discrete]
+        return joint
+
     def log_work(self) -> NDArray[np.float64]:
         """(component,): log of the numbers that its Gaussians take up in all states together."""
         degree = np.diff(self.elimination.ptr) + 2.0

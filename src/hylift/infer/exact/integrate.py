@@ -252,26 +252,21 @@ def _check_cliques(
 
 def _raise_divergent(parts: Parts, reals: Reals, state: NDArray[np.int32]) -> NoReturn:
     """Names the reals that are not integrable in this joint state of the discrete variables."""
-    components, gaussian = reals.components, reals.gaussian
-    graph = parts.graph
-    for component in range(components.num_components):
-        inside = slice(*components.discrete_ptr[component : component + 2])
-        near = components.discrete[inside]
-        joint = int(np.ravel_multi_index(state[near], parts.num_states[near])) if len(near) else 0
-        failed = int(gaussian.failed[gaussian.state_ptr[component] + joint])
-        if failed < 0:
-            continue
-        steps = components.steps[components.ptr[component] : components.ptr[component + 1]]
-        steps = np.concatenate([[failed], steps[steps != failed]])[:5]
-        names = [parts.real_name(int(reals.number[components.elimination.order[s]])) for s in steps]
-        where = ", ".join(_setting(graph, int(parts.discrete[d]), int(state[d])) for d in near[:12])
-        coupled = f" (it is coupled to {', '.join(names[1:])})" if len(names) > 1 else ""
-        raise DivergentModelError(
-            f"the model cannot be normalised: {f'with {where}, ' if where else ''}nothing holds "
-            f"'{names[0]}' in place{coupled}. Its quadratic form is not negative definite there; "
-            "give it a prior or bounds."
-        )
-    raise AssertionError("a divergent total without a divergent component")
+    components, gaussian, graph = reals.components, reals.gaussian, parts.graph
+    joint = gaussian.state_ptr[:-1] + components.joint_states(state, parts.num_states)
+    component = int(np.argmax(gaussian.failed[joint] >= 0))
+    failed = int(gaussian.failed[joint[component]])
+    steps = components.steps[components.ptr[component] : components.ptr[component + 1]]
+    steps = np.concatenate([[failed], steps[steps != failed]])[:5]
+    names = [parts.real_name(int(reals.number[components.elimination.order[s]])) for s in steps]
+    near = components.discrete[slice(*components.discrete_ptr[component : component + 2])]
+    where = ", ".join(_setting(graph, int(parts.discrete[d]), int(state[d])) for d in near[:12])
+    coupled = f" (it is coupled to {', '.join(names[1:])})" if len(names) > 1 else ""
+    raise DivergentModelError(
+        f"the model cannot be normalised: {f'with {where}, ' if where else ''}nothing holds "
+        f"'{names[0]}' in place{coupled}. Its quadratic form is not negative definite there; "
+        "give it a prior or bounds."
+    )
 
 
 def _setting(graph: FactorGraph, variable: int, state: int) -> str:

@@ -6,7 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from hylift.infer.exact.bounds import grid_check, in_functions, real_components
+from hylift.infer.exact.bounds import (
+    grid_check,
+    improper_but_bounded,
+    in_functions,
+    real_components,
+    resolving_panels,
+)
 from hylift.infer.exact.grid import make_grid
 from hylift.infer.exact.integrate import Outcome, integrate_reals, sum_states
 from hylift.infer.exact.parts import Parts
@@ -29,11 +35,10 @@ def maximise(
     gridded = in_functions(parts, component)
     while True:
         grid_check(parts, gridded)
-        grid = make_grid(parts, gridded, PANELS)
+        grid = make_grid(parts, gridded, max(PANELS, resolving_panels(parts, gridded)))
         reals = integrate_reals(parts, grid, max_entries, maximise=True)
-        bounded = np.isfinite(parts.lower) & np.isfinite(parts.upper)
-        outside = reals.improper
-        if not (len(outside) and bounded[outside].all()):
+        outside = improper_but_bounded(parts, reals, component)
+        if not len(outside):
             outcome = sum_states(
                 parts, reals, max_entries, maximise=True, marginals=False,
                 advance=lambda share: progress(share, "maximising"),
@@ -60,11 +65,7 @@ def _values(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
     nodes = outcome.state[len(parts.discrete) :]
     values[parts.real[grid.real]] = grid.nodes[np.arange(len(grid.real)), nodes]
     components, gaussian = outcome.reals.components, outcome.reals.gaussian
-    joint = np.zeros(components.num_components, dtype=np.int64)
-    num_states = parts.num_states
-    owner = np.repeat(np.arange(components.num_components), np.diff(components.discrete_ptr))
-    for c, d in zip(owner.tolist(), components.discrete.tolist(), strict=True):
-        joint[c] = joint[c] * num_states[d] + states[d]
+    joint = components.joint_states(states, parts.num_states)
     at = gaussian.real_ptr[:-1] + joint[components.of_step]
     reals = outcome.reals.number[components.elimination.order]
     values[parts.real[reals]] = gaussian.mean[at]

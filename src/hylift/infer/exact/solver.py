@@ -62,7 +62,7 @@ class Exact:
                 progress=request.progress,
             )
             notes = integral.notes
-            log_partition = LogPartition(integral.outcome.log_total, "exact", integral.error)
+            log_partition = LogPartition(integral.outcome.log_total, integral.kind, integral.error)
             if "marginals" in request.tasks:
                 marginals = _marginals(graph, np.flatnonzero(~observed), parts, integral)
 
