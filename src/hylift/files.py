@@ -57,7 +57,7 @@ def check_target(path: str | Path) -> None:
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
     """Writes a file beside its place and moves it there, so that `path` is old or complete."""
     check_target(path)
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays a link
     partial: str | None = None
     try:
         handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")

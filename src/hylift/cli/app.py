@@ -158,7 +158,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may have no bars or Greek letters
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="hylift", standalone_mode=False)
         sys.stdout.flush()
     except HyliftError as error:
         _end(2, str(error))

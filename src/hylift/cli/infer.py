@@ -105,7 +105,7 @@ def _check_output(output: str, tasks: list[Task], query: list[str] | None) -> li
 
 def _read_model(model: Path, evidence: Path | None) -> FactorGraph:
     if model.suffix.lower() != ".uai":
-        raise UnsupportedError(f"{model}: models are read from .uai files, not '{model.suffix}'")
+        raise UnsupportedError(f"{model}: models are read from files that end in .uai")
     graph = uai.read_uai(model)
     if evidence is None:
         return graph
@@ -119,7 +119,7 @@ def _queried(graph: FactorGraph, query: list[str] | None) -> NDArray[np.int64] |
     ids = [
         uai.read_query(pattern, graph.num_variables)
         if pattern.lower().endswith(".query")
-        else graph.variables.names.matching(pattern)
+        else graph.variables.names.matching(_text(pattern))
         for pattern in query
     ]
     return np.unique(np.concatenate(ids))
@@ -151,6 +151,6 @@ def _print_json(result: dict[str, Any]) -> None:
     sys.stdout.buffer.write(json_text(result).encode())
 
 
-def _text(path: Path) -> str:
-    """A path as text that can be written; bytes that are no letters are replaced."""
-    return os.fsencode(path).decode(errors="replace")
+def _text(given: Path | str) -> str:
+    """An argument as text that can be written; bytes that are no letters are replaced."""
+    return os.fsencode(given).decode(errors="replace")

@@ -65,7 +65,8 @@ def read_uai(path: str | Path) -> FactorGraph:
             some = np.flatnonzero(which.reshape(-1) == place)
             with np.errstate(divide="ignore"):
                 log_table = np.log(listed(file, table_at, factors[some]))
-            groups.append(FactorGroup(Table(log_table.reshape(-1, *shape)), scope[some]))
+            table = Table(log_table.reshape(-1, *shape))
+            groups.append(FactorGroup(table, scope[some], label=file.path.name))
     domains = tuple(categorical(int(size)) for size in sizes)
     variables = Variables(
         domains, domain_id.astype(np.int32), Names.numbered(num_variables), np.ones(num_variables)

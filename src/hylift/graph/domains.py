@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -45,25 +48,24 @@ class Domain:
         """The number that stands for `value` (a state's index, or the real itself)."""
         if self.states is None:
             return self._encode_real(value, name)
-        label = str(value)
-        if isinstance(value, (bool, np.bool_)):
-            label = label.lower()
+        number = _whole(value)
+        label = str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+        if number is not None and label not in self.states:
+            label = str(number)
         if label in self.states:
             return float(self.states.index(label))
-        if isinstance(value, int | float | np.integer | np.floating):
-            index = float(value)
-            if index.is_integer() and 0 <= index < len(self.states):
-                return index
+        # A number that is no label is a position, unless the labels are numbers themselves.
+        positions = not any(state.lstrip("-").isdigit() for state in self.states)
+        if number is not None and positions and 0 <= number < len(self.states):
+            return float(number)
+        label = str(value)
         raise EvidenceError(
             f"{name} cannot be {value!r}: its states are {', '.join(self.states[:20])}"
             f"{' …' if len(self.states) > 20 else ''}.{did_you_mean(label, self.states)}"
         )
 
     def _encode_real(self, value: object, name: str) -> float:
-        try:
-            number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise EvidenceError(f"{name} is real and cannot be {value!r}") from None
+        number = as_float(value, name)
         if not self.lower <= number <= self.upper or not np.isfinite(number):
             raise EvidenceError(
                 f"{name} cannot be {value!r}: its domain is [{self.lower:g}, {self.upper:g}]"
@@ -80,10 +82,28 @@ def interval(lower: float, upper: float) -> Domain:
     return Domain(None, float(lower), float(upper))
 
 
-def categorical(states: int | Sequence[str]) -> Domain:
+def categorical(states: SupportsIndex | Sequence[str]) -> Domain:
     """Named states, or that many states named 0, 1, 2, …"""
-    if isinstance(states, int):
-        if states < 1:
-            raise ModelError(f"a categorical variable needs at least one state, not {states}")
-        return Domain(tuple(str(state) for state in range(states)))
+    if isinstance(states, SupportsIndex):
+        count = operator.index(states)
+        if count < 1:
+            raise ModelError(f"a categorical variable needs at least one state, not {count}")
+        return Domain(tuple(str(state) for state in range(count)))
     return Domain(tuple(str(state) for state in states))
+
+
+def as_float(value: object, name: str) -> float:
+    """The value as a float, or an `EvidenceError` that names what it was meant for."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise EvidenceError(f"{name} is real and cannot be {value!r}") from None
+
+
+def _whole(value: object) -> int | None:
+    """A number without fraction as an integer, or None."""
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and float(value).is_integer():
+        return int(float(value))
+    return None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
+from hylift.graph.domains import as_float
 from hylift.graph.variables import Variables, freeze
 
 
@@ -64,8 +65,8 @@ class Evidence:
             # A measurement with error may lie outside the domain of what it measures.
             domain = variables.domain(variable)
             exact = domain.is_discrete or soft.var == 0
-            values.append(domain.encode(soft.value, name) if exact else float(soft.value))
-            variances.append(soft.var)
+            values.append(domain.encode(soft.value, name) if exact else as_float(soft.value, name))
+            variances.append(as_float(soft.var, f"the variance of {name}"))
         return cls.of(ids, np.array(values, dtype=np.float64), np.array(variances))
 
     def __len__(self) -> int:

@@ -90,6 +90,15 @@ class FactorGraph:
                 f"an assignment to {self.num_variables} variables has as many values, "
                 f"not the shape {values.shape}"
             )
+        num_states = self.variables.num_states
+        state = np.where(num_states > 0, values, 0.0)
+        wrong = ~((state == np.floor(state)) & (state >= 0) & (state < np.maximum(num_states, 1)))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ModelError(
+                f"'{self.variables.names[at]}' has states 0 to {num_states[at] - 1}, "
+                f"not {values[at]:g}"
+            )
         total = self.log_constant
         for group in self.groups:
             total += group.log_sum(values)

@@ -122,9 +122,12 @@ class Atoms(NameBlock):
 
     def render(self, index: NDArray[np.int64]) -> pa.StringArray:
         if not self.constants:
-            return pa.array([self.predicate] * len(index))
+            return pa.array([self.predicate] * len(index), pa.string())
         columns = self._columns(index)
-        words = [c.take(pa.array(col)) for c, col in zip(self.constants, columns, strict=True)]
+        words = [
+            _quoted(constants.take(pa.array(column)))
+            for constants, column in zip(self.constants, columns, strict=True)
+        ]
         inside = pc.binary_join_element_wise(*words, ",") if len(words) > 1 else words[0]
         return pc.binary_join_element_wise(f"{self.predicate}(", inside, ")", "")
 
@@ -279,4 +282,21 @@ def split_atom(name: str) -> tuple[str, list[str]]:
     predicate, bracket, rest = name.partition("(")
     if not bracket:
         return name.strip(), []
-    return predicate.strip(), [word.strip() for word in rest.rstrip().removesuffix(")").split(",")]
+    words = ARGUMENT.findall(rest.rstrip().removesuffix(")") + ",")
+    return predicate.strip(), [
+        plain.strip() if plain or not quoted else re.sub(r"\\(.)", r"\1", quoted)
+        for quoted, plain in words
+    ]
+
+
+ARGUMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"\s*|([^,]*)),')
+"""A quoted or a plain argument, with the comma behind it."""
+
+
+def _quoted(words: pa.StringArray) -> pa.StringArray:
+    """Words as they stand in an atom: in quotes where they would be misread without."""
+    doubtful = pc.match_substring_regex(words, r'[,()"\\]|^\s|\s$|^$')
+    if not pc.any(doubtful).as_py():
+        return words
+    escaped = pc.replace_substring_regex(words, r'(["\\])', r"\\\1")
+    return pc.if_else(doubtful, pc.binary_join_element_wise('"', escaped, '"', ""), words)

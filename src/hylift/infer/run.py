@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import get_args
 
@@ -28,7 +29,7 @@ def infer(
     """
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
-    request = Request(wanted, seed, progress or (lambda share, what: None))
+    request = Request(wanted, operator.index(seed), progress or (lambda share, what: None))
     announce_compilation()
     return (method or Exact()).solve(graph, request)
 

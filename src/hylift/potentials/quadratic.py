@@ -56,8 +56,10 @@ class ConditionalQuadratic(Potential):
     @classmethod
     def shared(cls, A: ArrayLike, b: ArrayLike, c: ArrayLike = 0.0) -> ConditionalQuadratic:
         """One quadratic for all factors: A, b, c without the row axis."""
-        b = np.asarray(b, dtype=np.float64)
-        c = np.broadcast_to(np.asarray(c, dtype=np.float64), b.shape[:-1])
+        b = np.atleast_1d(np.asarray(b, dtype=np.float64))
+        c = np.asarray(c, dtype=np.float64)
+        if c.ndim == 0:
+            c = np.broadcast_to(c, b.shape[:-1])
         return cls(np.asarray(A, dtype=np.float64)[None], b[None], c[None])
 
     @classmethod
@@ -91,17 +93,25 @@ class ConditionalQuadratic(Potential):
         cov = np.asarray(cov, dtype=np.float64)
         if cov.ndim == 0:
             cov = cov.reshape(1, 1)
-        symmetric = cov.ndim >= 2 and np.allclose(cov, np.swapaxes(cov, -1, -2), rtol=1e-9, atol=0)
-        if cov.shape[-1] != mean.shape[-1] or not symmetric:
+        num_reals = mean.shape[-1]
+        if cov.shape[-2:] != (num_reals, num_reals) or not _symmetric(cov):
             raise ModelError(
-                f"a covariance for {mean.shape[-1]} slots is a symmetric matrix of that size, "
+                f"a covariance for {num_reals} slots is a finite symmetric matrix of that size, "
                 f"not {cov.tolist()}"
             )
         if not (np.linalg.eigvalsh(cov) > 0).all():
             raise ModelError(f"a covariance must be positive definite, which {cov.tolist()} is not")
+        try:
+            states = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+        except ValueError:
+            raise ModelError(
+                f"means of shape {mean.shape} and covariances of shape {cov.shape} do not belong "
+                "to the same states"
+            ) from None
+        mean = np.broadcast_to(mean, (*states, num_reals))
+        cov = np.broadcast_to(cov, (*states, num_reals, num_reals))
         precision = np.linalg.inv(cov)
         A = -(precision + np.swapaxes(precision, -1, -2)) / 4
-        mean, _ = np.broadcast_arrays(mean, A[..., 0])
         b = -2 * np.einsum("...ij,...j->...i", A, mean)
         c = np.einsum("...i,...ij,...j->...", mean, A, mean)
         if normalised:
@@ -113,8 +123,8 @@ class ConditionalQuadratic(Potential):
         cls, coefficients: ArrayLike, var: float, offset: float = 0.0
     ) -> ConditionalQuadratic:
         """The log-density of y given x as N(Σ coefficients * x + offset, var): slots y, then x."""
-        if not var > 0:
-            raise ModelError(f"a linear Gaussian link needs a positive variance, not {var}")
+        if not 0 < var < np.inf:
+            raise ModelError(f"a linear Gaussian link needs a finite positive variance, not {var}")
         link = np.concatenate([[1.0], -np.atleast_1d(np.asarray(coefficients, dtype=np.float64))])
         squared = cls.squared_distance(0.5 / var, link, offset)
         return cls(squared.A, squared.b, squared.c - 0.5 * np.log(2 * np.pi * var))
@@ -139,10 +149,11 @@ class ConditionalQuadratic(Potential):
         g = np.asarray(gate, dtype=np.float64)
         spread = g.reshape((1, *g.shape) + (1,) * (self.c.ndim - 1))
         on = (slice(None), *(None,) * g.ndim)
+        c = np.where(spread == 0, 0.0, self.c[on])
         return ConditionalQuadratic(
             spread[..., None, None] * self.A[on],
             spread[..., None] * self.b[on],
-            spread * self.c[on],
+            spread * c,
         )
 
     @property
@@ -229,3 +240,8 @@ class ConditionalQuadratic(Potential):
 
     def take(self, rows: IntArray) -> ConditionalQuadratic:
         return ConditionalQuadratic(self.A[rows], self.b[rows], self.c[rows])
+
+
+def _symmetric(matrices: FloatArray) -> bool:
+    flipped = np.swapaxes(matrices, -1, -2)
+    return bool(np.isfinite(matrices).all() and np.allclose(matrices, flipped, rtol=1e-9, atol=0))

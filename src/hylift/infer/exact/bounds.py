@@ -3,6 +3,7 @@ integrated numerically, on ever finer grids, until the answer stands still."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.infer.exact.elimination import scope_edges
-from hylift.infer.exact.grid import DEGREE, make_grid
+from hylift.infer.exact.grid import DEGREE, Grid, make_grid
 from hylift.infer.exact.integrate import Outcome, Reals, integrate_reals, sum_states
 from hylift.infer.exact.parts import Parts
 from hylift.infer.method import Progress
@@ -21,6 +22,9 @@ from hylift.posterior.answers import Kind
 
 FIRST_PANELS = 4
 MAX_PANELS = 4096
+
+MAX_REFINED = 2**22
+"""Largest table of a function of the user's own that is refined only to settle further digits."""
 
 PANEL_SDS = 8.0
 """Widest panel, in standard deviations of the narrowest Gaussian that a real can have."""
@@ -110,39 +114,54 @@ def _refine(
     progress: Progress,
 ) -> Integral | Reals:
     """The integral on grids doubled until it converges, or the reals that have no finite one."""
-    panels, before = resolving_panels(parts, gridded), None
     kind: Kind = "estimate" if in_functions(parts, component).any() else "exact"
+    panels = resolving_panels(parts, gridded)
+    best: Integral | None = None
     while True:
         grid = make_grid(parts, gridded, panels)
-        reals = integrate_reals(parts, grid, max_entries, maximise=False)
-        if len(improper_but_bounded(parts, reals, component)):
-            return reals
-        done = [0.0]
-
-        def advance(share: float, done: list[float] = done, panels: int = panels) -> None:
-            done[0] += share
-            on_grid = f" on {DEGREE * panels} nodes" if gridded.any() else ""
-            progress(min(done[0], 1.0), f"eliminating variables{on_grid}")
-
-        outcome = sum_states(
-            parts, reals, max_entries, maximise=False, marginals=marginals, advance=advance
-        )
+        enough = best is not None and best.kind == "estimate" and np.isfinite(best.error)
+        limit = min(max_entries, MAX_REFINED) if enough else max_entries
+        try:
+            reals = integrate_reals(parts, grid, limit, maximise=False)
+            if len(improper_but_bounded(parts, reals, component)):
+                return reals
+            outcome = sum_states(
+                parts, reals, limit, maximise=False, marginals=marginals,
+                advance=_advance(progress, grid),
+            )  # fmt: skip
+        except IntractableError:
+            if best is None or not enough:
+                raise
+            return replace(best, notes=(*best.notes, "A finer grid would cost too much."))
         if not gridded.any():
             return Integral(outcome, "exact", 0.0, ())
-        if before is not None:
-            error = _difference(before, outcome)
-            if error <= tolerance * max(1.0, abs(outcome.log_total)):
-                note = (
-                    f"{len(grid.real)} bounded reals were integrated numerically; halving the "
-                    f"grid changes log Z or a mean (in widths) by {error:.1e}."
-                )
-                return Integral(outcome, kind, error, (note,))
+        error = np.inf if best is None else _difference(best.outcome, outcome)
+        note = (
+            f"{len(grid.real)} bounded reals were integrated numerically on {grid.nodes.shape[1]} "
+            f"nodes each; half of them change log Z, or a mean in widths, by {error:.1e}."
+        )
+        best = Integral(outcome, kind, error, (note,))
+        if error <= tolerance * max(1.0, abs(outcome.log_total)):
+            return best
         if panels >= MAX_PANELS:
             raise IntractableError(
                 f"numerical integration over {len(grid.real)} bounded reals does not settle on "
                 f"{grid.nodes.shape[1]} nodes each: the density has features narrower than that"
             )
-        before, panels = outcome, 2 * panels
+        panels *= 2
+
+
+def _advance(progress: Progress, grid: Grid) -> Callable[[float], None]:
+    """Adds up shares of one pass, and reports them."""
+    done = 0.0
+    nodes = f" on {grid.nodes.shape[1]} nodes" if len(grid.real) else ""
+
+    def advance(share: float) -> None:
+        nonlocal done
+        done += share
+        progress(min(done, 1.0), f"eliminating variables{nodes}")
+
+    return advance
 
 
 def improper_but_bounded(

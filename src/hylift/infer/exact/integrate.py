@@ -13,6 +13,7 @@ from hylift.errors import (
     DivergentModelError,
     ImpossibleEvidenceError,
     IntractableError,
+    UnsupportedError,
 )
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.infer.exact import tables
@@ -25,11 +26,12 @@ from hylift.infer.exact.gaussian import (
     solve_states,
 )
 from hylift.infer.exact.grid import Grid, tabulate
+from hylift.infer.exact.kernels.tables import INFINITE
 from hylift.infer.exact.parts import Parts
 from hylift.potentials import Table
 
-DIVERGES = 1e300
-"""Log-value that stands for an infinite integral: larger than any real one, yet it adds up."""
+DIVERGES = 10 * INFINITE
+"""Log-value of an infinite integral: larger than any finite one, yet it adds up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +105,7 @@ def sum_states(
             "no joint state is possible: the hard constraints and the evidence contradict each "
             "other"
         )
-    if log_total > DIVERGES / 2:
+    if log_total > INFINITE:
         best = messages if maximise else tables.collect(plan, maximise=True)[0]
         _raise_divergent(parts, reals, tables.decode(plan, best)[order.step])
     state = tables.decode(plan, messages)[order.step] if maximise else None
@@ -256,12 +258,19 @@ def _raise_divergent(parts: Parts, reals: Reals, state: NDArray[np.int32]) -> No
     joint = gaussian.state_ptr[:-1] + components.joint_states(state, parts.num_states)
     component = int(np.argmax(gaussian.failed[joint] >= 0))
     failed = int(gaussian.failed[joint[component]])
-    steps = components.steps[components.ptr[component] : components.ptr[component + 1]]
-    steps = np.concatenate([[failed], steps[steps != failed]])[:5]
+    inside = components.steps[components.ptr[component] : components.ptr[component + 1]]
+    steps = np.concatenate([[failed], inside[inside != failed]])[:5]
     names = [parts.real_name(int(reals.number[components.elimination.order[s]])) for s in steps]
     near = components.discrete[slice(*components.discrete_ptr[component : component + 2])]
     where = ", ".join(_setting(graph, int(parts.discrete[d]), int(state[d])) for d in near[:12])
     coupled = f" (it is coupled to {', '.join(names[1:])})" if len(names) > 1 else ""
+    reals_here = reals.number[components.elimination.order[inside]]
+    if (np.isfinite(parts.lower[reals_here]) | np.isfinite(parts.upper[reals_here])).any():
+        raise UnsupportedError(
+            f"exact inference cannot integrate over '{names[0]}'{coupled}"
+            f"{f' with {where}' if where else ''}: without their bounds the integral is infinite, "
+            "and numerical integration needs bounds on both sides of each of them."
+        )
     raise DivergentModelError(
         f"the model cannot be normalised: {f'with {where}, ' if where else ''}nothing holds "
         f"'{names[0]}' in place{coupled}. Its quadratic form is not negative definite there; "

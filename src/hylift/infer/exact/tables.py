@@ -92,7 +92,9 @@ def collect(
     for start, stop, share in _parts(at.size):
         kernels.collect(start, stop, *_arrays(at), messages, work, maximise, scale)
         advance(share)
-    return messages, float(scale.sum())
+    # A root's message is 0 after scaling, unless its sum is infinite.
+    roots = at.message_ptr[:-1][at.elimination.parent < 0]
+    return messages, float(scale.sum() + messages[roots].sum())
 
 
 def distribute(
@@ -125,7 +127,8 @@ def decode(at: TablePlan, messages: NDArray[np.float64]) -> NDArray[np.int32]:
     """(step,): the most probable joint state, from the messages of a maximising `collect`."""
     state = np.zeros(len(at.num_states), dtype=np.int32)
     work = np.empty(int(at.size.max(initial=1)))
-    kernels.decode(*_arrays(at), messages, work, state)
+    if len(state):
+        kernels.decode(*_arrays(at), messages, work, state)
     return state
 
 

@@ -6,6 +6,9 @@ from numba import njit
 BLOCK = 1024
 """Joint states whose offsets are tabulated, so that the walk over the others costs little."""
 
+INFINITE = 1e299
+"""Log-sums from here on stand for infinite ones."""
+
 
 @njit(cache=True)
 def _axes(c, states, ptr, later, axes, cards):
@@ -135,6 +138,23 @@ def _fill(
 
 
 @njit(cache=True)
+def _scaled(message):
+    """Takes the largest finite sum off all finite ones; returns it."""
+    top, diverges = -np.inf, False
+    for value in message:
+        if value < INFINITE:
+            top = max(top, value)
+        else:
+            diverges = True
+    if top == -np.inf:
+        return 0.0 if diverges else top
+    for s in range(len(message)):
+        if message[s] < INFINITE:
+            message[s] -= top
+    return top
+
+
+@njit(cache=True)
 def collect(
     start, stop, states, ptr, later, f_ptr, scope, f_base, times, values,
     held_ptr, held, child_ptr, child, m_ptr, messages, work, maximise, scale,
@@ -160,10 +180,7 @@ def collect(
                     total += np.exp(work[k] - top)
                 top += np.log(total)
             messages[m_ptr[c] + s] = top
-        out = messages[m_ptr[c] : m_ptr[c + 1]]
-        scale[c] = out.max()
-        if scale[c] > -np.inf:
-            out -= scale[c]
+        scale[c] = _scaled(messages[m_ptr[c] : m_ptr[c + 1]])
 
 
 @njit(cache=True)
