@@ -7,14 +7,15 @@ Everything rests on `FactorGraph.log_density` at single assignments. Nothing of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import integrate, special, stats
+
 from hylift.graph import FactorGraph
 from hylift.potentials import Function
-from numpy.typing import NDArray
-from scipy import integrate, optimize, special, stats
 
 Vector = NDArray[np.float64]
 
@@ -187,28 +188,28 @@ def _product_rule(f: Callable[..., Vector], lower: Vector, upper: Vector, num_no
 
 
 def maximum(density: Callable[[Vector], float], lower: Vector, upper: Vector) -> float:
-    """The largest log-density: the best of a grid, then climbed from there."""
+    """The largest log-density, on ever finer grids around the best points of a coarse one."""
     low, high = np.maximum(lower, -20.0), np.minimum(upper, 20.0)
-    axes = [np.linspace(a, b, 21) for a, b in zip(low, high, strict=True)]
+    points, values = _on_grid(density, low, high, {0: 1, 1: 201, 2: 21}[len(lower)])
+    best = float(values.max())
+    if not len(lower) or best == -np.inf:
+        return best
+    for start in np.argsort(-values, kind="stable")[:2]:
+        centre, reach = points[start], (high - low) / 20
+        for _ in range(9):
+            around = np.maximum(centre - reach, low), np.minimum(centre + reach, high)
+            near, found = _on_grid(density, *around, 9)
+            centre, reach = near[int(np.argmax(found))], reach / 4
+            best = max(best, float(found.max()))
+    return best
+
+
+def _on_grid(
+    density: Callable[[Vector], float], low: Vector, high: Vector, count: int
+) -> tuple[list[Vector], Vector]:
+    axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
     points = [np.array(point) for point in itertools.product(*axes)]
-    values = [density(point) for point in points]
-    best = int(np.argmax(values))
-    if not len(lower) or values[best] == -np.inf:
-        return values[best]
-    found = optimize.minimize(
-        lambda x: -max(density(x), -1e300),
-        points[best],
-        method="Nelder-Mead",
-        bounds=list(zip(lower, upper, strict=True)),
-        options={"xatol": 1e-10, "fatol": 1e-13, "maxiter": 4000, "maxfev": 4000},
-    )
-    return max(values[best], float(-found.fun))
-
-
-def assignments(graph: FactorGraph) -> Iterator[Vector]:
-    """Every assignment of a graph without reals."""
-    for state in itertools.product(*(range(n) for n in graph.variables.num_states)):
-        yield np.array(state, dtype=np.float64)
+    return points, np.array([density(point) for point in points])
 
 
 def _mixed(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import strategies as st
+
 from hylift.graph import (
     Evidence,
     FactorGraph,
@@ -15,7 +17,6 @@ from hylift.graph import (
     real,
 )
 from hylift.potentials import ConditionalQuadratic, Function, Potential, Table
-from hypothesis import strategies as st
 
 DISCRETE = [boolean, categorical(3), categorical(1), categorical(["a", "b", "c", "d"])]
 
@@ -63,8 +64,11 @@ def graphs(
             potential = _quadratic(rng, num_states[inside], len(scope) - len(inside), hard)
             groups.append(_group(rng, potential, scope))
         elif kind == "function" and len(num_states):
-            scope = _some(rng, np.arange(len(num_states)), rng.integers(1, 4))
-            groups.append(_group(rng, Function(bumps, len(scope), rng.normal(size=(2, 2))), scope))
+            chosen = _some(rng, np.arange(len(num_states)), rng.integers(1, 4))
+            scope = np.concatenate([np.intersect1d(chosen, d) for d in (discrete, reals)])
+            num_discrete = np.count_nonzero(num_states[scope])
+            counts = num_discrete, len(scope) - num_discrete
+            groups.append(_group(rng, Function(bumps, *counts, rng.normal(size=(2, 2))), scope))
     graph = FactorGraph(variables, tuple(groups), log_constant=float(rng.normal()))
     return graph.observe(_evidence(rng, variables, soft))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 STAGES = ["errors", "files", "potentials", "graph", "formats", "language", "ground", "lift"]
-STAGES += ["posterior", "infer", "plot", "cli"]
+STAGES += ["posterior", "inference", "plot", "cli"]
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]  # may import every stage
 
 SRC = Path(__file__).parents[1] / "src"

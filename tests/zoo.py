@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hylift.graph import (
     FactorGraph,
     FactorGroup,
@@ -17,7 +20,6 @@ from hylift.graph import (
     real,
 )
 from hylift.potentials import ConditionalQuadratic, Function, Table
-from numpy.typing import NDArray
 
 EITHER = [[0, 1], [1, 1]]
 IMPLIES = [[1, 1], [0, 1]]
@@ -294,6 +296,23 @@ def hard_constraint_keeps_a_real_in_place() -> FactorGraph:
     )
 
 
+def distant_constraint_keeps_a_real_in_place() -> FactorGraph:
+    """Nothing holds x where the first of a chain is false; the last one is true, and all agree."""
+    chain = [f"b{i}" for i in range(5)]
+    return FactorGraph.build(
+        dict.fromkeys(chain, boolean) | {"x": real},
+        [
+            (ConditionalQuadratic.gaussian([1.0], [[2.0]]).times([0, 1]), ["b0", "x"]),
+            (
+                Table.weighted(np.inf, [[1, 0], [0, 1]]),
+                list(itertools.pairwise(chain)),
+            ),
+            (Table.shared([0.0, 1.5]), ["b2"]),
+            (Table.weighted(np.inf, [0, 1]), ["b4"]),
+        ],
+    )
+
+
 def soft_evidence_on_a_real() -> FactorGraph:
     """A real measured with error, and one that depends on it."""
     graph = FactorGraph.build(
@@ -340,7 +359,7 @@ def function_of_bounded_reals() -> FactorGraph:
         return height * np.cos(2 * x - y) - 0.1 * np.exp(x)
 
     variables = Variables.named({"x": interval(-2, 2), "y": interval(-1, 1)})
-    potential = Function(ripple, 2, np.array([[1.0], [0.3]]))
+    potential = Function(ripple, 0, 2, np.array([[1.0], [0.3]]))
     group = FactorGroup(potential, np.array([[0, 1], [0, 1]], dtype=np.int32))
     return FactorGraph(variables, (group,))
 
@@ -350,8 +369,14 @@ def function_of_discrete_slots() -> FactorGraph:
     return FactorGraph.build(
         {"a": categorical(3), "b": boolean, "c": categorical(3)},
         [
-            (Function(lambda a, b: -0.5 * (a - 2 * b) ** 2, 2), [["a", "b"], ["c", "b"]]),
-            (Function(lambda a, c: np.where(a == c, -np.inf, 0.1 * a * c), 2), ["a", "c"]),
+            (
+                Function(lambda a, b: -0.5 * (a - 2 * b) ** 2, num_discrete=2),
+                [["a", "b"], ["c", "b"]],
+            ),
+            (
+                Function(lambda a, c: np.where(a == c, -np.inf, 0.1 * a * c), num_discrete=2),
+                ["a", "c"],
+            ),
         ],
     )
 
@@ -361,7 +386,7 @@ def function_of_both_kinds() -> FactorGraph:
     return FactorGraph.build(
         {"d": categorical(3), "x": interval(0, 4)},
         [
-            (Function(lambda d, x: -np.abs(x - d) + 0.2 * d, 2), ["d", "x"]),
+            (Function(lambda d, x: -np.abs(x - d) + 0.2 * d, 1, 1), ["d", "x"]),
             (ConditionalQuadratic.square(-0.1), ["x"]),
         ],
     )
@@ -411,6 +436,7 @@ ZOO = [
     _model(switching_regime, "hybrid loopy"),
     _model(observed_mixture, "hybrid hard evidence"),
     _model(hard_constraint_keeps_a_real_in_place, "hybrid hard tree"),
+    _model(distant_constraint_keeps_a_real_in_place, "hybrid hard tree"),
     _model(soft_evidence_on_a_real, "gaussian soft tree"),
     _model(soft_evidence_outside_the_interval, "gaussian soft bounded tree"),
     _model(truncated_gaussian, "gaussian bounded tree"),

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from hylift.graph import categorical as categorical
     from hylift.graph import interval as interval
     from hylift.graph import real as real
-    from hylift.infer import Exact as Exact
-    from hylift.infer import infer as infer
+    from hylift.inference import Exact as Exact
+    from hylift.inference import infer as infer
     from hylift.posterior import Posterior as Posterior
     from hylift.potentials import ConditionalQuadratic as ConditionalQuadratic
     from hylift.potentials import Function as Function
@@ -63,8 +63,8 @@ _HOME = {
     "read_uai": "formats.uai",
     "write_uai": "formats.uai",
     "Posterior": "posterior",
-    "Exact": "infer",
-    "infer": "infer",
+    "Exact": "inference",
+    "infer": "inference",
 }
 """Where each public name lives; it is imported when it is first used, so that start-up is fast."""
 

@@ -343,6 +343,12 @@ def test_the_mode_is_shifted_by_a_component_six_sds_away():
     assert mode == pytest.approx(expected, abs=1e-12)
 
 
+def test_the_mode_lies_between_means_that_almost_agree():
+    mixture = GaussianMixture([0.7, 0.3], [0.0, 1e-7], [1.0, 1.0])
+
+    assert mixture.mode == pytest.approx(0.3e-7, abs=1e-12)
+
+
 def test_the_mode_may_lie_between_the_means():
     mixture = GaussianMixture([0.25, 0.25, 0.25, 0.25], [-1.2, -0.6, 0.6, 1.2], [1.0] * 4)
 

@@ -10,7 +10,7 @@ from hylift.cli.render import show
 from hylift.errors import UnsupportedError
 from hylift.files import check_target
 from hylift.graph import Atoms, FactorGraph, FactorGroup, Variables, boolean, interval
-from hylift.infer import infer
+from hylift.inference import infer
 from hylift.potentials import ConditionalQuadratic, Table
 
 FIGURES = (".png", ".pdf", ".svg")

@@ -15,7 +15,7 @@ from hylift.errors import UnsupportedError, did_you_mean
 from hylift.files import check_target
 from hylift.formats import uai
 from hylift.graph import FactorGraph
-from hylift.infer import Exact, Method, Task, check_tasks, infer
+from hylift.inference import Exact, Method, Task, check_tasks, infer
 from hylift.posterior import Posterior
 from hylift.posterior.export import json_text, to_dict, write_json, write_table
 

@@ -15,8 +15,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from hylift.infer.method import Progress as Report
-from hylift.infer.method import Task
+from hylift.inference.method import Progress as Report
+from hylift.inference.method import Task
 from hylift.posterior import Categorical, Posterior
 
 MAX_ROWS = 20

@@ -3,7 +3,7 @@
 from hylift.graph.domains import Domain, boolean, categorical, interval, real
 from hylift.graph.evidence import Evidence, Soft
 from hylift.graph.factor_graph import FactorGraph
-from hylift.graph.factors import FactorGroup, merge_groups
+from hylift.graph.factors import FactorGroup, by_slots, merge_groups
 from hylift.graph.names import Atoms, Listed, Names, Numbered
 from hylift.graph.variables import Variables
 
@@ -19,6 +19,7 @@ __all__ = [
     "Soft",
     "Variables",
     "boolean",
+    "by_slots",
     "categorical",
     "interval",
     "merge_groups",

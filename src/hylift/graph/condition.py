@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
-from hylift.graph.factors import FactorGroup, merge_groups
+from hylift.graph.factors import FactorGroup, by_slots, merge_groups
 from hylift.graph.variables import freeze
 from hylift.potentials import ConditionalQuadratic
 
@@ -52,7 +52,7 @@ def _reduce(
 ) -> list[FactorGroup]:
     """The factors of a group, split by which slots are observed, each part without those."""
     parts = []
-    for slots, factors in group.by_slots(observed):
+    for slots, factors in by_slots(observed[group.scope]):
         if not slots:
             parts.append(group if len(factors) == len(group) else group.take(factors))
             continue

@@ -13,7 +13,7 @@ from hylift.graph.domains import Domain
 from hylift.graph.evidence import Evidence
 from hylift.graph.factors import FactorGroup
 from hylift.graph.variables import Variables
-from hylift.potentials import ANY, REAL, Potential
+from hylift.potentials import ANY_STATES, REAL, Potential
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,9 +123,8 @@ def _check_scope(group: FactorGroup, variables: Variables) -> None:
         )
     num_states = variables.num_states
     for slot, wanted in enumerate(group.potential.slot_states):
-        if wanted == ANY:
-            continue
-        wrong = num_states[scope[:, slot]] != wanted
+        found = num_states[scope[:, slot]]
+        wrong = found == REAL if wanted == ANY_STATES else found != wanted
         if wrong.any():
             at = int(np.argmax(wrong))
             variable = int(scope[at, slot])
@@ -154,6 +153,8 @@ def _check_repeats(group: FactorGroup, variables: Variables) -> None:
 
 
 def _kind(num_states: int) -> str:
+    if num_states == ANY_STATES:
+        return "a discrete variable"
     return "a real" if num_states == REAL else f"a variable of {num_states} states"
 
 

@@ -89,26 +89,6 @@ class FactorGroup:
             self.label,
         )
 
-    def by_slots(self, flag: NDArray[np.bool_]) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
-        """Factors sorted by which of their slots hold flagged variables: slots, and factors.
-
-        flag: (variable,).
-        """
-        if not len(self):
-            return []
-        small = self.arity <= 8
-        code: NDArray[Any] = np.zeros(len(self), dtype=np.uint8 if small else np.int64)
-        for slot in range(self.arity):
-            code |= flag[self.scope[:, slot]].astype(code.dtype) << slot
-        present = np.flatnonzero(np.bincount(code)) if small else np.unique(code)
-        return [
-            (
-                tuple(slot for slot in range(self.arity) if pattern >> slot & 1),
-                np.flatnonzero(code == pattern),
-            )
-            for pattern in present.tolist()
-        ]
-
     def log_sum(self, values: NDArray[np.float64]) -> float:
         """The log-potentials of all factors together at an assignment (variable,)."""
         return float((self.multiplicity * self.log_values(values)).sum())
@@ -117,6 +97,28 @@ class FactorGroup:
         """(factor,): log-potential of each factor at an assignment (variable,)."""
         slots = [values[self.scope[:, slot]] for slot in range(self.arity)]
         return self.potential.log_value(self.row, slots)
+
+
+def by_slots(flag: NDArray[np.bool_]) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
+    """Factors sorted by which of their slots are flagged: the slots, and the factors.
+
+    flag: (factor, slot).
+    """
+    num_factors, arity = flag.shape
+    if not num_factors:
+        return []
+    small = arity <= 8
+    code: NDArray[Any] = np.zeros(num_factors, dtype=np.uint8 if small else np.int64)
+    for slot in range(arity):
+        code |= flag[:, slot].astype(code.dtype) << slot
+    present = np.flatnonzero(np.bincount(code)) if small else np.unique(code)
+    return [
+        (
+            tuple(slot for slot in range(arity) if pattern >> slot & 1),
+            np.flatnonzero(code == pattern),
+        )
+        for pattern in present.tolist()
+    ]
 
 
 def merge_groups(groups: list[FactorGroup]) -> tuple[FactorGroup, ...]:

@@ -1,13 +1,13 @@
 """Three kinds of potential: tables, conditional quadratics, and any function."""
 
-from hylift.potentials.base import ANY, REAL, Potential, SlotBelief
+from hylift.potentials.base import ANY_STATES, REAL, Potential, SlotBelief
 from hylift.potentials.decouple import Piece, decouple
 from hylift.potentials.function import Function
 from hylift.potentials.quadratic import ConditionalQuadratic
 from hylift.potentials.table import Table
 
 __all__ = [
-    "ANY",
+    "ANY_STATES",
     "REAL",
     "ConditionalQuadratic",
     "Function",

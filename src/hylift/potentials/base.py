@@ -18,8 +18,8 @@ IntArray = NDArray[np.integer[Any]]
 REAL = 0
 """Entry of `Potential.slot_states` for a slot that takes a real variable."""
 
-ANY = -1
-"""Entry of `Potential.slot_states` for a slot that takes whatever variable it is given."""
+ANY_STATES = -1
+"""Entry of `Potential.slot_states` for a slot that takes a discrete variable of any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Potential(ABC):
     @property
     @abstractmethod
     def slot_states(self) -> tuple[int, ...]:
-        """Per slot: its number of states, or `REAL`, or `ANY`."""
+        """Per slot: its number of states, or `REAL`, or `ANY_STATES`."""
 
     @property
     @abstractmethod
@@ -116,7 +116,8 @@ def expectation_on_grid(
     grid: list[NDArray[Any]] = []
     for axis, belief in enumerate(beliefs):
         points = belief.points.reshape(_along(axis, arity, len(row)))
-        grid.append(points.astype(np.int64) if potential.slot_states[axis] > 0 else points)
+        is_real = potential.slot_states[axis] == REAL
+        grid.append(points if is_real else points.astype(np.int64))
     values = potential.log_value(row.reshape((-1,) + (1,) * arity), grid)
     return weighted_sum(values, [belief.weights for belief in beliefs])
 

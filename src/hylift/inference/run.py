@@ -8,9 +8,9 @@ from typing import get_args
 
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph
-from hylift.infer.compilation import announce_compilation
-from hylift.infer.exact import Exact
-from hylift.infer.method import Method, Progress, Request, Task
+from hylift.inference.compilation import announce_compilation
+from hylift.inference.exact import Exact
+from hylift.inference.method import Method, Progress, Request, Task
 from hylift.posterior import Posterior
 
 

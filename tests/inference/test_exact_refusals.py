@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from hylift.errors import (
     DivergentModelError,
     ImpossibleEvidenceError,
@@ -21,7 +22,7 @@ from hylift.graph import (
     interval,
     real,
 )
-from hylift.infer import Exact, infer
+from hylift.inference import Exact, infer
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
 SQUARE = ConditionalQuadratic.square(-0.5)
@@ -75,10 +76,12 @@ def test_reals_that_depend_on_too_many_states_are_refused_by_name() -> None:
 def test_too_large_a_grid_is_refused_with_its_size() -> None:
     names = ["x", "y", "z"]
     graph = FactorGraph.build(
-        dict.fromkeys(names, interval(0, 1)), [(Function(lambda x, y, z: x * y * z, 3), names)]
+        dict.fromkeys(names, interval(0, 1)), [(Function(lambda x, y, z: x * y * z, 0, 3), names)]
     )
 
-    with pytest.raises(IntractableError, match=r"tables of 2\.62e\+05 entries for 1 factors with 3"):
+    with pytest.raises(
+        IntractableError, match=r"tables of 2\.62e\+05 entries for 1 factors with 3"
+    ):
         infer(graph, Exact(max_entries=10_000))
 
 
@@ -97,7 +100,9 @@ def test_a_divergent_model_names_the_state_and_the_variables(task: str) -> None:
 
     text = str(refusal.value)
     assert text.startswith("the model cannot be normalised: with mode = loose, nothing holds '")
-    assert "'x' in place (it is coupled to y)" in text or "'y' in place (it is coupled to x)" in text
+    assert (
+        "'x' in place (it is coupled to y)" in text or "'y' in place (it is coupled to x)" in text
+    )
     assert "give it a prior or bounds" in text
 
 
@@ -119,9 +124,11 @@ def test_a_lifted_graph_is_refused() -> None:
 
 @pytest.mark.parametrize("task", ["logz", "map"])
 def test_a_function_of_an_unbounded_real_is_refused_by_name(task: str) -> None:
-    graph = FactorGraph.build({"x": real}, [(Function(lambda x: -np.abs(x), 1), ["x"])])
+    graph = FactorGraph.build({"x": real}, [(Function(lambda x: -np.abs(x), num_reals=1), ["x"])])
 
-    with pytest.raises(UnsupportedError, match="cannot integrate over 'x': it has no bounds"):
+    with pytest.raises(
+        UnsupportedError, match="cannot integrate over 'x': it is not bounded on both sides"
+    ):
         infer(graph, tasks=[task])
 
 
@@ -161,16 +168,6 @@ def test_a_density_that_decays_on_a_half_line_is_not_called_divergent() -> None:
         infer(graph)
 
 
-def test_bounds_that_hold_a_real_in_place_are_not_called_missing() -> None:
-    graph = FactorGraph.build(
-        {"x": interval(-1, 1), "y": real},
-        [(ConditionalQuadratic.linear_gaussian([1.0], 1.0), ["y", "x"])],
-    )
-
-    with pytest.raises(UnsupportedError, match="cannot integrate over 'y'"):
-        infer(graph)
-
-
 @pytest.mark.parametrize("task", ["logz", "map"])
 def test_contradicting_constraints_leave_no_state(task: str) -> None:
     either = Table.weighted(np.inf, [[0, 1], [1, 0]])
@@ -183,31 +180,19 @@ def test_contradicting_constraints_leave_no_state(task: str) -> None:
         infer(graph, tasks=[task])
 
 
-def test_an_unknown_task_suggests_the_closest() -> None:
-    graph = complete_graph(2)
-
-    with pytest.raises(UnsupportedError) as refusal:
-        infer(graph, tasks=["marginal"])
-
-    assert str(refusal.value) == (
-        "there is no task 'marginal': choose among marginals, logz, map. "
-        "Did you mean 'marginals'?"
-    )
-
-
 def test_a_function_that_returns_nan_is_quoted() -> None:
     def root(x: np.ndarray) -> np.ndarray:
         return np.where(x < 0, np.nan, x)
 
-    graph = FactorGraph.build({"x": interval(-1, 1)}, [(Function(root, 1), ["x"])])
+    graph = FactorGraph.build({"x": interval(-1, 1)}, [(Function(root, num_reals=1), ["x"])])
 
     with pytest.raises(ModelError, match=r"the potential 'root' returned nan at \[-0\.9"):
         infer(graph)
 
 
 def test_a_jump_in_a_density_is_refused_rather_than_answered_loosely() -> None:
-    jump = Function(lambda x: np.where(x < 0.3, -x, -np.inf), 1)
+    jump = Function(lambda x: np.where(x < 0.3, -x, -np.inf), num_reals=1)
     graph = FactorGraph.build({"x": interval(-1, 1)}, [(jump, ["x"])])
 
-    with pytest.raises(IntractableError, match="does not settle on 16384 nodes"):
+    with pytest.raises(IntractableError, match=r"does not settle on \d+ nodes"):
         infer(graph)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from hylift.infer.exact.bounds import (
+from hylift.inference.exact.bounds import (
     grid_check,
-    improper_but_bounded,
+    improper_but_closed,
     in_functions,
-    real_components,
     resolving_panels,
 )
-from hylift.infer.exact.grid import make_grid
-from hylift.infer.exact.integrate import Outcome, integrate_reals, sum_states
-from hylift.infer.exact.parts import Parts
-from hylift.infer.method import Progress
+from hylift.inference.exact.elimination import scope_edges
+from hylift.inference.exact.grid import make_grid
+from hylift.inference.exact.integrate import Outcome, integrate_reals, sum_states
+from hylift.inference.exact.parts import Parts
+from hylift.inference.method import Progress
 from hylift.posterior.answers import Kind
 
 PANELS = 16
@@ -31,13 +33,12 @@ def maximise(
     They are where every bounded real has its unbounded optimum inside its interval. Otherwise
     bounded reals are searched on a grid, and polished given the best discrete states.
     """
-    component = real_components(parts)
-    gridded = in_functions(parts, component)
+    gridded = in_functions(parts)
     while True:
         grid_check(parts, gridded)
         grid = make_grid(parts, gridded, max(PANELS, resolving_panels(parts, gridded)))
         reals = integrate_reals(parts, grid, max_entries, maximise=True)
-        outside = improper_but_bounded(parts, reals, component)
+        outside = improper_but_closed(parts, reals)
         if not len(outside):
             outcome = sum_states(
                 parts, reals, max_entries, maximise=True, marginals=False,
@@ -48,9 +49,10 @@ def maximise(
             outside = np.flatnonzero((x < parts.lower) | (x > parts.upper))
             if not len(outside):
                 break
-        gridded = gridded | np.isin(component, component[outside])
+        gridded[outside] = True
     if gridded.any():
-        values = _polish(parts, values, np.flatnonzero(gridded))
+        component = real_components(parts)
+        values = _polish(parts, values, np.flatnonzero(np.isin(component, component[gridded])))
     kind: Kind = "estimate" if gridded.any() else "exact"
     return values, -parts.graph.log_density(values), kind
 
@@ -65,11 +67,18 @@ def _values(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
     nodes = outcome.state[len(parts.discrete) :]
     values[parts.real[grid.real]] = grid.nodes[np.arange(len(grid.real)), nodes]
     components, gaussian = outcome.reals.components, outcome.reals.gaussian
-    joint = components.joint_states(states, parts.num_states)
+    joint = components.joint_states(outcome.state, grid.num_states)
     at = gaussian.real_ptr[:-1] + joint[components.of_step]
-    reals = outcome.reals.number[components.elimination.order]
-    values[parts.real[reals]] = gaussian.mean[at]
+    values[parts.real[outcome.reals.of_step]] = gaussian.mean[at]
     return values
+
+
+def real_components(parts: Parts) -> NDArray[np.int32]:
+    """(real,): the component of each real, where factors couple all their reals."""
+    num_reals = len(parts.real)
+    edges = scope_edges([f.real for f in (*parts.quadratics, *parts.functions)], num_reals)
+    links = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), (num_reals, num_reals))
+    return connected_components(links, directed=False)[1].astype(np.int32)
 
 
 def _polish(

@@ -8,17 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
-from hylift.infer.exact.elimination import scope_edges
-from hylift.infer.exact.grid import DEGREE, Grid, make_grid
-from hylift.infer.exact.integrate import Outcome, Reals, integrate_reals, sum_states
-from hylift.infer.exact.parts import Parts
-from hylift.infer.method import Progress
+from hylift.inference.exact.grid import DEGREE, Grid, make_grid
+from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
+from hylift.inference.exact.parts import Parts
+from hylift.inference.method import Progress
 from hylift.posterior.answers import Kind
+from hylift.potentials import ConditionalQuadratic
 
 FIRST_PANELS = 4
 MAX_PANELS = 4096
@@ -45,76 +43,55 @@ def integrate(
 ) -> Integral:
     """The exact integral over all hidden variables, and their marginals where asked for.
 
-    First without bounds. If any component of the reals has probability beyond them, or no finite
-    integral without them, all its reals are put on a grid.
+    First without bounds. Then reals that have probability beyond their bounds, or no finite
+    integral without them, are put on a grid, and the others are Gaussian given its nodes.
     """
-    bounded = np.isfinite(parts.lower) | np.isfinite(parts.upper)
-    need_weights = marginals or bool(bounded.any())
-    component = real_components(parts)
-    gridded = in_functions(parts, component)
+    bounded = bool(parts.has_bounds.any())
+    gridded = in_functions(parts)
     while True:
         grid_check(parts, gridded)
-        integral = _refine(
-            parts, gridded, component, max_entries, tolerance, need_weights, progress
-        )
+        integral = _refine(parts, gridded, max_entries, tolerance, marginals or bounded, progress)
         if isinstance(integral, Reals):
-            more = improper_but_bounded(parts, integral, component)
+            more = improper_but_closed(parts, integral)
         else:
-            leak = _leaks(parts, integral.outcome) if bounded.any() else np.zeros(len(parts.real))
+            leak = _leaks(parts, integral.outcome) if bounded else np.zeros(len(parts.real))
             total = float(leak.sum())
             if total <= tolerance:
                 return replace(integral, error=integral.error + total)
             more = np.flatnonzero(leak > tolerance / (2 * len(leak)))
-        gridded = gridded | np.isin(component, component[more])
+        gridded[more] = True
 
 
-def real_components(parts: Parts) -> NDArray[np.int32]:
-    """(real,): the component of each real when factors of every kind couple their reals."""
-    is_real = parts.graph.variables.num_states == 0
-    pairs = [q.real for q in parts.quadratics]
-    for group in parts.others:
-        number = np.where(is_real[group.scope], parts.number[group.scope], -1)
-        for slot in range(1, group.arity):
-            both = (number[:, slot] >= 0) & (number[:, :slot].max(axis=1) >= 0)
-            pairs.append(np.stack([number[:, :slot].max(axis=1), number[:, slot]], axis=1)[both])
-    num_reals = len(parts.real)
-    edges = scope_edges(pairs, num_reals)
-    links = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), (num_reals, num_reals))
-    return connected_components(links, directed=False)[1].astype(np.int32)
-
-
-def in_functions(parts: Parts, component: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """(real,): whether its component has a factor that is not quadratic."""
+def in_functions(parts: Parts) -> NDArray[np.bool_]:
+    """(real,): whether it is in a factor that is not quadratic."""
     touched = np.zeros(len(parts.real), dtype=bool)
-    is_real = parts.graph.variables.num_states == 0
-    for group in parts.others:
-        touched[parts.number[group.scope[is_real[group.scope]]]] = True
-    return np.isin(component, component[touched])
+    for factors in parts.functions:
+        touched[factors.real] = True
+    return touched
 
 
 def grid_check(parts: Parts, gridded: NDArray[np.bool_]) -> None:
     """Raises if a real that must be integrated numerically is not bounded on both sides."""
-    endless = gridded & ~(np.isfinite(parts.lower) & np.isfinite(parts.upper))
+    endless = gridded & ~parts.is_closed
     if endless.any():
         name = parts.real_name(int(np.argmax(endless)))
         raise UnsupportedError(
             f"exact inference cannot integrate over '{name}': it is not bounded on both sides, "
-            "and is in, or coupled to, a factor that is not quadratic or a real whose bounds "
-            "matter. Give it an interval."
+            "and is in a factor that is not quadratic, or has probability beyond its one bound. "
+            "Give it an interval."
         )
 
 
 def _refine(
     parts: Parts,
     gridded: NDArray[np.bool_],
-    component: NDArray[np.int32],
     max_entries: int,
     tolerance: float,
     marginals: bool,
     progress: Progress,
 ) -> Integral | Reals:
     """The integral on grids doubled until it converges, or the reals that have no finite one."""
-    kind: Kind = "estimate" if in_functions(parts, component).any() else "exact"
+    kind: Kind = "estimate" if in_functions(parts).any() else "exact"
     panels = resolving_panels(parts, gridded)
     best: Integral | None = None
     while True:
@@ -123,7 +100,7 @@ def _refine(
         limit = min(max_entries, MAX_REFINED) if enough else max_entries
         try:
             reals = integrate_reals(parts, grid, limit, maximise=False)
-            if len(improper_but_bounded(parts, reals, component)):
+            if len(improper_but_closed(parts, reals)):
                 return reals
             outcome = sum_states(
                 parts, reals, limit, maximise=False, marginals=marginals,
@@ -164,13 +141,10 @@ def _advance(progress: Progress, grid: Grid) -> Callable[[float], None]:
     return advance
 
 
-def improper_but_bounded(
-    parts: Parts, reals: Reals, component: NDArray[np.int32]
-) -> NDArray[np.int64]:
-    """Reals without a finite integral of their own, in components that bounds make finite."""
-    endless = ~(np.isfinite(parts.lower) & np.isfinite(parts.upper))
+def improper_but_closed(parts: Parts, reals: Reals) -> NDArray[np.int64]:
+    """Reals bounded on both sides, in components without a finite integral: for the grid."""
     improper = reals.improper
-    return improper[~np.isin(component[improper], component[endless])]
+    return improper[parts.is_closed[improper]]
 
 
 def resolving_panels(parts: Parts, gridded: NDArray[np.bool_]) -> int:
@@ -183,6 +157,7 @@ def resolving_panels(parts: Parts, gridded: NDArray[np.bool_]) -> int:
         return FIRST_PANELS
     precision = np.zeros(len(gridded))
     for q in parts.quadratics:
+        assert isinstance(q.potential, ConditionalQuadratic)
         for slot in range(q.real.shape[1]):
             own = -2 * q.potential.A[..., slot, slot].reshape(q.potential.num_rows, -1)
             largest = np.maximum(own.max(axis=1), 0.0)[q.row] * q.multiplicity
@@ -223,7 +198,7 @@ def _leaks(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
     step = np.repeat(np.arange(len(count)), count)
     within = np.arange(len(step)) - gaussian.real_ptr[step]
     weight = outcome.weights[gaussian.state_ptr[components.of_step[step]] + within]
-    number = outcome.reals.number[components.elimination.order]
+    number = outcome.reals.of_step
     std = np.sqrt(gaussian.var)
     outside = ndtr((parts.lower[number][step] - gaussian.mean) / std)
     outside += ndtr((gaussian.mean - parts.upper[number][step]) / std)

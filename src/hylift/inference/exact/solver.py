@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.infer.exact.bounds import Integral, integrate
-from hylift.infer.exact.maximum import maximise
-from hylift.infer.exact.parts import Parts, take_apart
-from hylift.infer.method import Request
+from hylift.inference.exact.bounds import Integral, integrate
+from hylift.inference.exact.maximum import maximise
+from hylift.inference.exact.parts import Parts, take_apart
+from hylift.inference.method import Request
 from hylift.posterior import (
     Assignment,
     Categorical,
@@ -125,6 +125,5 @@ def _marginals(
         own = gaussian.real_ptr[steps][:, None] + np.arange(size)
         shared = gaussian.state_ptr[components.of_step[steps]][:, None] + np.arange(size)
         mixture = GaussianMixture(outcome.weights[shared], gaussian.mean[own], gaussian.var[own])
-        reals = outcome.reals.number[components.elimination.order[steps]]
-        batches.append((parts.real[reals], mixture))
+        batches.append((parts.real[outcome.reals.of_step[steps]], mixture))
     return with_observed(graph, hidden, batches)

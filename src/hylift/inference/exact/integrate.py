@@ -15,19 +15,18 @@ from hylift.errors import (
     IntractableError,
     UnsupportedError,
 )
-from hylift.graph import FactorGraph, FactorGroup
-from hylift.infer.exact import tables
-from hylift.infer.exact.elimination import Elimination, eliminate_tables, scope_edges
-from hylift.infer.exact.gaussian import (
+from hylift.graph import FactorGroup
+from hylift.inference.exact import tables
+from hylift.inference.exact.elimination import Elimination, eliminate_tables, scope_edges
+from hylift.inference.exact.gaussian import (
     Components,
     GaussianStates,
-    QuadraticFactors,
     find_components,
     solve_states,
 )
-from hylift.infer.exact.grid import Grid, tabulate
-from hylift.infer.exact.kernels.tables import INFINITE
-from hylift.infer.exact.parts import Parts
+from hylift.inference.exact.grid import Grid, put_on_grid
+from hylift.inference.exact.kernels.tables import INFINITE
+from hylift.inference.exact.parts import Parts
 from hylift.potentials import Table
 
 DIVERGES = 10 * INFINITE
@@ -38,9 +37,9 @@ DIVERGES = 10 * INFINITE
 class Reals:
     """Reals integrated out, or maximised over, in every state of what they depend on."""
 
-    grid: Grid  # those that are integrated numerically instead
-    number: NDArray[np.int64]  # (real of the components,): which reals
-    components: Components
+    grid: Grid  # those that are integrated numerically, and the others, which are free
+    tables: list[FactorGroup]  # of discrete variables and nodes
+    components: Components  # of the free reals
     gaussian: GaussianStates
 
     @property
@@ -50,7 +49,12 @@ class Reals:
         owner = np.repeat(np.arange(len(states)), states)
         bad = np.unique(owner[self.gaussian.failed >= 0])
         steps = np.flatnonzero(np.isin(self.components.of_step, bad))
-        return self.number[self.components.elimination.order[steps]]
+        return self.of_step[steps]
+
+    @property
+    def of_step(self) -> NDArray[np.int64]:
+        """(step,): which real is eliminated."""
+        return self.grid.free[self.components.elimination.order]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,14 +69,13 @@ class Outcome:
 
 
 def integrate_reals(parts: Parts, grid: Grid, max_entries: int, *, maximise: bool) -> Reals:
-    """All reals that are not gridded, component by component."""
-    number = np.flatnonzero(grid.number < 0)
-    quadratics = _ungridded_factors(parts, grid, number)
-    log_states = np.log(parts.num_states.astype(np.float64))
-    components = find_components(len(number), log_states, quadratics)
-    _check_components(parts, components, number, max_entries)
-    gaussian = solve_states(components, parts.num_states, quadratics, maximise=maximise)
-    return Reals(grid, number, components, gaussian)
+    """All reals that are not gridded, component by component, in every state and node."""
+    tables, quadratics = put_on_grid(parts, grid, max_entries, maximise=maximise)
+    log_states = np.log(grid.num_states.astype(np.float64))
+    components = find_components(len(grid.free), log_states, quadratics)
+    _check_components(parts, grid, components, max_entries)
+    gaussian = solve_states(components, grid.num_states, quadratics, maximise=maximise)
+    return Reals(grid, tables, components, gaussian)
 
 
 def sum_states(
@@ -85,16 +88,15 @@ def sum_states(
     advance: Callable[[float], None],
 ) -> Outcome:
     """Sums (or maximises) over the discrete variables, the reals having been dealt with."""
-    grid = reals.grid
-    num_nodes = np.full(len(grid.real), grid.nodes.shape[1], dtype=np.int32)
-    num_states = np.concatenate([parts.num_states, num_nodes])
-    groups = parts.tables + tabulate(parts, grid, max_entries, maximise=maximise)
+    num_states = reals.grid.num_states
     of_components, constant = _component_tables(reals)
-
-    edges = scope_edges([g.scope for g in groups] + of_components.scopes(), len(num_states))
-    order = eliminate_tables(np.log(num_states.astype(np.float64)), edges)
-    _check_cliques(order, num_states, len(grid.real), max_entries)
-    plan = tables.plan(num_states[order.order], order, _flatten(groups, of_components, order))
+    scopes = [group.scope for group in reals.tables] + of_components.scopes()
+    order = eliminate_tables(
+        np.log(num_states.astype(np.float64)), scope_edges(scopes, len(num_states))
+    )
+    _check_cliques(order, num_states, len(reals.grid.real), max_entries)
+    factors = _flatten(reals.tables, of_components, order)
+    plan = tables.plan(num_states[order.order], order, factors)
     share = 0.5 if marginals else 1.0
     messages, log_sum = tables.collect(
         plan, maximise=maximise, advance=lambda s: advance(share * s)
@@ -111,30 +113,12 @@ def sum_states(
     state = tables.decode(plan, messages)[order.step] if maximise else None
     if not marginals:
         return Outcome(log_total, reals, state, None, None)
-    wanted = np.arange(len(plan.factors.base) - len(of_components.base), len(plan.factors.base))
+    wanted = np.arange(len(factors.base) - len(of_components.base), len(factors.base))
     by_step, joints = tables.distribute(
         plan, messages, wanted, advance=lambda s: advance(share * s)
     )
     found = _from_steps(by_step, num_states, order)
     return Outcome(log_total, reals, state, found, of_components.spread(joints, reals.gaussian))
-
-
-def _ungridded_factors(
-    parts: Parts, grid: Grid, ungridded: NDArray[np.int64]
-) -> list[QuadraticFactors]:
-    number = np.full(len(parts.real), -1, dtype=np.int32)
-    number[ungridded] = np.arange(len(ungridded), dtype=np.int32)
-    kept = []
-    for q in parts.quadratics:
-        keep = np.flatnonzero(grid.number[q.real[:, 0]] < 0)
-        if len(keep):
-            kept.append(
-                QuadraticFactors(
-                    q.potential, q.discrete[keep], number[q.real[keep]], q.row[keep],
-                    q.multiplicity[keep],
-                )
-            )  # fmt: skip
-    return kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,21 +200,19 @@ def _from_steps(
     return by_step[np.arange(len(shift)) + shift]
 
 
-def _check_components(
-    parts: Parts, components: Components, ungridded: NDArray[np.int64], max_entries: int
-) -> None:
+def _check_components(parts: Parts, grid: Grid, components: Components, max_entries: int) -> None:
     log_work = components.log_work()
     if not len(log_work) or np.logaddexp.reduce(log_work) <= np.log(max_entries):
         return
     worst = int(np.argmax(log_work))
     step = components.steps[components.ptr[worst]]
-    name = parts.real_name(int(ungridded[components.elimination.order[step]]))
+    name = parts.real_name(int(grid.free[components.elimination.order[step]]))
     num_reals = int(components.ptr[worst + 1] - components.ptr[worst])
     num_discrete = int(components.discrete_ptr[worst + 1] - components.discrete_ptr[worst])
     raise IntractableError(
         f"{num_reals} coupled reals ('{name}' among them) depend on {num_discrete} discrete "
-        f"variables with 2^{components.log_num_states[worst] / np.log(2):.1f} joint states: "
-        "an exact answer has a Gaussian for each. "
+        f"variables or nodes with 2^{components.log_num_states[worst] / np.log(2):.1f} joint "
+        "states: an exact answer has a Gaussian for each. "
         f"The limit is {max_entries:.3g} numbers (Exact(max_entries=…))."
     )
 
@@ -254,18 +236,17 @@ def _check_cliques(
 
 def _raise_divergent(parts: Parts, reals: Reals, state: NDArray[np.int32]) -> NoReturn:
     """Names the reals that are not integrable in this joint state of the discrete variables."""
-    components, gaussian, graph = reals.components, reals.gaussian, parts.graph
-    joint = gaussian.state_ptr[:-1] + components.joint_states(state, parts.num_states)
+    components, gaussian = reals.components, reals.gaussian
+    joint = gaussian.state_ptr[:-1] + components.joint_states(state, reals.grid.num_states)
     component = int(np.argmax(gaussian.failed[joint] >= 0))
     failed = int(gaussian.failed[joint[component]])
     inside = components.steps[components.ptr[component] : components.ptr[component + 1]]
     steps = np.concatenate([[failed], inside[inside != failed]])[:5]
-    names = [parts.real_name(int(reals.number[components.elimination.order[s]])) for s in steps]
+    names = [parts.real_name(int(reals.of_step[step])) for step in steps]
     near = components.discrete[slice(*components.discrete_ptr[component : component + 2])]
-    where = ", ".join(_setting(graph, int(parts.discrete[d]), int(state[d])) for d in near[:12])
+    where = ", ".join(_setting(parts, reals.grid, int(d), int(state[d])) for d in near[:12])
     coupled = f" (it is coupled to {', '.join(names[1:])})" if len(names) > 1 else ""
-    reals_here = reals.number[components.elimination.order[inside]]
-    if (np.isfinite(parts.lower[reals_here]) | np.isfinite(parts.upper[reals_here])).any():
+    if parts.has_bounds[reals.of_step[inside]].any():
         raise UnsupportedError(
             f"exact inference cannot integrate over '{names[0]}'{coupled}"
             f"{f' with {where}' if where else ''}: without their bounds the integral is infinite, "
@@ -278,7 +259,12 @@ def _raise_divergent(parts: Parts, reals: Reals, state: NDArray[np.int32]) -> No
     )
 
 
-def _setting(graph: FactorGraph, variable: int, state: int) -> str:
-    states = graph.variables.domain(variable).states
+def _setting(parts: Parts, grid: Grid, number: int, state: int) -> str:
+    """`name = state` of a discrete variable, or `name = value` of a gridded real."""
+    if number >= grid.num_discrete:
+        place = number - grid.num_discrete
+        return f"{parts.real_name(int(grid.real[place]))} = {grid.nodes[place, state]:.3g}"
+    variable = int(parts.discrete[number])
+    states = parts.graph.variables.domain(variable).states
     assert states is not None
-    return f"{graph.variables.names[variable]} = {states[state]}"
+    return f"{parts.graph.variables.names[variable]} = {states[state]}"

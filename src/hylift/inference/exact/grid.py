@@ -1,0 +1,163 @@
+"""Bounded reals as discrete variables: the nodes of composite Gauss-Legendre rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import IntractableError
+from hylift.graph import FactorGroup, by_slots
+from hylift.inference.exact.parts import Parts, RealFactors
+from hylift.posterior.distributions import gauss_legendre_panels
+from hylift.potentials import ConditionalQuadratic, Table
+
+DEGREE = 16
+"""Nodes per panel."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Nodes of the gridded reals, which continue the numbering of the discrete variables.
+
+    The other reals are numbered anew.
+    """
+
+    real: NDArray[np.int64]  # (gridded,): which reals
+    free: NDArray[np.int64]  # (free,): the others
+    number: NDArray[np.int32]  # (real,): discrete number of a gridded one, else -1
+    free_number: NDArray[np.int32]  # (real,): number among the free ones, else -1
+    edges: NDArray[np.float64]  # (gridded, panel + 1)
+    nodes: NDArray[np.float64]  # (gridded, node)
+    weights: NDArray[np.float64]  # (gridded, node)
+    num_states: NDArray[np.int32]  # (discrete + gridded,): of the discrete variables, then nodes
+
+    @property
+    def num_discrete(self) -> int:
+        """Number of discrete variables before the gridded reals."""
+        return len(self.num_states) - len(self.real)
+
+
+def make_grid(parts: Parts, gridded: NDArray[np.bool_], num_panels: int) -> Grid:
+    """`num_panels` panels over the domain of every real in `gridded`."""
+    real, free = np.flatnonzero(gridded), np.flatnonzero(~gridded)
+    number = np.full(len(gridded), -1, dtype=np.int32)
+    number[real] = len(parts.discrete) + np.arange(len(real), dtype=np.int32)
+    free_number = np.full(len(gridded), -1, dtype=np.int32)
+    free_number[free] = np.arange(len(free), dtype=np.int32)
+    edges, nodes, weights = gauss_legendre_panels(
+        parts.lower[real], parts.upper[real], num_panels, DEGREE
+    )
+    num_nodes = np.full(len(real), num_panels * DEGREE, dtype=np.int32)
+    num_states = np.concatenate([parts.num_states, num_nodes])
+    return Grid(real, free, number, free_number, edges, nodes, weights, num_states)
+
+
+def put_on_grid(
+    parts: Parts, grid: Grid, max_entries: int, *, maximise: bool
+) -> tuple[list[FactorGroup], list[RealFactors]]:
+    """Tables over discrete variables and nodes, and quadratics of the free reals given those.
+
+    When integrating, each node brings its weight. All reals of functions must be gridded.
+    """
+    tables = list(parts.tables)
+    quadratics = []
+    for factors in parts.quadratics:
+        for slots, at in by_slots(grid.number[factors.real] >= 0):
+            some = factors.take(at)
+            if not slots:
+                free = grid.free_number[some.real]
+                quadratics.append(
+                    RealFactors(some.potential, some.discrete, free, some.row, some.multiplicity)
+                )
+            elif len(slots) == some.real.shape[1]:
+                tables.append(_table(grid, some, max_entries))
+            else:
+                table, quadratic = _given_nodes(grid, some, slots, max_entries)
+                tables.append(table)
+                quadratics.append(quadratic)
+    for factors in parts.functions:
+        shapes, which = np.unique(grid.num_states[factors.discrete], axis=0, return_inverse=True)
+        for place in range(len(shapes)):
+            at = np.flatnonzero(which.reshape(-1) == place)
+            tables.append(_table(grid, factors.take(at), max_entries))
+    if len(grid.real) and not maximise:
+        tables.append(FactorGroup(Table(np.log(grid.weights)), grid.number[grid.real][:, None]))
+    return tables, quadratics
+
+
+def _table(grid: Grid, factors: RealFactors, max_entries: int) -> FactorGroup:
+    """The potential at every joint state and node of each factor; one number of states per slot."""
+    scope = np.concatenate([factors.discrete, grid.number[factors.real]], axis=1)
+    shape = grid.num_states[scope[0]].tolist()
+    _check_entries(len(scope), shape, factors.real.shape[1], max_entries)
+    slots: list[NDArray[Any]] = []
+    for slot, size in enumerate(shape):
+        points = np.arange(size)[None]
+        if slot >= factors.discrete.shape[1]:
+            points = grid.nodes[scope[:, slot] - grid.num_discrete]
+        slots.append(points.reshape(_along(slot, len(shape), len(points))))
+    row = factors.row.reshape((-1,) + (1,) * len(shape))
+    values = factors.potential.log_value(row, slots)
+    log_table = np.broadcast_to(values, (len(scope), *shape))
+    rows = np.arange(len(scope), dtype=np.int32)
+    return FactorGroup(Table(log_table), scope, rows, factors.multiplicity)
+
+
+def _given_nodes(
+    grid: Grid, factors: RealFactors, gridded: tuple[int, ...], max_entries: int
+) -> tuple[FactorGroup, RealFactors]:
+    """A quadratic whose reals g are on the grid and h are free, split at nodes x_g:
+
+    the table x_gᵀ A_gg x_g + b_gᵀ x_g, and the quadratic of h with b_h + 2 A_hg x_g.
+    """
+    assert isinstance(factors.potential, ConditionalQuadratic)
+    g = list(gridded)
+    h = [slot for slot in range(factors.real.shape[1]) if slot not in gridded]
+    num_discrete = factors.discrete.shape[1]
+    states = grid.num_states[factors.discrete[0]].tolist()
+    num_nodes = grid.nodes.shape[1]
+    shape = [*states, *([num_nodes] * len(g))]
+    _check_entries(len(factors.row), [*shape, len(h), len(h)], len(g), max_entries)
+
+    on = (slice(None),) * (1 + num_discrete) + (None,) * len(g)
+    A, b = factors.potential.A[factors.row][on], factors.potential.b[factors.row][on]
+    table, linear = np.zeros((1,) * (1 + len(shape))), b[..., h]
+    for i, slot in enumerate(g):
+        nodes = grid.nodes[grid.number[factors.real[:, slot]] - grid.num_discrete]
+        x = nodes.reshape(_along(num_discrete + i, len(shape), len(nodes)))
+        table = table + x * (b[..., slot] + A[..., slot, slot] * x)
+        for j, other in enumerate(g[:i]):
+            nodes = grid.nodes[grid.number[factors.real[:, other]] - grid.num_discrete]
+            y = nodes.reshape(_along(num_discrete + j, len(shape), len(nodes)))
+            table = table + 2 * A[..., slot, other] * x * y
+        linear = linear + 2 * A[..., h, slot] * x[..., None]
+
+    whole = (len(factors.row), *shape)
+    inner = np.broadcast_to(A[..., h, :][..., h], (*whole, len(h), len(h)))
+    linear = np.broadcast_to(linear, (*whole, len(h)))
+    discrete = np.concatenate([factors.discrete, grid.number[factors.real[:, g]]], axis=1)
+    rows = np.arange(len(factors.row), dtype=np.int32)
+    quadratic = ConditionalQuadratic(inner, linear, np.zeros(whole))
+    free = grid.free_number[factors.real[:, h]]
+    return (
+        FactorGroup(Table(np.broadcast_to(table, whole)), discrete, rows, factors.multiplicity),
+        RealFactors(quadratic, discrete, free, rows, factors.multiplicity),
+    )
+
+
+def _along(axis: int, num_axes: int, num_factors: int) -> tuple[int, ...]:
+    """Shape that lays (factor, point) along one axis of a (factor, axis 0, axis 1, ...) array."""
+    return (num_factors,) + (1,) * axis + (-1,) + (1,) * (num_axes - axis - 1)
+
+
+def _check_entries(num_factors: int, shape: list[int], num_gridded: int, max_entries: int) -> None:
+    entries = num_factors * float(np.prod([float(size) for size in shape]))
+    if entries > max_entries:
+        raise IntractableError(
+            f"integrating numerically needs tables of {entries:.3g} entries for {num_factors} "
+            f"factors with {num_gridded} bounded reals each; the limit is {max_entries:.3g} "
+            "(Exact(max_entries=…)). Bounded reals are integrated only where that is small."
+        )

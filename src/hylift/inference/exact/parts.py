@@ -1,0 +1,128 @@
+"""A conditioned graph taken apart by kind: tables, quadratics in the reals, and functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table, decouple
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RealFactors:
+    """Factors of one potential, their slots split by kind: discrete numbers, and real numbers."""
+
+    potential: Potential
+    discrete: NDArray[np.int32]  # (factor, discrete slot)
+    real: NDArray[np.int32]  # (factor, real slot)
+    row: NDArray[np.int32]  # (factor,)
+    multiplicity: NDArray[np.float64]  # (factor,)
+
+    def take(self, factors: NDArray[np.int64]) -> RealFactors:
+        return RealFactors(
+            self.potential,
+            self.discrete[factors],
+            self.real[factors],
+            self.row[factors],
+            self.multiplicity[factors],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """Factors by kind, with discrete variables and reals numbered separately.
+
+    Scopes of `tables` are discrete numbers.
+    """
+
+    graph: FactorGraph
+    discrete: NDArray[np.int64]  # variables that are discrete
+    real: NDArray[np.int64]  # variables that are real
+    number: NDArray[np.int32]  # (variable,): its position in the one or the other
+    tables: list[FactorGroup]
+    quadratics: list[RealFactors]
+    functions: list[RealFactors]  # of discrete slots, of reals, or of both
+    log_constant: float
+
+    @property
+    def num_states(self) -> NDArray[np.int32]:
+        """(discrete,): number of states."""
+        return self.graph.variables.num_states[self.discrete]
+
+    @property
+    def lower(self) -> NDArray[np.float64]:
+        return self.graph.variables.lower[self.real]
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        return self.graph.variables.upper[self.real]
+
+    @property
+    def has_bounds(self) -> NDArray[np.bool_]:
+        """(real,): whether it is bounded on at least one side."""
+        return np.isfinite(self.lower) | np.isfinite(self.upper)
+
+    @property
+    def is_closed(self) -> NDArray[np.bool_]:
+        """(real,): whether it is bounded on both sides."""
+        return np.isfinite(self.lower) & np.isfinite(self.upper)
+
+    def real_name(self, number: int) -> str:
+        return self.graph.variables.names[int(self.real[number])]
+
+
+def take_apart(graph: FactorGraph) -> Parts:
+    """The parts of a ground graph without evidence."""
+    if (graph.variables.multiplicity != 1).any():
+        raise UnsupportedError(
+            "exact inference needs a ground graph: this one is lifted, and the joint "
+            "distribution of the members of a class is not in it"
+        )
+    num_states = graph.variables.num_states
+    discrete, real = np.flatnonzero(num_states > 0), np.flatnonzero(num_states == 0)
+    number = np.empty(graph.num_variables, dtype=np.int32)
+    number[discrete] = np.arange(len(discrete), dtype=np.int32)
+    number[real] = np.arange(len(real), dtype=np.int32)
+    tables: list[FactorGroup] = []
+    quadratics: list[RealFactors] = []
+    functions: list[RealFactors] = []
+    constant = graph.log_constant
+    pieces = [piece for whole in graph.groups if len(whole) for piece in _pieces(whole)]
+    for group in pieces:
+        scope = number[group.scope]
+        split = sum(states != REAL for states in group.potential.slot_states)
+        if not group.arity:
+            constant += group.log_sum(np.zeros(0))
+        elif isinstance(group.potential, Table):
+            tables.append(FactorGroup(group.potential, scope, group.row, group.multiplicity))
+        else:
+            is_quadratic = isinstance(group.potential, ConditionalQuadratic)
+            (quadratics if is_quadratic else functions).append(
+                RealFactors(
+                    group.potential,
+                    scope[:, :split],
+                    scope[:, split:],
+                    group.row,
+                    group.multiplicity,
+                )
+            )
+    return Parts(graph, discrete, real, number, tables, quadratics, functions, constant)
+
+
+def _pieces(group: FactorGroup) -> list[FactorGroup]:
+    """The group itself, or, of a quadratic, the groups of its decoupled summands."""
+    if not isinstance(group.potential, ConditionalQuadratic):
+        return [group]
+    found = []
+    for piece in decouple(group.potential):
+        piece_row = np.full(group.potential.num_rows, -1, dtype=np.int32)
+        piece_row[piece.rows] = np.arange(len(piece.rows), dtype=np.int32)
+        factors = np.flatnonzero(piece_row[group.row] >= 0)
+        scope = group.scope[np.ix_(factors, np.array(piece.slots, dtype=np.int64))]
+        row = piece_row[group.row[factors]]
+        found.append(FactorGroup(piece.potential, scope, row, group.multiplicity[factors]))
+    return found

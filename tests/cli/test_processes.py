@@ -1,0 +1,117 @@
+"""The command line as processes: what a shell, a pipe and Ctrl-C see."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import hylift
+from hylift.cli import main
+
+HYLIFT = [sys.executable, "-m", "hylift"]
+
+
+def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*HYLIFT, *arguments],
+        capture_output=True,
+        check=False,
+        timeout=120,
+        env=os.environ | environment,
+    )
+
+
+@pytest.fixture(autouse=True)
+def source_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets another process import the same hylift from any folder, and buffer what it prints."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(hylift.__file__).parents[1]))
+    monkeypatch.setenv("PYTHONUNBUFFERED", "")
+
+
+def test_the_installed_command_is_the_same_function() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+
+    assert project["project"]["scripts"] == {"hylift": "hylift.cli:main"}
+    assert callable(main)
+
+
+def test_python_m_hylift_answers_into_a_pipe(folder: Path) -> None:
+    ended = process("infer", "model.uai", "-e", "model.uai.evid", "-o", "-")
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert len(json.loads(ended.stdout)["marginals"]) == 11
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"MARKOV\n1\n2\n1\n1 0\n2 nan 1\n", "6:3: an entry of a table must be finite and not neg"),
+        (b"MARKOV\n1\n2\n1\n1 0\n2 1", "6:4: the file ends within the table of factor 0, after 1"),
+        (b"MARKOV\n1\n\x9c\n", "3:1: not a text file: byte 0x9c is not UTF-8"),
+    ],
+    ids=["nan", "truncated", "binary"],
+)
+def test_a_broken_file_is_one_line_on_stderr(content: bytes, expected: str, folder: Path) -> None:
+    (folder / "model.uai").write_bytes(content)
+
+    ended = process("infer", "model.uai")
+
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert ended.stderr.decode().startswith(f"hylift: model.uai:{expected}")
+    assert ended.stderr.count(b"\n") == 1
+
+
+def test_a_terminal_without_bars_shows_something_else(folder: Path) -> None:
+    ended = process("infer", "model.uai", PYTHONIOENCODING="ascii")
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert b"x1 " in ended.stdout
+    assert ended.stdout.isascii()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are text here")
+def test_a_name_that_is_no_text_does_no_harm(folder: Path) -> None:
+    name = os.fsdecode(b"mod\xffel.uai")
+    (folder / "model.uai").rename(folder / name)
+
+    ended = process("infer", name, "-o", "out.json")
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert json.loads((folder / "out.json").read_text(encoding="utf-8"))["model"] == "mod�el.uai"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no named pipes here")
+def test_ctrl_c_ends_with_130_and_one_line(folder: Path) -> None:
+    os.mkfifo("endless.uai")
+    process = subprocess.Popen(
+        [*HYLIFT, "infer", "endless.uai"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    # Opening waits until the other process reads.
+    with open("endless.uai", "wb"):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out, err) == (130, b"", b"hylift: interrupted\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes break in another way here")
+def test_a_reader_that_leaves_early_causes_no_noise(folder: Path) -> None:
+    (folder / "many.uai").write_text(f"MARKOV 5000 {'2 ' * 5000} 0")
+    process = subprocess.Popen(
+        [*HYLIFT, "infer", "many.uai", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+
+    process.stdout.read(1)
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+
+    assert process.wait(timeout=60) == 1
+    assert err == b""

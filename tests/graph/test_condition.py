@@ -1,0 +1,196 @@
+"""Evidence absorbed into factors leaves the density of what is hidden as it was."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import oracle
+import random_models
+from hylift.errors import ImpossibleEvidenceError
+from hylift.graph import (
+    Evidence,
+    FactorGraph,
+    FactorGroup,
+    Soft,
+    Variables,
+    boolean,
+    categorical,
+    interval,
+    real,
+)
+from hylift.inference import infer
+from hylift.potentials import ConditionalQuadratic, Function, Table
+
+
+@given(random_models.graphs(max_discrete=4, max_reals=4, functions=True), st.integers(0, 2**16))
+def test_the_density_of_hidden_values_is_that_of_all_values(graph: FactorGraph, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    hard = graph.evidence.is_hard
+    num_states = graph.variables.num_states
+    values = np.where(
+        num_states > 0, rng.integers(0, np.maximum(num_states, 1)), rng.normal(size=len(num_states))
+    )
+    values[graph.evidence.variable[hard]] = graph.evidence.value[hard]
+    expected = oracle.log_density(graph, values)
+
+    try:
+        conditioned = graph.condition()
+    except ImpossibleEvidenceError:
+        assert expected == -np.inf
+        return
+
+    hidden = oracle.hidden_variables(graph)
+    assert conditioned.num_variables == len(hidden)
+    assert conditioned.log_density(values[hidden]) == pytest.approx(expected, rel=0, abs=1e-10)
+    assert len(conditioned.evidence) == 0
+    names = graph.variables.names
+    assert conditioned.variables.names.render().to_pylist() == [names[v] for v in hidden]
+    assert [conditioned.variables.domain(i) for i in range(len(hidden))] == [
+        graph.variables.domain(v) for v in hidden
+    ]
+
+
+@given(random_models.graphs(max_discrete=3, max_reals=3, functions=True, hard=False))
+def test_observing_in_two_stages_is_observing_at_once(graph: FactorGraph) -> None:
+    first = Evidence.of(*(a[::2] for a in (graph.evidence.variable, graph.evidence.value)), 0.0)
+    rest = graph.evidence.variable[1::2].tolist()
+    names = graph.variables.names
+    second = {
+        names[v]: float(x) for v, x in zip(rest, graph.evidence.value[1::2].tolist(), strict=True)
+    }
+    bare = FactorGraph(graph.variables, graph.groups, log_constant=graph.log_constant)
+
+    together = bare.observe(first).observe(second).condition()
+    stages = bare.observe(first).condition().observe(second).condition()
+
+    values = np.zeros(together.num_variables)
+    assert stages.log_density(values) == pytest.approx(together.log_density(values), abs=1e-10)
+
+
+def test_a_graph_without_evidence_is_its_own_condition() -> None:
+    graph = FactorGraph.build({"a": boolean}, [(Table.shared([0.0, 1.0]), ["a"])])
+
+    assert graph.condition() is graph
+
+
+def test_factors_become_smaller_and_share_groups() -> None:
+    table = Table.shared(np.arange(6.0).reshape(2, 3))
+    graph = FactorGraph.build(
+        {"a": boolean, "b": boolean, "c": categorical(3), "d": categorical(3)},
+        [(table, [["a", "c"], ["b", "d"]]), (Table.shared([0.5, -0.5]), ["b"])],
+    )
+
+    conditioned = graph.observe({"c": 2, "d": 1}).condition()
+
+    assert conditioned.num_variables == 2
+    assert conditioned.num_factors == 3
+    assert len(conditioned.groups) == 1
+    assert conditioned.groups[0].label == "factors 0 + factors 1"
+
+
+def test_multiplicities_survive() -> None:
+    variables = Variables.named({"a": boolean, "b": boolean})
+    group = FactorGroup(Table.shared([[0.0, 1.0], [2.0, 3.0]]), [[0, 1]], multiplicity=[4.0])
+    graph = FactorGraph(variables, (group,))
+
+    half = graph.observe({"a": True}).condition()
+    whole = graph.observe({"a": True, "b": True}).condition()
+
+    assert half.groups[0].multiplicity.tolist() == [4.0]
+    assert whole.groups == ()
+    assert whole.log_constant == 12.0
+
+
+def test_observed_states_reach_a_function_as_numbers() -> None:
+    potential = Function(lambda d, x, y: d * x - y, num_discrete=1, num_reals=2)
+    graph = FactorGraph.build(
+        {"d": categorical(3), "x": interval(0, 9), "y": interval(0, 9)},
+        [(potential, ["d", "x", "y"])],
+    )
+
+    conditioned = graph.observe({"d": 2, "y": 1.5}).condition()
+
+    assert conditioned.log_density(np.array([4.0])) == pytest.approx(6.5)
+
+
+def test_a_factor_of_many_slots_is_reduced_like_any_other() -> None:
+    """Beyond eight slots, patterns of observed slots no longer fit a byte."""
+    rng = np.random.default_rng(0)
+    potential = Function(lambda *x: np.sin(sum((i + 1) * v for i, v in enumerate(x))), 0, 11)
+    scope = np.stack([rng.permutation(14)[:11] for _ in range(30)])
+    graph = FactorGraph(Variables.uniform(real, 14), (FactorGroup(potential, scope),))
+    values = rng.normal(size=14)
+
+    conditioned = graph.observe(Evidence.of([0, 3, 4, 9], values[[0, 3, 4, 9]])).condition()
+
+    hidden = np.delete(values, [0, 3, 4, 9])
+    assert conditioned.log_density(hidden) == pytest.approx(graph.log_density(values), abs=1e-10)
+
+
+def test_evidence_that_breaks_a_hard_constraint_says_where() -> None:
+    graph = FactorGraph.build(
+        {"a": boolean, "b": boolean, "c": boolean},
+        [
+            (Table.shared([0.0, 0.0]), ["c"]),
+            (Table.weighted(np.inf, [[0, 1], [1, 0]]), [["a", "b"], ["b", "c"]]),
+        ],
+    )
+
+    with pytest.raises(ImpossibleEvidenceError) as refusal:
+        graph.observe({"a": True, "b": True}).condition()
+
+    assert str(refusal.value) == (
+        "the evidence breaks a hard constraint: all variables of 1 factors of group 'factors 1' "
+        "are observed, in a state that is impossible"
+    )
+
+
+def test_a_function_that_forbids_what_was_observed_says_so() -> None:
+    forbid = Function(lambda x: np.where(x > 1, -np.inf, 0.0), num_reals=1)
+    graph = FactorGraph.build({"x": real}, [(forbid, ["x"])])
+
+    with pytest.raises(ImpossibleEvidenceError, match="the evidence breaks a hard constraint"):
+        graph.observe({"x": 2.0}).condition()
+
+
+def test_a_measurement_is_a_factor() -> None:
+    graph = FactorGraph.build({"x": real}, [(ConditionalQuadratic.square(-1.0), ["x"])])
+
+    conditioned = graph.observe({"x": Soft(2.0, 0.5)}).condition()
+
+    expected = -(1.3**2) + stats.norm(1.3, np.sqrt(0.5)).logpdf(2.0)
+    assert conditioned.num_variables == 1
+    assert conditioned.log_density(np.array([1.3])) == pytest.approx(expected, abs=1e-12)
+
+
+def test_measurements_that_become_precise_tend_to_an_observation() -> None:
+    graph = FactorGraph.build(
+        {"on": boolean, "x": real, "y": real},
+        [
+            (ConditionalQuadratic.gaussian([[0.0], [1.0]], [[[1.0]], [[4.0]]]), ["on", "x"]),
+            (ConditionalQuadratic.linear_gaussian([0.5], 2.0), ["y", "x"]),
+        ],
+    )
+    exact = infer(graph.observe({"x": 1.5}))
+
+    for var in (1e-2, 1e-4, 1e-6):
+        soft = infer(graph.observe({"x": Soft(1.5, var)}))
+
+        difference = soft.log_partition.value - exact.log_partition.value
+        # Rounding of value² / var adds to an error that is proportional to var.
+        assert abs(difference) < 2 * var + 1e-8
+        assert soft.marginal("x").mean == pytest.approx(1.5, abs=2 * var)
+        assert soft.marginal("y").mean == pytest.approx(exact.marginal("y").mean, abs=2 * var)
+        assert soft.marginal("on").probs == pytest.approx(exact.marginal("on").probs, abs=2 * var)
+
+
+def test_a_measurement_of_a_class_counts_once_per_member() -> None:
+    graph = FactorGraph.build({"x": real}, [(ConditionalQuadratic.square(-1.0), ["x"])])
+    variables = Variables(
+        graph.variables.domains, graph.variables.domain_id, graph.variables.names, [3.0]
+    )
+    lifted = FactorGraph(variables, graph.groups).observe({"x": Soft(2.0, 0.5)})
+
+    assert lifted.condition().groups[-1].multiplicity.tolist()[-1] == 3.0

@@ -1,0 +1,63 @@
+"""The entry to inference: its name, its tasks, its progress."""
+
+import subprocess
+import sys
+
+import pytest
+
+import zoo
+from hylift.errors import UnsupportedError
+from hylift.inference import infer
+
+
+@pytest.mark.parametrize("first", ["hylift.Exact", "import_module('hylift.inference')"])
+def test_the_function_is_not_hidden_by_the_package_of_the_same_name(first: str) -> None:
+    """What users import first makes no difference."""
+    code = f"import hylift; from importlib import import_module; {first}; print(hylift.infer)"
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert run.stdout.startswith("<function infer")
+
+
+def test_an_unknown_task_suggests_the_closest() -> None:
+    with pytest.raises(UnsupportedError) as refusal:
+        infer(zoo.hard_clause(), tasks=["marginal"])
+
+    assert str(refusal.value) == (
+        "there is no task 'marginal': choose among marginals, logz, map. Did you mean 'marginals'?"
+    )
+
+
+def test_tasks_decide_what_is_there() -> None:
+    graph = zoo.hard_clause()
+
+    only_map = infer(graph, tasks="map")
+    only_log_z = infer(graph, tasks=["logz"])
+
+    assert only_map.log_partition is None
+    assert only_map.all_marginals is None
+    assert only_map.assignment is not None
+    assert only_log_z.log_partition is not None
+    assert only_log_z.all_marginals is None
+    assert only_log_z.assignment is None
+
+
+def test_progress_runs_from_nothing_to_all() -> None:
+    told = []
+
+    infer(zoo.friends_and_smokers(), progress=lambda share, what: told.append((share, what)))
+
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares)
+    assert shares[0] > 0
+    assert shares[-1] == pytest.approx(1.0)
+    assert all(what for _, what in told)
+
+
+def test_an_error_of_the_caller_stops_the_work() -> None:
+    def stop(share: float, what: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        infer(zoo.friends_and_smokers(), progress=stop)

@@ -1,0 +1,217 @@
+"""Reduction by evidence, expectations and decoupling, for random potentials of every kind."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hylift.potentials import (
+    ConditionalQuadratic,
+    Function,
+    Potential,
+    SlotBelief,
+    Table,
+    decouple,
+)
+
+REALS_IN = {"table": (False, False, False), "quadratic": (False, True, True)}
+SIZES = (2, 3, 2)
+SEEDS = st.integers(0, 2**32 - 1)
+KINDS = st.sampled_from(["table", "quadratic", "function"])
+
+
+def wave(x: np.ndarray, y: np.ndarray, z: np.ndarray, height: np.ndarray) -> np.ndarray:
+    return height * np.sin(x + 2 * y) - 0.1 * z * y
+
+
+def random_potential(kind: str, num_rows: int, rng: np.random.Generator) -> Potential:
+    """A potential of three slots; a table may have impossible entries."""
+    if kind == "table":
+        log_table = rng.normal(size=(num_rows, *SIZES))
+        log_table[rng.random(log_table.shape) < 0.1] = -np.inf
+        return Table(log_table)
+    if kind == "quadratic":
+        A = rng.normal(size=(num_rows, 2, 2, 2))
+        return ConditionalQuadratic(
+            A, rng.normal(size=(num_rows, 2, 2)), rng.normal(size=(num_rows, 2))
+        )
+    return Function(wave, 1, 2, rng.normal(size=(num_rows, 1)))  # fmt: skip
+
+
+def random_slots(kind: str, num_factors: int, rng: np.random.Generator) -> np.ndarray:
+    """(factor, slot): states or reals, as the kind wants them."""
+    states = np.stack([rng.integers(0, size, num_factors) for size in SIZES], axis=1).astype(float)
+    reals = rng.normal(size=(num_factors, 3))
+    return np.where(REALS_IN.get(kind, (False, True, True)), reals, states)
+
+
+def log_values(potential: Potential, row: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return potential.log_value(row, list(values.T))
+
+
+@given(KINDS, SEEDS, st.integers(1, 40), st.integers(1, 3))
+def test_reducing_and_then_evaluating_is_evaluating(
+    kind: str, seed: int, num_factors: int, num_rows: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    potential = random_potential(kind, num_rows, rng)
+    row = rng.integers(0, num_rows, num_factors).astype(np.int32)
+    values = random_slots(kind, num_factors, rng)
+    expected = log_values(potential, row, values)
+
+    for count in (1, 2, 3):
+        for slots in itertools.combinations(range(3), count):
+            reduced, new_row = potential.reduce(row, slots, values[:, slots])
+
+            rest = [slot for slot in range(3) if slot not in slots]
+            assert len(reduced.slot_states) == len(rest)
+            assert new_row.max() < reduced.num_rows
+            actual = log_values(reduced, new_row, values[:, rest])
+            np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+@given(KINDS, SEEDS, st.permutations(range(3)))
+def test_reducing_slot_by_slot_in_any_order_is_reducing_at_once(
+    kind: str, seed: int, order: list[int]
+) -> None:
+    rng = np.random.default_rng(seed)
+    potential, row = random_potential(kind, 4, rng), np.arange(4, dtype=np.int32)
+    values = random_slots(kind, 4, rng)
+    expected = log_values(potential, row, values)
+
+    remaining = [0, 1, 2]
+    for slot in order:
+        place = remaining.index(slot)
+        potential, row = potential.reduce(row, (place,), values[:, [slot]])
+        remaining.remove(slot)
+        actual = log_values(potential, row, values[:, remaining])
+
+        np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
+    assert isinstance(potential, Table)
+
+
+def test_factors_that_share_a_row_share_a_reduced_row() -> None:
+    table = Table.shared(np.arange(6.0).reshape(2, 3))
+    states = np.array([[0.0], [1.0], [1.0], [0.0], [2.0], [2.0]])
+
+    reduced, row = table.reduce(np.zeros(6, dtype=np.int32), (1,), states)
+
+    assert reduced.num_rows == 3
+    assert (
+        reduced.log_table[row].tolist() == table.log_table[0].T[states[:, 0].astype(int)].tolist()
+    )
+
+
+@given(SEEDS, st.integers(1, 5))
+def test_the_expectation_of_a_table_is_its_weighted_sum(seed: int, num_factors: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = Table(rng.normal(size=(3, *SIZES)))
+    row = rng.integers(0, 3, num_factors)
+    probs = [rng.dirichlet(np.ones(size), num_factors) for size in SIZES]
+
+    actual = table.expectation(row, [SlotBelief.discrete(p) for p in probs])
+
+    for f in range(num_factors):
+        expected = sum(
+            probs[0][f, i] * probs[1][f, j] * probs[2][f, k] * table.log_table[row[f], i, j, k]
+            for i, j, k in itertools.product(*map(range, SIZES))
+        )
+        assert actual[f] == pytest.approx(expected, abs=1e-12)
+
+
+@given(SEEDS, st.integers(1, 5))
+def test_the_expectation_of_a_quadratic_is_exact(seed: int, num_factors: int) -> None:
+    rng = np.random.default_rng(seed)
+    potential = random_potential("quadratic", 3, rng)
+    row = rng.integers(0, 3, num_factors)
+    probs = rng.dirichlet(np.ones(2), num_factors)
+    mean, var = rng.normal(size=(2, num_factors)), rng.uniform(0.1, 2.0, (2, num_factors))
+    beliefs = [SlotBelief.discrete(probs)]
+    beliefs += [SlotBelief.gaussian(mean[i], var[i]) for i in range(2)]
+
+    actual = potential.expectation(row, beliefs)
+
+    for f in range(num_factors):
+        m, V = mean[:, f], np.diag(var[:, f])
+        states = [
+            m @ potential.A[row[f], s] @ m
+            + np.trace(potential.A[row[f], s] @ V)
+            + potential.b[row[f], s] @ m
+            + potential.c[row[f], s]
+            for s in range(2)
+        ]
+        assert actual[f] == pytest.approx(probs[f] @ states, abs=1e-10)
+
+
+def test_the_expectation_of_a_function_is_its_integral() -> None:
+    def mixed(d: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return np.where(d == 1, np.cos(x), x**3)
+
+    belief = [
+        SlotBelief.discrete(np.array([[0.3, 0.7]])),
+        SlotBelief.gaussian(np.array([0.4]), np.array([0.5])),
+    ]
+
+    actual = Function(mixed, 1, 1).expectation(np.array([0]), belief)
+
+    cosine, cube = np.cos(0.4) * np.exp(-0.25), 0.4**3 + 3 * 0.4 * 0.5
+    assert actual == pytest.approx([0.7 * cosine + 0.3 * cube], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "potential",
+    [
+        Table.shared([-np.inf, 2.0]),
+        Function(lambda d: np.where(d == 0, -np.inf, 2.0), num_discrete=1),
+    ],
+    ids=["table", "function"],
+)
+def test_what_is_impossible_counts_only_where_it_has_probability(potential: Potential) -> None:
+    row = np.zeros(2, dtype=int)
+    beliefs = [SlotBelief.discrete(np.array([[0.0, 1.0], [0.5, 0.5]]))]
+
+    assert potential.expectation(row, beliefs).tolist() == [2.0, -np.inf]
+
+
+@given(SEEDS, st.integers(0, 2), st.integers(1, 4), st.integers(1, 4))
+def test_the_pieces_of_a_quadratic_sum_to_the_whole(
+    seed: int, num_discrete: int, num_reals: int, num_rows: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    states = rng.integers(1, 4, num_discrete)
+    shape = (num_rows, *states)
+    A = rng.normal(size=(*shape, num_reals, num_reals))
+    A *= rng.random((num_rows, *np.ones_like(states), num_reals, num_reals)) < 0.4
+    b = rng.normal(size=(*shape, num_reals)) * (rng.random(num_reals) < 0.5)
+    c = rng.normal(size=shape) * (rng.random() < 0.7)
+    if rng.random() < 0.3:
+        c.flat[0] = -np.inf
+    whole = ConditionalQuadratic(A, b, c)
+
+    pieces = decouple(whole)
+
+    point = [rng.integers(0, size) for size in states] + list(rng.normal(size=num_reals))
+    for row in range(num_rows):
+        total = 0.0
+        for piece in pieces:
+            own = np.flatnonzero(piece.rows == row)
+            inside = [np.array([point[slot]]) for slot in piece.slots]
+            total += sum(piece.potential.log_value(np.array([r]), inside)[0] for r in own)
+        expected = whole.log_value(np.array([row]), [np.array([value]) for value in point])[0]
+        assert total == pytest.approx(expected, abs=1e-10)
+
+
+def test_pieces_keep_only_the_slots_they_depend_on() -> None:
+    """-(x - 1)² where d, -(y + z)² always, and a constant that depends on e."""
+    A = np.zeros((1, 2, 2, 4, 4))
+    A[:, 1, :, 0, 0] = -1.0
+    A[..., 1:3, 1:3] = -1.0
+    b = np.zeros((1, 2, 2, 4))
+    b[:, 1, :, 0] = 2.0
+    c = np.zeros((1, 2, 2)) + np.array([0.0, 3.0])
+
+    pieces = decouple(ConditionalQuadratic(A, b, c))
+
+    assert sorted(piece.slots for piece in pieces) == [(0, 2), (1,), (3, 4)]
