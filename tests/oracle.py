@@ -43,26 +43,18 @@ class Slice:
 
 def solve(graph: FactorGraph) -> Answer:
     """The posterior of a small graph, evidence included."""
-    hidden = hidden_variables(graph)
     num_states = graph.variables.num_states
+    hidden = hidden_variables(graph)
     discrete = [v for v in hidden if num_states[v] > 0]
-    reals = [v for v in hidden if num_states[v] == 0]
-    by_quadrature = needs_quadrature(graph)
+    numerical = numerical_reals(graph)
+    reals = numerical + [v for v in hidden if num_states[v] == 0 and v not in numerical]
+    lower, upper = graph.variables.lower[numerical], graph.variables.upper[numerical]
     states, slices = [], []
     for state in itertools.product(*(range(num_states[v]) for v in discrete)):
         density = log_density_of_reals(graph, dict(zip(discrete, state, strict=True)), reals)
-        if by_quadrature:
-            lower, upper = graph.variables.lower[reals], graph.variables.upper[reals]
-            found = integrated(density, lower, upper)
-        else:
-            found = gaussian(density, len(reals))
         states.append(state)
-        slices.append(found)
+        slices.append(integrated(density, lower, upper, len(reals) - len(numerical)))
     return _mixed(discrete, reals, num_states, states, slices)
-
-
-def log_z(graph: FactorGraph) -> float:
-    return solve(graph).log_z
 
 
 def hidden_variables(graph: FactorGraph) -> list[int]:
@@ -72,17 +64,13 @@ def hidden_variables(graph: FactorGraph) -> list[int]:
     return [v for v in range(graph.num_variables) if v not in observed]
 
 
-def needs_quadrature(graph: FactorGraph) -> bool:
-    """Whether a hidden real has bounds, or stands in a factor that may be anything."""
+def numerical_reals(graph: FactorGraph) -> list[int]:
+    """Hidden reals that have bounds, or stand in a factor that may be anything."""
     variables = graph.variables
-    reals = [v for v in hidden_variables(graph) if variables.num_states[v] == 0]
-    in_functions = [
-        np.isin(reals, group.scope).any()
-        for group in graph.groups
-        if isinstance(group.potential, Function)
-    ]
-    bounded = np.isfinite(variables.lower[reals]) | np.isfinite(variables.upper[reals])
-    return bool(bounded.any()) or any(in_functions)
+    functions = [g.scope.ravel() for g in graph.groups if isinstance(g.potential, Function)]
+    bounded = np.isfinite(variables.lower) | np.isfinite(variables.upper)
+    bounded[np.concatenate([np.zeros(0, dtype=int), *functions])] = True
+    return [v for v in hidden_variables(graph) if variables.num_states[v] == 0 and bounded[v]]
 
 
 def log_density(graph: FactorGraph, values: Vector) -> float:
@@ -143,30 +131,33 @@ def gaussian(density: Callable[[Vector], float], size: int) -> Slice:
     return Slice(float(log_total), mean, np.diag(np.linalg.inv(J)) + mean**2, float(log_max))
 
 
-def integrated(density: Callable[[Vector], float], lower: Vector, upper: Vector) -> Slice:
-    """A slice of bounded reals, at most two, by quadrature."""
-    size = len(lower)
-    top = maximum(density, lower, upper)
+def integrated(
+    density: Callable[[Vector], float], lower: Vector, upper: Vector, num_gaussian: int
+) -> Slice:
+    """A slice by quadrature over the first reals, at most two; the others are Gaussian."""
+
+    def at(*x: float) -> Slice:
+        return gaussian(lambda rest: density(np.concatenate([x, rest])), num_gaussian)
+
+    if not len(lower):
+        return at()
+    size = len(lower) + num_gaussian
+    top = maximum(lambda x: at(*x).log_max, lower, upper)
     if top == -np.inf:
         return Slice(-np.inf, np.zeros(size), np.zeros(size), -np.inf)
 
-    def moments(*x: float) -> Vector:
-        point = np.array(x)
-        return np.exp(density(point) - top) * np.concatenate([[1.0], point, point**2])
+    def weighed(*x: float) -> Vector:
+        found = at(*x)
+        moments = np.concatenate([[1.0], x, found.mean, np.square(x), found.second])
+        return np.exp(found.log_total - top) * moments
 
-    total = _quadrature(moments, lower, upper)
-    return Slice(
-        float(np.log(total[0]) + top),
-        total[1 : 1 + size] / total[0],
-        total[1 + size :] / total[0],
-        top,
-    )
+    total = _quadrature(weighed, lower, upper)
+    first, second = np.split(total[1:] / total[0], 2)
+    return Slice(float(np.log(total[0]) + top), first, second, top)
 
 
 def _quadrature(f: Callable[..., Vector], lower: Vector, upper: Vector) -> Vector:
     """Adaptive in one dimension; in two, a product rule that must agree with a coarser one."""
-    if len(lower) == 0:
-        return f()
     if len(lower) == 1:
         return np.asarray(integrate.quad_vec(f, lower[0], upper[0], epsabs=1e-12, epsrel=1e-12)[0])
     if len(lower) > 2 or not np.isfinite([lower, upper]).all():
@@ -190,9 +181,9 @@ def _product_rule(f: Callable[..., Vector], lower: Vector, upper: Vector, num_no
 def maximum(density: Callable[[Vector], float], lower: Vector, upper: Vector) -> float:
     """The largest log-density, on ever finer grids around the best points of a coarse one."""
     low, high = np.maximum(lower, -20.0), np.minimum(upper, 20.0)
-    points, values = _on_grid(density, low, high, {0: 1, 1: 201, 2: 21}[len(lower)])
+    points, values = _on_grid(density, low, high, {1: 201, 2: 21}[len(lower)])
     best = float(values.max())
-    if not len(lower) or best == -np.inf:
+    if best == -np.inf:
         return best
     for start in np.argsort(-values, kind="stable")[:2]:
         centre, reach = points[start], (high - low) / 20

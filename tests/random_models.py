@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -34,8 +36,8 @@ def graphs(
     *,
     max_discrete: int = 3,
     max_reals: int = 3,
-    functions: bool = False,
-    bounded: bool = False,
+    max_bounded: int = 0,
+    functions: Literal["nowhere", "of bounded reals", "anywhere"] = "nowhere",
     hard: bool = True,
     soft: bool = True,
 ) -> FactorGraph:
@@ -43,17 +45,20 @@ def graphs(
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed of the parameters"))
     num_discrete = draw(st.integers(0, max_discrete), label="discrete variables")
     num_reals = draw(st.integers(0, max_reals), label="reals")
-    real_domain = interval(-1.5, 2.0) if bounded else real
+    num_bounded = draw(st.integers(0, min(max_bounded, num_reals)), label="reals with bounds")
     domains = [draw(st.sampled_from(DISCRETE)) for _ in range(num_discrete)]
-    domains += [real_domain] * num_reals
+    domains += [interval(-1.5, 2.0)] * num_bounded + [real] * (num_reals - num_bounded)
     order = draw(st.permutations(range(len(domains))), label="order of the variables")
     variables = Variables.of([domains[i] for i in order], Names.numbered(len(domains)))
     num_states = variables.num_states
     discrete, reals = np.flatnonzero(num_states > 0), np.flatnonzero(num_states == 0)
 
-    groups = [_square(rng, v) for v in reals]
+    in_functions = np.isfinite(variables.lower) | (num_states > 0) | (functions == "anywhere")
+
+    bounds_hold = np.isfinite(variables.lower) & (rng.random(len(variables)) < 0.3)
+    groups = [_square(rng, v) for v in reals if not bounds_hold[v]]
     for _ in range(draw(st.integers(0, 4), label="groups")):
-        kinds = ["table", "quadratic"] + ["function"] * functions
+        kinds = ["table", "quadratic"] + ["function"] * (functions != "nowhere")
         kind = draw(st.sampled_from(kinds))
         if kind == "table":
             scope = _some(rng, discrete, rng.integers(0, 4))
@@ -63,8 +68,8 @@ def graphs(
             scope = np.concatenate([inside, _some(rng, reals, rng.integers(1, 4))])
             potential = _quadratic(rng, num_states[inside], len(scope) - len(inside), hard)
             groups.append(_group(rng, potential, scope))
-        elif kind == "function" and len(num_states):
-            chosen = _some(rng, np.arange(len(num_states)), rng.integers(1, 4))
+        elif kind == "function" and in_functions.any():
+            chosen = _some(rng, np.flatnonzero(in_functions), rng.integers(1, 4))
             scope = np.concatenate([np.intersect1d(chosen, d) for d in (discrete, reals)])
             num_discrete = np.count_nonzero(num_states[scope])
             counts = num_discrete, len(scope) - num_discrete

@@ -352,6 +352,18 @@ def coupled_bounded_reals() -> FactorGraph:
     )
 
 
+def bounded_and_unbounded_reals() -> FactorGraph:
+    """A real on an interval between two without bounds, one of which depends on a state."""
+    return FactorGraph.build(
+        {"left": real, "x": interval(-1, 1), "right": real, "on": boolean},
+        [
+            (ConditionalQuadratic.linear_gaussian([1.0], 0.5), ["left", "x"]),
+            (ConditionalQuadratic.product(0.4), ["x", "right"]),
+            (ConditionalQuadratic.gaussian([[0.0], [2.0]], [[1.0]]), ["on", "right"]),
+        ],
+    )
+
+
 def function_of_bounded_reals() -> FactorGraph:
     """A potential that is neither a table nor quadratic, with a parameter per factor."""
 
@@ -441,6 +453,7 @@ ZOO = [
     _model(soft_evidence_outside_the_interval, "gaussian soft bounded tree"),
     _model(truncated_gaussian, "gaussian bounded tree"),
     _model(coupled_bounded_reals, "hybrid bounded tree"),
+    _model(bounded_and_unbounded_reals, "hybrid bounded tree"),
     _model(function_of_bounded_reals, "gaussian bounded function tree"),
     _model(function_of_discrete_slots, "discrete hard function loopy"),
     _model(function_of_both_kinds, "hybrid bounded function tree"),

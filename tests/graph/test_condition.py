@@ -24,7 +24,9 @@ from hylift.inference import infer
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
 
-@given(random_models.graphs(max_discrete=4, max_reals=4, functions=True), st.integers(0, 2**16))
+@given(
+    random_models.graphs(max_discrete=4, max_reals=4, functions="anywhere"), st.integers(0, 2**16)
+)
 def test_the_density_of_hidden_values_is_that_of_all_values(graph: FactorGraph, seed: int) -> None:
     rng = np.random.default_rng(seed)
     hard = graph.evidence.is_hard
@@ -52,7 +54,7 @@ def test_the_density_of_hidden_values_is_that_of_all_values(graph: FactorGraph, 
     ]
 
 
-@given(random_models.graphs(max_discrete=3, max_reals=3, functions=True, hard=False))
+@given(random_models.graphs(max_discrete=3, max_reals=3, functions="anywhere", hard=False))
 def test_observing_in_two_stages_is_observing_at_once(graph: FactorGraph) -> None:
     first = Evidence.of(*(a[::2] for a in (graph.evidence.variable, graph.evidence.value)), 0.0)
     rest = graph.evidence.variable[1::2].tolist()

@@ -84,7 +84,8 @@ def test_spaces_around_arguments_do_not_matter() -> None:
 
 @pytest.mark.parametrize("name", ["x3", "x-1", "x01", "x", "x1.0", "y0", "x１", ""])
 def test_what_only_looks_like_a_numbered_name_is_unknown(name: str) -> None:
-    assert Names.numbered(3).find(name) == -1
+    with pytest.raises(UnknownNameError, match="Names here are x0 to x2"):
+        Names.numbered(3).id(name)
 
 
 def test_selected_names_keep_their_order() -> None:

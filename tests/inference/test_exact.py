@@ -67,7 +67,7 @@ def solved(model: zoo.ZooModel) -> oracle.Answer:
 def test_answers_equal_those_of_the_oracle(model: zoo.ZooModel) -> None:
     graph = model.graph()
     # Quadrature is only good to about 1e-8 in two dimensions.
-    tolerance = 1e-6 if oracle.needs_quadrature(graph) else 1e-10
+    tolerance = 1e-6 if oracle.numerical_reals(graph) else 1e-10
 
     posterior = infer(graph)
 
@@ -107,7 +107,7 @@ def test_random_hybrid_graphs_agree_with_enumeration_and_dense_algebra(graph: Fa
     assert posterior.map().kind == "exact"
 
 
-@given(random_models.graphs(max_reals=1, bounded=True, functions=True))
+@given(random_models.graphs(max_reals=2, max_bounded=1, functions="of bounded reals"))
 @settings(max_examples=25)
 def test_random_bounded_graphs_agree_with_quadrature(graph: FactorGraph) -> None:
     expected = oracle.solve(graph)

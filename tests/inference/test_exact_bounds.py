@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hylift.errors import IntractableError
 from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import infer
 from hylift.potentials import ConditionalQuadratic, Function, Table
@@ -75,6 +76,25 @@ def test_a_chain_of_bounded_reals_agrees_with_a_dense_grid() -> None:
     assert posterior.marginal("x0").mean == pytest.approx(mass @ nodes / mass.sum(), abs=1e-9)
 
 
+def test_an_unbounded_real_beside_a_truncated_one_has_its_moments() -> None:
+    graph = FactorGraph.build(
+        {"x": interval(0, 1), "y": real},
+        [
+            (ConditionalQuadratic.gaussian(0.0, 1.0), ["x"]),
+            (ConditionalQuadratic.linear_gaussian([2.0], 0.5, 1.0), ["y", "x"]),
+        ],
+    )
+    x = stats.truncnorm(0, 1)
+
+    posterior = infer(graph)
+
+    y = posterior.marginal("y")
+    log_z = np.log(stats.norm.cdf(1) - 0.5)
+    assert posterior.log_partition.value == pytest.approx(log_z, rel=0, abs=1e-9)
+    assert posterior.marginal("x").mean == pytest.approx(x.mean(), abs=1e-9)
+    assert [y.mean, y.var] == pytest.approx([2 * x.mean() + 1, 4 * x.var() + 0.5], abs=1e-9)
+
+
 def test_a_narrow_state_beside_a_wide_one_keeps_its_probability() -> None:
     """The wide state leaves the interval; the narrow one falls between the nodes of a grid."""
     means, stds = np.array([14.0, 0.1]), np.array([5.0, 4e-3])
@@ -134,6 +154,19 @@ def test_a_function_may_use_states_as_indices() -> None:
     assert posterior.map().energy == pytest.approx(0.0, abs=1e-6)
 
 
+def test_a_jump_in_a_density_is_answered_within_the_reported_error_or_refused() -> None:
+    jump = Function(lambda x: np.where(x < 0.3, -x, -np.inf), num_reals=1)
+    graph = FactorGraph.build({"x": interval(-1, 1)}, [(jump, ["x"])])
+
+    try:
+        log_z = infer(graph).log_partition
+    except IntractableError:
+        return
+
+    assert log_z.kind == "estimate"
+    assert log_z.value == pytest.approx(np.log(np.e - np.exp(-0.3)), abs=log_z.error)
+
+
 def test_the_error_of_numerical_integration_is_reported() -> None:
     potential = ConditionalQuadratic.gaussian([0.0], [[1.0]])
     graph = FactorGraph.build({"x": interval(-1, 2)}, [(potential, ["x"])])
@@ -142,3 +175,15 @@ def test_the_error_of_numerical_integration_is_reported() -> None:
 
     assert 0 <= posterior.log_partition.error < 1e-9
     assert "1 bounded reals were integrated numerically" in posterior.solution.notes[0]
+
+
+def test_an_unbounded_real_beside_a_bounded_one_is_a_mixture_over_its_values() -> None:
+    graph = FactorGraph.build(
+        {"x": interval(-1, 1), "y": real},
+        [(ConditionalQuadratic.linear_gaussian([1.0], 1.0), ["y", "x"])],
+    )
+
+    posterior = infer(graph)
+
+    assert posterior.log_partition.value == pytest.approx(np.log(2), abs=1e-10)
+    assert posterior.marginal("y").var == pytest.approx(1 + 1 / 3, abs=1e-10)

@@ -43,7 +43,7 @@ def test_too_wide_a_graph_is_refused_with_its_width(task: str) -> None:
 
     assert "elimination of these 12 variables has width 11" in str(refusal.value)
     assert "2^12.0 entries" in str(refusal.value)
-    assert "The limit is 2.05e+03 entries (Exact(max_entries=…))" in str(refusal.value)
+    assert "The limit is 2.05e+03 entries" in str(refusal.value)
 
 
 def test_a_graph_as_wide_as_the_limit_is_solved() -> None:
@@ -79,9 +79,7 @@ def test_too_large_a_grid_is_refused_with_its_size() -> None:
         dict.fromkeys(names, interval(0, 1)), [(Function(lambda x, y, z: x * y * z, 0, 3), names)]
     )
 
-    with pytest.raises(
-        IntractableError, match=r"tables of 2\.62e\+05 entries for 1 factors with 3"
-    ):
+    with pytest.raises(IntractableError, match="entries for 1 factors with 3 bounded reals"):
         infer(graph, Exact(max_entries=10_000))
 
 
@@ -99,7 +97,7 @@ def test_a_divergent_model_names_the_state_and_the_variables(task: str) -> None:
         infer(graph, tasks=[task])
 
     text = str(refusal.value)
-    assert text.startswith("the model cannot be normalised: with mode = loose, nothing holds '")
+    assert ": with mode = loose, nothing holds '" in text
     assert (
         "'x' in place (it is coupled to y)" in text or "'y' in place (it is coupled to x)" in text
     )
@@ -130,16 +128,6 @@ def test_a_function_of_an_unbounded_real_is_refused_by_name(task: str) -> None:
         UnsupportedError, match="cannot integrate over 'x': it is not bounded on both sides"
     ):
         infer(graph, tasks=[task])
-
-
-def test_an_unbounded_real_coupled_to_one_whose_bounds_matter_is_refused_by_name() -> None:
-    graph = FactorGraph.build(
-        {"x": interval(0, 1), "y": real},
-        [(SQUARE, ["x"]), (ConditionalQuadratic.linear_gaussian([1.0], 1.0), ["y", "x"])],
-    )
-
-    with pytest.raises(UnsupportedError, match="cannot integrate over 'y'"):
-        infer(graph)
 
 
 def test_a_half_bounded_gaussian_is_refused_by_name() -> None:
@@ -187,12 +175,4 @@ def test_a_function_that_returns_nan_is_quoted() -> None:
     graph = FactorGraph.build({"x": interval(-1, 1)}, [(Function(root, num_reals=1), ["x"])])
 
     with pytest.raises(ModelError, match=r"the potential 'root' returned nan at \[-0\.9"):
-        infer(graph)
-
-
-def test_a_jump_in_a_density_is_refused_rather_than_answered_loosely() -> None:
-    jump = Function(lambda x: np.where(x < 0.3, -x, -np.inf), num_reals=1)
-    graph = FactorGraph.build({"x": interval(-1, 1)}, [(jump, ["x"])])
-
-    with pytest.raises(IntractableError, match=r"does not settle on \d+ nodes"):
         infer(graph)

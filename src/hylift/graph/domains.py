@@ -84,6 +84,8 @@ def interval(lower: float, upper: float) -> Domain:
 
 def categorical(states: SupportsIndex | Sequence[str]) -> Domain:
     """Named states, or that many states named 0, 1, 2, …"""
+    if isinstance(states, str):
+        raise ModelError(f"states are a list of labels or their number, not the text {states!r}")
     if isinstance(states, SupportsIndex):
         count = operator.index(states)
         if count < 1:

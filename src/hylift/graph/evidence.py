@@ -57,11 +57,10 @@ class Evidence:
     @classmethod
     def from_mapping(cls, variables: Variables, observed: Mapping[str, object]) -> Evidence:
         """From names to states, values or `Soft` values."""
-        ids, values, variances = [], [], []
-        for name, given in observed.items():
-            variable = variables.names.id(name)
+        ids = variables.names.ids(list(observed))
+        values, variances = [], []
+        for (name, given), variable in zip(observed.items(), ids.tolist(), strict=True):
             soft = given if isinstance(given, Soft) else Soft(given, 0.0)  # type: ignore[arg-type]
-            ids.append(variable)
             # A measurement with error may lie outside the domain of what it measures.
             domain = variables.domain(variable)
             exact = domain.is_discrete or soft.var == 0

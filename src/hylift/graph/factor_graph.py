@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from hylift.potentials import ANY_STATES, REAL, Potential
 class FactorGraph:
     """Variables, groups of factors over them, and evidence, as immutable flat arrays.
 
+    Arrays that are given are viewed, not copied: change them no more.
     A lifted graph is a factor graph whose multiplicities are not all 1.
     """
 
@@ -31,8 +32,9 @@ class FactorGraph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
+        num_states = self.variables.num_states
         for group in self.groups:
-            _check_scope(group, self.variables)
+            _check_scope(group, self.variables, num_states)
         self.evidence.check(self.variables)
 
     @classmethod
@@ -74,7 +76,13 @@ class FactorGraph:
         if not isinstance(observed, Evidence):
             observed = Evidence.from_mapping(self.variables, observed)
         observed.check(self.variables)
-        return replace(self, evidence=self.evidence.joined(observed))
+        # The rest was checked when this graph was made.
+        graph = object.__new__(FactorGraph)
+        object.__setattr__(graph, "variables", self.variables)
+        object.__setattr__(graph, "groups", self.groups)
+        object.__setattr__(graph, "evidence", self.evidence.joined(observed))
+        object.__setattr__(graph, "log_constant", self.log_constant)
+        return graph
 
     def condition(self) -> FactorGraph:
         """The graph of the hidden variables, with all evidence absorbed into its factors."""
@@ -111,7 +119,7 @@ class FactorGraph:
         )
 
 
-def _check_scope(group: FactorGroup, variables: Variables) -> None:
+def _check_scope(group: FactorGroup, variables: Variables, num_states: NDArray[np.int32]) -> None:
     scope, num_variables = group.scope, len(variables)
     if not scope.size:
         return
@@ -121,7 +129,6 @@ def _check_scope(group: FactorGroup, variables: Variables) -> None:
             f"{group.named(at)}: slot {slot} is variable {scope[at, slot]}, "
             f"but the graph has {num_variables} variables"
         )
-    num_states = variables.num_states
     for slot, wanted in enumerate(group.potential.slot_states):
         found = num_states[scope[:, slot]]
         wrong = found == REAL if wanted == ANY_STATES else found != wanted
@@ -160,6 +167,8 @@ def _kind(num_states: int) -> str:
 
 def _as_scopes(names: Sequence[str] | Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
     """A list of scopes, from one scope or from several."""
+    if isinstance(names, str):
+        return [[names]]
     if all(isinstance(name, str) for name in names):
         return [[str(name) for name in names]]
     return [[name] if isinstance(name, str) else name for name in names]

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnknownNameError, did_you_mean
 
+COUNTING = re.compile(r"0|[1-9][0-9]{0,17}")
+"""Digits that count something, without leading zeros."""
+
 MAX_SUGGESTIONS = 20_000
 """Longest list of names that is searched for the closest one."""
 
@@ -35,9 +38,14 @@ class NameBlock(ABC):
     def render(self, index: NDArray[np.int64]) -> pa.StringArray:
         """The names at these positions of the block."""
 
+    @property
     @abstractmethod
-    def find(self, name: str) -> int:
-        """The position of a name in the block, or -1."""
+    def label(self) -> str:
+        """What all its names begin with; no two blocks of a graph share one. May be empty."""
+
+    @abstractmethod
+    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """The positions of names in the block, -1 where they are not in it."""
 
     @abstractmethod
     def suggest(self, name: str) -> str:
@@ -58,12 +66,18 @@ class Numbered(NameBlock):
         numbers = pc.cast(pa.array(index), pa.string())
         return pc.binary_join_element_wise(self.prefix, numbers, "")
 
-    def find(self, name: str) -> int:
+    @property
+    def label(self) -> str:
+        return self.prefix
+
+    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
+        return np.array([self._position(name) for name in names], dtype=np.int64)
+
+    def _position(self, name: str) -> int:
         digits = name[len(self.prefix) :]
-        if not name.startswith(self.prefix) or not digits.isascii() or not digits.isdigit():
+        if not name.startswith(self.prefix) or not COUNTING.fullmatch(digits):
             return -1
-        position = int(digits)
-        return position if position < self.count and str(position) == digits else -1
+        return int(digits) if int(digits) < self.count else -1
 
     def suggest(self, name: str) -> str:
         return f" Names here are {self.prefix}0 to {self.prefix}{self.count - 1}."
@@ -81,8 +95,12 @@ class Listed(NameBlock):
     def render(self, index: NDArray[np.int64]) -> pa.StringArray:
         return self.strings.take(pa.array(index))
 
-    def find(self, name: str) -> int:
-        return int(pc.index(self.strings, name).as_py())
+    @property
+    def label(self) -> str:
+        return ""
+
+    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
+        return positions(self.strings, names)
 
     def suggest(self, name: str) -> str:
         return did_you_mean(name, self.strings.slice(0, MAX_SUGGESTIONS).to_pylist())
@@ -114,6 +132,13 @@ class Atoms(NameBlock):
                     f"atoms of '{self.predicate}' have {len(packed)} arguments each, so theirs are "
                     f"an array (atom, {len(packed)}), not one of shape {shape}"
                 )
+            for place, (column, words) in enumerate(zip(self.arguments.T, packed, strict=True)):
+                if len(column) and (column.min() < 0 or column.max() >= len(words)):
+                    wrong = column[(column < 0) | (column >= len(words))][0]
+                    raise ModelError(
+                        f"an atom of '{self.predicate}' has {wrong} as argument {place + 1}, "
+                        f"which has {len(words)} constants"
+                    )
 
     def __len__(self) -> int:
         if self.arguments is not None:
@@ -136,20 +161,40 @@ class Atoms(NameBlock):
             return list(self.arguments[index].T)
         return np.unravel_index(index, [len(c) for c in self.constants])
 
-    def find(self, name: str) -> int:
-        predicate, words = split_atom(name)
-        if predicate != self.predicate or len(words) != len(self.constants):
-            return -1
-        position = [
-            int(pc.index(c, word).as_py()) for c, word in zip(self.constants, words, strict=True)
-        ]
-        if -1 in position:
-            return -1
-        if self.arguments is None:
-            sizes = [len(c) for c in self.constants]
-            return int(np.ravel_multi_index(position, sizes)) if sizes else 0
-        rows = np.flatnonzero((self.arguments == np.asarray(position)).all(axis=1))
-        return int(rows[0]) if len(rows) else -1
+    @property
+    def label(self) -> str:
+        return f"{self.predicate}("
+
+    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
+        found = np.full(len(names), -1, dtype=np.int64)
+        atoms = [split_atom(name) for name in names]
+        fits = [p == self.predicate and len(w) == len(self.constants) for p, w in atoms]
+        place = np.flatnonzero(fits)
+        if not len(place) or not self.constants:
+            found[place] = 0
+            return found
+        words = zip(*(atoms[at][1] for at in place.tolist()), strict=True)
+        columns = [positions(c, w) for c, w in zip(self.constants, words, strict=True)]
+        known = np.all([column >= 0 for column in columns], axis=0)
+        code = self._code([column[known] for column in columns])
+        if self.arguments is not None:
+            atom_code = self._code(list(self.arguments.T))
+            order = np.argsort(atom_code, kind="stable")
+            at = np.minimum(np.searchsorted(atom_code[order], code), len(order) - 1)
+            code = (
+                np.where(atom_code[order[at]] == code, order[at], -1)
+                if len(order)
+                else code * 0 - 1
+            )
+        found[place[known]] = code
+        return found
+
+    def _code(self, columns: list[NDArray[Any]]) -> NDArray[np.int64]:
+        """One number per combination of constants, the last argument running fastest."""
+        code = np.zeros(len(columns[0]), dtype=np.int64)
+        for column, constants in zip(columns, self.constants, strict=True):
+            code = code * len(constants) + column
+        return code
 
     def suggest(self, name: str) -> str:
         predicate, words = split_atom(name)
@@ -177,13 +222,19 @@ class Selected(NameBlock):
     def render(self, index: NDArray[np.int64]) -> pa.StringArray:
         return self.names.render(self.ids[index])
 
-    def find(self, name: str) -> int:
-        wanted = self.names.find(name)
-        position = int(np.searchsorted(self.ids, wanted))
-        return position if position < len(self.ids) and self.ids[position] == wanted else -1
+    @property
+    def label(self) -> str:
+        return ""
+
+    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
+        wanted = self.names.find(names)
+        if not len(self.ids):
+            return np.full(len(names), -1, dtype=np.int64)
+        position = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
+        return np.where(self.ids[position] == wanted, position, -1)
 
     def suggest(self, name: str) -> str:
-        if self.names.find(name) >= 0:
+        if self.names.find([name])[0] >= 0:
             return " It is observed, or otherwise left out here."
         return self.names.suggest(name)
 
@@ -193,6 +244,12 @@ class Names:
     """The names of all variables of a graph: blocks, one after the other."""
 
     blocks: tuple[NameBlock, ...]
+
+    def __post_init__(self) -> None:
+        labels = [block.label for block in self.blocks if block.label]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ModelError(f"two blocks of names begin with '{label}'")
 
     @classmethod
     def numbered(cls, count: int, prefix: str = "x") -> Names:
@@ -216,6 +273,8 @@ class Names:
         return np.cumsum([0, *(len(block) for block in self.blocks)], dtype=np.int64)
 
     def __getitem__(self, variable: int) -> str:
+        if not 0 <= variable < len(self):
+            raise UnknownNameError(f"there is no variable {variable}: there are {len(self)}")
         return str(self.render(np.array([variable]))[0].as_py())
 
     def render(self, ids: NDArray[Any] | None = None) -> pa.StringArray:
@@ -234,20 +293,28 @@ class Names:
         back[order] = np.arange(len(order))
         return pa.concat_arrays(parts).take(pa.array(back)) if parts else pa.array([], pa.string())
 
-    def find(self, name: str) -> int:
-        """The id of a name, or -1."""
+    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """The ids of names, -1 where there is none."""
+        found = np.full(len(names), -1, dtype=np.int64)
         for block, offset in zip(self.blocks, self.offsets, strict=False):
-            position = block.find(name)
-            if position >= 0:
-                return int(offset) + position
-        return -1
+            left = np.flatnonzero(found < 0)
+            if not len(left):
+                break
+            position = block.find([names[at] for at in left.tolist()])
+            found[left] = np.where(position >= 0, offset + position, -1)
+        return found
 
-    def id(self, name: str) -> int:
-        """The id of a name; an unknown one is an error that suggests the closest."""
-        found = self.find(name)
-        if found < 0:
+    def ids(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """The ids of names; an unknown one is an error that suggests the closest."""
+        found = self.find(names)
+        if (found < 0).any():
+            name = names[int(np.argmax(found < 0))]
             raise UnknownNameError(f"there is no variable '{name}'.{self.suggest(name)}")
         return found
+
+    def id(self, name: str) -> int:
+        """The id of one name."""
+        return int(self.ids([name])[0])
 
     def matching(self, pattern: str) -> NDArray[np.int64]:
         """Ids of the names that match a pattern with * and ?; an error if there are none."""
@@ -275,6 +342,14 @@ class Names:
     def take(self, ids: NDArray[Any]) -> Names:
         """The names of some variables, given by increasing ids."""
         return Names((Selected(self, np.asarray(ids, dtype=np.int64)),))
+
+
+def positions(strings: pa.StringArray, names: Sequence[str]) -> NDArray[np.int64]:
+    """Where each name is among the strings, or -1."""
+    if len(names) == 1:
+        return np.array([pc.index(strings, names[0]).as_py()], dtype=np.int64)
+    found = pc.index_in(pa.array(names, pa.string()), value_set=strings)
+    return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def split_atom(name: str) -> tuple[str, list[str]]:

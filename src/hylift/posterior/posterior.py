@@ -67,12 +67,17 @@ class Posterior:
     def select(
         self, atoms: str | Iterable[str] | None = None, *, observed: bool = False
     ) -> NDArray[np.int64]:
-        """Ids of the variables whose names match a pattern; an unknown name is an error."""
+        """Ids of the variables whose names match a pattern, in the order of the patterns.
+
+        An unknown name is an error.
+        """
         if atoms is None:
             return np.arange(len(self.variables)) if observed else np.flatnonzero(~self.observed)
         patterns = [atoms] if isinstance(atoms, str) else list(atoms)
         chosen = [self.variables.names.matching(pattern) for pattern in patterns]
-        return np.unique(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
+        ids = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+        _, first = np.unique(ids, return_index=True)
+        return ids[np.sort(first)]
 
     def _marginals(self) -> Marginals:
         if self.all_marginals is None:

@@ -30,11 +30,19 @@ def decouple(potential: ConditionalQuadratic) -> list[Piece]:
     """
     num_reals, num_rows = potential.num_reals, potential.num_rows
     coupled = (potential.A != 0).any(axis=tuple(range(1, potential.c.ndim)))
-    patterns, which = np.unique(coupled.reshape(num_rows, -1), axis=0, return_inverse=True)
+    # Rows that depend on different discrete slots are taken apart separately.
+    depends = [
+        _varies(values, slot)
+        for values in (potential.A, potential.b, potential.c)
+        for slot in range(potential.num_discrete)
+    ]
+    shape = np.concatenate([coupled.reshape(num_rows, -1), *(d[:, None] for d in depends)], axis=1)
+    patterns, which = np.unique(shape, axis=0, return_inverse=True)
     pieces = []
     for number, pattern in enumerate(patterns):
         rows = np.flatnonzero(which.reshape(-1) == number)
-        _, block_of = connected_components(pattern.reshape(num_reals, num_reals), directed=False)
+        links = pattern[: num_reals * num_reals].reshape(num_reals, num_reals)
+        _, block_of = connected_components(links, directed=False)
         for block in range(block_of.max() + 1):
             reals = np.flatnonzero(block_of == block)
             A = potential.A[rows][..., reals, :][..., reals]
@@ -54,7 +62,11 @@ def _quadratic_piece(
     A: FloatArray,
     b: FloatArray,
 ) -> Piece:
-    slots = [slot for slot in range(whole.num_discrete) if _varies(A, slot) or _varies(b, slot)]
+    slots = [
+        slot
+        for slot in range(whole.num_discrete)
+        if _varies(A, slot).any() or _varies(b, slot).any()
+    ]
     dropped = [slot for slot in range(whole.num_discrete) if slot not in slots]
     A, b = _first_state(A, dropped), _first_state(b, dropped)
     piece = ConditionalQuadratic(A, b, np.zeros(b.shape[:-1]))
@@ -65,14 +77,15 @@ def _constant_piece(whole: ConditionalQuadratic, rows: NDArray[np.int64]) -> Pie
     c = whole.c[rows]
     if not c.any():
         return None
-    slots = [slot for slot in range(whole.num_discrete) if _varies(c, slot)]
+    slots = [slot for slot in range(whole.num_discrete) if _varies(c, slot).any()]
     dropped = [slot for slot in range(whole.num_discrete) if slot not in slots]
     return Piece(Table(_first_state(c, dropped)), tuple(slots), rows)
 
 
-def _varies(values: FloatArray, slot: int) -> bool:
-    along = np.moveaxis(values, 1 + slot, 0)
-    return bool((along[1:] != along[:1]).any())
+def _varies(values: FloatArray, slot: int) -> NDArray[np.bool_]:
+    """(row,): whether the values differ between states of a discrete slot."""
+    along = np.moveaxis(values, 1 + slot, 1)
+    return (along[:, 1:] != along[:, :1]).reshape(len(values), -1).any(axis=1)
 
 
 def _first_state(values: FloatArray, slots: list[int]) -> FloatArray:

@@ -11,30 +11,27 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
-from hylift.inference.exact.grid import DEGREE, Grid, make_grid
+from hylift.inference.exact.grid import Grid, make_grid
 from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
+from hylift.inference.exact.panels import MAX_PANELS, halved, resolving_edges
 from hylift.inference.exact.parts import Parts
 from hylift.inference.method import Progress
 from hylift.posterior.answers import Kind
-from hylift.potentials import ConditionalQuadratic
-
-FIRST_PANELS = 4
-MAX_PANELS = 4096
 
 MAX_REFINED = 2**22
 """Largest table of a function of the user's own that is refined only to settle further digits."""
 
-PANEL_SDS = 8.0
-"""Widest panel, in standard deviations of the narrowest Gaussian that a real can have."""
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Integral:
-    """The last pass, with a bound on its error and what is worth knowing about it."""
+    """The last pass, with what is known of its error and what else is worth knowing about it."""
 
     outcome: Outcome
     kind: Kind
     error: float
+    settled: bool
     notes: tuple[str, ...]
 
 
@@ -57,7 +54,7 @@ def integrate(
             leak = _leaks(parts, integral.outcome) if bounded else np.zeros(len(parts.real))
             total = float(leak.sum())
             if total <= tolerance:
-                return replace(integral, error=integral.error + total)
+                return _with_rounding(replace(integral, error=integral.error + total), tolerance)
             more = np.flatnonzero(leak > tolerance / (2 * len(leak)))
         gridded[more] = True
 
@@ -82,6 +79,12 @@ def grid_check(parts: Parts, gridded: NDArray[np.bool_]) -> None:
         )
 
 
+def improper_but_closed(parts: Parts, reals: Reals) -> NDArray[np.int64]:
+    """Reals bounded on both sides, in components without a finite integral: for the grid."""
+    improper = reals.improper
+    return improper[parts.is_closed[improper]]
+
+
 def _refine(
     parts: Parts,
     gridded: NDArray[np.bool_],
@@ -90,15 +93,24 @@ def _refine(
     marginals: bool,
     progress: Progress,
 ) -> Integral | Reals:
-    """The integral on grids doubled until it converges, or the reals that have no finite one."""
+    """The integral on grids halved until it converges, or the reals that have no finite one.
+
+    An answer on a grid that resolves all quadratics is compared with one on half of it, if a
+    function of the user's own is involved again and again.
+    """
     kind: Kind = "estimate" if in_functions(parts).any() else "exact"
-    panels = resolving_panels(parts, gridded)
+    edges = resolving_edges(parts, gridded)
     best: Integral | None = None
     while True:
-        grid = make_grid(parts, gridded, panels)
+        grid = make_grid(parts, gridded, edges)
         enough = best is not None and best.kind == "estimate" and np.isfinite(best.error)
         limit = min(max_entries, MAX_REFINED) if enough else max_entries
         try:
+            if best is not None and edges.shape[1] > MAX_PANELS:
+                raise IntractableError(
+                    f"numerical integration over {len(grid.real)} bounded reals does not settle "
+                    f"on {best.outcome.reals.grid.nodes.shape[1]} nodes each"
+                )
             reals = integrate_reals(parts, grid, limit, maximise=False)
             if len(improper_but_closed(parts, reals)):
                 return reals
@@ -111,21 +123,19 @@ def _refine(
                 raise
             return replace(best, notes=(*best.notes, "A finer grid would cost too much."))
         if not gridded.any():
-            return Integral(outcome, "exact", 0.0, ())
-        error = np.inf if best is None else _difference(best.outcome, outcome)
+            return Integral(outcome, "exact", 0.0, True, ())
+        error, settled = np.inf, False
+        if best is not None:
+            error, settled = _difference(best.outcome, outcome, tolerance)
         note = (
             f"{len(grid.real)} bounded reals were integrated numerically on {grid.nodes.shape[1]} "
-            f"nodes each; half of them change log Z, or a mean in widths, by {error:.1e}."
+            f"nodes each; half of them change log Z, a probability, or a mean in widths, by "
+            f"{error:.1e}."
         )
-        best = Integral(outcome, kind, error, (note,))
-        if error <= tolerance * max(1.0, abs(outcome.log_total)):
+        best = Integral(outcome, kind, error, settled, (note,))
+        if settled:
             return best
-        if panels >= MAX_PANELS:
-            raise IntractableError(
-                f"numerical integration over {len(grid.real)} bounded reals does not settle on "
-                f"{grid.nodes.shape[1]} nodes each: the density has features narrower than that"
-            )
-        panels *= 2
+        edges = halved(edges)
 
 
 def _advance(progress: Progress, grid: Grid) -> Callable[[float], None]:
@@ -141,56 +151,49 @@ def _advance(progress: Progress, grid: Grid) -> Callable[[float], None]:
     return advance
 
 
-def improper_but_closed(parts: Parts, reals: Reals) -> NDArray[np.int64]:
-    """Reals bounded on both sides, in components without a finite integral: for the grid."""
-    improper = reals.improper
-    return improper[parts.is_closed[improper]]
+def _difference(before: Outcome, after: Outcome, tolerance: float) -> tuple[float, bool]:
+    """How far two grids disagree, and whether that is within the tolerance.
 
-
-def resolving_panels(parts: Parts, gridded: NDArray[np.bool_]) -> int:
-    """Panels on which no Gaussian of a quadratic factor can fall between the nodes.
-
-    A real's precision given all others is at most the sum over its factors of the largest in any
-    state; panels are a few of the corresponding standard deviations wide.
+    In log Z, in probabilities of states, and in means relative to the interval's width.
     """
-    if not gridded.any():
-        return FIRST_PANELS
-    precision = np.zeros(len(gridded))
-    for q in parts.quadratics:
-        assert isinstance(q.potential, ConditionalQuadratic)
-        for slot in range(q.real.shape[1]):
-            own = -2 * q.potential.A[..., slot, slot].reshape(q.potential.num_rows, -1)
-            largest = np.maximum(own.max(axis=1), 0.0)[q.row] * q.multiplicity
-            np.add.at(precision, q.real[:, slot], largest)
-    width = parts.upper - parts.lower
-    needed = np.where(gridded, width, 0.0) * np.sqrt(precision) / PANEL_SDS
-    worst = int(np.argmax(needed))
-    if needed[worst] > MAX_PANELS:
-        raise IntractableError(
-            f"'{parts.real_name(worst)}' may be held to within {1 / np.sqrt(precision[worst]):.2g} "
-            f"on an interval of width {width[worst]:.3g}: numerical integration would need more "
-            f"than {DEGREE * MAX_PANELS} nodes. Narrow its interval, or leave it unbounded."
-        )
-    return max(FIRST_PANELS, 1 << int(np.ceil(np.log2(max(needed[worst], 1.0)))))
-
-
-def _difference(before: Outcome, after: Outcome) -> float:
-    """How far two grids disagree: in log Z, or in a mean relative to the interval's width."""
     change = abs(before.log_total - after.log_total)
-    means = []
+    settled = change <= tolerance + 8 * EPS * abs(after.log_total)
+    states, means = [], []
     for outcome in (before, after):
         grid = outcome.reals.grid
         assert outcome.marginals is not None
-        on_grid = outcome.marginals[len(outcome.marginals) - grid.nodes.size :]
-        means.append((on_grid.reshape(grid.nodes.shape) * grid.nodes).sum(axis=1))
-    width = after.reals.grid.edges[:, -1] - after.reals.grid.edges[:, 0]
-    return max(change, float((np.abs(means[0] - means[1]) / width).max()))
+        split = len(outcome.marginals) - grid.nodes.size
+        states.append(outcome.marginals[:split])
+        on_grid = outcome.marginals[split:].reshape(grid.nodes.shape)
+        means.append((on_grid * grid.nodes).sum(axis=1) / (grid.edges[:, -1] - grid.edges[:, 0]))
+    largest = max(float(np.abs(pair[0] - pair[1]).max(initial=0.0)) for pair in (states, means))
+    return max(change, largest), settled and largest <= tolerance
+
+
+def _with_rounding(integral: Integral, tolerance: float) -> Integral:
+    """The integral with an estimate of rounding added to its error.
+
+    Where that exceeds the tolerance, the answer is no longer called exact.
+    """
+    outcome = integral.outcome
+    rounding = outcome.rounding
+    if rounding <= tolerance:
+        last_digits = 4 * EPS * abs(outcome.log_total)
+        return replace(integral, error=integral.error + rounding + last_digits)
+    note = (
+        f"Rounding may change log Z, and so probabilities, by about {rounding:.1e}: the model's "
+        "numbers differ too much in size. Centring or rescaling its reals would help."
+    )
+    notes = (*integral.notes, note)
+    return replace(integral, kind="estimate", error=integral.error + rounding, notes=notes)
 
 
 def _leaks(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
-    """(real,): probability that the Gaussians, left unbounded, put beyond its bounds.
+    """(real,): what the Gaussians, left unbounded, put beyond its bounds: probability, or second
+    moment about the middle in widths squared if that is more.
 
-    The sum bounds the change of any probability, and of log Z, that the bounds could make.
+    The sum bounds the change that the bounds could make of log Z, of any probability, and of any
+    mean in widths.
     """
     gaussian, components = outcome.reals.gaussian, outcome.reals.components
     assert outcome.weights is not None
@@ -198,10 +201,24 @@ def _leaks(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
     step = np.repeat(np.arange(len(count)), count)
     within = np.arange(len(step)) - gaussian.real_ptr[step]
     weight = outcome.weights[gaussian.state_ptr[components.of_step[step]] + within]
-    number = outcome.reals.of_step
+    real = outcome.reals.of_step[step]
     std = np.sqrt(gaussian.var)
-    outside = ndtr((parts.lower[number][step] - gaussian.mean) / std)
-    outside += ndtr((gaussian.mean - parts.upper[number][step]) / std)
+    closed = parts.is_closed
+    middle, width = np.zeros(len(closed)), np.full(len(closed), np.inf)
+    middle[closed] = 0.5 * (parts.lower[closed] + parts.upper[closed])
+    width[closed] = parts.upper[closed] - parts.lower[closed]
+    middle, width = middle[real], width[real]
     leak = np.zeros(len(parts.real))
-    np.add.at(leak, number[step], weight * outside)
-    return leak
+    moment = np.zeros(len(parts.real))
+    for sign, bound in ((1.0, parts.lower[real]), (-1.0, parts.upper[real])):
+        # Beyond a bound at z standard deviations: Φ(z), and the second moment about the middle m,
+        # ((μ-m)² + σ²) Φ(z) - σ ((μ-m) + (bound-m)) φ(z), with signs turned for the upper bound.
+        finite = np.isfinite(bound)
+        edge = np.where(finite, bound, 0.0)
+        z = np.where(finite, sign * (edge - gaussian.mean) / std, -np.inf)
+        off = gaussian.mean - middle
+        density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        second = (off**2 + gaussian.var) * ndtr(z) - sign * std * (off + edge - middle) * density
+        np.add.at(leak, real, weight * ndtr(z))
+        np.add.at(moment, real, weight * np.maximum(second, 0.0) / width**2)
+    return np.maximum(leak, moment)

@@ -65,6 +65,7 @@ class GaussianStates:
 
     state_ptr: NDArray[np.int64]  # (component + 1,)
     log_total: NDArray[np.float64]  # per component and state: log-integral, or log-maximum
+    rounding: NDArray[np.float64]  # per component and state: rough error of that by rounding
     failed: NDArray[np.int64]  # per component and state: a step that is not definite, or -1
     real_ptr: NDArray[np.int64]  # (step + 1,)
     mean: NDArray[np.float64]  # per step and state
@@ -125,14 +126,15 @@ def solve_states(
             components.discrete_ptr, components.discrete, num_states, count,
             real_ptr, edge_ptr, diagonal, linear, edges,
         )  # fmt: skip
-    log_total = np.zeros(state_ptr[-1])
+    log_total, rounding = np.zeros(state_ptr[-1]), np.zeros(state_ptr[-1])
     failed = np.full(state_ptr[-1], -1, dtype=np.int64)
     mean, var = np.zeros(real_ptr[-1]), np.zeros(real_ptr[-1])
     kernels.solve(
         elimination.ptr, elimination.later, components.ptr, components.steps, count, state_ptr,
-        real_ptr, edge_ptr, diagonal, linear, edges, maximise, log_total, failed, mean, var,
+        real_ptr, edge_ptr, diagonal, linear, edges, maximise,
+        log_total, rounding, failed, mean, var,
     )  # fmt: skip
-    return GaussianStates(state_ptr, log_total, failed, real_ptr, mean, var)
+    return GaussianStates(state_ptr, log_total, rounding, failed, real_ptr, mean, var)
 
 
 def _roots(parent: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hylift.errors import IntractableError
 from hylift.graph import FactorGroup, by_slots
 from hylift.inference.exact.parts import Parts, RealFactors
-from hylift.posterior.distributions import gauss_legendre_panels
+from hylift.posterior.distributions import gauss_legendre_nodes
 from hylift.potentials import ConditionalQuadratic, Table
 
 DEGREE = 16
@@ -40,17 +40,15 @@ class Grid:
         return len(self.num_states) - len(self.real)
 
 
-def make_grid(parts: Parts, gridded: NDArray[np.bool_], num_panels: int) -> Grid:
-    """`num_panels` panels over the domain of every real in `gridded`."""
+def make_grid(parts: Parts, gridded: NDArray[np.bool_], edges: NDArray[np.float64]) -> Grid:
+    """Nodes on these panels (gridded, panel + 1) over the domain of every real in `gridded`."""
     real, free = np.flatnonzero(gridded), np.flatnonzero(~gridded)
     number = np.full(len(gridded), -1, dtype=np.int32)
     number[real] = len(parts.discrete) + np.arange(len(real), dtype=np.int32)
     free_number = np.full(len(gridded), -1, dtype=np.int32)
     free_number[free] = np.arange(len(free), dtype=np.int32)
-    edges, nodes, weights = gauss_legendre_panels(
-        parts.lower[real], parts.upper[real], num_panels, DEGREE
-    )
-    num_nodes = np.full(len(real), num_panels * DEGREE, dtype=np.int32)
+    nodes, weights = gauss_legendre_nodes(edges, DEGREE)
+    num_nodes = np.full(len(real), nodes.shape[1], dtype=np.int32)
     num_states = np.concatenate([parts.num_states, num_nodes])
     return Grid(real, free, number, free_number, edges, nodes, weights, num_states)
 

@@ -32,6 +32,9 @@ from hylift.potentials import Table
 DIVERGES = 10 * INFINITE
 """Log-value of an infinite integral: larger than any finite one, yet it adds up."""
 
+NEGLIGIBLE = 1e-12
+"""Probability of a state below which its rounding errors do not matter."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reals:
@@ -66,6 +69,16 @@ class Outcome:
     state: NDArray[np.int32] | None  # (discrete,): the maximising state
     marginals: NDArray[np.float64] | None  # flat, by discrete variable
     weights: NDArray[np.float64] | None  # per component of reals and state: its probability
+
+    @property
+    def rounding(self) -> float:
+        """Rough size of what rounding does to `log_total`: of the worst state that matters."""
+        gaussian = self.reals.gaussian
+        weights = np.ones_like(gaussian.rounding) if self.weights is None else self.weights
+        relevant = np.where(weights > NEGLIGIBLE, gaussian.rounding, 0.0)
+        if not len(relevant):
+            return 0.0
+        return float(np.maximum.reduceat(relevant, gaussian.state_ptr[:-1]).sum())
 
 
 def integrate_reals(parts: Parts, grid: Grid, max_entries: int, *, maximise: bool) -> Reals:
@@ -109,7 +122,7 @@ def sum_states(
         )
     if log_total > INFINITE:
         best = messages if maximise else tables.collect(plan, maximise=True)[0]
-        _raise_divergent(parts, reals, tables.decode(plan, best)[order.step])
+        _raise_divergent(parts, reals, tables.decode(plan, best)[order.step], maximise)
     state = tables.decode(plan, messages)[order.step] if maximise else None
     if not marginals:
         return Outcome(log_total, reals, state, None, None)
@@ -222,19 +235,22 @@ def _check_cliques(
 ) -> None:
     log_states = np.log(num_states[order.order].astype(np.float64))
     sizes = log_states + order.separator_sums(log_states)
-    if not len(sizes) or sizes.max() <= np.log(max_entries):
+    messages = np.logaddexp.reduce(order.separator_sums(log_states)) if len(sizes) else -np.inf
+    if not len(sizes) or max(sizes.max(), messages) <= np.log(max_entries):
         return
     width = int(np.diff(order.ptr).max())
     note = f" ({num_gridded} bounded reals among them)" if num_gridded else ""
     raise IntractableError(
         f"exact elimination of these {len(num_states)} variables{note} has width {width}: its "
-        f"largest table would have 2^{sizes.max() / np.log(2):.1f} entries "
-        f"({np.exp(sizes.max()) * 8 / 1e9:.3g} GB). The limit is {max_entries:.3g} entries "
+        f"largest table would have 2^{sizes.max() / np.log(2):.1f} entries, its messages together "
+        f"2^{messages / np.log(2):.1f}. The limit is {max_entries:.3g} entries of eight bytes "
         "(Exact(max_entries=…)); evidence on some variables would make it smaller."
     )
 
 
-def _raise_divergent(parts: Parts, reals: Reals, state: NDArray[np.int32]) -> NoReturn:
+def _raise_divergent(
+    parts: Parts, reals: Reals, state: NDArray[np.int32], maximise: bool
+) -> NoReturn:
     """Names the reals that are not integrable in this joint state of the discrete variables."""
     components, gaussian = reals.components, reals.gaussian
     joint = gaussian.state_ptr[:-1] + components.joint_states(state, reals.grid.num_states)
@@ -252,9 +268,10 @@ def _raise_divergent(parts: Parts, reals: Reals, state: NDArray[np.int32]) -> No
             f"{f' with {where}' if where else ''}: without their bounds the integral is infinite, "
             "and numerical integration needs bounds on both sides of each of them."
         )
+    trouble = "exact MAP cannot be found" if maximise else "the model cannot be normalised"
     raise DivergentModelError(
-        f"the model cannot be normalised: {f'with {where}, ' if where else ''}nothing holds "
-        f"'{names[0]}' in place{coupled}. Its quadratic form is not negative definite there; "
+        f"{trouble}: {f'with {where}, ' if where else ''}nothing holds '{names[0]}' in "
+        f"place{coupled}. To working precision its quadratic form is not negative definite there; "
         "give it a prior or bounds."
     )
 

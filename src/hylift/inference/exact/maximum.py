@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -12,17 +14,14 @@ from hylift.inference.exact.bounds import (
     grid_check,
     improper_but_closed,
     in_functions,
-    resolving_panels,
 )
 from hylift.inference.exact.elimination import scope_edges
 from hylift.inference.exact.grid import make_grid
 from hylift.inference.exact.integrate import Outcome, integrate_reals, sum_states
+from hylift.inference.exact.panels import halved, resolving_edges
 from hylift.inference.exact.parts import Parts
 from hylift.inference.method import Progress
 from hylift.posterior.answers import Kind
-
-PANELS = 16
-"""Panels of the grid on which bounded reals are searched before they are polished."""
 
 
 def maximise(
@@ -36,7 +35,7 @@ def maximise(
     gridded = in_functions(parts)
     while True:
         grid_check(parts, gridded)
-        grid = make_grid(parts, gridded, max(PANELS, resolving_panels(parts, gridded)))
+        grid = make_grid(parts, gridded, halved(resolving_edges(parts, gridded)))
         reals = integrate_reals(parts, grid, max_entries, maximise=True)
         outside = improper_but_closed(parts, reals)
         if not len(outside):
@@ -93,7 +92,11 @@ def _polish(
         return -parts.graph.log_density(trial)
 
     box = list(zip(parts.lower[reals], parts.upper[reals], strict=True))
-    found = minimize(energy, values[ids], method="L-BFGS-B", bounds=box, options={"ftol": 1e-15})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # differences of infinite energies
+        found = minimize(
+            energy, values[ids], method="L-BFGS-B", bounds=box, options={"ftol": 1e-15}
+        )
     better = values.copy()
     better[ids] = found.x
     return better if found.fun < energy(values[ids]) else values

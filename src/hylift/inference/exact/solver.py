@@ -32,6 +32,9 @@ from hylift.posterior.distributions import BatchedDistribution
 class Exact:
     """Exact marginals, log Z and MAP, or a refusal that says what stands in the way.
 
+    Only functions of the user's own, and numbers that rounding defeats, make it an estimate, and
+    it says so.
+
     Discrete variables are eliminated in tables, Gaussian reals by sparse factorisation; reals
     that depend on discrete variables come out as exact Gaussian mixtures. Reals on an interval
     are integrated numerically where their bounds matter.
@@ -53,6 +56,7 @@ class Exact:
         parts = take_apart(graph.condition())
         log_partition, marginals, assignment = None, None, None
         notes: tuple[str, ...] = ()
+        settled = True
         if request.tasks & {"marginals", "logz"}:
             integral = integrate(
                 parts,
@@ -61,7 +65,7 @@ class Exact:
                 marginals="marginals" in request.tasks,
                 progress=request.progress,
             )
-            notes = integral.notes
+            notes, settled = integral.notes, integral.settled
             log_partition = LogPartition(integral.outcome.log_total, integral.kind, integral.error)
             if "marginals" in request.tasks:
                 marginals = _marginals(graph, np.flatnonzero(~observed), parts, integral)
@@ -80,7 +84,7 @@ class Exact:
         solution = Solution(
             self.name,
             request.seed,
-            "converged",
+            "converged" if settled else "max_steps",
             parts.graph.num_variables,
             time.perf_counter() - start,
             -log_partition.value if log_partition else assignment.energy if assignment else None,

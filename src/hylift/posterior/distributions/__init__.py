@@ -3,7 +3,7 @@
 from hylift.posterior.distributions.base import BatchedDistribution, RealDistribution
 from hylift.posterior.distributions.categorical import Categorical
 from hylift.posterior.distributions.gaussian_mixture import GaussianMixture
-from hylift.posterior.distributions.piecewise import PiecewiseDensity, gauss_legendre_panels
+from hylift.posterior.distributions.piecewise import PiecewiseDensity, gauss_legendre_nodes
 from hylift.posterior.distributions.point_mass import PointMass
 
 __all__ = [
@@ -13,5 +13,5 @@ __all__ = [
     "PiecewiseDensity",
     "PointMass",
     "RealDistribution",
-    "gauss_legendre_panels",
+    "gauss_legendre_nodes",
 ]

@@ -49,7 +49,7 @@ class PiecewiseDensity(RealDistribution):
     def from_gauss_legendre(cls, edges: ArrayLike, values: ArrayLike) -> "PiecewiseDensity":
         """The density that is proportional to values (*batch, panel, node) at the nodes.
 
-        The nodes are those of `gauss_legendre_panels`: as many in each panel as the last axis.
+        The nodes are those of `gauss_legendre_nodes`: as many in each panel as the last axis.
         """
         values = real_array("values", values, low=0.0)
         edges = _shared_edges("values", _checked_edges(edges), values)
@@ -201,24 +201,19 @@ class PiecewiseDensity(RealDistribution):
         return self.coefficients[np.arange(len(self.edges)), panel]
 
 
-def gauss_legendre_panels(
-    low: ArrayLike, high: ArrayLike, num_panels: int, degree: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Edges (*batch, panel + 1) of equal panels, and quadrature nodes and weights.
+def gauss_legendre_nodes(edges: ArrayLike, degree: int) -> tuple[FloatArray, FloatArray]:
+    """Quadrature nodes and weights on panels with these edges (*batch, panel + 1).
 
-    Nodes and weights have shape ``(*batch, num_panels * degree)``, `degree` for each panel.
+    Both have shape ``(*batch, panel * degree)``, `degree` for each panel.
     """
-    low, high = np.broadcast_arrays(real_array("low", low), real_array("high", high))
-    if num_panels < 1 or degree < 1:
-        raise ValueError(
-            f"num_panels and degree must be at least 1, but are {num_panels} and {degree}"
-        )
-    edges = _checked_edges(np.linspace(low, high, num_panels + 1, axis=-1))
+    edges = _checked_edges(edges)
+    if degree < 1:
+        raise ValueError(f"degree must be at least 1, but is {degree}")
     nodes, weights = legendre.leggauss(degree)
     half = 0.5 * np.diff(edges)[..., None]
     middle = 0.5 * (edges[..., 1:] + edges[..., :-1])[..., None]
-    shape = (*low.shape, num_panels * degree)
-    return edges, (middle + half * nodes).reshape(shape), (half * weights).reshape(shape)
+    shape = (*edges.shape[:-1], (edges.shape[-1] - 1) * degree)
+    return (middle + half * nodes).reshape(shape), (half * weights).reshape(shape)
 
 
 def _checked_edges(edges: ArrayLike) -> FloatArray:

@@ -3,7 +3,9 @@
 import numpy as np
 from numba import njit
 
-SINGULAR = 1e-13
+EPS = 2.0**-52
+
+SINGULAR = 1e-14
 """A pivot this small against its diagonal entry counts as zero: the form is not definite."""
 
 
@@ -51,7 +53,7 @@ def assemble(
 @njit(cache=True)
 def solve(
     ptr, later, component_ptr, steps, count, state_ptr, real_ptr, edge_ptr,
-    diagonal, linear, edges, maximise, log_total, failed, mean, var,
+    diagonal, linear, edges, maximise, log_total, rounding, failed, mean, var,
 ):  # fmt: skip
     num_steps = len(ptr) - 1
     factor = np.empty(len(later))
@@ -75,7 +77,7 @@ def solve(
                     mean[real_ptr[v] + state] = 0.0
                     var[real_ptr[v] + state] = 1.0
                 continue
-            total, lost = 0.0, 0.0
+            total, lost, unsure = 0.0, 0.0, 0.0
             for v in inside:
                 x[v] = linear[real_ptr[v] + state]
             for v in inside:
@@ -84,6 +86,9 @@ def solve(
                 term = 0.5 * x[v] * x[v] / pivot[v] - lost
                 if not maximise:
                     term += 0.5 * np.log(2 * np.pi / pivot[v])
+                # What cancels in a pivot is lost in all that is divided by it.
+                own = diagonal[real_ptr[v] + state]
+                unsure += (1.0 + abs(term)) * max(own / pivot[v], 1.0)
                 # Compensated: a component may have a million terms.
                 lost = (total + term - total) - term
                 total += term
@@ -94,6 +99,7 @@ def solve(
                     x[v] -= factor[e] * x[later[e]]
                 mean[real_ptr[v] + state] = x[v]
             log_total[at] = total
+            rounding[at] = EPS * unsure
             if not maximise:
                 _selected_inverse(inside, ptr, later, factor, pivot, inverse, spread, column)
                 for v in inside:
