@@ -2,7 +2,9 @@
 
 import difflib
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 
 class HyliftError(Exception):
@@ -40,6 +42,11 @@ class FormatError(HyliftError, ValueError):
         self.path = Path(path)
         self.line = line
         self.column = column
+        self.message = message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rebuild = partial(FormatError, line=self.line, column=self.column)
+        return rebuild, (self.path, self.message)
 
 
 class DivergentModelError(ModelError):

@@ -75,7 +75,7 @@ def test_a_number_that_is_no_label_of_numbers_is_refused() -> None:
         ("color", -1, "color cannot be -1"),
         ("color", 0.5, "color cannot be 0.5"),
         ("color", None, "color cannot be None"),
-        ("wet", "True", "wet cannot be 'True': its states are false, true. Did you mean 'true'?"),
+        ("wet", "tru", "wet cannot be 'tru': its states are false, true. Did you mean 'true'?"),
         ("x", "warm", "x is real and cannot be 'warm'"),
         ("x", None, "x is real and cannot be None"),
         ("x", np.nan, "x cannot be nan: its domain is [-inf, inf]"),

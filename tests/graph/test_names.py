@@ -171,9 +171,6 @@ def test_a_constant_may_hold_a_comma() -> None:
 WORDS = st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Python strips space that RE2's \\s does not know, such as \\x0b"
-)
 @given(WORDS, WORDS)
 def test_a_constant_may_be_any_text(first: list[str], second: list[str]) -> None:
     names = Names((Atoms("wrote", (first, second)),))

@@ -12,6 +12,8 @@ import numpy as np
 
 from hylift.errors import EvidenceError, ModelError, did_you_mean
 
+BOOLEAN_STATES = ("false", "true")
+
 
 @dataclass(frozen=True, slots=True)
 class Domain:
@@ -49,7 +51,8 @@ class Domain:
         if self.states is None:
             return self._encode_real(value, name)
         number = _whole(value)
-        label = str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+        truth = isinstance(value, bool | np.bool_) or self.states == BOOLEAN_STATES
+        label = str(value).lower() if truth else str(value)
         if number is not None and label not in self.states:
             label = str(number)
         if label in self.states:
@@ -73,7 +76,7 @@ class Domain:
         return number
 
 
-boolean = Domain(("false", "true"))
+boolean = Domain(BOOLEAN_STATES)
 real = Domain()
 
 

@@ -48,14 +48,15 @@ class FactorGraph:
         position = {name: place for place, name in enumerate(variables)}
         groups = []
         for number, (potential, names) in enumerate(factors):
-            scopes = _as_scopes(names)
+            arity = len(potential.slot_states)
+            scopes = _as_scopes(names, arity)
             for name in (name for scope in scopes for name in scope):
                 if name not in position:
                     columns.names.id(name)  # raises, with the closest name
             ids = [[position[name] for name in scope] for scope in scopes]
             if len({len(scope) for scope in ids}) > 1:
                 raise ModelError(f"the scopes of factors {number} have different lengths: {scopes}")
-            scope = np.array(ids, dtype=np.int32).reshape(len(ids), -1)
+            scope = np.array(ids, dtype=np.int32).reshape(len(ids), len(ids[0]) if ids else arity)
             groups.append(FactorGroup(potential, scope, label=f"factors {number}"))
         return cls(columns, tuple(groups))
 
@@ -91,7 +92,10 @@ class FactorGraph:
         return condition(self)
 
     def log_density(self, values: NDArray[np.float64]) -> float:
-        """The unnormalised log-density at an assignment (variable,) of states and reals."""
+        """The unnormalised log-density at an assignment (variable,) of states and reals.
+
+        Of the factors alone: evidence plays no part in it before `condition()`.
+        """
         values = np.asarray(values, dtype=np.float64)
         if values.shape != (self.num_variables,):
             raise ModelError(
@@ -165,8 +169,12 @@ def _kind(num_states: int) -> str:
     return "a real" if num_states == REAL else f"a variable of {num_states} states"
 
 
-def _as_scopes(names: Sequence[str] | Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-    """A list of scopes, from one scope or from several."""
+def _as_scopes(
+    names: Sequence[str] | Sequence[Sequence[str]], arity: int
+) -> Sequence[Sequence[str]]:
+    """A list of scopes, from one scope or from several; an empty list has none of them."""
+    if not names and arity:
+        return []
     if isinstance(names, str):
         return [[names]]
     if all(isinstance(name, str) for name in names):

@@ -370,7 +370,7 @@ ARGUMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"\s*|([^,]*)),')
 
 def _quoted(words: pa.StringArray) -> pa.StringArray:
     """Words as they stand in an atom: in quotes where they would be misread without."""
-    doubtful = pc.match_substring_regex(words, r'[,()"\\]|^\s|\s$|^$')
+    doubtful = pc.match_substring_regex(words, r'[,()"\\]|^[^[:graph:]]|[^[:graph:]]$|^$')
     if not pc.any(doubtful).as_py():
         return words
     escaped = pc.replace_substring_regex(words, r'(["\\])', r"\\\1")

@@ -10,7 +10,7 @@ import numpy as np
 
 from hylift.errors import UnsupportedError
 from hylift.files import write_whole
-from hylift.posterior import Categorical, Posterior
+from hylift.posterior import Categorical, PointMass, Posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,6 +64,10 @@ def _bars(panel: Axes, marginal: Categorical) -> None:
 
 
 def _density(panel: Axes, marginal: Any) -> None:
+    if isinstance(marginal, PointMass):
+        panel.axvline(float(marginal.value), color=COLOR)
+        panel.set_yticks([])
+        return
     x = np.linspace(marginal.quantile(0.0005), marginal.quantile(0.9995), 400)
     panel.plot(x, marginal.pdf(x), color=COLOR)
     low, high = marginal.interval(0.9)

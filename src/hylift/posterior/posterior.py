@@ -31,6 +31,9 @@ class Posterior:
     find_assignment: Callable[[], Assignment] | None = None
     """Computes the MAP assignment where it was not asked for at once; not saved."""
 
+    def __post_init__(self) -> None:
+        self.observed.flags.writeable = False
+
     def marginal(self, atom: str) -> Any:
         """The distribution of one variable.
 
@@ -44,7 +47,8 @@ class Posterior:
     ) -> pa.Table:
         """Marginals as an Arrow table, one row per variable.
 
-        `atoms`: patterns such as `posA(*)`; by default all variables that are not observed.
+        `atoms`: names, or patterns such as `posA(*)`, observed or not; by default all variables
+        that are not observed, or with `observed` all there are.
         Reals fill the columns mean, var, mode, q05, q50, q95; discrete variables states, probs.
         For data frames: `.to_pandas()`, or `polars.from_arrow(…)`.
         """

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hylift.errors import FormatError, HyliftError
 from hylift.files import read_bytes, write_whole
 from hylift.graph import Domain, Names, Variables
-from hylift.posterior.answers import Assignment, LogPartition, Solution
+from hylift.posterior.answers import Assignment, Kind, LogPartition, Solution
 from hylift.posterior.distributions import (
     BatchedDistribution,
     Categorical,
@@ -114,10 +114,15 @@ def _restore(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Posteri
     )
     names.validate(full=True)
     variables = Variables(domains, arrays["domain_id"], Names.listed(names), arrays["multiplicity"])
+    _check(arrays["observed"], np.bool_, len(variables))
     solution = dict(header["solution"], notes=tuple(header["solution"]["notes"]))
     log_partition = header["log_partition"]
+    if log_partition:
+        _check_kind(log_partition)
     assignment = None
     if "map" in header:
+        _check(arrays["map_values"], np.float64, len(variables))
+        _check_kind(header["map"])
         assignment = Assignment(
             variables, arrays["map_values"], arrays["observed"], **header["map"]
         )
@@ -142,4 +147,27 @@ def _restore_marginals(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) 
         if described["states"] is not None:
             fields["states"] = tuple(described["states"])
         batches.append(family(**fields))
-    return Marginals(tuple(batches), arrays["batch"], arrays["row"])
+    batch, row = arrays["batch"], arrays["row"]
+    _check(batch, np.int32, len(arrays["observed"]))
+    _check(row, np.int64, len(arrays["observed"]))
+    sizes = np.array([batch.batch_shape[0] for batch in batches], dtype=np.int64)
+    if len(batch) and not (batch.min() >= 0 and batch.max() < len(sizes)):
+        raise ValueError("a batch of marginals that is not there")
+    if len(row) and not ((row >= 0) & (row < sizes[batch])).all():
+        raise ValueError("a row of marginals that is not there")
+    return Marginals(tuple(batches), batch, row)
+
+
+def _check(array: NDArray[Any], dtype: Any, size: int) -> None:
+    """Raises unless the array has that type and that many entries."""
+    if array.dtype != dtype or array.shape != (size,):
+        raise ValueError(f"an array of {array.dtype} {array.shape} where ({size},) was stored")
+
+
+def _check_kind(answer: dict[str, Any]) -> None:
+    """Raises unless an answer has one of the kinds, and numbers as its values."""
+    if answer["kind"] not in get_args(Kind):
+        raise ValueError(f"the kind {answer['kind']!r}")
+    for name, value in answer.items():
+        if name != "kind" and not isinstance(value, int | float):
+            raise TypeError(f"{name} is {value!r}")

@@ -74,11 +74,27 @@ class ConditionalQuadratic(Potential):
 
     @classmethod
     def squared_distance(
-        cls, weight: float, coefficients: ArrayLike, target: float = 0.0
+        cls, weight: ArrayLike, coefficients: ArrayLike, target: ArrayLike = 0.0
     ) -> ConditionalQuadratic:
-        """-weight * (Σ coefficients * x - target)²: the numeric equality of hybrid Markov logic."""
+        """-weight * (Σ coefficients * x - target)²: the numeric equality of hybrid Markov logic.
+
+        Each is given once, or per factor: weight, target: (row,); coefficients: (row, real slot).
+        """
         a = np.asarray(coefficients, dtype=np.float64)
-        return cls.shared(-weight * np.outer(a, a), 2 * weight * target * a, -weight * target**2)
+        a = a if a.ndim == 2 else np.atleast_1d(a)[None]
+        w = np.atleast_1d(np.asarray(weight, dtype=np.float64))
+        t = np.atleast_1d(np.asarray(target, dtype=np.float64))
+        try:
+            (num_rows,) = np.broadcast_shapes(w.shape, t.shape, a.shape[:1])
+        except ValueError:
+            raise ModelError(
+                f"{len(w)} weights, {len(a)} rows of coefficients and {len(t)} targets: give one "
+                "of each for all factors, or one per factor"
+            ) from None
+        a, w, t = np.broadcast_to(a, (num_rows, a.shape[1])), w[:, None], t[:, None]
+        A = -w[..., None] * a[:, :, None] * a[:, None, :]
+        b = np.broadcast_to(2 * w * t * a, a.shape)
+        return cls(A, b, np.broadcast_to(-w * t**2, (num_rows, 1))[:, 0])
 
     @classmethod
     def gaussian(
@@ -120,14 +136,22 @@ class ConditionalQuadratic(Potential):
 
     @classmethod
     def linear_gaussian(
-        cls, coefficients: ArrayLike, var: float, offset: float = 0.0
+        cls, coefficients: ArrayLike, var: ArrayLike, offset: ArrayLike = 0.0
     ) -> ConditionalQuadratic:
-        """The log-density of y given x as N(Σ coefficients * x + offset, var): slots y, then x."""
-        if not 0 < var < np.inf:
-            raise ModelError(f"a linear Gaussian link needs a finite positive variance, not {var}")
-        link = np.concatenate([[1.0], -np.atleast_1d(np.asarray(coefficients, dtype=np.float64))])
-        squared = cls.squared_distance(0.5 / var, link, offset)
-        return cls(squared.A, squared.b, squared.c - 0.5 * np.log(2 * np.pi * var))
+        """The log-density of y given x as N(Σ coefficients * x + offset, var): slots y, then x.
+
+        Each is given once, or per factor: var, offset: (row,); coefficients: (row, real slot).
+        """
+        v = np.atleast_1d(np.asarray(var, dtype=np.float64))
+        if not ((v > 0) & (v < np.inf)).all():
+            raise ModelError(
+                f"a linear Gaussian link needs a finite positive variance, not {var!r}"
+            )
+        a = np.asarray(coefficients, dtype=np.float64)
+        a = a if a.ndim == 2 else np.atleast_1d(a)[None]
+        link = np.concatenate([np.ones((len(a), 1)), -a], axis=1)
+        squared = cls.squared_distance(0.5 / v, link, offset)
+        return cls(squared.A, squared.b, squared.c - 0.5 * np.log(2 * np.pi * v))
 
     @classmethod
     def switch(cls, cases: Sequence[ConditionalQuadratic]) -> ConditionalQuadratic:

@@ -50,16 +50,18 @@ class Table(Potential):
             return cls.shared(np.log(values))
 
     @classmethod
-    def weighted(cls, weight: float, holds: ArrayLike) -> Table:
-        """`weight` where a formula holds and 0 elsewhere, as in Markov logic; a hard formula has
-        weight inf and gives 0 where it holds and -inf elsewhere.
+    def weighted(cls, weight: ArrayLike, holds: ArrayLike) -> Table:
+        """`weight` where a formula holds and 0 elsewhere, as in Markov logic.
 
-        holds: bool, an axis of states per slot.
+        A hard formula has weight inf: 0 where it holds, -inf elsewhere. Weights may be given per
+        factor (row,). holds: bool, an axis of states per slot.
         """
         truth = np.asarray(holds, dtype=bool)
-        if weight == np.inf:
-            return cls.shared(np.where(truth, 0.0, -np.inf))
-        return cls.shared(np.where(truth, weight, 0.0))
+        w = np.atleast_1d(np.asarray(weight, dtype=np.float64))
+        w = w.reshape((-1,) + (1,) * truth.ndim)
+        hard = w == np.inf
+        soft = np.where(hard, 0.0, w)
+        return cls(np.where(truth, soft, np.where(hard, -np.inf, 0.0)))
 
     @property
     def num_rows(self) -> int:

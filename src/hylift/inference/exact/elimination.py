@@ -6,17 +6,22 @@ of a sparse Cholesky factor). A variable is called by its *step*: its position i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, diags_array
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from hylift.inference.exact.kernels import elimination as kernels
 
 SMALL_TABLES = 100_000
 """Total number of table entries below which no better order is searched for."""
+
+MAX_BAND = 64
+"""Widest band of an order that is tried as it is."""
 
 MAX_TRIES = 64
 MAX_TRIED_VARIABLES = 200_000
@@ -45,62 +50,100 @@ class Elimination:
         sums[some] = np.add.reduceat(per_step[self.later], self.ptr[:-1][some])
         return sums
 
-    def log_cost(self, log_states: NDArray[np.float64]) -> float:
-        """Log of the number of entries of all tables together; log_states: (variable,)."""
-        by_step = log_states[self.order]
-        sizes = by_step + self.separator_sums(by_step)
-        return float(np.logaddexp.reduce(sizes)) if len(sizes) else -np.inf
-
 
 def eliminate_tables(
     log_states: NDArray[np.float64], edges: NDArray[np.int32], *, seed: int = 0
 ) -> Elimination:
     """An order that keeps the tables of discrete variables small; log_states: (variable,).
 
-    It is greedy, and where the tables are large the best of many: mostly fewest edges filled,
-    every fourth time smallest table first, ties broken at random.
+    Every connected component gets the best of several orders: as numbered, by bandwidth, and
+    greedy ones (mostly fewest edges filled, every fourth time smallest table first), with ties
+    broken at random as long as its tables are large.
     """
     num_variables = len(log_states)
-    rng = np.random.default_rng(seed)
-    max_tries = int(np.clip(MAX_TRIED_VARIABLES // max(num_variables, 1), 1, MAX_TRIES))
-    best, best_cost = None, np.inf
-    for attempt in range(max_tries):
-        noise = rng.random(num_variables) if attempt else np.zeros(num_variables)
-        found = _in_steps(
-            *kernels.greedy(num_variables, edges, log_states, noise, attempt % 4 != 3)
-        )
-        cost = found.log_cost(log_states)
-        if best is None or cost < best_cost:
-            best, best_cost = found, cost
-        if best_cost < np.log(SMALL_TABLES):
+    component = connected(num_variables, edges)
+    num_components = int(component.max(initial=-1)) + 1
+    cost = np.full(num_components, np.inf)
+    rank = np.arange(num_variables)
+    for found in _orders(log_states, edges, np.random.default_rng(seed)):
+        by_step = log_states[found.order]
+        size = by_step + found.separator_sums(by_step)
+        found_cost = np.full(num_components, -np.inf)
+        np.logaddexp.at(found_cost, component[found.order], size)
+        better = (found_cost < cost)[component]
+        rank[better] = found.step[better]
+        cost = np.minimum(cost, found_cost)
+        if not num_components or np.logaddexp.reduce(cost) < np.log(SMALL_TABLES):
             break
-    assert best is not None
-    return best
+    return _eliminate_by(np.lexsort((rank, component)).astype(np.int32), edges)
+
+
+def _orders(
+    log_states: NDArray[np.float64], edges: NDArray[np.int32], rng: np.random.Generator
+) -> Iterator[Elimination]:
+    """Orders worth trying, the likeliest first."""
+    num = len(log_states)
+    tries = int(np.clip(MAX_TRIED_VARIABLES // max(num, 1), 1, MAX_TRIES))
+    yield _in_steps(*kernels.greedy(num, edges, log_states, np.zeros(num), True))
+    banded = reverse_cuthill_mckee(_links(num, edges).tocsr(), symmetric_mode=True)
+    for order in (np.arange(num, dtype=np.int32), banded.astype(np.int32)):
+        if _bandwidth(order, edges) <= MAX_BAND:
+            yield _eliminate_by(order, edges)
+    for attempt in range(1, tries):
+        noise = rng.random(num)
+        yield _in_steps(*kernels.greedy(num, edges, log_states, noise, attempt % 4 != 3))
+
+
+def _bandwidth(order: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
+    """The largest distance of two neighbours in an order."""
+    step = np.empty_like(order)
+    step[order] = np.arange(len(order), dtype=np.int32)
+    return int(np.abs(step[edges[:, 0]] - step[edges[:, 1]]).max(initial=0))
 
 
 def eliminate_reals(num_variables: int, edges: NDArray[np.int32]) -> Elimination:
-    """An order that keeps the factor of a sparse matrix sparse: SciPy's minimum degree."""
-    if not len(edges):
-        order = np.arange(num_variables, dtype=np.int32)
-        return Elimination(order, order, np.zeros(num_variables + 1, np.int64), order[:0])
-    both = np.concatenate([edges, edges[:, ::-1]])
-    degree = np.bincount(both[:, 0], minlength=num_variables)
-    links = coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), (num_variables,) * 2)
-    # Any dominant matrix with this pattern will do: only the order of its columns is used.
-    matrix = diags_array(degree + 1.0, format="csc") - links.tocsc()
-    step = splu(
-        matrix,
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    ).perm_c.astype(np.int32)
-    order = np.empty_like(step)
-    order[step] = np.arange(num_variables, dtype=np.int32)
+    """An order that keeps the factor of a sparse matrix sparse: SciPy's minimum degree, with
+    variables of very many neighbours last."""
+    degree = np.bincount(edges.reshape(-1), minlength=num_variables)
+    hub = degree > max(64.0, 10 * np.sqrt(num_variables))
+    rank = np.full(num_variables, num_variables)
+    plain = np.flatnonzero(~hub)
+    number = np.cumsum(~hub, dtype=np.int32) - np.int32(1)
+    inner = edges[~hub[edges].any(axis=1)]
+    if len(inner):
+        # Any dominant matrix with this pattern will do: only the order of its columns is used.
+        links = _links(len(plain), number[inner])
+        total = np.asarray(links.sum(axis=1)).reshape(-1)
+        factor = splu(
+            (diags_array(total + 1.0) - links).tocsc(),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+        rank[plain] = factor.perm_c
+    return _eliminate_by(np.argsort(rank, kind="stable").astype(np.int32), edges)
+
+
+def _eliminate_by(order: NDArray[np.int32], edges: NDArray[np.int32]) -> Elimination:
+    """The elimination in a given order."""
+    step = np.empty_like(order)
+    step[order] = np.arange(len(order), dtype=np.int32)
     low, high = np.sort(step[edges], axis=1).T
     by_low = np.lexsort((high, low))
-    start = np.searchsorted(low[by_low], np.arange(num_variables + 1))
+    start = np.searchsorted(low[by_low], np.arange(len(order) + 1))
     ptr, later = kernels.symbolic(start, high[by_low])
     return Elimination(order, step, ptr, later)
+
+
+def connected(num_variables: int, edges: NDArray[np.int32]) -> NDArray[np.int32]:
+    """(variable,): the connected component of each."""
+    return connected_components(_links(num_variables, edges), directed=False)[1]
+
+
+def _links(num_variables: int, edges: NDArray[np.int32]) -> coo_array:
+    """The symmetric matrix with a 1 for every edge."""
+    both = np.concatenate([edges, edges[:, ::-1]])
+    return coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), (num_variables,) * 2)
 
 
 def scope_edges(scopes: list[NDArray[np.int32]], num_variables: int) -> NDArray[np.int32]:

@@ -7,15 +7,13 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from hylift.inference.exact.bounds import (
     grid_check,
     improper_but_closed,
     in_functions,
 )
-from hylift.inference.exact.elimination import scope_edges
+from hylift.inference.exact.elimination import connected, scope_edges
 from hylift.inference.exact.grid import make_grid
 from hylift.inference.exact.integrate import Outcome, integrate_reals, sum_states
 from hylift.inference.exact.panels import halved, resolving_edges
@@ -76,8 +74,7 @@ def real_components(parts: Parts) -> NDArray[np.int32]:
     """(real,): the component of each real, where factors couple all their reals."""
     num_reals = len(parts.real)
     edges = scope_edges([f.real for f in (*parts.quadratics, *parts.functions)], num_reals)
-    links = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), (num_reals, num_reals))
-    return connected_components(links, directed=False)[1].astype(np.int32)
+    return connected(num_reals, edges)
 
 
 def _polish(
