@@ -96,8 +96,7 @@ def _orders(
 
 def _bandwidth(order: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
     """The largest distance of two neighbours in an order."""
-    step = np.empty_like(order)
-    step[order] = np.arange(len(order), dtype=np.int32)
+    step = _inverse(order)
     return int(np.abs(step[edges[:, 0]] - step[edges[:, 1]]).max(initial=0))
 
 
@@ -126,13 +125,11 @@ def eliminate_reals(num_variables: int, edges: NDArray[np.int32]) -> Elimination
 
 def _eliminate_by(order: NDArray[np.int32], edges: NDArray[np.int32]) -> Elimination:
     """The elimination in a given order."""
-    step = np.empty_like(order)
-    step[order] = np.arange(len(order), dtype=np.int32)
+    step = _inverse(order)
     low, high = np.sort(step[edges], axis=1).T
-    by_low = np.lexsort((high, low))
-    start = np.searchsorted(low[by_low], np.arange(len(order) + 1))
-    ptr, later = kernels.symbolic(start, high[by_low])
-    return Elimination(order, step, ptr, later)
+    start = np.searchsorted(np.sort(low), np.arange(len(order) + 1))
+    ptr, later = kernels.symbolic(start, high[np.argsort(low, kind="stable")])
+    return _sorted(order, step, ptr, later)
 
 
 def connected(num_variables: int, edges: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -162,9 +159,23 @@ def scope_edges(scopes: list[NDArray[np.int32]], num_variables: int) -> NDArray[
 def _in_steps(
     order: NDArray[np.int32], ptr: NDArray[np.int64], later: NDArray[np.int32]
 ) -> Elimination:
-    step = np.empty(len(order), dtype=np.int32)
-    step[order] = np.arange(len(order), dtype=np.int32)
-    renamed = step[later]
+    """The elimination, from the variables that are left beside each in turn."""
+    step = _inverse(order)
+    return _sorted(order, step, ptr, step[later])
+
+
+def _sorted(
+    order: NDArray[np.int32],
+    step: NDArray[np.int32],
+    ptr: NDArray[np.int64],
+    later: NDArray[np.int32],
+) -> Elimination:
     owner = np.repeat(np.arange(len(order)), np.diff(ptr))
-    renamed = renamed[np.lexsort((renamed, owner))]
-    return Elimination(order, step, ptr, renamed)
+    return Elimination(order, step, ptr, later[np.lexsort((later, owner))])
+
+
+def _inverse(order: NDArray[np.int32]) -> NDArray[np.int32]:
+    """(variable,): its place in an order."""
+    step = np.empty_like(order)
+    step[order] = np.arange(len(order), dtype=np.int32)
+    return step

@@ -149,10 +149,12 @@ def _parts(size: NDArray[np.int64]) -> list[tuple[int, int, float]]:
     return [(a, b, float(work[b] - work[a]) / float(work[-1])) for a, b in pairwise(cuts.tolist())]
 
 
-def _arrays(at: TablePlan) -> tuple[NDArray[np.generic], ...]:
+def _arrays(at: TablePlan) -> tuple[Any, ...]:
+    """What every kernel takes; last, the most variables that a clique has."""
     factors = at.factors
     return (
         at.num_states, at.elimination.ptr, at.elimination.later,
         factors.ptr, factors.scope, factors.base, factors.multiplicity, factors.values,
         at.held_ptr, at.held, at.child_ptr, at.child, at.message_ptr,
+        int(np.diff(at.elimination.ptr).max(initial=0)) + 1,
     )  # fmt: skip

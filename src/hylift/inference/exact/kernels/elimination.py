@@ -161,7 +161,8 @@ def greedy(num, edges, weights, noise, by_fill):
         ptr[step + 1] = ptr[step] + count
         while ptr[step + 1] > len(later):
             later = _grown(later)
-        later[ptr[step] : ptr[step + 1]] = around[:count]
+        for i in range(count):
+            later[ptr[step] + i] = around[i]
         for i in range(count):
             degree[around[i]] -= 1
             size[around[i]] -= weights[v]
@@ -197,7 +198,7 @@ def greedy(num, edges, weights, noise, by_fill):
 def symbolic(start, after):
     """Later neighbours of each step, from those that share an edge with it: start, after as CSR.
 
-    A step inherits the later neighbours of the steps whose first later neighbour it is.
+    They are not sorted. A step inherits those of the steps whose first later neighbour it is.
     """
     num = len(start) - 1
     ptr = np.zeros(num + 1, dtype=np.int64)
@@ -214,8 +215,8 @@ def symbolic(start, after):
             count += 1
         child = first_child[step]
         while child != -1:
-            for e in range(ptr[child] + 1, ptr[child + 1]):
-                if seen[later[e]] != step:
+            for e in range(ptr[child], ptr[child + 1]):
+                if later[e] != step and seen[later[e]] != step:
                     seen[later[e]] = step
                     found[count] = later[e]
                     count += 1
@@ -223,9 +224,11 @@ def symbolic(start, after):
         ptr[step + 1] = ptr[step] + count
         while ptr[step + 1] > len(later):
             later = _grown(later)
-        later[ptr[step] : ptr[step + 1]] = np.sort(found[:count])
+        parent = num
+        for i in range(count):
+            later[ptr[step] + i] = found[i]
+            parent = min(parent, found[i])
         if count:
-            parent = later[ptr[step]]
             sibling[step] = first_child[parent]
             first_child[parent] = step
     return ptr, later[: ptr[num]]

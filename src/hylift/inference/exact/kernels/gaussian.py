@@ -10,6 +10,19 @@ SINGULAR = 1e-14
 
 
 @njit(cache=True)
+def _position(later, start, stop, step):
+    """Where a step stands among the increasing ones from `start` to `stop`."""
+    low, high = start, stop
+    while low < high:
+        middle = (low + high) // 2
+        if later[middle] < step:
+            low = middle + 1
+        else:
+            high = middle
+    return low - start
+
+
+@njit(cache=True)
 def assemble(
     A, b, discrete, real, row, multiplicity, ptr, later, of_step,
     discrete_ptr, component_discrete, num_states, count,
@@ -35,7 +48,7 @@ def assemble(
             for j in range(i + 1):
                 low, high = min(real[f, i], real[f, j]), max(real[f, i], real[f, j])
                 if low != high:
-                    k = np.searchsorted(later[ptr[low] : ptr[low + 1]], high)
+                    k = _position(later, ptr[low], ptr[low + 1], high)
                     edge = edge_ptr[low] + k * count[component]
                 for state in range(count[component]):
                     local = 0

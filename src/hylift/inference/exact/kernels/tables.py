@@ -14,7 +14,8 @@ INFINITE = 1e299
 def _axes(c, states, ptr, later, axes, cards):
     """Writes the variables of a clique and their numbers of states; returns how many there are."""
     width = ptr[c + 1] - ptr[c] + 1
-    axes[: width - 1] = later[ptr[c] : ptr[c + 1]]
+    for axis in range(width - 1):
+        axes[axis] = later[ptr[c] + axis]
     axes[width - 1] = c
     for axis in range(width):
         cards[axis] = states[axes[axis]]
@@ -25,7 +26,8 @@ def _axes(c, states, ptr, later, axes, cards):
 def _strides(axes, states, scope, out):
     """Strides of a table over `scope` along the axes of a clique (0 where absent); the first
     axis it depends on."""
-    out[: len(axes)] = 0
+    for axis in range(len(axes)):
+        out[axis] = 0
     first = len(axes)
     stride = 1
     for i in range(len(scope) - 1, -1, -1):
@@ -114,7 +116,8 @@ def _fill(
     work[0] = 0.0
     for axis in range(width - 1, fixed - 1, -1):
         for digit in range(1, cards[axis]):
-            work[digit * size : (digit + 1) * size] = work[:size]
+            for k in range(size):
+                work[digit * size + k] = work[k]
         size *= cards[axis]
         for i in range(num_sources):
             if axis < width - 1 and max(first[i], fixed) != axis:
@@ -157,12 +160,12 @@ def _scaled(message):
 @njit(cache=True)
 def collect(
     start, stop, states, ptr, later, f_ptr, scope, f_base, times, values,
-    held_ptr, held, child_ptr, child, m_ptr, messages, work, maximise, scale,
+    held_ptr, held, child_ptr, child, m_ptr, room, messages, work, maximise, scale,
 ):  # fmt: skip
     """Messages, each scaled to a maximum of 0; `scale` gets what was taken off."""
-    room = np.diff(ptr).max() + 1
     axes = np.empty(room, dtype=np.int64)
-    cards, strides = np.empty_like(axes), np.empty_like(axes)
+    cards = np.empty(room, dtype=np.int64)
+    strides = np.empty(room, dtype=np.int64)
     nothing = np.empty(0, dtype=np.int32)
     for c in range(start, stop):
         _fill(
@@ -186,14 +189,14 @@ def collect(
 @njit(cache=True)
 def distribute(
     start, stop, states, ptr, later, f_ptr, scope, f_base, times, values,
-    held_ptr, held, child_ptr, child, m_ptr, messages, work,
+    held_ptr, held, child_ptr, child, m_ptr, room, messages, work,
     marginal_ptr, marginals, joint_at, joints,
 ):  # fmt: skip
     """Beliefs of cliques, parents first. On arrival at a clique its own message has been turned
     into what the parent knows beyond it: log of the parent's marginal over the message."""
-    room = np.diff(ptr).max() + 1
     axes = np.empty(room, dtype=np.int64)
-    cards, strides = np.empty_like(axes), np.empty_like(axes)
+    cards = np.empty(room, dtype=np.int64)
+    strides = np.empty(room, dtype=np.int64)
     nothing = np.empty(0, dtype=np.int32)
     for c in range(stop - 1, start - 1, -1):
         width, size = _fill(
@@ -235,12 +238,12 @@ def distribute(
 @njit(cache=True)
 def decode(
     states, ptr, later, f_ptr, scope, f_base, times, values,
-    held_ptr, held, child_ptr, child, m_ptr, messages, work, state,
+    held_ptr, held, child_ptr, child, m_ptr, room, messages, work, state,
 ):  # fmt: skip
     """The best state of each variable given those of its later neighbours, last step first."""
-    room = np.diff(ptr).max() + 1
     axes = np.empty(room, dtype=np.int64)
-    cards, strides = np.empty_like(axes), np.empty_like(axes)
+    cards = np.empty(room, dtype=np.int64)
+    strides = np.empty(room, dtype=np.int64)
     for c in range(len(states) - 1, -1, -1):
         _, size = _fill(
             c, ptr[c + 1] - ptr[c], states, ptr, later, f_ptr, scope, f_base, times, values,
