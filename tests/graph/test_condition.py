@@ -71,10 +71,15 @@ def test_observing_in_two_stages_is_observing_at_once(graph: FactorGraph) -> Non
     assert stages.log_density(values) == pytest.approx(together.log_density(values), abs=1e-10)
 
 
-def test_a_graph_without_evidence_is_its_own_condition() -> None:
-    graph = FactorGraph.build({"a": boolean}, [(Table.shared([0.0, 1.0]), ["a"])])
+def test_without_evidence_groups_are_merged_all_the_same() -> None:
+    tables = [Table.shared([0.0, 1.0]), Table.shared([0.5, 0.0])]
+    graph = FactorGraph.build({"a": boolean}, [(table, ["a"]) for table in tables])
 
-    assert graph.condition() is graph
+    conditioned = graph.condition()
+
+    assert len(conditioned.groups) == 1
+    assert conditioned.num_factors == 2
+    assert conditioned.log_density([1.0]) == graph.log_density([1.0])
 
 
 def test_factors_become_smaller_and_share_groups() -> None:

@@ -19,8 +19,6 @@ def condition(graph: FactorGraph) -> FactorGraph:
     Hidden variables keep their order and their names. Factors whose reduced potentials have one
     signature share a group, wherever they came from.
     """
-    if not len(graph.evidence):
-        return graph
     hard = graph.evidence.is_hard
     observed = np.zeros(graph.num_variables, dtype=bool)
     observed[graph.evidence.variable[hard]] = True
@@ -42,9 +40,8 @@ def condition(graph: FactorGraph) -> FactorGraph:
     groups = [
         FactorGroup(g.potential, new_id[g.scope], g.row, g.multiplicity, g.label) for g in groups
     ]
-    return FactorGraph(
-        graph.variables.take(hidden), merge_groups(groups), Evidence.none(), log_constant
-    )
+    variables = graph.variables if not observed.any() else graph.variables.take(hidden)
+    return FactorGraph(variables, merge_groups(groups), Evidence.none(), log_constant)
 
 
 def _reduce(

@@ -82,8 +82,12 @@ def solve(
             at = state_ptr[component] + state
             bad = _factorise(
                 inside, state, count[component], ptr, later, real_ptr, edge_ptr,
-                diagonal, edges, factor, pivot, column, head, link, place,
+                diagonal, edges, factor, pivot, column, head, link, place, maximise,
             )  # fmt: skip
+            if bad < 0:
+                for v in inside:
+                    x[v] = linear[real_ptr[v] + state]
+                bad = _forward(inside, ptr, later, factor, pivot, x)
             failed[at] = bad
             if bad >= 0:
                 for v in inside:
@@ -92,10 +96,6 @@ def solve(
                 continue
             total, lost, unsure = 0.0, 0.0, 0.0
             for v in inside:
-                x[v] = linear[real_ptr[v] + state]
-            for v in inside:
-                for e in range(ptr[v], ptr[v + 1]):
-                    x[later[e]] -= factor[e] * x[v]
                 term = 0.5 * x[v] * x[v] / pivot[v] - lost
                 if not maximise:
                     term += 0.5 * np.log(2 * np.pi / pivot[v])
@@ -122,10 +122,11 @@ def solve(
 @njit(cache=True)
 def _factorise(
     inside, state, count, ptr, later, real_ptr, edge_ptr, diagonal, edges,
-    factor, pivot, column, head, link, place,
+    factor, pivot, column, head, link, place, maximise,
 ):  # fmt: skip
     """LDLᵀ of one component in one state, column by column; the step that fails, or -1.
 
+    When maximising, a direction that is flat gets an infinite pivot: nothing moves along it.
     `head` and `link` list, for each step, the earlier columns whose next row it is.
     """
     for v in inside:
@@ -150,14 +151,30 @@ def _factorise(
                 head[later[e + 1]] = k
             k = following
         if not left > SINGULAR * abs(own):
-            return v
+            if not maximise or left < -SINGULAR * abs(own):
+                return v
+            for e in range(start, stop):
+                if abs(column[later[e]]) > SINGULAR * abs(own):
+                    return v
+            left = np.inf
         pivot[v] = left
         for e in range(start, stop):
             factor[e] = column[later[e]] / left
-        if stop > start:
+        if stop > start and left < np.inf:
             place[v] = start
             link[v] = head[later[start]]
             head[later[start]] = v
+    return -1
+
+
+@njit(cache=True)
+def _forward(inside, ptr, later, factor, pivot, x):
+    """Solves L y = x in place; a step that is pushed along a flat direction, or -1."""
+    for v in inside:
+        if pivot[v] == np.inf and x[v] != 0.0:
+            return v
+        for e in range(ptr[v], ptr[v + 1]):
+            x[later[e]] -= factor[e] * x[v]
     return -1
 
 
