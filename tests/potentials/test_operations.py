@@ -1,4 +1,4 @@
-"""Reduction by evidence, expectations and decoupling, for random potentials of every kind."""
+"""Reduction by evidence and expectations, for random potentials of every kind."""
 
 import itertools
 
@@ -13,7 +13,6 @@ from hylift.potentials import (
     Potential,
     SlotBelief,
     Table,
-    decouple,
 )
 
 REALS_IN = {"table": (False, False, False), "quadratic": (False, True, True)}
@@ -173,45 +172,3 @@ def test_what_is_impossible_counts_only_where_it_has_probability(potential: Pote
     beliefs = [SlotBelief.discrete(np.array([[0.0, 1.0], [0.5, 0.5]]))]
 
     assert potential.expectation(row, beliefs).tolist() == [2.0, -np.inf]
-
-
-@given(SEEDS, st.integers(0, 2), st.integers(1, 4), st.integers(1, 4))
-def test_the_pieces_of_a_quadratic_sum_to_the_whole(
-    seed: int, num_discrete: int, num_reals: int, num_rows: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    states = rng.integers(1, 4, num_discrete)
-    shape = (num_rows, *states)
-    A = rng.normal(size=(*shape, num_reals, num_reals))
-    A *= rng.random((num_rows, *np.ones_like(states), num_reals, num_reals)) < 0.4
-    b = rng.normal(size=(*shape, num_reals)) * (rng.random(num_reals) < 0.5)
-    c = rng.normal(size=shape) * (rng.random() < 0.7)
-    if rng.random() < 0.3:
-        c.flat[0] = -np.inf
-    whole = ConditionalQuadratic(A, b, c)
-
-    pieces = decouple(whole)
-
-    point = [rng.integers(0, size) for size in states] + list(rng.normal(size=num_reals))
-    for row in range(num_rows):
-        total = 0.0
-        for piece in pieces:
-            own = np.flatnonzero(piece.rows == row)
-            inside = [np.array([point[slot]]) for slot in piece.slots]
-            total += sum(piece.potential.log_value(np.array([r]), inside)[0] for r in own)
-        expected = whole.log_value(np.array([row]), [np.array([value]) for value in point])[0]
-        assert total == pytest.approx(expected, abs=1e-10)
-
-
-def test_pieces_keep_only_the_slots_they_depend_on() -> None:
-    """-(x - 1)² where d, -(y + z)² always, and a constant that depends on e."""
-    A = np.zeros((1, 2, 2, 4, 4))
-    A[:, 1, :, 0, 0] = -1.0
-    A[..., 1:3, 1:3] = -1.0
-    b = np.zeros((1, 2, 2, 4))
-    b[:, 1, :, 0] = 2.0
-    c = np.zeros((1, 2, 2)) + np.array([0.0, 3.0])
-
-    pieces = decouple(ConditionalQuadratic(A, b, c))
-
-    assert sorted(piece.slots for piece in pieces) == [(0, 2), (1,), (3, 4)]

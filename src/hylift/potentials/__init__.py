@@ -1,7 +1,6 @@
 """Three kinds of potential: tables, conditional quadratics, and any function."""
 
 from hylift.potentials.base import ANY_STATES, REAL, Potential, SlotBelief
-from hylift.potentials.decouple import Piece, decouple
 from hylift.potentials.function import Function
 from hylift.potentials.quadratic import ConditionalQuadratic
 from hylift.potentials.table import Table
@@ -11,9 +10,7 @@ __all__ = [
     "REAL",
     "ConditionalQuadratic",
     "Function",
-    "Piece",
     "Potential",
     "SlotBelief",
     "Table",
-    "decouple",
 ]

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from hylift.inference.exact.bounds import (
     grid_check,
@@ -80,7 +79,9 @@ def real_components(parts: Parts) -> NDArray[np.int32]:
 def _polish(
     parts: Parts, values: NDArray[np.float64], reals: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Climbs the true log-density over some bounded reals, everything else fixed."""
+    """Climbs the true log-density over some reals, everything else fixed."""
+    from scipy.optimize import minimize  # slow to import, and rarely needed
+
     ids = parts.real[reals]
 
     def energy(x: NDArray[np.float64]) -> float:

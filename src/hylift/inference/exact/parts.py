@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table, decouple
+from hylift.inference.decouple import decouple
+from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
