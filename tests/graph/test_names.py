@@ -254,3 +254,21 @@ def test_taking_names_of_a_million_variables_costs_only_ids() -> None:
 
     assert (made, found) == ("friends(p0,p2)", 500)
     assert peak < 2**20
+
+
+def test_many_names_are_found_at_once() -> None:
+    names, every = all_blocks()
+
+    ids = names.ids(every[::-1])
+
+    assert ids.tolist() == list(range(len(every)))[::-1]
+
+
+def test_blocks_that_could_hold_the_same_name_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"two blocks of names begin with 'p\('"):
+        Names((Atoms("p", (["a"],)), Atoms("p", (["b"],))))
+
+
+def test_an_argument_without_constant_is_refused() -> None:
+    with pytest.raises(ModelError, match="an atom of 'p' has 2 as argument 1, which has 2"):
+        Atoms("p", (["a", "b"],), np.array([[0], [2]], dtype=np.int32))

@@ -96,3 +96,38 @@ def test_edges_of_scopes_are_unique_pairs() -> None:
     edges = scope_edges(scopes, 4)
 
     assert sorted(map(tuple, edges.tolist())) == [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)]
+
+
+def grid_edges(rows: int, columns: int) -> np.ndarray:
+    ids = np.arange(rows * columns).reshape(rows, columns)
+    right = np.stack([ids[:, :-1].ravel(), ids[:, 1:].ravel()], axis=1)
+    down = np.stack([ids[:-1].ravel(), ids[1:].ravel()], axis=1)
+    return np.concatenate([right, down]).astype(np.int32)
+
+
+def test_a_long_grid_is_eliminated_across_its_short_side() -> None:
+    edges = grid_edges(60, 16)
+
+    elimination = eliminate_tables(np.full(960, np.log(2.0)), edges)
+
+    assert np.diff(elimination.ptr).max() == 16
+
+
+def test_every_component_gets_its_own_best_order() -> None:
+    one = grid_edges(12, 12)
+    many = np.concatenate([one + 144 * copy for copy in range(20)])
+
+    alone = eliminate_tables(np.full(144, np.log(2.0)), one)
+    together = eliminate_tables(np.full(144 * 20, np.log(2.0)), many)
+
+    assert np.diff(together.ptr).max() <= np.diff(alone.ptr).max()
+
+
+def test_a_hub_of_reals_is_eliminated_last() -> None:
+    leaves = np.arange(1, 5001, dtype=np.int32)
+    edges = np.stack([np.zeros_like(leaves), leaves], axis=1)
+
+    elimination = eliminate_reals(5001, edges)
+
+    assert elimination.order[-1] == 0
+    assert np.diff(elimination.ptr).max() == 1

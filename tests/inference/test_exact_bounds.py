@@ -187,3 +187,74 @@ def test_an_unbounded_real_beside_a_bounded_one_is_a_mixture_over_its_values() -
 
     assert posterior.log_partition.value == pytest.approx(np.log(2), abs=1e-10)
     assert posterior.marginal("y").var == pytest.approx(1 + 1 / 3, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("state", "log_weight"),
+    [
+        # e^(kx) on [0, 1], normalised: all of it within 1/k of the upper end
+        (ConditionalQuadratic.shared([[0.0]], [1e5]), np.log(1e5) - 1e5),
+        # a Gaussian whose mean is far below: only a steep tail is seen
+        (ConditionalQuadratic.gaussian([-1e3], [[1.0]]), 0.5e6 + np.log(1e3 * np.sqrt(2 * np.pi))),
+    ],
+    ids=["slope", "tail"],
+)
+def test_a_layer_at_the_end_of_an_interval_is_not_missed(state, log_weight) -> None:
+    flat = ConditionalQuadratic.shared([[0.0]], [0.0])
+    graph = FactorGraph.build(
+        {"d": boolean, "x": interval(0, 1)},
+        [
+            (ConditionalQuadratic.switch([flat, state]), ["d", "x"]),
+            (Table.shared([0.0, log_weight]), ["d"]),
+        ],
+    )
+
+    posterior = infer(graph)
+
+    # Tails are known to a part in 1e6 here; a grid that misses them gives 0.
+    assert posterior.marginal("d").prob("true") == pytest.approx(0.5, abs=1e-5)
+    assert posterior.log_partition.kind == "exact"
+
+
+def test_a_constant_changes_nothing_but_log_z_on_a_grid() -> None:
+    def shifted(constant: float) -> FactorGraph:
+        return FactorGraph.build(
+            {"d": boolean, "x": interval(-1, 1)},
+            [
+                (ConditionalQuadratic.gaussian([[0.2], [5.0]], [[[0.3]], [[2.0]]]), ["d", "x"]),
+                (Table.shared([constant, constant]), ["d"]),
+            ],
+        )
+
+    plain, moved = infer(shifted(0.0)), infer(shifted(1e6))
+
+    assert moved.marginal("x").mean == pytest.approx(plain.marginal("x").mean, abs=1e-9)
+    assert moved.marginal("d").probs == pytest.approx(plain.marginal("d").probs, abs=1e-9)
+    difference = moved.log_partition.value - plain.log_partition.value
+    assert difference == pytest.approx(1e6, abs=1e-8)
+
+
+def test_a_far_state_of_little_weight_does_not_widen_a_bounded_real() -> None:
+    graph = FactorGraph.build(
+        {"d": boolean, "x": interval(-1, 1)},
+        [
+            (Table.from_values([1.0, 1e-10]), ["d"]),
+            (ConditionalQuadratic.gaussian([[0.0], [1e3]], [[[0.01]], [[0.01]]]), ["d", "x"]),
+        ],
+    )
+
+    marginal = infer(graph).marginal("x")
+
+    assert marginal.var == pytest.approx(0.01, rel=1e-6)
+    assert marginal.cdf(1.0) == 1.0
+
+
+@pytest.mark.parametrize(("mean", "kind"), [(10.0, "exact"), (1e6, "estimate")])
+def test_digits_lost_to_large_numbers_are_admitted(mean: float, kind: str) -> None:
+    two = ConditionalQuadratic.gaussian([[mean], [mean + 1]], [[[0.007]], [[0.0077]]])
+    graph = FactorGraph.build({"d": boolean, "x": real}, [(two, ["d", "x"])])
+
+    log_z = infer(graph).log_partition
+
+    assert log_z.kind == kind
+    assert abs(log_z.value - np.log(2)) <= log_z.error

@@ -194,3 +194,17 @@ def test_a_function_that_returns_nan_is_quoted() -> None:
 
     with pytest.raises(ModelError, match=r"the potential 'root' returned nan at \[-0\.9"):
         infer(graph)
+
+
+def test_messages_that_would_not_fit_together_are_refused() -> None:
+    """Twelve cliques of eight variables: no table is large, but there are many."""
+    groups = [[f"x{8 * g + i}" for i in range(8)] for g in range(12)]
+    agree = Table.shared(np.eye(2))
+    pairs = [[a, b] for group in groups for a, b in itertools.combinations(group, 2)]
+    graph = FactorGraph.build(
+        dict.fromkeys([name for group in groups for name in group], boolean), [(agree, pairs)]
+    )
+
+    with pytest.raises(IntractableError, match="its messages together"):
+        infer(graph, Exact(max_entries=2**9))
+    assert infer(graph, Exact(max_entries=2**12)).log_partition.kind == "exact"

@@ -240,3 +240,11 @@ def test_marginals_that_were_not_asked_for_are_an_error() -> None:
     assert str(refusal.value) == (
         "this posterior has no marginals: run infer(…) with 'marginals' among the tasks"
     )
+
+
+def test_marginals_come_in_the_order_asked_for() -> None:
+    graph = FactorGraph.build(dict.fromkeys("abc", boolean), [])
+
+    table = infer(graph).marginals(["c", "a"])
+
+    assert table["atom"].to_pylist() == ["c", "a"]

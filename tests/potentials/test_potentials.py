@@ -381,3 +381,22 @@ def test_beliefs_carry_mean_and_variance() -> None:
     assert gaussian.var == pytest.approx([0.5, 3.0])
     assert discrete.mean == pytest.approx([1.3])
     assert discrete.var == pytest.approx([0.3 + 4 * 0.5 - 1.3**2])
+
+
+# Parameters per factor
+
+
+def test_links_and_weights_may_differ_from_factor_to_factor() -> None:
+    link = ConditionalQuadratic.linear_gaussian([[1.0], [2.0]], [0.5, 0.1], [0.0, 3.0])
+    table = Table.weighted([1.5, np.inf], [False, True])
+
+    y, x = np.array([1.0, 4.0]), np.array([0.3, 0.7])
+
+    expected = stats.norm([0.3, 2 * 0.7 + 3.0], np.sqrt([0.5, 0.1])).logpdf(y)
+    assert link.log_value(np.array([0, 1]), [y, x]) == pytest.approx(expected, abs=1e-12)
+    assert table.log_table.tolist() == [[0.0, 1.5], [-np.inf, 0.0]]
+
+
+def test_parameters_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ModelError, match="2 weights, 1 rows of coefficients and 3 targets"):
+        ConditionalQuadratic.squared_distance([1.0, 2.0], [1.0], [1.0, 2.0, 3.0])

@@ -105,7 +105,7 @@ def eliminate_reals(num_variables: int, edges: NDArray[np.int32]) -> Elimination
     variables of very many neighbours last."""
     degree = np.bincount(edges.reshape(-1), minlength=num_variables)
     hub = degree > max(64.0, 10 * np.sqrt(num_variables))
-    rank = np.full(num_variables, num_variables)
+    rank = np.where(hub, num_variables, 0)
     plain = np.flatnonzero(~hub)
     number = np.cumsum(~hub, dtype=np.int32) - np.int32(1)
     inner = edges[~hub[edges].any(axis=1)]
