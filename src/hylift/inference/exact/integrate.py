@@ -83,12 +83,12 @@ class Outcome:
 
 def integrate_reals(parts: Parts, grid: Grid, max_entries: int, *, maximise: bool) -> Reals:
     """All reals that are not gridded, component by component, in every state and node."""
-    tables, quadratics = put_on_grid(parts, grid, max_entries, maximise=maximise)
+    groups, quadratics = put_on_grid(parts, grid, max_entries, maximise=maximise)
     log_states = np.log(grid.num_states.astype(np.float64))
     components = find_components(len(grid.free), log_states, quadratics)
     _check_components(parts, grid, components, max_entries)
     gaussian = solve_states(components, grid.num_states, quadratics, maximise=maximise)
-    return Reals(grid, tables, components, gaussian)
+    return Reals(grid, groups, components, gaussian)
 
 
 def sum_states(
