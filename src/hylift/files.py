@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -55,23 +55,22 @@ def check_target(path: str | Path) -> None:
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Writes a file beside its place and moves it there, so that `path` is old or complete."""
+    """Writes a file beside its place and moves it there, so that `path` is old or complete.
+
+    A device or a pipe is written to as it is.
+    """
     check_target(path)
     target = Path(os.path.realpath(path))  # a link stays a link
-    partial: str | None = None
+    in_place = target.exists() and not target.is_file()
+    partial = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}")
     try:
-        handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(partial).chmod(0o666 & ~mask)
-        Path(partial).replace(target)
+        try:
+            with open(target if in_place else partial, "wb" if in_place else "xb") as stream:
+                write(stream)
+            if not in_place:
+                partial.replace(target)
+        finally:
+            if not in_place:
+                partial.unlink(missing_ok=True)
     except OSError as error:
-        if partial is not None:
-            Path(partial).unlink(missing_ok=True)
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
-    except BaseException:
-        if partial is not None:
-            Path(partial).unlink(missing_ok=True)
-        raise

@@ -139,3 +139,11 @@ def test_writing_through_a_link_keeps_the_link(tmp_path: Path) -> None:
 
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_bytes() == b"new"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_a_device_is_written_to_and_stays_a_device() -> None:
+    with pytest.raises(OutputError, match="/dev/full: cannot be written: No space left"):
+        write_whole("/dev/full", lambda stream: stream.write(b"0" * 100_000))
+
+    assert Path("/dev/full").is_char_device()
