@@ -258,3 +258,11 @@ def test_digits_lost_to_large_numbers_are_admitted(mean: float, kind: str) -> No
 
     assert log_z.kind == kind
     assert abs(log_z.value - np.log(2)) <= log_z.error
+
+
+@pytest.mark.parametrize("width", [1e6, 1e3, 1.0, 1e-3, 1e-6])
+def test_the_most_probable_value_at_a_bound_is_found_at_every_scale(width: float) -> None:
+    tail = ConditionalQuadratic.gaussian([3 * width], [[width**2]])
+    graph = FactorGraph.build({"x": interval(0, width)}, [(tail, ["x"])])
+
+    assert infer(graph, tasks=["map"]).map()["x"] == pytest.approx(width, rel=1e-12)

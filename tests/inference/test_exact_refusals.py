@@ -208,3 +208,16 @@ def test_messages_that_would_not_fit_together_are_refused() -> None:
     with pytest.raises(IntractableError, match="its messages together"):
         infer(graph, Exact(max_entries=2**9))
     assert infer(graph, Exact(max_entries=2**12)).log_partition.kind == "exact"
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"tolerance": 0.0}, "tolerance must be at least 1e-13, not 0.0"),
+        ({"tolerance": np.nan}, "tolerance must be at least 1e-13, not nan"),
+        ({"max_entries": 0}, "max_entries must be at least 1, not 0"),
+    ],
+)
+def test_settings_without_meaning_are_refused(settings: dict[str, float], text: str) -> None:
+    with pytest.raises(UnsupportedError, match=text):
+        Exact(**settings)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.exact.bounds import Integral, integrate
 from hylift.inference.exact.maximum import maximise
@@ -27,6 +28,8 @@ from hylift.posterior import (
 )
 from hylift.posterior.distributions import BatchedDistribution
 
+LEAST_TOLERANCE = 1e-13
+
 
 @dataclass(frozen=True, slots=True)
 class Exact:
@@ -44,6 +47,15 @@ class Exact:
     """Largest table (or set of Gaussians) that may be built, in numbers of eight bytes."""
     tolerance: float = 1e-9
     """Error allowed to log Z, and to any probability, where reals have bounds."""
+
+    def __post_init__(self) -> None:
+        if not self.max_entries >= 1:
+            raise UnsupportedError(f"max_entries must be at least 1, not {self.max_entries}")
+        if not self.tolerance >= LEAST_TOLERANCE:
+            raise UnsupportedError(
+                f"tolerance must be at least {LEAST_TOLERANCE:g}, not {self.tolerance}: "
+                "rounding allows no less"
+            )
 
     @property
     def name(self) -> str:

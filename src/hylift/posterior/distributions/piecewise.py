@@ -86,7 +86,9 @@ class PiecewiseDensity(RealDistribution):
         """Where the density is largest."""
         num_panels, degree = self.coefficients.shape[-2:]
         width = num_panels * (4 * degree + 1)
-        return self._by_row(PiecewiseDensity._modes, width)
+        return self._by_row(
+            lambda rows: np.clip(rows._modes(), rows.edges[:, 0], rows.edges[:, -1]), width
+        )
 
     @property
     def entropy(self) -> FloatOrArray:
