@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hylift.graph import real as real
     from hylift.inference import Exact as Exact
     from hylift.inference import infer as infer
+    from hylift.plot import plot_marginals as plot_marginals
     from hylift.posterior import Posterior as Posterior
     from hylift.potentials import ConditionalQuadratic as ConditionalQuadratic
     from hylift.potentials import Function as Function
@@ -65,6 +66,7 @@ _HOME = {
     "Posterior": "posterior",
     "Exact": "inference",
     "infer": "inference",
+    "plot_marginals": "plot",
 }
 """Where each public name lives; it is imported when it is first used, so that start-up is fast."""
 

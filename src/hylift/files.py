@@ -68,6 +68,8 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
             with open(target if in_place else partial, "wb" if in_place else "xb") as stream:
                 write(stream)
             if not in_place:
+                if target.exists():
+                    partial.chmod(target.stat().st_mode & 0o777)
                 partial.replace(target)
         finally:
             if not in_place:

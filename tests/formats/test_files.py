@@ -147,3 +147,14 @@ def test_a_device_is_written_to_and_stays_a_device() -> None:
         write_whole("/dev/full", lambda stream: stream.write(b"0" * 100_000))
 
     assert Path("/dev/full").is_char_device()
+
+
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    target = tmp_path / "private.json"
+    target.write_text("old")
+    target.chmod(0o600)
+
+    write_whole(target, lambda stream: stream.write(b"new"))
+
+    assert target.read_text() == "new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600

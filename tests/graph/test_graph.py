@@ -42,7 +42,7 @@ def test_domains_say_what_they_are() -> None:
     ("make", "text"),
     [
         (lambda: categorical([]), "a categorical variable needs at least one state"),
-        (lambda: categorical(0), "a categorical variable needs at least one state, not 0"),
+        (lambda: categorical(0), "a categorical variable has 1 to 1000000 states, not 0"),
         (
             lambda: categorical(["a", "b", "a"]),
             "states must differ from each other: ['a', 'b', 'a']",

@@ -272,3 +272,15 @@ def test_blocks_that_could_hold_the_same_name_are_refused() -> None:
 def test_an_argument_without_constant_is_refused() -> None:
     with pytest.raises(ModelError, match="an atom of 'p' has 2 as argument 1, which has 2"):
         Atoms("p", (["a", "b"],), np.array([[0], [2]], dtype=np.int32))
+
+
+@pytest.mark.parametrize(
+    ("constants", "text"),
+    [
+        (["r0", "r1"], "the constants of 'p' are one list per argument"),
+        ([["a", "a"]], "argument 1 of 'p' has a constant twice"),
+    ],
+)
+def test_constants_that_make_no_names_are_refused(constants: list, text: str) -> None:
+    with pytest.raises(ModelError, match=text):
+        Atoms("p", constants)

@@ -7,7 +7,8 @@ import pytest
 
 import zoo
 from hylift.errors import UnsupportedError
-from hylift.inference import infer
+from hylift.graph import FactorGraph, boolean
+from hylift.inference import Exact, infer
 
 
 @pytest.mark.parametrize("first", ["hylift.Exact", "import_module('hylift.inference')"])
@@ -61,3 +62,11 @@ def test_an_error_of_the_caller_stops_the_work() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         infer(zoo.friends_and_smokers(), progress=stop)
+
+
+@pytest.mark.parametrize("method", ["exact", Exact])
+def test_what_is_no_method_is_refused(method: object) -> None:
+    graph = FactorGraph.build({"a": boolean}, [])
+
+    with pytest.raises(UnsupportedError, match=r"a method is a value such as Exact\(\)"):
+        infer(graph, method)

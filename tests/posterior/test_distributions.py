@@ -721,3 +721,10 @@ def test_texts_are_short():
     assert repr(random_piecewise((2,))) == "PiecewiseDensity(batch_shape=(2,), panels=4)"
     assert repr(PointMass(2.5)) == "PointMass(2.5)"
     assert repr(PointMass([1.0, 2.0])) == "PointMass(batch_shape=(2,))"
+
+
+def test_a_number_that_is_a_label_means_the_label():
+    dice = Categorical([0.2, 0.3, 0.5], ("1", "2", "3"))
+
+    assert dice.prob(2) == 0.3
+    assert dice.prob("2") == 0.3

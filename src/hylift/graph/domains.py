@@ -14,6 +14,9 @@ from hylift.errors import EvidenceError, ModelError, did_you_mean
 
 BOOLEAN_STATES = ("false", "true")
 
+MAX_STATES = 1_000_000
+"""Most states of a variable that are named by counting."""
+
 
 @dataclass(frozen=True, slots=True)
 class Domain:
@@ -91,8 +94,8 @@ def categorical(states: SupportsIndex | Sequence[str]) -> Domain:
         raise ModelError(f"states are a list of labels or their number, not the text {states!r}")
     if isinstance(states, SupportsIndex):
         count = operator.index(states)
-        if count < 1:
-            raise ModelError(f"a categorical variable needs at least one state, not {count}")
+        if not 1 <= count <= MAX_STATES:
+            raise ModelError(f"a categorical variable has 1 to {MAX_STATES} states, not {count}")
         return Domain(tuple(str(state) for state in range(count)))
     return Domain(tuple(str(state) for state in states))
 

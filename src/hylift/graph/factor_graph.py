@@ -32,6 +32,8 @@ class FactorGraph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
+        if not np.isfinite(self.log_constant):
+            raise ModelError(f"the constant of a graph must be finite, not {self.log_constant}")
         num_states = self.variables.num_states
         for group in self.groups:
             _check_scope(group, self.variables, num_states)

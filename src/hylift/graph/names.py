@@ -120,11 +120,19 @@ class Atoms(NameBlock):
     arguments: NDArray[np.int32] | None = None  # (atom, argument): positions in `constants`
 
     def __post_init__(self) -> None:
+        if isinstance(self.constants, str) or any(isinstance(c, str) for c in self.constants):
+            raise ModelError(
+                f"the constants of '{self.predicate}' are one list per argument, such as "
+                f"[['a', 'b']], not {self.constants!r}"
+            )
         packed = tuple(
             c if isinstance(c, pa.StringArray) else pa.array([str(word) for word in c], pa.string())
             for c in self.constants
         )
         object.__setattr__(self, "constants", packed)
+        for place, words in enumerate(packed):
+            if len(pc.unique(words)) < len(words):
+                raise ModelError(f"argument {place + 1} of '{self.predicate}' has a constant twice")
         if self.arguments is not None:
             shape = np.shape(self.arguments)
             if len(shape) != 2 or shape[1] != len(packed):
@@ -257,7 +265,12 @@ class Names:
 
     @classmethod
     def listed(cls, names: Iterable[str] | pa.StringArray) -> Names:
-        strings = names if isinstance(names, pa.StringArray) else pa.array(list(names), pa.string())
+        if not isinstance(names, pa.StringArray):
+            names = list(names)
+            for name in names:
+                if not isinstance(name, str):
+                    raise ModelError(f"a variable is named by a text, not {name!r}")
+        strings = names if isinstance(names, pa.StringArray) else pa.array(names, pa.string())
         if len(pc.unique(strings)) < len(strings):
             counts = pc.value_counts(strings)
             twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
@@ -306,6 +319,9 @@ class Names:
 
     def ids(self, names: Sequence[str]) -> NDArray[np.int64]:
         """The ids of names; an unknown one is an error that suggests the closest."""
+        for name in names:
+            if not isinstance(name, str):
+                raise UnknownNameError(f"a variable is named by a text, not {name!r}")
         found = self.find(names)
         if (found < 0).any():
             name = names[int(np.argmax(found < 0))]

@@ -69,6 +69,11 @@ class Variables:
     @classmethod
     def of(cls, domains: Sequence[Domain], names: Names) -> Variables:
         """One domain per variable."""
+        for domain in domains:
+            if not isinstance(domain, Domain):
+                raise ModelError(
+                    f"a domain is boolean, real, interval(…) or categorical(…), not {domain!r}"
+                )
         distinct = {domain: place for place, domain in enumerate(dict.fromkeys(domains))}
         domain_id = np.array([distinct[domain] for domain in domains], dtype=np.int32)
         return cls(tuple(distinct), domain_id, names, np.ones(len(domain_id)))

@@ -30,6 +30,10 @@ def infer(
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
     request = Request(wanted, operator.index(seed), progress or (lambda share, what: None))
+    if method is not None and (isinstance(method, type) or not hasattr(method, "solve")):
+        raise UnsupportedError(f"a method is a value such as Exact(), not {method!r}")
+    if not isinstance(graph, FactorGraph):
+        raise UnsupportedError(f"inference takes a FactorGraph, not {graph!r}")
     announce_compilation()
     return (method or Exact()).solve(graph, request)
 

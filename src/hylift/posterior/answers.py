@@ -41,7 +41,7 @@ class Solution:
     """What the user should know about this answer, in sentences."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Assignment:
     """A value for every variable, and its energy -log ψ."""
 
@@ -50,6 +50,9 @@ class Assignment:
     observed: NDArray[np.bool_]  # (variable,)
     energy: float
     kind: Kind
+
+    def __repr__(self) -> str:
+        return f"Assignment({len(self.values)} variables, energy {self.energy:.6g}, {self.kind})"
 
     def __getitem__(self, name: str) -> str | float:
         return self._decoded(self.variables.names.id(name))

@@ -59,7 +59,10 @@ class Posterior:
         return self._marginals().to_arrow(self.variables, ids)
 
     def map(self) -> Assignment:
-        """The most probable joint assignment, with its energy."""
+        """The most probable joint assignment, with its energy.
+
+        Where 'map' was not among the tasks it is computed at every call: keep the result.
+        """
         if self.assignment is not None:
             return self.assignment
         if self.find_assignment is None:

@@ -56,7 +56,10 @@ class Table(Potential):
         A hard formula has weight inf: 0 where it holds, -inf elsewhere. Weights may be given per
         factor (row,). holds: bool, an axis of states per slot.
         """
-        truth = np.asarray(holds, dtype=bool)
+        given = np.asarray(holds)
+        if not np.isin(given, [0, 1]).all():
+            raise ModelError(f"a formula holds or not: give True and False, not {given.tolist()}")
+        truth = given.astype(bool)
         w = np.atleast_1d(np.asarray(weight, dtype=np.float64))
         w = w.reshape((-1,) + (1,) * truth.ndim)
         hard = w == np.inf

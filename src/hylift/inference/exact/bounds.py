@@ -177,8 +177,8 @@ def _with_rounding(integral: Integral, tolerance: float) -> Integral:
     """
     outcome = integral.outcome
     rounding = outcome.rounding
-    if rounding <= tolerance:
-        last_digits = 4 * EPS * abs(outcome.log_total)
+    last_digits = 64 * EPS * abs(outcome.log_total)
+    if rounding <= tolerance + last_digits:
         return replace(integral, error=integral.error + rounding + last_digits)
     note = (
         f"Rounding may change log Z, and so probabilities, by about {rounding:.1e}: the model's "

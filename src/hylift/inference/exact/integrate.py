@@ -115,6 +115,10 @@ def sum_states(
         plan, maximise=maximise, advance=lambda s: advance(share * s)
     )
     log_total = log_sum + parts.log_constant + constant
+    if np.isnan(log_total):
+        raise DivergentModelError(
+            "the model's numbers are too large to compute with: log Z is not a number"
+        )
     if log_total == -np.inf:
         raise ImpossibleEvidenceError(
             "no joint state is possible: the hard constraints and the evidence contradict each "

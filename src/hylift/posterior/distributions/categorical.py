@@ -70,7 +70,7 @@ class Categorical(BatchedDistribution):
         return self._by_row(compute, width=len(self.states))
 
     def prob(self, state: str | int) -> FloatOrArray:
-        """The probability of a state, given by label or index."""
+        """The probability of a state, given by label, or by index where that is no label."""
         return unwrap(np.asarray(self.probs[..., self._index_of(state)]))
 
     def sample(self, size: int, *, seed: Seed) -> IntArray:
@@ -96,6 +96,8 @@ class Categorical(BatchedDistribution):
             close = difflib.get_close_matches(state, self.states, n=1, cutoff=0.0)
             raise ValueError(f"unknown state {state!r}. Did you mean {close[0]!r}? {allowed}")
         index = operator.index(state)
+        if str(index) in self.states:  # a number that is a label means the label
+            return self.states.index(str(index))
         if not 0 <= index < len(self.states):
             raise ValueError(f"state index {index} is not in 0..{len(self.states) - 1}. {allowed}")
         return index
