@@ -18,5 +18,5 @@ def announce_compilation() -> None:
     if not any(cache.glob("elimination.greedy-*.nbi")):
         logger.warning(
             "hylift compiles its kernels on the first use after installation: "
-            "this takes about 20 seconds, once."
+            "this takes about half a minute, once."
         )

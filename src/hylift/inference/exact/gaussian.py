@@ -118,8 +118,10 @@ def solve_states(
     edges = np.zeros(edge_ptr[-1])
     for f in factors:
         assert isinstance(f.potential, ConditionalQuadratic)
-        A = f.potential.A.reshape(f.potential.num_rows, -1, f.real.shape[1], f.real.shape[1])
-        b = f.potential.b.reshape(f.potential.num_rows, -1, f.real.shape[1])
+        # Copies, so that the kernel meets one kind of array and is compiled once.
+        num_rows, num_reals = f.potential.num_rows, f.real.shape[1]
+        A = np.array(f.potential.A).reshape(num_rows, -1, num_reals, num_reals)
+        b = np.array(f.potential.b).reshape(num_rows, -1, num_reals)
         kernels.assemble(
             A, b, f.discrete, elimination.step[f.real], f.row, f.multiplicity,
             elimination.ptr, elimination.later, components.of_step,
