@@ -32,10 +32,14 @@ def test_domains_say_what_they_are() -> None:
     assert boolean.states == ("false", "true")
     assert categorical(3).states == ("0", "1", "2")
     assert categorical(["red", "green"]).num_states == 2
-    assert (real.is_discrete, real.is_bounded, real.num_states) == (False, False, 0)
+    assert (real.is_discrete, real.lower, real.upper, real.num_states) == (
+        False,
+        -np.inf,
+        np.inf,
+        0,
+    )
     assert (interval(0, 1).lower, interval(0, 1).upper) == (0.0, 1.0)
-    assert interval(0, np.inf).is_bounded
-    assert not boolean.is_bounded
+    assert (interval(0, np.inf).lower, interval(0, np.inf).upper) == (0.0, np.inf)
 
 
 @pytest.mark.parametrize(

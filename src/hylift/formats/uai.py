@@ -21,14 +21,13 @@ from hylift.graph import (
     Variables,
     categorical,
 )
+from hylift.graph.domains import MAX_STATES
 from hylift.potentials import Table
-
-MAX_STATES = 1_000_000
-"""Largest number of states of a variable that is taken for real and not for a broken file."""
 
 MAX_DISTINCT_STATES = 2 * MAX_STATES
 MAX_TOTAL_STATES = 100 * MAX_STATES
-"""The same, summed over the different numbers of states, and over all variables."""
+"""Most states, summed over the different numbers of them and over all variables, that are taken for
+real and not for a broken file."""
 
 MAX_ARITY = 60
 """Longest scope: tables are arrays, which have at most 64 axes."""

@@ -44,11 +44,6 @@ class Domain:
         """Number of states; 0 for a real."""
         return len(self.states) if self.states is not None else 0
 
-    @property
-    def is_bounded(self) -> bool:
-        """Whether it is a real with at least one finite bound."""
-        return not self.is_discrete and (np.isfinite(self.lower) or np.isfinite(self.upper))
-
     def encode(self, value: object, name: str) -> float:
         """The number that stands for `value` (a state's index, or the real itself)."""
         if self.states is None:

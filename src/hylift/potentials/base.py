@@ -115,7 +115,7 @@ def expectation_on_grid(
     arity = len(beliefs)
     grid: list[NDArray[Any]] = []
     for axis, belief in enumerate(beliefs):
-        points = belief.points.reshape(_along(axis, arity, len(row)))
+        points = belief.points.reshape(along_axis(axis, arity, len(row)))
         is_real = potential.slot_states[axis] == REAL
         grid.append(points if is_real else points.astype(np.int64))
     values = potential.log_value(row.reshape((-1,) + (1,) * arity), grid)
@@ -129,12 +129,12 @@ def weighted_sum(values: FloatArray, weights: Sequence[FloatArray]) -> FloatArra
     """
     joint = np.ones((len(values),) + (1,) * len(weights))
     for axis, weight in enumerate(weights):
-        joint = joint * weight.reshape(_along(axis, len(weights), len(values)))
+        joint = joint * weight.reshape(along_axis(axis, len(weights), len(values)))
     terms = joint * np.where(joint > 0, values, 0.0)
     return np.asarray(terms.reshape(len(values), -1).sum(axis=1))
 
 
-def _along(axis: int, arity: int, num_factors: int) -> tuple[int, ...]:
+def along_axis(axis: int, arity: int, num_factors: int) -> tuple[int, ...]:
     """Shape that lays (factor, point) along one axis of a (factor, slot 0, slot 1, ...) grid."""
     return (num_factors,) + (1,) * axis + (-1,) + (1,) * (arity - axis - 1)
 

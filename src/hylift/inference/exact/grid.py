@@ -13,6 +13,7 @@ from hylift.graph import FactorGroup, by_slots
 from hylift.inference.exact.parts import Parts, RealFactors
 from hylift.posterior.distributions import gauss_legendre_nodes
 from hylift.potentials import ConditionalQuadratic, Table
+from hylift.potentials.base import along_axis
 
 DEGREE = 16
 """Nodes per panel."""
@@ -96,7 +97,7 @@ def _table(grid: Grid, factors: RealFactors, max_entries: int) -> FactorGroup:
         points = np.arange(size)[None]
         if slot >= factors.discrete.shape[1]:
             points = grid.nodes[scope[:, slot] - grid.num_discrete]
-        slots.append(points.reshape(_along(slot, len(shape), len(points))))
+        slots.append(points.reshape(along_axis(slot, len(shape), len(points))))
     row = factors.row.reshape((-1,) + (1,) * len(shape))
     values = factors.potential.log_value(row, slots)
     log_table = np.broadcast_to(values, (len(scope), *shape))
@@ -125,11 +126,11 @@ def _given_nodes(
     table, linear = np.zeros((1,) * (1 + len(shape))), b[..., h]
     for i, slot in enumerate(g):
         nodes = grid.nodes[grid.number[factors.real[:, slot]] - grid.num_discrete]
-        x = nodes.reshape(_along(num_discrete + i, len(shape), len(nodes)))
+        x = nodes.reshape(along_axis(num_discrete + i, len(shape), len(nodes)))
         table = table + x * (b[..., slot] + A[..., slot, slot] * x)
         for j, other in enumerate(g[:i]):
             nodes = grid.nodes[grid.number[factors.real[:, other]] - grid.num_discrete]
-            y = nodes.reshape(_along(num_discrete + j, len(shape), len(nodes)))
+            y = nodes.reshape(along_axis(num_discrete + j, len(shape), len(nodes)))
             table = table + 2 * A[..., slot, other] * x * y
         linear = linear + 2 * A[..., h, slot] * x[..., None]
 
@@ -144,11 +145,6 @@ def _given_nodes(
         FactorGroup(Table(np.broadcast_to(table, whole)), discrete, rows, factors.multiplicity),
         RealFactors(quadratic, discrete, free, rows, factors.multiplicity),
     )
-
-
-def _along(axis: int, num_axes: int, num_factors: int) -> tuple[int, ...]:
-    """Shape that lays (factor, point) along one axis of a (factor, axis 0, axis 1, ...) array."""
-    return (num_factors,) + (1,) * axis + (-1,) + (1,) * (num_axes - axis - 1)
 
 
 def _check_entries(num_factors: int, shape: list[int], num_gridded: int, max_entries: int) -> None:
