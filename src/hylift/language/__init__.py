@@ -1,0 +1,1 @@
+"""Text or Python -> Model."""
