@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -24,12 +25,53 @@ EXAMPLES = """[bold]Examples[/bold]
 
 hylift demo
 
-hylift infer model.uai
+hylift check papers.mln
 
-hylift infer model.uai --evidence model.uai.evid --task map --output best.json
+hylift infer papers.mln --evidence facts.db --query 'Popularity(*)' --output result.json
 
-hylift infer model.uai --query 'x1*' --output marginals.csv
+hylift ground papers.mln --evidence In=in.parquet --closed In --stats
+
+hylift infer model.uai --evidence model.uai.evid --task map
 """
+
+ModelFile = Annotated[
+    Path, typer.Argument(help="Model file: .mln (rules) or .uai (tables).", show_default=False)
+]
+RuleFile = Annotated[Path, typer.Argument(help="Model file: .mln.", show_default=False)]
+EvidenceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--evidence",
+        "-e",
+        metavar="[NAME=]FILE",
+        help="What is observed: a .db of facts, a table (.csv, .tsv, .parquet, .arrow) with "
+        "columns predicate, arg1, …, value, or a .sqlite or .duckdb database; NAME=FILE is a table "
+        "of one predicate, or of the constants of a type. For a .uai model an .evid file. May be "
+        "repeated.",
+        show_default=False,
+    ),
+]
+ClosedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--closed",
+        "-c",
+        metavar="PREDICATE",
+        help="A Boolean predicate whose atoms are false unless the evidence says they are true; "
+        "may be repeated.",
+        show_default=False,
+    ),
+]
+UnmatchedOption = Annotated[
+    str,
+    typer.Option(
+        "--unmatched",
+        metavar="error|ignore",
+        help="What to do with rows of evidence about predicates or constants that the model does "
+        "not have.",
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -59,13 +101,13 @@ def hylift(
 
 INFER_EXAMPLES = """[bold]Examples[/bold]
 
-hylift infer model.uai
+hylift infer papers.mln --evidence facts.db --query 'Popularity(*)'
 
-hylift infer model.uai --evidence model.uai.evid --task map --task logz
+hylift infer papers.mln --evidence In=in.parquet --closed In --output marginals.csv
 
-hylift infer model.uai --query x3 --query 'x1*' --output marginals.csv
+hylift infer papers.mln --evidence facts.csv --unmatched ignore --task map --output best.json
 
-hylift infer model.uai --output model.MAR
+hylift infer model.uai --evidence model.uai.evid --task logz --output model.PR
 
 [bold]Outputs[/bold], by ending: .json (everything), .csv and .parquet (marginals, or the MAP \
 assignment), .MAR, .PR, .MPE (UAI results); '-' prints JSON.
@@ -74,13 +116,10 @@ assignment), .MAR, .PR, .MPE (UAI results); '-' prints JSON.
 
 @app.command(epilog=INFER_EXAMPLES)
 def infer(
-    model: Annotated[Path, typer.Argument(help="Model file: .uai.", show_default=False)],
-    evidence: Annotated[
-        Path | None,
-        typer.Option(
-            "--evidence", "-e", metavar="FILE", help="What is observed: .evid.", show_default=False
-        ),
-    ] = None,
+    model: ModelFile,
+    evidence: EvidenceOption = None,
+    closed: ClosedOption = None,
+    unmatched: UnmatchedOption = "error",
     method: Annotated[
         str, typer.Option("--method", "-m", metavar="METHOD", help="How to answer: exact.")
     ] = "exact",
@@ -113,20 +152,94 @@ def infer(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of whatever is random.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Answer a model: marginals, the most probable assignment, log Z."""
     from hylift.cli.infer import run
+    from hylift.cli.model import Given
 
+    _hear_warnings(quiet)
     run(
         model,
-        evidence=evidence,
+        given=Given(evidence or (), closed or (), unmatched),
         method=method,
         named_tasks=task,
         query=query or None,
         output=output,
         seed=seed,
         quiet=quiet,
+    )
+
+
+CHECK_EXAMPLES = """[bold]Examples[/bold]
+
+hylift check papers.mln
+
+hylift check papers.mln --format > tidy.mln
+"""
+
+
+@app.command(epilog=CHECK_EXAMPLES)
+def check(
+    model: RuleFile,
+    rewrite: Annotated[
+        bool, typer.Option("--format", help="Print the model in its canonical form.")
+    ] = False,
+) -> None:
+    """Say what is wrong with a model of rules, with line, column and a remedy."""
+    from hylift.cli.check import run
+
+    run(model, rewrite=rewrite)
+
+
+GROUND_EXAMPLES = """[bold]Examples[/bold]
+
+hylift ground papers.mln --evidence facts.db --stats
+
+hylift ground papers.mln --evidence In=in.parquet --closed In
+
+hylift ground smokers.mln --evidence people.csv --output smokers.uai
+"""
+
+
+@app.command(epilog=GROUND_EXAMPLES)
+def ground(
+    model: RuleFile,
+    evidence: EvidenceOption = None,
+    closed: ClosedOption = None,
+    unmatched: UnmatchedOption = "error",
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Also count atoms per predicate and factors per rule.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File for the ground model: .uai, for models of discrete variables.",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Ground a model of rules: how many variables and factors it has, with its evidence."""
+    from hylift.cli.ground import run
+    from hylift.cli.model import Given
+
+    _hear_warnings(quiet)
+    given = Given(evidence or (), closed or (), unmatched)
+    run(model, given, stats=stats, output=output, quiet=quiet)
+
+
+def _hear_warnings(quiet: bool) -> None:
+    """Warnings are lines on the error stream; none when quiet."""
+    if quiet:
+        warnings.simplefilter("ignore")
+        return
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = lambda message, *_, **__: print(
+        f"hylift: warning: {message}", file=sys.stderr
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.cli.render import progress_bar, show
+from hylift.cli.model import Given, read_graph
+from hylift.cli.render import print_notes, progress_bar, show
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.files import check_target
 from hylift.formats import uai
@@ -34,7 +35,7 @@ ENDINGS = (".json", ".csv", ".parquet", ".MAR", ".PR", ".MPE")
 def run(
     model: Path,
     *,
-    evidence: Path | None,
+    given: Given,
     method: str,
     named_tasks: list[str] | None,
     query: list[str] | None,
@@ -48,7 +49,10 @@ def run(
     if output is not None and output != "-":
         tasks = _check_output(output, tasks, query)
     tasks = tasks or list(DEFAULT_TASKS)
-    graph = _read_model(model, evidence)
+    with progress_bar(quiet) as progress:
+        graph, notes = read_graph(model, given, progress)
+    if not quiet:
+        print_notes(notes)
     ids = _queried(graph, query)
     with progress_bar(quiet) as progress:
         posterior = infer(graph, chosen, tasks=tasks, seed=seed, progress=progress)
@@ -101,15 +105,6 @@ def _check_output(output: str, tasks: list[Task], query: list[str] | None) -> li
             f"{output}: a table holds marginals or the MAP assignment, not the task 'logz'"
         )
     return tasks or ([only] if only else [])
-
-
-def _read_model(model: Path, evidence: Path | None) -> FactorGraph:
-    if model.suffix.lower() != ".uai":
-        raise UnsupportedError(f"{model}: models are read from files that end in .uai")
-    graph = uai.read_uai(model)
-    if evidence is None:
-        return graph
-    return graph.observe(uai.read_evidence(evidence, graph.variables.num_states))
 
 
 def _queried(graph: FactorGraph, query: list[str] | None) -> NDArray[np.int64] | None:

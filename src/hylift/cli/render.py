@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,9 +15,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from hylift.inference.method import Progress as Report
 from hylift.inference.method import Task
 from hylift.posterior import Categorical, Posterior
+from hylift.progress import Progress as Report
+from hylift.progress import silent
 
 MAX_ROWS = 20
 """Variables that are listed before the rest is only counted."""
@@ -37,12 +38,12 @@ def progress_bar(quiet: bool) -> Iterator[Report]:
         level = logger.level
         logger.setLevel(logging.ERROR)
         try:
-            yield lambda share, what: None
+            yield silent
         finally:
             logger.setLevel(level)
         return
     if not sys.stderr.isatty():
-        yield lambda share, what: None
+        yield silent
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -59,43 +60,49 @@ def show(
     output: str | None = None,
 ) -> None:
     """Prints what was asked for, long lists cut."""
-    console = _console()
+    out = console()
     solution = posterior.solution
-    console.print(
+    out.print(
         f"[bold]{escape(title)}[/bold]: {len(posterior.variables)} variables, "
         f"{np.count_nonzero(posterior.observed)} observed; "
         f"method {solution.method}, {solution.seconds:.3g} s"
     )
     if "logz" in tasks and posterior.log_partition is not None:
         log_z = posterior.log_partition
-        console.print(f"log Z = [bold]{log_z.value:.10g}[/bold] ({log_z.kind})")
+        out.print(f"log Z = [bold]{log_z.value:.10g}[/bold] ({log_z.kind})")
     if "marginals" in tasks:
         for table in _marginals(posterior, ids[:MAX_ROWS]):
-            console.print(table)
-        _cut(console, len(ids))
+            out.print(table)
+        _cut(out, len(ids))
     if "map" in tasks:
         found = posterior.map()
-        console.print(f"MAP energy = [bold]{found.energy:.10g}[/bold] ({found.kind})")
+        out.print(f"MAP energy = [bold]{found.energy:.10g}[/bold] ({found.kind})")
         table = Table("atom", "value", box=None, header_style="bold")
         for name, value in found.to_dict(ids[:MAX_ROWS]).items():
             table.add_row(escape(name), value if isinstance(value, str) else f"{value:.6g}")
-        console.print(table)
-        _cut(console, len(ids))
+        out.print(table)
+        _cut(out, len(ids))
     for note in solution.notes:
-        console.print(f"Note: {escape(note)}")
+        out.print(f"Note: {escape(note)}")
     if output is not None:
-        console.print(f"Written to {escape(output)}", soft_wrap=True)
+        out.print(f"Written to {escape(output)}", soft_wrap=True)
 
 
-def _console() -> Console:
+def console() -> Console:
     """Where results go: as wide as the terminal, and into a file or pipe without line breaks."""
     wide = None if sys.stdout.isatty() else WIDE
     return Console(width=wide, emoji=False)
 
 
-def _cut(console: Console, total: int) -> None:
+def print_notes(notes: Sequence[str]) -> None:
+    """What a reader of the answer should know of how it came about, beside the answer."""
+    for note in notes:
+        print(f"hylift: note: {note}", file=sys.stderr)
+
+
+def _cut(out: Console, total: int) -> None:
     if total > MAX_ROWS:
-        console.print(f"… and {total - MAX_ROWS} more (name some with --query, or use --output)")
+        out.print(f"… and {total - MAX_ROWS} more (name some with --query, or use --output)")
 
 
 def _marginals(posterior: Posterior, ids: NDArray[np.int64]) -> list[Table]:

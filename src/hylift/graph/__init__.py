@@ -4,7 +4,7 @@ from hylift.graph.domains import Domain, boolean, categorical, interval, real
 from hylift.graph.evidence import Evidence, Soft
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_slots, merge_groups
-from hylift.graph.names import Atoms, Listed, Names, Numbered
+from hylift.graph.names import Atoms, Listed, NameBlock, Names, Numbered
 from hylift.graph.variables import Variables
 
 __all__ = [

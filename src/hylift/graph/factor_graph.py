@@ -12,6 +12,7 @@ from hylift.errors import ModelError
 from hylift.graph.domains import Domain
 from hylift.graph.evidence import Evidence
 from hylift.graph.factors import FactorGroup
+from hylift.graph.size import SizeEstimate
 from hylift.graph.variables import Variables
 from hylift.potentials import ANY_STATES, REAL, Potential
 
@@ -69,6 +70,17 @@ class FactorGraph:
     @property
     def num_factors(self) -> int:
         return sum(len(group) for group in self.groups)
+
+    def size_estimate(self) -> SizeEstimate:
+        """How many variables and factors there are, and the memory of their arrays.
+
+        The parameters of the potentials and the names come on top.
+        """
+        per_factor = (g.scope.nbytes + g.row.nbytes + g.multiplicity.nbytes for g in self.groups)
+        variables = self.variables.domain_id.nbytes + self.variables.multiplicity.nbytes
+        observed = self.evidence.variable.nbytes + 2 * self.evidence.value.nbytes
+        num_bytes = sum(per_factor) + variables + observed
+        return SizeEstimate(self.num_variables, self.num_factors, num_bytes)
 
     def observe(self, observed: Mapping[str, object] | Evidence) -> FactorGraph:
         """The graph with more evidence: a mapping from names, or `Evidence` by ids.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from hylift.graph import FactorGraph
 from hylift.posterior import Posterior
+from hylift.progress import Progress
 
 Task = Literal["marginals", "logz", "map"]
-Progress = Callable[[float, str], None]
-"""Told how much of the work is done, from 0 to 1, and what is being done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph
 from hylift.inference.compilation import announce_compilation
 from hylift.inference.exact import Exact
-from hylift.inference.method import Method, Progress, Request, Task
+from hylift.inference.method import Method, Request, Task
 from hylift.posterior import Posterior
+from hylift.progress import Progress
 
 
 def infer(

@@ -1,0 +1,31 @@
+"""`hylift check`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hylift.language import check, read_model
+
+
+def run(model: Path, *, rewrite: bool) -> None:
+    """Says what is wrong with a model, or how large its parts are; or writes it back, in order."""
+    parsed = read_model(model)
+    warnings = check(parsed)
+    for warning in warnings:
+        print(f"hylift: warning: {warning}", file=sys.stderr)
+    if rewrite:
+        print(parsed, end="")
+        return
+    counts = (
+        (len(parsed.type_by_name), "type"),
+        (len(parsed.predicates), "predicate"),
+        (len(parsed.rules), "rule"),
+    )
+    parts = ", ".join(_counted(count, what) for count, what in counts)
+    found = _counted(len(warnings), "warning") if warnings else "no errors"
+    print(f"{model}: {parts}; {found}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,87 @@
+"""Models and evidence as the command line names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from hylift.errors import UnsupportedError
+from hylift.formats import uai
+from hylift.graph import FactorGraph
+from hylift.progress import Progress, silent
+
+NAMED = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
+"""`In=in.parquet`: a table for one predicate or type."""
+
+MODELS = (".mln", ".uai")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the options of a command say about evidence."""
+
+    evidence: Sequence[str] = ()
+    closed: Sequence[str] = ()
+    unmatched: str = "error"
+
+    @property
+    def closed_predicates(self) -> list[str]:
+        return [name.strip() for text in self.closed for name in text.split(",")]
+
+    def sources(self) -> list[Any]:
+        """Paths, and mappings from a predicate or type to a path."""
+        sources: list[Any] = []
+        for text in self.evidence:
+            named = None if Path(text).exists() else NAMED.fullmatch(text)
+            sources.append({named[1]: Path(named[2])} if named else Path(text))
+        return sources
+
+
+def read_graph(
+    model: Path, given: Given, progress: Progress = silent
+) -> tuple[FactorGraph, tuple[str, ...]]:
+    """The factor graph of a model file with its evidence, and what there is to say of it."""
+    if _ending(model) == ".uai":
+        return _read_uai(model, given), ()
+    grounding = ground_file(model, given, progress)
+    return grounding.graph, grounding.world.notes
+
+
+def ground_file(model: Path, given: Given, progress: Progress = silent) -> Any:
+    """The grounding of an .mln file."""
+    if _ending(model) != ".mln":
+        raise UnsupportedError(f"{model}: only models of rules (.mln) are grounded")
+    from hylift.ground import World, ground_world
+    from hylift.language import read_model
+
+    parsed = read_model(model)
+    world = World.of(
+        parsed,
+        given.sources(),
+        closed=given.closed_predicates,
+        unmatched=cast(Literal["error", "ignore"], given.unmatched),
+    )
+    return ground_world(world, progress)
+
+
+def _ending(model: Path) -> str:
+    ending = model.suffix.lower()
+    if ending not in MODELS:
+        raise UnsupportedError(
+            f"{model}: models are read from files that end in {' or '.join(MODELS)}"
+        )
+    return ending
+
+
+def _read_uai(model: Path, given: Given) -> FactorGraph:
+    if given.closed or given.unmatched != "error":
+        raise UnsupportedError(f"{model}: --closed and --unmatched are for models of rules (.mln)")
+    if len(given.evidence) > 1:
+        raise UnsupportedError(f"{model}: a .uai model takes one evidence file")
+    graph = uai.read_uai(model)
+    for path in given.evidence:
+        graph = graph.observe(uai.read_evidence(path, graph.variables.num_states))
+    return graph

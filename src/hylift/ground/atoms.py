@@ -1,0 +1,138 @@
+"""Atoms of the open predicates: numbered by their arguments, and kept where a factor uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.errors import IntractableError
+from hylift.graph import Atoms, Domain, NameBlock, Variables, categorical
+from hylift.ground.world import World
+from hylift.language.syntax import PredicateDeclaration
+
+MAX_DENSE = 1 << 26
+"""Most possible atoms of a predicate for which a mark each is kept; beyond, they are sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtomSpace:
+    """All possible atoms of a predicate, numbered with the last argument running fastest."""
+
+    predicate: PredicateDeclaration
+    places: tuple[int, ...]
+    """Arguments that tell atoms apart; not the one marked `!`."""
+    constants: tuple[pa.StringArray, ...]
+    domain: Domain
+
+    @classmethod
+    def of(cls, world: World, predicate: PredicateDeclaration) -> AtomSpace:
+        types = predicate.arguments
+        places = tuple(place for place in range(len(types)) if place != predicate.unique)
+        domain = predicate.domain
+        if predicate.unique is not None:
+            domain = categorical(world.constants[types[predicate.unique]].to_pylist())
+        constants = tuple(world.constants[types[place]] for place in places)
+        return cls(predicate, places, constants, domain)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(len(constants) for constants in self.constants)
+
+    @property
+    def size(self) -> int:
+        """Number of possible atoms."""
+        size = 1
+        for count in self.sizes:
+            size *= count
+        return size
+
+    def codes(self, arguments: Sequence[Any], count: int) -> NDArray[Any]:
+        """(grounding,): the number of an atom, from one array or number per argument."""
+        if self.size >= 1 << 62:
+            raise IntractableError(
+                f"'{self.predicate.name}' has {self.size:.1e} possible atoms, too many to number"
+            )
+        dtype = np.int32 if self.size < 1 << 31 else np.int64
+        code = np.zeros(count, dtype=dtype)
+        for argument, size in zip(arguments, self.sizes, strict=True):
+            code *= dtype(size)
+            code += np.asarray(argument).astype(dtype, copy=False)
+        return code
+
+
+@dataclass(slots=True)
+class AtomTable:
+    """The atoms of one predicate that factors use; filled first, then numbered."""
+
+    space: AtomSpace
+    marks: NDArray[np.bool_] | None = None  # (possible atom,): whether it is used
+    found: list[NDArray[np.int64]] = field(default_factory=list)
+    """Used atoms in parts, where there are too many possible ones to mark."""
+
+    def use(self, codes: NDArray[Any]) -> None:
+        """Takes note that factors use these atoms."""
+        if self.space.size > MAX_DENSE:
+            self.found.append(np.unique(codes).astype(np.int64, copy=False))
+            return
+        if self.marks is None:
+            self.marks = np.zeros(self.space.size, dtype=bool)
+        self.marks[codes] = True
+
+    def numbered(self, offset: int) -> AtomNumbers:
+        """The used atoms in order, as variables from `offset` on."""
+        if self.space.size <= MAX_DENSE:
+            marks = np.zeros(self.space.size, dtype=bool) if self.marks is None else self.marks
+            if marks.all():
+                return AtomNumbers(self.space, offset, self.space.size, None, None)
+            codes = np.flatnonzero(marks)
+            position = np.cumsum(marks, dtype=np.int32) - np.int32(1)
+            position[~marks] = -1
+            return AtomNumbers(self.space, offset, len(codes), codes, position)
+        codes = np.unique(np.concatenate(self.found)) if self.found else np.zeros(0, np.int64)
+        return AtomNumbers(self.space, offset, len(codes), codes, None)
+
+
+@dataclass(frozen=True, slots=True)
+class AtomNumbers:
+    """Variable ids of a predicate's atoms."""
+
+    space: AtomSpace
+    offset: int
+    count: int
+    codes: NDArray[np.int64] | None  # (atom,): which atoms they are, increasing; None: all
+    position: NDArray[np.int32] | None  # (possible atom,): place among `codes`, or -1
+
+    def ids(self, codes: NDArray[Any]) -> NDArray[np.int32]:
+        """The variable of each atom; -1 where no factor uses it."""
+        if self.codes is None:
+            return codes.astype(np.int32) + np.int32(self.offset)
+        if self.position is not None:
+            place = self.position[codes]
+        elif not self.count:
+            return np.full(len(codes), -1, dtype=np.int32)
+        else:
+            place = np.minimum(np.searchsorted(self.codes, codes), self.count - 1).astype(np.int32)
+            place[self.codes[place] != codes] = -1
+        return np.where(place >= 0, place + np.int32(self.offset), np.int32(-1))
+
+    def block(self) -> NameBlock:
+        """Their names."""
+        name, constants = self.space.predicate.name, self.space.constants
+        if self.codes is None:
+            return Atoms(name, constants)
+        sizes = self.space.sizes
+        columns = np.unravel_index(self.codes, sizes) if sizes else ()
+        arguments = np.empty((self.count, len(sizes)), dtype=np.int32)
+        for place, column in enumerate(columns):
+            arguments[:, place] = column
+        return Atoms(name, constants, arguments)
+
+
+def variables_of(numbers: Sequence[AtomNumbers]) -> Variables:
+    """One variable per used atom, predicate by predicate."""
+    return Variables.in_blocks([(table.block(), table.space.domain) for table in numbers])

@@ -1,0 +1,163 @@
+"""A model and its tables become a factor graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.graph.size import SizeEstimate
+from hylift.ground.atoms import AtomNumbers, AtomSpace, AtomTable, variables_of
+from hylift.ground.constant import constant_sum, decided_sum, guarded_sum
+from hylift.ground.factors import GroundRule, factor_groups, ground_rule
+from hylift.ground.observe import Observations, observations
+from hylift.ground.plan import RulePlan, as_number, plan_rule, rule_label
+from hylift.ground.query import Groundings, groundings
+from hylift.ground.size import estimate, warn_of_size
+from hylift.ground.statistics import GroundStatistics, statistics
+from hylift.ground.world import World
+from hylift.language.syntax import Model
+from hylift.language.types import constant_value
+from hylift.progress import Progress, silent
+
+
+@dataclass(frozen=True, slots=True)
+class Grounding:
+    """A factor graph, with the world and the plans it came from."""
+
+    graph: FactorGraph
+    world: World
+    plans: tuple[RulePlan, ...]
+    num_factors: tuple[int, ...]
+    """Per rule."""
+    numbers: Mapping[str, AtomNumbers]
+    observed: Observations
+
+    def statistics(self) -> GroundStatistics:
+        """Counts per predicate and per rule."""
+        return statistics(self.world, self.plans, self.num_factors, self.numbers, self.observed)
+
+
+def ground(
+    model: Model,
+    evidence: Any = None,
+    *,
+    closed: Iterable[str] = (),
+    unmatched: Literal["error", "ignore"] = "error",
+    progress: Progress = silent,
+) -> FactorGraph:
+    """The factor graph of a model and its evidence.
+
+    evidence: files, data frames, Arrow tables, DuckDB relations or mappings; see `World.of`.
+    closed: predicates of which all atoms that are not given are false.
+    unmatched: what to do with rows about predicates or constants that the model does not have.
+    """
+    world = World.of(model, evidence, closed=closed, unmatched=unmatched)
+    return ground_world(world, progress).graph
+
+
+def ground_world(world: World, progress: Progress = silent) -> Grounding:
+    """Grounds all rules of a world: one query each."""
+    plans = plan_rules(world)
+    warn_of_size(world, plans)
+    parameters = {
+        declared.name: constant_value(world.model, declared.value, "a constant")
+        for declared in world.model.parameters
+    }
+    spaces = {
+        predicate.name: AtomSpace.of(world, predicate)
+        for predicate in world.model.predicates
+        if predicate.name not in world.closed
+    }
+    tables = {name: AtomTable(space) for name, space in spaces.items()}
+    rules: list[GroundRule | None] = []
+    log_constant = 0.0
+    for place, plan in enumerate(plans):
+        progress(place / (len(plans) + 1), f"grounding {plan.label}")
+        rule, constant = _ground_one(world, plan, spaces, parameters)
+        log_constant += constant
+        rules.append(rule)
+        if rule is not None:
+            for atom, codes in zip(plan.slots, rule.codes, strict=True):
+                tables[atom.predicate].use(codes)
+    numbers = _numbered(tables)
+    made = [
+        [] if rule is None else factor_groups(world, rule, numbers, parameters) for rule in rules
+    ]
+    observed = observations(world, numbers)
+    groups = [group for groups in made for group in groups]
+    graph = _assemble(numbers, groups, observed, log_constant)
+    num_factors = tuple(sum(map(len, groups)) for groups in made)
+    return Grounding(graph, world, plans, num_factors, numbers, observed)
+
+
+def plan_rules(world: World) -> tuple[RulePlan, ...]:
+    """A plan for each rule of a world."""
+    return tuple(
+        plan_rule(world, rule, rule_label(rule, place))
+        for place, rule in enumerate(world.model.rules)
+    )
+
+
+def size_estimate(
+    model: Model,
+    evidence: Any = None,
+    *,
+    closed: Iterable[str] = (),
+    unmatched: Literal["error", "ignore"] = "error",
+) -> SizeEstimate:
+    """How large the factor graph of a model and its evidence will be; arguments as of `ground`."""
+    world = World.of(model, evidence, closed=closed, unmatched=unmatched)
+    return estimate(world, plan_rules(world))
+
+
+def _ground_one(
+    world: World,
+    plan: RulePlan,
+    spaces: Mapping[str, AtomSpace],
+    parameters: dict[str, float],
+) -> tuple[GroundRule | None, float]:
+    """The groundings of a rule that become factors, and the sum of those that are constant."""
+    if as_number(plan.formula) is not None:
+        return None, constant_sum(world, plan) + guarded_sum(world, plan)
+    found = groundings(world, plan)
+    constant = guarded_sum(world, plan, _per_weight(plan, found))
+    rule = ground_rule(world, plan, found, spaces)
+    if not plan.slots:
+        return None, constant + decided_sum(rule, parameters)
+    return rule, constant
+
+
+def _per_weight(plan: RulePlan, found: Groundings) -> Any:
+    """How many groundings there are per combination of `+` variables."""
+    if not plan.rule.per_constant:
+        return np.array(float(found.count))
+    keys = tuple(found.columns[name] for name in plan.rule.per_constant)
+    code = np.ravel_multi_index(keys, plan.weight.shape)
+    counts = np.bincount(code, minlength=plan.weight.size)
+    return counts.reshape(plan.weight.shape).astype(np.float64)
+
+
+def _numbered(tables: Mapping[str, AtomTable]) -> dict[str, AtomNumbers]:
+    """Variable ids, predicate after predicate."""
+    numbers: dict[str, AtomNumbers] = {}
+    offset = 0
+    for name, table in tables.items():
+        numbers[name] = table.numbered(offset)
+        offset += numbers[name].count
+    return numbers
+
+
+def _assemble(
+    numbers: Mapping[str, AtomNumbers],
+    groups: list[FactorGroup],
+    observed: Observations,
+    log_constant: float,
+) -> FactorGraph:
+    used = [table for table in numbers.values() if table.count]
+    return FactorGraph(
+        variables_of(used), (*groups, *observed.groups), observed.evidence, log_constant
+    )

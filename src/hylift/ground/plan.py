@@ -1,0 +1,234 @@
+"""How a rule is grounded: which tests cut groundings away, and what remains of its formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError, UnsupportedError
+from hylift.ground.world import World
+from hylift.language.fold import expand, fold
+from hylift.language.formatter import format_expression, format_rule
+from hylift.language.report import located
+from hylift.language.syntax import (
+    Atom,
+    Comparison,
+    Expr,
+    Number,
+    PredicateDeclaration,
+    Quantified,
+    Rule,
+    Term,
+    Truth,
+    Unary,
+    Variable,
+    WeightTable,
+)
+from hylift.language.types import constant_value, variable_types
+from hylift.language.walk import atoms, free_variables, logical_comparisons, nodes
+
+Test = Atom | Comparison
+"""What evidence and the grounding itself decide: a closed-world atom, or x != y."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A test that must come out as `holds` for a grounding to become a factor.
+
+    Where it does not, the formula has a constant value, or, for a test after `where` (None), there
+    is no grounding at all.
+    """
+
+    test: Test
+    holds: bool
+    otherwise: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlan:
+    """A rule made ready for grounding in a world."""
+
+    rule: Rule
+    label: str
+    types: Mapping[str, str]
+    """Type of each free variable, in order of appearance."""
+    ranges: Mapping[str, range]
+    """Ids each free variable runs over; shifts such as t+1 keep it off the ends of its type."""
+    guards: tuple[Guard, ...]
+    """Those after `where` first; each later one counts only where all before it hold."""
+    formula: Expr
+    """What the formula is where all guards hold."""
+    slots: tuple[Atom, ...]
+    """The atoms of `formula` that are variables of the graph."""
+    bits: tuple[Test, ...]
+    """The tests in `formula` that groundings decide and that guard nothing."""
+    row_variables: tuple[str, ...]
+    """The variables on which the parameters depend: those with a `+`, and those that name a state
+    of a categorical variable."""
+    weight: NDArray[np.float64]
+    """One axis per `+` variable: the weight for each combination of their constants."""
+
+    @property
+    def conditions(self) -> tuple[Guard, ...]:
+        """The guards after `where`."""
+        return tuple(guard for guard in self.guards if guard.otherwise is None)
+
+
+def rule_label(rule: Rule, place: int) -> str:
+    """A rule as errors and statistics quote it; by its number if no text can say it."""
+    try:
+        return format_rule(rule)
+    except UnsupportedError:
+        return f"rule {place + 1}"
+
+
+def plan_rule(world: World, rule: Rule, label: str) -> RulePlan:
+    """The guards of a rule, found by asking what each closed-world atom decides on its own."""
+    types = variable_types(world.model, rule)
+    formula = _expanded(world, rule, types, label)
+    free = dict.fromkeys(free_variables(formula))
+    free |= dict.fromkeys(name for part in rule.where for name in free_variables(part))
+    used = [*nodes(formula), *(node for part in rule.where for node in nodes(part))]
+    conditions = [_condition(world, part) for part in rule.where]
+    known = {guard.test: guard.holds for guard in conditions}
+    guards, formula = _find_guards(world, fold(formula, known))
+    decided = [*logical_comparisons(formula), *_closed(world, formula)]
+    slots = tuple(atom for atom in atoms(formula) if atom.predicate not in world.closed)
+    return RulePlan(
+        rule,
+        label,
+        {name: types[name] for name in free},
+        {name: _range(world.size(types[name]), name, used) for name in free},
+        (*conditions, *guards),
+        formula,
+        slots,
+        tuple(decided),
+        tuple(dict.fromkeys([*rule.per_constant, *_state_variables(world, slots)])),
+        _weights(world, rule, types),
+    )
+
+
+def _expanded(world: World, rule: Rule, types: Mapping[str, str], label: str) -> Expr:
+    """The formula with its quantifiers written out."""
+    quantified = [node for node in nodes(rule.formula) if isinstance(node, Quantified)]
+    if not quantified:
+        return rule.formula
+    bound = {types[name] for node in quantified for name in node.variables}
+    for name in bound:
+        if world.size(name) > MAX_QUANTIFIED:
+            raise ModelError(
+                located(
+                    f"a quantifier over the {world.size(name):,} constants of type '{name}' would "
+                    f"make factors of as many atoms; {MAX_QUANTIFIED} is the most that is written "
+                    f"out. The rule is: {label}",
+                    quantified[0].place,
+                )
+            )
+    constants = {name: world.constants[name].to_pylist() for name in bound}
+    return expand(rule.formula, constants, types)
+
+
+MAX_QUANTIFIED = 1000
+"""Most constants a quantifier is written out over; tables stop far earlier."""
+
+
+def _condition(world: World, part: Expr) -> Guard:
+    holds = True
+    while isinstance(part, Unary) and part.op == "!":
+        holds, part = not holds, part.operand
+    if isinstance(part, Atom) and part.predicate not in world.closed:
+        raise ModelError(
+            located(
+                f"'where {format_expression(part)}' asks for a closed world, but "
+                f"'{part.predicate}' is open: name it in closed=… (--closed {part.predicate}), "
+                "or multiply the formula by it",
+                part.place,
+            )
+        )
+    assert isinstance(part, Atom | Comparison)  # the checks allow nothing else
+    return Guard(part, holds, None)
+
+
+def _find_guards(world: World, formula: Expr) -> tuple[list[Guard], Expr]:
+    """Tests whose one outcome makes the formula constant, and the formula under their other one.
+
+    Atoms that must be true come first: they are joins, which cut away the most.
+    """
+    guards: list[Guard] = []
+    while (guard := next(_guards(world, formula), None)) is not None:
+        guards.append(guard)
+        formula = fold(formula, {guard.test: guard.holds})
+    return guards, formula
+
+
+def _guards(world: World, formula: Expr) -> Iterator[Guard]:
+    tests: list[Test] = [*_closed(world, formula), *logical_comparisons(formula)]
+    for holds in (True, False):
+        for test in tests:
+            constant = as_number(fold(formula, {test: not holds}))
+            if constant is not None:
+                yield Guard(test, holds, constant)
+
+
+def _closed(world: World, formula: Expr) -> list[Atom]:
+    return [atom for atom in atoms(formula) if atom.predicate in world.closed]
+
+
+def as_number(formula: Expr) -> float | None:
+    """The value of a formula that depends on nothing, with 1 for true; None for any other."""
+    if isinstance(formula, Truth | Number):
+        return float(formula.value)
+    return None
+
+
+def _range(size: int, name: str, used: list[Expr]) -> range:
+    """The ids of a variable, such that every t+1 and t-1 it stands in is a constant too."""
+    shifts = [0]
+    for node in used:
+        terms = node.arguments if isinstance(node, Atom) else (node,)
+        shifts += [t.shift for t in terms if isinstance(t, Variable) and t.name == name]
+    return range(-min(shifts), max(-min(shifts), size - max(shifts)))
+
+
+def _state_variables(world: World, slots: tuple[Atom, ...]) -> list[str]:
+    """The variables that say which state of a categorical variable an atom means."""
+    named = (unique_term(world.model.predicate_by_name[atom.predicate], atom) for atom in slots)
+    return [term.name for term in named if isinstance(term, Variable)]
+
+
+def unique_term(predicate: PredicateDeclaration, atom: Atom) -> Term | None:
+    """The term in the place of the predicate's `!` argument; None where it has none."""
+    return None if predicate.unique is None else atom.arguments[predicate.unique]
+
+
+def _weights(world: World, rule: Rule, types: Mapping[str, str]) -> NDArray[np.float64]:
+    shape = [world.size(types[name]) for name in rule.per_constant]
+    model, given = world.model, rule.weight
+    if rule.hard:
+        return np.full(shape, np.inf)
+    if not isinstance(given, WeightTable):
+        return np.full(shape, 1.0 if given is None else constant_value(model, given, "a weight"))
+    weights = np.full(shape, np.nan)
+    if given.default is not None:
+        weights[...] = constant_value(model, given.default, "a weight")
+    for key, value in given.entries:
+        pairs = zip(rule.per_constant, key, strict=True)
+        place = tuple(world.constant_id(types[name], constant) for name, constant in pairs)
+        weights[place] = constant_value(model, value, "a weight")
+    if np.isnan(weights).any():
+        missing = np.argwhere(np.isnan(weights))[0]
+        names = [
+            world.constants[types[name]][int(at)].as_py()
+            for name, at in zip(rule.per_constant, missing, strict=True)
+        ]
+        raise ModelError(
+            located(
+                f"there is no weight for {', '.join(names)}: list it, or add a weight for all "
+                "others as '*: 0'",
+                given.place,
+            )
+        )
+    return weights

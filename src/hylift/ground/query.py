@@ -1,0 +1,170 @@
+"""The groundings of a rule: one SQL query, or a plain product where nothing is joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.ground.plan import Guard, RulePlan, Test
+from hylift.ground.world import World
+from hylift.language.syntax import Atom, Comparison, Constant, Term, Variable
+
+IntColumn = NDArray[np.int32]
+
+SQL_OPERATOR = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+COMPARE = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Groundings:
+    """All groundings of a rule that become factors: a column per variable, and per bit."""
+
+    count: int
+    columns: dict[str, IntColumn]
+    bits: dict[Test, NDArray[np.bool_]]
+
+
+def groundings(world: World, plan: RulePlan) -> Groundings:
+    """The groundings in which all guards hold, in an order that the data alone decides."""
+    if is_product(plan):
+        return _product(world, plan)
+    query = Query(world, plan, plan.guards)
+    names = [f"{query.value(Variable(name))}::INTEGER AS v{i}" for i, name in enumerate(plan.types)]
+    bits = [f"{query.holds(test)} AS b{i}" for i, test in enumerate(plan.bits)]
+    sql = query.select([*names, *bits] or ["1 AS none"])
+    found = world.connection.execute(sql).fetchnumpy()
+    return Groundings(
+        len(next(iter(found.values()))),
+        {name: np.asarray(found[f"v{i}"], np.int32) for i, name in enumerate(plan.types)},
+        {test: np.asarray(found[f"b{i}"], np.bool_) for i, test in enumerate(plan.bits)},
+    )
+
+
+def is_product(plan: RulePlan) -> bool:
+    """Whether nothing is joined: no atom is looked up, and no two variables are equated."""
+    tests = [*(guard.test for guard in plan.guards), *plan.bits]
+    joined = any(isinstance(test, Atom) for test in tests)
+    return not joined and not any(_equates(guard) for guard in plan.guards)
+
+
+def _equates(guard: Guard) -> bool:
+    return isinstance(guard.test, Comparison) and guard.test.op == ("=" if guard.holds else "!=")
+
+
+def _product(world: World, plan: RulePlan) -> Groundings:
+    """All combinations of constants, the last variable running fastest."""
+    sizes = [len(values) for values in plan.ranges.values()]
+    count = int(np.prod(sizes, dtype=np.int64))
+    columns: dict[str, IntColumn] = {}
+    for place, (name, values) in enumerate(plan.ranges.items()):
+        column = np.arange(values.start, values.stop, dtype=np.int32)
+        repeated = np.repeat(column, int(np.prod(sizes[place + 1 :], dtype=np.int64)))
+        columns[name] = np.tile(repeated, int(np.prod(sizes[:place], dtype=np.int64)))
+    if plan.guards:
+        keep = np.ones(count, dtype=bool)
+        for guard in plan.guards:
+            keep &= _compared(world, plan, guard.test, columns) == guard.holds
+        columns = {name: column[keep] for name, column in columns.items()}
+        count = int(np.count_nonzero(keep))
+    bits = {
+        test: np.broadcast_to(_compared(world, plan, test, columns), (count,)) for test in plan.bits
+    }
+    return Groundings(count, columns, bits)
+
+
+def _compared(
+    world: World, plan: RulePlan, test: Test, columns: dict[str, IntColumn]
+) -> NDArray[np.bool_]:
+    assert isinstance(test, Comparison)
+    type_name = compared_type(plan, test)
+    left, right = (
+        columns[side.name] + np.int32(side.shift)
+        if isinstance(side, Variable)
+        else np.int32(world.constant_id(type_name, side.name))
+        for side in _sides(test)
+    )
+    return np.asarray(COMPARE[test.op](left, right))
+
+
+def _sides(test: Comparison) -> tuple[Term, Term]:
+    assert isinstance(test.left, Term)
+    assert isinstance(test.right, Term)
+    return test.left, test.right
+
+
+def compared_type(plan: RulePlan, test: Comparison) -> str:
+    """The type of the terms that are compared."""
+    return next(plan.types[side.name] for side in _sides(test) if isinstance(side, Variable))
+
+
+class Query:
+    """The relational part of a rule's SQL: tables for its variables, and what must hold of them."""
+
+    def __init__(self, world: World, plan: RulePlan, guards: Sequence[Guard]) -> None:
+        self.world, self.plan = world, plan
+        self.tables: list[str] = []
+        self.conditions: list[str] = []
+        self.column: dict[str, str] = {}
+        """SQL for the id of each variable that a table has bound."""
+        joins = [g.test for g in guards if isinstance(g.test, Atom) and g.holds]
+        for atom in joins:
+            self._join(atom)
+        for place, (name, values) in enumerate(plan.ranges.items()):
+            if name in self.column:
+                self.conditions.append(f"{self.column[name]} >= {values.start}")
+                self.conditions.append(f"{self.column[name]} < {values.stop}")
+            else:
+                self.tables.append(f"range({values.start}, {values.stop}) AS r{place}(v)")
+                self.column[name] = f"r{place}.v"
+        for guard in guards:
+            if guard.test not in joins:
+                self.conditions.append(self.holds(guard.test, guard.holds))
+
+    def _join(self, atom: Atom) -> None:
+        """A table of the atom's true rows; variables it brings first are bound to its columns."""
+        alias = f"g{len(self.tables)}"
+        self.tables.append(f"{self.world.evidence[atom.predicate].table} AS {alias}")
+        for place, term in enumerate(atom.arguments):
+            column = f"{alias}.a{place}"
+            if isinstance(term, Variable) and term.name not in self.column:
+                self.column[term.name] = f"({column} - {term.shift})" if term.shift else column
+            else:
+                self.conditions.append(f"{column} = {self._argument(atom, place)}")
+
+    def _argument(self, atom: Atom, place: int) -> str:
+        type_name = self.world.model.predicate_by_name[atom.predicate].arguments[place]
+        return self.value(atom.arguments[place], type_name)
+
+    def value(self, term: Term, type_name: str = "") -> str:
+        """SQL for the id of a term."""
+        if isinstance(term, Constant):
+            return str(self.world.constant_id(type_name, term.name))
+        column = self.column[term.name]
+        return f"({column} + {term.shift})" if term.shift else column
+
+    def holds(self, test: Test, expected: bool = True) -> str:
+        """SQL for whether a test comes out as expected."""
+        no = "" if expected else "NOT "
+        if isinstance(test, Comparison):
+            type_name = compared_type(self.plan, test)
+            left, right = (self.value(side, type_name) for side in _sides(test))
+            return f"{no}({left} {SQL_OPERATOR[test.op]} {right})"
+        table = self.world.evidence[test.predicate].table
+        rows = [f"e.a{i} = {self._argument(test, i)}" for i in range(len(test.arguments))]
+        return f"{no}EXISTS (SELECT 1 FROM {table} AS e WHERE {' AND '.join(rows) or 'TRUE'})"
+
+    def select(self, columns: Sequence[str], tail: str = "") -> str:
+        tables = f" FROM {', '.join(self.tables)}" if self.tables else ""
+        conditions = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+        return f"SELECT {', '.join(columns)}{tables}{conditions}{tail}"

@@ -1,0 +1,96 @@
+"""What a grounding will take, before it is done."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+
+from hylift.errors import IntractableError
+from hylift.graph.size import SizeEstimate, bytes_text
+from hylift.ground.atoms import AtomSpace
+from hylift.ground.count import num_groundings
+from hylift.ground.plan import RulePlan
+from hylift.ground.query import is_product
+from hylift.ground.world import World
+from hylift.language.syntax import Atom
+
+HARMLESS = 0.2
+"""Share of the free memory below which a grounding is not looked at more closely."""
+
+HOPELESS = 8
+"""Times the free memory beyond which a grounding is refused instead of warned of."""
+
+
+class SizeWarning(UserWarning):
+    """A grounding that may not fit in memory."""
+
+
+def estimate(world: World, plans: Sequence[RulePlan]) -> SizeEstimate:
+    """The size of the graph that these rules make.
+
+    Factors are counted exactly, by the database; variables are all possible atoms, or fewer where
+    factors are too few to use them all.
+    """
+    counts = [num_groundings(world, plan, plan.guards) for plan in plans]
+    return _estimate(world, plans, counts)
+
+
+def warn_of_size(world: World, plans: Sequence[RulePlan]) -> None:
+    """Warns before a grounding that may not fit in memory, and refuses one that cannot."""
+    free = free_memory()
+    most = _estimate(world, plans, [_most_groundings(world, plan) for plan in plans])
+    if most.num_bytes < HARMLESS * free:
+        return
+    size = estimate(world, plans)
+    if size.num_bytes < free / 2:
+        return
+    largest = max(plans, key=lambda plan: num_groundings(world, plan, plan.guards))
+    count = num_groundings(world, largest, largest.guards)
+    text = (
+        f"grounding makes {size}, and {bytes_text(free)} of memory are free. Most factors, "
+        f"{count:,}, come from the rule '{largest.label}': a closed-world predicate that "
+        "multiplies or guards it, or a condition after 'where', would make them fewer"
+    )
+    if size.num_bytes > HOPELESS * free:
+        raise IntractableError(text)
+    warnings.warn(text, SizeWarning, stacklevel=4)
+
+
+def _estimate(world: World, plans: Sequence[RulePlan], counts: Sequence[int]) -> SizeEstimate:
+    used: dict[str, int] = {}
+    num_bytes = 0
+    for plan, count in zip(plans, counts, strict=True):
+        for atom in plan.slots:
+            used[atom.predicate] = used.get(atom.predicate, 0) + count
+        # Scope, number of the atom, variables, row and multiplicity.
+        num_bytes += count * (12 * len(plan.slots) + 4 * len(plan.types) + 12)
+    num_variables = 0
+    for name, count in used.items():
+        space = AtomSpace.of(world, world.model.predicate_by_name[name])
+        num_variables += min(space.size, count)
+    return SizeEstimate(num_variables, sum(counts), num_bytes + 16 * num_variables)
+
+
+def _most_groundings(world: World, plan: RulePlan) -> int:
+    """A bound from the sizes of types and tables alone."""
+    covered: set[str] = set()
+    most = 1
+    for guard in plan.guards if not is_product(plan) else ():
+        if isinstance(guard.test, Atom) and guard.holds:
+            names = {term.name for term in guard.test.arguments if hasattr(term, "shift")}
+            if names - covered:
+                most *= world.evidence[guard.test.predicate].num_rows
+            covered |= names
+    for name, values in plan.ranges.items():
+        if name not in covered:
+            most *= len(values)
+    return most
+
+
+def free_memory() -> int:
+    """Bytes of memory that a process could have now; all there is where that is not known."""
+    for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
+        if name in os.sysconf_names:
+            return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE")
+    return 16 << 30
