@@ -2,9 +2,9 @@
 
 import sys
 
-from benchmarks import build, gaussian, uai
+from benchmarks import build, gaussian, grounding, uai
 
-ALL = {"build": build.run, "gaussian": gaussian.run, "uai": uai.run}
+ALL = {"build": build.run, "gaussian": gaussian.run, "grounding": grounding.run, "uai": uai.run}
 
 
 def main(names: list[str]) -> None:

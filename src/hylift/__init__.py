@@ -2,15 +2,17 @@
 
 import hylift as hl
 
-graph = hl.FactorGraph.build(
-    {"rain": hl.boolean, "level": hl.real},
-    [
-        (hl.Table.weighted(-1.0, [False, True]), ["rain"]),
-        (hl.ConditionalQuadratic.gaussian([[1.0], [4.0]], [[[1.0]], [[2.0]]]), ["rain", "level"]),
-    ],
-)
-posterior = hl.infer(graph.observe({"level": 3.0}))
-posterior.marginal("rain").prob("true")
+model = hl.parse('''
+    In(paper, topic)
+    popularity(paper): real
+    trend(topic): real
+    0.5  In(p, t) * (popularity(p) = trend(t))
+    -0.1 trend(t)^2
+    0.3  popularity(p) = 1
+''')
+graph = hl.ground(model, {"In": pairs, "popularity": measured}, closed=["In"])
+posterior = hl.infer(graph)
+posterior.marginals("trend(*)").to_pandas()
 """
 
 import importlib
@@ -33,8 +35,20 @@ if TYPE_CHECKING:
     from hylift.graph import categorical as categorical
     from hylift.graph import interval as interval
     from hylift.graph import real as real
+    from hylift.ground import Grounding as Grounding
+    from hylift.ground import World as World
+    from hylift.ground import ground as ground
+    from hylift.ground import ground_world as ground_world
+    from hylift.ground import size_estimate as size_estimate
     from hylift.inference import Exact as Exact
     from hylift.inference import infer as infer
+    from hylift.language import Model as Model
+    from hylift.language import ModelBuilder as ModelBuilder
+    from hylift.language import ModelWarning as ModelWarning
+    from hylift.language import check as check
+    from hylift.language import format_model as format_model
+    from hylift.language import parse as parse
+    from hylift.language import read_model as read_model
     from hylift.plot import plot_marginals as plot_marginals
     from hylift.posterior import Posterior as Posterior
     from hylift.potentials import ConditionalQuadratic as ConditionalQuadratic
@@ -63,6 +77,17 @@ _HOME = {
     "read_evidence": "formats.uai",
     "read_uai": "formats.uai",
     "write_uai": "formats.uai",
+    "Model": "language",
+    "ModelBuilder": "language",
+    "ModelWarning": "language",
+    "check": "language",
+    "format_model": "language",
+    "parse": "language",
+    "read_model": "language",
+    "Grounding": "ground",
+    "World": "ground",
+    "ground_world": "ground",
+    "size_estimate": "ground",
     "Posterior": "posterior",
     "Exact": "inference",
     "infer": "inference",

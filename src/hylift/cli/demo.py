@@ -4,61 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from hylift.cli.render import show
 from hylift.errors import UnsupportedError
 from hylift.files import check_target
-from hylift.graph import Atoms, FactorGraph, FactorGroup, Variables, boolean, interval
+from hylift.ground import ground
 from hylift.inference import infer
-from hylift.potentials import ConditionalQuadratic, Table
+from hylift.language import parse
 
 FIGURES = (".png", ".pdf", ".svg")
 
 STORY = """Two objects A and three objects B may lie in two boxes. An A and a B in one box attract
-each other (weight 0.1). An A that is attracted is near -7; a B that nothing attracts is near 2.
-16 Booleans and 5 reals: the positions' exact marginals are mixtures over all joint states.
+each other; an A that is attracted is near -7, a B that nothing attracts is near 2.
 """
 
+MODEL = """A = {a0, a1}
+B = {b0, b1, b2}
+Box = {box0, box1}
+AInBox(A, Box)
+BInBox(B, Box)
+attractedTo(A, B)
+posA(A): real[-15, 15]
+posB(B): real[-15, 15]
 
-def boxes(num_a: int = 2, num_b: int = 3, num_boxes: int = 2) -> FactorGraph:
-    """AInBox, BInBox, attractedTo (Boolean), posA, posB (real): built from arrays of ids."""
-    a_names, b_names, x_names = (
-        [f"{letter}{i}" for i in range(count)]
-        for letter, count in (("a", num_a), ("b", num_b), ("box", num_boxes))
-    )
-    position = interval(-15, 15)
-    variables = Variables.in_blocks(
-        [
-            (Atoms("AInBox", (a_names, x_names)), boolean),
-            (Atoms("BInBox", (b_names, x_names)), boolean),
-            (Atoms("attractedTo", (a_names, b_names)), boolean),
-            (Atoms("posA", (a_names,)), position),
-            (Atoms("posB", (b_names,)), position),
-        ]
-    )
-    a_in, b_in, attracted, pos_a, pos_b, _ = variables.names.offsets
-
-    a, b, x = (i.reshape(-1) for i in np.indices((num_a, num_b, num_boxes)))
-    in_box = [a_in + a * num_boxes + x, b_in + b * num_boxes + x, attracted + a * num_b + b]
-    a, b = (i.reshape(-1) for i in np.indices((num_a, num_b)))
-    pair = [attracted + a * num_b + b, pos_a + a, pos_b + b]
-
-    implies = np.ones((2, 2, 2), dtype=bool)
-    implies[1, 1, 0] = False
-    near = ConditionalQuadratic.switch(
-        [
-            ConditionalQuadratic.squared_distance(0.2, [0.0, 1.0], 2.0),
-            ConditionalQuadratic.squared_distance(0.2, [1.0, 0.0], -7.0),
-        ]
-    )
-    prior = ConditionalQuadratic.shared(-0.04 * np.eye(2), [0.0, 0.0])
-    groups = (
-        FactorGroup(Table.weighted(0.1, implies), np.stack(in_box, 1), label="same box attracts"),
-        FactorGroup(near, np.stack(pair, 1), label="attraction moves"),
-        FactorGroup(prior, np.stack(pair[1:], 1), label="prior"),
-    )
-    return FactorGraph(variables, groups)
+0.1    AInBox(a, x) ^ BInBox(b, x) => attractedTo(a, b)
+0.2    !attractedTo(a, b) * (posB(b) = 2) + attractedTo(a, b) * (posA(a) = -7)
+-0.04  posB(b)^2 + posA(a)^2
+"""
 
 
 def run(figure: Path | None) -> None:
@@ -68,8 +39,8 @@ def run(figure: Path | None) -> None:
         if figure.suffix.lower() not in FIGURES:
             raise UnsupportedError(f"{figure}: a figure's name ends in {', '.join(FIGURES)}")
     print(STORY)
-    graph = boxes()
-    posterior = infer(graph, tasks=("marginals", "logz", "map"))
+    print(MODEL)
+    posterior = infer(ground(parse(MODEL, name="demo")), tasks=("marginals", "logz", "map"))
     atoms = ["pos*", "attractedTo(a0,*)", "AInBox(a0,box0)"]
     show(
         posterior,

@@ -80,6 +80,8 @@ def _component(
     keys = [f"{query.value(Variable(name))} AS v{place}" for place, name in enumerate(own)]
     tail = " GROUP BY ALL" if own else ""
     found = world.connection.execute(query.select([*keys, "count(*) AS n"], tail)).fetchnumpy()
+    if not own:
+        return np.full(shape, float(found["n"][0]))
     counts = np.zeros([plan.weight.shape[plan.rule.per_constant.index(name)] for name in own])
     counts[tuple(np.asarray(found[f"v{place}"]) for place in range(len(own)))] = found["n"]
     return counts.reshape(shape)

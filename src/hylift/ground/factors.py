@@ -15,7 +15,7 @@ from hylift.ground.plan import RulePlan, Test, unique_term
 from hylift.ground.query import Groundings
 from hylift.ground.world import World
 from hylift.language.lower import Slot, lower
-from hylift.language.syntax import Atom, Constant, Expr, Term, Variable
+from hylift.language.syntax import Atom, Constant, Expr, Term
 
 MAX_LOOKUP = 1 << 22
 """Most combinations of parameters for which a mark each is kept; beyond, used ones are sorted."""

@@ -15,8 +15,8 @@ from hylift.inference.exact.grid import Grid, make_grid
 from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
 from hylift.inference.exact.panels import MAX_PANELS, halved, resolving_edges
 from hylift.inference.exact.parts import Parts
-from hylift.inference.method import Progress
 from hylift.posterior.answers import Kind
+from hylift.progress import Progress
 
 MAX_REFINED = 2**22
 """Largest table of a function of the user's own that is refined only to settle further digits."""

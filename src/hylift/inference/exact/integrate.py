@@ -32,6 +32,8 @@ from hylift.potentials import Table
 DIVERGES = 10 * INFINITE
 """Log-value of an infinite integral: larger than any finite one, yet it adds up."""
 
+NO_STATE = "no joint state is possible: the hard constraints and the evidence contradict each other"
+
 NEGLIGIBLE = 1e-12
 """Probability of a state below which its rounding errors do not matter."""
 
@@ -102,7 +104,7 @@ def sum_states(
 ) -> Outcome:
     """Sums (or maximises) over the discrete variables, the reals having been dealt with."""
     num_states = reals.grid.num_states
-    of_components, constant = _component_tables(reals)
+    of_components, constant = component_tables(reals)
     scopes = [group.scope for group in reals.tables] + of_components.scopes()
     order = eliminate_tables(
         np.log(num_states.astype(np.float64)), scope_edges(scopes, len(num_states))
@@ -120,13 +122,10 @@ def sum_states(
             "the model's numbers are too large to compute with: log Z is not a number"
         )
     if log_total == -np.inf:
-        raise ImpossibleEvidenceError(
-            "no joint state is possible: the hard constraints and the evidence contradict each "
-            "other"
-        )
+        raise ImpossibleEvidenceError(NO_STATE)
     if log_total > INFINITE:
         best = messages if maximise else tables.collect(plan, maximise=True)[0]
-        _raise_divergent(parts, reals, tables.decode(plan, best)[order.step], maximise)
+        raise_divergent(parts, reals, tables.decode(plan, best)[order.step], maximise)
     state = tables.decode(plan, messages)[order.step] if maximise else None
     if not marginals:
         return Outcome(log_total, reals, state, None, None)
@@ -156,6 +155,21 @@ class ComponentTables:
             for size in np.unique(arity)
         ]
 
+    def groups(self, num_states: NDArray[np.int32]) -> list[FactorGroup]:
+        """The tables as factors, one group per arity and number of states of each slot."""
+        arity = np.diff(self.ptr)
+        found = []
+        for size in np.unique(arity).tolist():
+            alike = np.flatnonzero(arity == size)
+            scope = self.scope[self.ptr[alike][:, None] + np.arange(size)]
+            shapes, which = np.unique(num_states[scope], axis=0, return_inverse=True)
+            for place, shape in enumerate(shapes.tolist()):
+                at = np.flatnonzero(which.reshape(-1) == place)
+                entries = self.base[alike[at]][:, None] + np.arange(int(np.prod(shape)))
+                log_table = self.values[entries].reshape(len(at), *shape)
+                found.append(FactorGroup(Table(log_table), scope[at]))
+        return found
+
     def spread(self, joints: NDArray[np.float64], gaussian: GaussianStates) -> NDArray[np.float64]:
         """Probabilities per component and state, from those of the tables, in their order."""
         weights = np.ones(len(gaussian.log_total))
@@ -165,7 +179,7 @@ class ComponentTables:
         return weights
 
 
-def _component_tables(reals: Reals) -> tuple[ComponentTables, float]:
+def component_tables(reals: Reals) -> tuple[ComponentTables, float]:
     """Tables of the components, and the summed log-total of those without discrete variables."""
     gaussian, components = reals.gaussian, reals.components
     values = np.where(gaussian.failed >= 0, DIVERGES, gaussian.log_total)
@@ -252,7 +266,7 @@ def _check_cliques(
     )
 
 
-def _raise_divergent(
+def raise_divergent(
     parts: Parts, reals: Reals, state: NDArray[np.int32], maximise: bool
 ) -> NoReturn:
     """Names the reals that are not integrable in this joint state of the discrete variables."""

@@ -8,40 +8,59 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.inference.exact.bounds import (
-    grid_check,
-    improper_but_closed,
-    in_functions,
-)
+from hylift.errors import IntractableError
+from hylift.inference.exact.bounds import grid_check, improper_but_closed, in_functions
+from hylift.inference.exact.branch_and_bound import best_states
+from hylift.inference.exact.dominated import without_dominated
 from hylift.inference.exact.elimination import connected, scope_edges
 from hylift.inference.exact.grid import make_grid
-from hylift.inference.exact.integrate import Outcome, integrate_reals, sum_states
+from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
 from hylift.inference.exact.panels import halved, resolving_edges
-from hylift.inference.exact.parts import Parts
-from hylift.inference.method import Progress
+from hylift.inference.exact.parts import Parts, take_apart
 from hylift.posterior.answers import Kind
+from hylift.progress import Progress
+
+BestStates = Callable[[Parts, Reals], Outcome]
 
 
 def maximise(
-    parts: Parts, *, max_entries: int, progress: Progress
+    parts: Parts, *, max_entries: int, seconds: float, progress: Progress
 ) -> tuple[NDArray[np.float64], float, Kind]:
     """Values of all hidden variables, their energy, and whether they are surely the best.
 
     They are where every bounded real has its unbounded optimum inside its interval. Otherwise
     bounded reals are searched on a grid, and polished given the best discrete states.
     """
+
+    def by_tables(parts: Parts, reals: Reals) -> Outcome:
+        return sum_states(
+            parts, reals, max_entries, maximise=True, marginals=False,
+            advance=lambda share: progress(share, "maximising"),
+        )  # fmt: skip
+
     gridded = in_functions(parts)
+    try:
+        values = _search(parts, gridded, max_entries, by_tables)
+    except IntractableError as refusal:
+        values, gridded = _search_beyond(parts, gridded, max_entries, by_tables, seconds, refusal)
+    kind: Kind = "estimate" if gridded.any() else "exact"
+    return values, -parts.graph.log_density(values), kind
+
+
+def _search(
+    parts: Parts, gridded: NDArray[np.bool_], max_entries: int, best: BestStates
+) -> NDArray[np.float64]:
+    """The best assignment; adds to `gridded` (real,) the reals that have to be searched on a grid.
+
+    `best` finds the best joint state once the other reals have been maximised over.
+    """
     while True:
         grid_check(parts, gridded)
         grid = make_grid(parts, gridded, halved(resolving_edges(parts, gridded)))
         reals = integrate_reals(parts, grid, max_entries, maximise=True)
         outside = improper_but_closed(parts, reals)
         if not len(outside):
-            outcome = sum_states(
-                parts, reals, max_entries, maximise=True, marginals=False,
-                advance=lambda share: progress(share, "maximising"),
-            )  # fmt: skip
-            values = _values(parts, outcome)
+            values = _values(parts, best(parts, reals))
             x = values[parts.real]
             outside = np.flatnonzero((x < parts.lower) | (x > parts.upper))
             if not len(outside):
@@ -50,8 +69,45 @@ def maximise(
     if gridded.any():
         component = real_components(parts)
         values = _polish(parts, values, np.flatnonzero(np.isin(component, component[gridded])))
-    kind: Kind = "estimate" if gridded.any() else "exact"
-    return values, -parts.graph.log_density(values), kind
+    return values
+
+
+def _search_beyond(
+    whole: Parts,
+    gridded: NDArray[np.bool_],
+    max_entries: int,
+    by_tables: BestStates,
+    seconds: float,
+    refusal: IntractableError,
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The best assignment of a model too large for tables, and the reals it has on a grid.
+
+    Dominated states are dropped; where what is left is still too large, branch and bound finds
+    the best states. If none was dropped it goes on where tables have failed.
+    """
+    reduced = without_dominated(whole.graph)
+    parts = whole
+    if reduced.num_dropped:
+        parts = take_apart(reduced.graph)
+        gridded = in_functions(parts)
+
+    def best(parts: Parts, reals: Reals) -> Outcome:
+        if reduced.num_dropped:
+            try:
+                return by_tables(parts, reals)
+            except IntractableError:
+                pass
+        return best_states(parts, reals, seconds)
+
+    try:
+        values = _search(parts, gridded, max_entries, best)
+    except IntractableError as second:
+        more = "" if str(second) == str(refusal) else f" {second}"
+        raise IntractableError(
+            f"{refusal} For the most probable assignment, dropping dominated states fixed "
+            f"{reduced.num_fixed} of {len(whole.discrete)} discrete variables.{more}"
+        ) from None
+    return (reduced.spread(values) if reduced.num_dropped else values), gridded
 
 
 def _values(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:

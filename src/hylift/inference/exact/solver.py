@@ -47,6 +47,8 @@ class Exact:
     """Largest table (or set of Gaussians) that may be built, in numbers of eight bytes."""
     tolerance: float = 1e-9
     """Error allowed to log Z, and to any probability, where reals have bounds."""
+    map_seconds: float = 60.0
+    """Time that MAP may spend on branch and bound, where tables would not fit."""
 
     def __post_init__(self) -> None:
         if not self.max_entries >= 1:
@@ -56,6 +58,8 @@ class Exact:
                 f"tolerance must be at least {LEAST_TOLERANCE:g}, not {self.tolerance}: "
                 "rounding allows no less"
             )
+        if not self.map_seconds > 0:
+            raise UnsupportedError(f"map_seconds must be positive, not {self.map_seconds}")
 
     @property
     def name(self) -> str:
@@ -84,7 +88,10 @@ class Exact:
 
         def find_assignment() -> Assignment:
             values, energy, kind = maximise(
-                parts, max_entries=self.max_entries, progress=request.progress
+                parts,
+                max_entries=self.max_entries,
+                seconds=self.map_seconds,
+                progress=request.progress,
             )
             everything = np.zeros(graph.num_variables)
             everything[graph.evidence.variable] = graph.evidence.value

@@ -1,0 +1,208 @@
+"""Alchemy's .db files: one ground atom a line, true, false, unknown, with a value or a probability.
+
+PartOf(A1_2, LA1)     !PartOf(A1_2, LA2)     ?PartOf(A1_3, LA1)
+Length(A1_1) 0.098    0.6 PartOf(A1_4, LA1)  recession 0.3
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hylift.errors import FormatError
+from hylift.files import read_text
+
+QUOTED = 80
+"""Longest piece of a line that an error quotes."""
+
+SCHEMA = pa.schema(
+    [
+        ("predicate", pa.string()),
+        ("arguments", pa.list_(pa.string())),
+        ("value", pa.float64()),
+        ("sd", pa.float64()),
+        ("form", pa.string()),
+        ("line", pa.int64()),
+    ]
+)
+
+NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+NAME = r"[\pL_][\pL\pN_]*"
+ATOM = (
+    rf"^(?P<sign>[!?])?\s*(?:(?P<before>{NUMBER})\s+)?(?P<predicate>{NAME})"
+    rf'(?:\s*\((?P<words>[^()"]*)\)\s*(?P<behind>{NUMBER})?|\s+(?P<bare>{NUMBER}))?$'
+)
+"""A line without quotes and blanks around it, for Arrow's regular expressions."""
+
+COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+"""A comment; or a quoted text, in which nothing is a comment."""
+
+
+def read_facts(path: str | Path) -> pa.Table:
+    """The facts of a file, in order: predicate, arguments, value, sd, form, line.
+
+    `form` says how a fact is written: `true`, `false`, `unknown`, `number` (behind the atom) or
+    `probability` (before it). The value is 1 or 0 for the first two, null for the third; `sd` is 0.
+    """
+    text = _without_comments(path, read_text(path))
+    lines = pc.utf8_trim_whitespace(pc.split_pattern(pa.array([text]), "\n").flatten())
+    number = np.flatnonzero(pc.not_equal(lines, "").to_numpy(zero_copy_only=False)) + 1
+    lines = lines.filter(pc.not_equal(lines, ""))
+    is_quoted = pc.match_substring(lines, '"').to_numpy(zero_copy_only=False)
+
+    plain = lines.filter(pa.array(~is_quoted))
+    facts, is_fact = _plain_facts(plain, number[~is_quoted])
+    if is_fact.all() and not is_quoted.any():
+        return facts
+    all_lines = text.split("\n")
+    for line in number[~is_quoted][~is_fact][:1].tolist():
+        reader = _LineReader(path, all_lines[line - 1], line)
+        reader.fact()  # says what is wrong
+        reader.fail("expected a ground atom")
+    rows = [
+        _LineReader(path, all_lines[line - 1], line).fact() for line in number[is_quoted].tolist()
+    ]
+    both = pa.concat_tables([facts, pa.Table.from_pylist(rows, schema=SCHEMA)])
+    return both.sort_by("line").combine_chunks()
+
+
+def _without_comments(path: str | Path, text: str) -> str:
+    """The text with blanks for comments, so that lines and columns stay what they are."""
+    if "//" not in text and "/*" not in text:
+        return text
+
+    def blank(match: re.Match[str]) -> str:
+        found = match.group()
+        if found.startswith('"'):
+            return found
+        if found.startswith("/*") and (len(found) < 4 or not found.endswith("*/")):
+            start = match.start()
+            line = text.count("\n", 0, start) + 1
+            column = start - text.rfind("\n", 0, start)
+            raise FormatError(path, "the comment /* has no end */", line=line, column=column)
+        return re.sub(r"[^\n]", " ", found)
+
+    return COMMENT.sub(blank, text)
+
+
+def _plain_facts(
+    lines: pa.StringArray, number: NDArray[np.int64]
+) -> tuple[pa.Table, NDArray[np.bool_]]:
+    """The facts of lines without quotes; and (line,) whether each line is one."""
+    parts = pc.extract_regex(lines, ATOM)
+    sign, before, predicate, words, behind, bare = (
+        _not_empty(pc.struct_field(parts, name))
+        for name in ("sign", "before", "predicate", "words", "behind", "bare")
+    )
+    behind = pc.coalesce(behind, bare)
+    arguments, is_fact = _split(words)
+    marks = sum(_is_there(part).astype(np.int8) for part in (sign, before, behind))
+    is_fact &= _is_there(predicate) & (marks <= 1)
+
+    is_false, is_unknown = (pc.fill_null(pc.equal(sign, mark), False) for mark in "!?")
+    digits = pc.utf8_ltrim(pc.coalesce(behind, before), "+")
+    truth = pc.if_else(is_unknown, None, pc.if_else(is_false, 0.0, 1.0))
+    form = pc.case_when(
+        pc.make_struct(behind.is_valid(), before.is_valid(), is_false, is_unknown),
+        "number",
+        "probability",
+        "false",
+        "unknown",
+        "true",
+    )
+    value = pc.coalesce(pc.cast(digits, pa.float64()), truth)
+    sd = pa.array(np.zeros(len(lines)))
+    columns = [predicate, arguments, value, sd, form, pa.array(number, pa.int64())]
+    return pa.table(columns, schema=SCHEMA), is_fact
+
+
+def _split(words: pa.StringArray) -> tuple[pa.ListArray, NDArray[np.bool_]]:
+    """The arguments between the brackets of each line; and (line,) whether they are words."""
+    blank = pc.equal(pc.utf8_trim_whitespace(words), "")
+    lists = pc.split_pattern(pc.if_else(blank, None, words), ",")
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    flat = pc.utf8_trim_whitespace(lists.flatten())
+    is_word = pc.match_substring_regex(flat, r"^\S+$").to_numpy(zero_copy_only=False)
+    is_fact = np.ones(len(words), dtype=bool)
+    is_fact[np.searchsorted(offsets, np.flatnonzero(~is_word), side="right") - 1] = False
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat), is_fact
+
+
+def _not_empty(part: pa.StringArray) -> pa.StringArray:
+    return pc.if_else(pc.equal(part, ""), None, part)
+
+
+def _is_there(part: pa.StringArray) -> NDArray[np.bool_]:
+    return np.asarray(part.is_valid().to_numpy(zero_copy_only=False))
+
+
+class _LineReader:
+    """Reads one line step by step: slower, but it knows quotes and where a line goes wrong."""
+
+    def __init__(self, path: str | Path, text: str, line: int) -> None:
+        self.path = path
+        self.line = line
+        self.text = text
+        self.at = 0
+
+    def fact(self) -> dict[str, Any]:
+        """The row of the line."""
+        sign = self._take(r"[!?]")
+        before = self._take(rf"{NUMBER}(?=\s)") if not sign else ""
+        predicate = self._take(r"[^\W\d]\w*") or self.fail("expected the name of a predicate")
+        has_bracket = self._take(r"\(")
+        arguments = self._arguments() if has_bracket else []
+        apart = "" if has_bracket else r"(?<=\s)"
+        behind = self._take(rf"{apart}{NUMBER}(?=\s|$)") if not sign and not before else ""
+        if self.at < len(self.text.rstrip()):
+            self.fail("expected the end of the line" if sign or before else "expected a number")
+        number = behind or before
+        truth = {"!": 0.0, "?": None}.get(sign, 1.0)
+        kinds = {"!": "false", "?": "unknown", "": "true"}
+        form = "number" if behind else "probability" if before else kinds[sign]
+        return {
+            "predicate": predicate,
+            "arguments": arguments,
+            "value": float(number) if number else truth,
+            "sd": 0.0,
+            "form": form,
+            "line": self.line,
+        }
+
+    def _arguments(self) -> list[str]:
+        words: list[str] = []
+        if self._take(r"\)"):
+            return words
+        while True:
+            quoted = self._take(r'"(?:[^"\\]|\\.)*"')
+            word = self._take(r'[^\s,()"]+') if not quoted else ""
+            if not quoted and not word:
+                self.fail("expected a constant")
+            words.append(word or re.sub(r"\\(.)", r"\1", quoted[1:-1]))
+            if self._take(r"\)"):
+                return words
+            if not self._take(","):
+                self.fail("expected ',' or ')'")
+
+    def _take(self, pattern: str) -> str:
+        """What matches the pattern behind the blanks here, or nothing."""
+        found = re.compile(rf"\s*({pattern})").match(self.text, self.at)
+        if not found:
+            return ""
+        self.at = found.end()
+        return found.group(1)
+
+    def fail(self, expected: str) -> NoReturn:
+        """Raises a `FormatError` where reading stopped."""
+        rest = self.text[self.at :]
+        column = self.at + len(rest) - len(rest.lstrip()) + 1
+        line = self.text.strip()
+        shown = line if len(line) <= QUOTED else line[: QUOTED - 1] + "…"
+        raise FormatError(self.path, f"{expected}: '{shown}'", line=self.line, column=column)

@@ -1,0 +1,98 @@
+"""Tables of SQLite and DuckDB files, read without running anything that the files bring along."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+import pyarrow as pa
+
+from hylift.errors import FormatError
+
+DatabaseKind = Literal["sqlite", "duckdb"]
+
+CHUNK = 100_000
+"""Rows of an SQLite table that are Python objects at the same time."""
+
+
+def table_names(path: str | Path, kind: DatabaseKind) -> list[tuple[str, ...]]:
+    """The tables of a database, in order; those of DuckDB have a schema before the name.
+
+    Views are not among them: a view is a query, and a file's queries are not run.
+    """
+    if kind == "sqlite":
+        with _sqlite(path) as database:
+            names = database.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
+                "ESCAPE '~' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
+            )
+            return [(str(name),) for (name,) in names]
+    with _duckdb(path) as database:
+        rows = database.sql(
+            "SELECT schema_name, table_name FROM duckdb_tables() "
+            "WHERE database_name = 'evidence' AND NOT internal ORDER BY ALL"
+        ).fetchall()
+        return [(str(schema), str(name)) for schema, name in rows]
+
+
+def read_database_table(path: str | Path, kind: DatabaseKind, name: tuple[str, ...]) -> pa.Table:
+    """All rows of one table."""
+    identifier = ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in name)
+    if kind == "duckdb":
+        with _duckdb(path) as database:
+            return database.sql(f"SELECT * FROM evidence.{identifier}").to_arrow_table()
+    with _sqlite(path) as database:
+        cursor = database.execute(f"SELECT * FROM {identifier}")
+        names = [description[0] for description in cursor.description]
+        chunks: list[list[pa.Array]] = []
+        while rows := cursor.fetchmany(CHUNK):
+            chunks.append([_column(values) for values in zip(*rows, strict=True)])
+    columns = [_chunked([chunk[place] for chunk in chunks]) for place in range(len(names))]
+    return pa.table(columns, names=names)
+
+
+@contextmanager
+def _sqlite(path: str | Path) -> Iterator[sqlite3.Connection]:
+    try:
+        uri = f"{Path(path).resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as database:
+            database.execute("PRAGMA trusted_schema = OFF")
+            yield database
+    except sqlite3.Error as error:
+        raise FormatError(path, f"cannot be read as SQLite: {error}") from None
+
+
+@contextmanager
+def _duckdb(path: str | Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    literal = str(Path(path).resolve()).replace("'", "''")
+    try:
+        with duckdb.connect() as database:
+            database.execute(f"ATTACH '{literal}' AS evidence (READ_ONLY)")
+            database.execute("SET enable_external_access = false")
+            yield database
+    except duckdb.Error as error:
+        reason = " ".join(str(error).split())
+        raise FormatError(path, f"cannot be read as DuckDB: {reason}") from None
+
+
+def _column(values: tuple[Any, ...]) -> pa.Array:
+    """Values of one kind as they are, of several kinds as text: SQLite lets a column mix them."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _chunked(chunks: list[pa.Array]) -> pa.ChunkedArray:
+    """One column of chunks whose kinds may differ."""
+    kinds = {chunk.type for chunk in chunks} - {pa.null()}
+    if len(kinds) <= 1:
+        kind = next(iter(kinds), pa.string())
+    else:
+        is_numeric = all(pa.types.is_integer(k) or pa.types.is_floating(k) for k in kinds)
+        kind = pa.float64() if is_numeric else pa.string()
+    return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind)

@@ -1,0 +1,81 @@
+"""The constants of each type: those the model lists, or those that data and rules speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hylift.errors import did_you_mean
+from hylift.graph.names import MAX_SUGGESTIONS
+from hylift.language.syntax import Atom, Comparison, Constant, Model, Variable, WeightTable
+from hylift.language.types import typed_variables
+from hylift.language.walk import nodes
+
+INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
+"""A whole number as it is usually written: without leading zeros or a plus."""
+
+FEW = 6
+"""Longest list of constants that an error shows in full."""
+
+
+def in_order(words: Iterable[pa.StringArray]) -> pa.StringArray:
+    """All words, each once: by number if all are whole numbers, by text (bytewise) otherwise.
+
+    words: arrays that have no word twice.
+    """
+    arrays = [array for array in words if len(array)]
+    several = pa.chunked_array(arrays, pa.string())
+    distinct = arrays[0] if len(arrays) == 1 else pc.unique(several)
+    if _are_integers(distinct.slice(0, 1)) and _are_integers(distinct):
+        order = np.argsort(pc.cast(distinct, pa.int64()).to_numpy(zero_copy_only=False))
+        return distinct.take(pa.array(order))
+    return distinct.take(pc.sort_indices(distinct))
+
+
+def _are_integers(words: pa.StringArray) -> bool:
+    return bool(pc.all(pc.match_substring_regex(words, INTEGER)).as_py())
+
+
+def in_rules(model: Model) -> Iterator[tuple[str, str]]:
+    """Type and name of the constants in rules, their conditions and their weight tables."""
+    for rule in model.rules:
+        types, _ = typed_variables(model, rule)
+        for node in (node for expr in (rule.formula, *rule.where) for node in nodes(expr)):
+            if isinstance(node, Atom) and node.predicate in model.predicate_by_name:
+                declared = model.predicate_by_name[node.predicate]
+                for term, type_name in zip(node.arguments, declared.arguments, strict=False):
+                    if isinstance(term, Constant):
+                        yield type_name, term.name
+            elif isinstance(node, Comparison):
+                for one, other in ((node.left, node.right), (node.right, node.left)):
+                    if isinstance(one, Variable) and isinstance(other, Constant):
+                        yield types[one.name], other.name
+        if isinstance(rule.weight, WeightTable):
+            for constants, _ in rule.weight.entries:
+                for variable, name in zip(rule.per_constant, constants, strict=False):
+                    yield types[variable], name
+
+
+def not_among(word: str, type_name: str, constants: pa.StringArray) -> str:
+    """`'t12' is not a constant of type 'topic', which has t0 to t9`."""
+    text = f"'{word}' is not a constant of type '{type_name}', which has "
+    first, last = str(constants[0]), str(constants[-1])
+    prefix = first.rstrip("0123456789")
+    start = first[len(prefix) :]
+    if len(constants) > 2 and 0 < len(start) < 16 and _counts(constants, prefix, int(start)):
+        return f"{text}{first} to {last}"
+    close = did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
+    if len(constants) <= FEW:
+        shown = ", ".join(constants.to_pylist())
+    else:
+        shown = f"{len(constants)} constants, such as {first} and {last}"
+    return f"{text}{shown}{'.' if close else ''}{close}"
+
+
+def _counts(constants: pa.StringArray, prefix: str, start: int) -> bool:
+    """Whether the constants are the prefix with numbers that follow each other."""
+    numbers = pa.array(np.arange(start, start + len(constants))).cast(pa.string())
+    return bool(constants.equals(pc.binary_join_element_wise(prefix, numbers, "")))

@@ -1,0 +1,245 @@
+"""Rows about one predicate, as a source states them: which columns are what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.errors import EvidenceError
+from hylift.ground.evidence.columns import WordColumn
+from hylift.language.syntax import PredicateDeclaration
+
+ROLES = {"value": "value", "probability": "value", "prob": "value", "sd": "sd", "std": "sd"}
+"""Columns that are known by their name, in lower case; all others are arguments."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """Where rows come from, as errors call it."""
+
+    name: str
+    unit: str = "row"
+    """What its rows are called: `row`, or `line` in a text."""
+    entries: tuple[str, ...] = ()
+    """Keys of a mapping that are the rows themselves, which have no numbers then."""
+
+    def where(self, row: int) -> str:
+        """`facts.csv, row 7`."""
+        if self.entries:
+            return f"{self.name}['{self.entries[row - 1]}']"
+        return f"{self.name}, {self.row(row)}"
+
+    def row(self, row: int) -> str:
+        """`row 7`, where it is clear of what."""
+        return f"'{self.entries[row - 1]}'" if self.entries else f"{self.unit} {row}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """What a source states about atoms of one predicate."""
+
+    predicate: PredicateDeclaration
+    origin: Origin
+    row: NDArray[np.int64]  # (fact,): counted from 1
+    arguments: tuple[WordColumn, ...]
+    value: pa.ChunkedArray | None = None  # None: all are true
+    sd: pa.ChunkedArray | None = None  # None: all are exact
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def where(self, fact: int) -> str:
+        return self.origin.where(int(self.row[fact]))
+
+    def atom(self, fact: int) -> str:
+        """`In(p3, t1)`, in the words of the source."""
+        if not self.arguments:
+            return self.predicate.name
+        words = (column[fact] for column in self.arguments)
+        return f"{self.predicate.name}({', '.join('' if w is None else w for w in words)})"
+
+    def filter(self, keep: NDArray[np.bool_]) -> Facts:
+        mask = pa.array(keep)
+        return replace(
+            self,
+            row=self.row[keep],
+            arguments=tuple(column.filter(keep) for column in self.arguments),
+            value=None if self.value is None else self.value.filter(mask),
+            sd=None if self.sd is None else self.sd.filter(mask),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenConstants:
+    """Constants of a type that a source lists."""
+
+    type_name: str
+    origin: Origin
+    words: WordColumn
+
+
+def from_table(predicate: PredicateDeclaration, table: pa.Table, origin: Origin) -> Facts:
+    """A table of one predicate: a column per argument, then perhaps values and their errors."""
+    if not table.num_columns:  # an empty list
+        table = pa.table(
+            [pa.array([], pa.string())] * (len(predicate.arguments) + 1),
+            names=[*predicate.arguments, "value"],
+        )
+    places = _roles(predicate, table.column_names, origin)
+    names = [table.column_names[place] for place in places["argument"]]
+    arguments = tuple(
+        _words(table.column(place), name, origin)
+        for place, name in zip(places["argument"], names, strict=True)
+    )
+    value, sd = (
+        table.column(places[role][0]) if places[role] else None for role in ("value", "sd")
+    )
+    row = np.arange(1, table.num_rows + 1)
+    return complete(Facts(predicate, origin, row, arguments, value, sd))
+
+
+def _roles(
+    predicate: PredicateDeclaration, names: list[str], origin: Origin
+) -> dict[str, list[int]]:
+    """The places of the columns that are arguments (in order), values and errors."""
+    types = predicate.arguments
+    places: dict[str, list[int]] = {"argument": [], "value": [], "sd": []}
+    for place, name in enumerate(names):
+        places[ROLES.get(name.lower(), "argument")].append(place)
+    if len(names) == len(types) and sorted(names) == sorted(types):
+        places = {"argument": list(range(len(names))), "value": [], "sd": []}
+    rest = places["argument"]
+    if len(rest) == len(types) + 2 and not places["value"] and not places["sd"]:
+        places["sd"] = [rest.pop()]
+    if len(rest) == len(types) + 1 and not places["value"]:
+        places["value"] = [rest.pop()]
+    if len(rest) != len(types) or len(places["value"]) > 1 or len(places["sd"]) > 1:
+        raise EvidenceError(_wrong_columns(predicate, names, origin))
+    if len(set(types)) == len(types) and {names[place] for place in rest} == set(types):
+        rest.sort(key=lambda place: types.index(names[place]))
+    return places
+
+
+def _wrong_columns(predicate: PredicateDeclaration, names: list[str], origin: Origin) -> str:
+    expected = ", ".join(predicate.arguments)
+    further = "value, and perhaps sd" if not predicate.domain.is_discrete else "perhaps value"
+    columns = ", ".join([*([expected] if expected else []), further])
+    wanted = f"a table of '{predicate.name}' has the columns {columns}"
+    return f"{origin.name}: {wanted}; this one has {', '.join(names)}"
+
+
+def _words(column: pa.ChunkedArray, name: str, origin: Origin) -> WordColumn:
+    try:
+        return WordColumn.of(column, name)
+    except EvidenceError as error:
+        raise EvidenceError(f"{origin.name}: {error}") from None
+
+
+def complete(facts: Facts) -> Facts:
+    """The facts, after a check that no argument is missing."""
+    for place, column in enumerate(facts.arguments):
+        missing = np.flatnonzero(column.code < 0)
+        if len(missing):
+            first = int(missing[0])
+            raise EvidenceError(
+                f"{facts.where(first)}: {facts.atom(first)} lacks argument {place + 1}, of type "
+                f"'{facts.predicate.arguments[place]}'{like_it(len(missing) - 1)}"
+            )
+    return facts
+
+
+def like_it(more: int) -> str:
+    """` … and 99 more rows like it`, or nothing."""
+    if not more:
+        return ""
+    return f" … and {more} more row{'' if more == 1 else 's'} like it"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LongTable:
+    """Facts about several predicates: columns predicate, arg1, arg2, …, value, and perhaps sd."""
+
+    predicate: WordColumn
+    arguments: tuple[pa.ChunkedArray, ...]
+    value: pa.ChunkedArray | None
+    sd: pa.ChunkedArray | None
+    row: NDArray[np.int64]
+    origin: Origin
+
+    @classmethod
+    def of(cls, table: pa.Table, origin: Origin) -> LongTable:
+        names = [name.lower() for name in table.column_names]
+        places: dict[str, list[int]] = {"predicate": [], "argument": [], "value": [], "sd": []}
+        for place, name in enumerate(names):
+            is_argument = re.fullmatch(r"arg[0-9]+", name)
+            role = "argument" if is_argument else ROLES.get(name, name)
+            places.setdefault(role, []).append(place)
+        places["argument"].sort(key=lambda place: int(names[place][3:]))
+        single = all(len(places[role]) <= 1 for role in places if role != "argument")
+        if len(places) > 4 or len(places["predicate"]) != 1 or not single:
+            raise EvidenceError(
+                f"{origin.name}: evidence on several predicates has the columns predicate, arg1, "
+                f"arg2, …, value, and perhaps sd; this table has "
+                f"{', '.join(table.column_names) or 'none'}. For a table of one predicate, pass "
+                "{'Predicate': table}"
+            )
+        value, sd = (table.column(places[r][0]) if places[r] else None for r in ("value", "sd"))
+        return cls(
+            _words(table.column(places["predicate"][0]), "predicate", origin),
+            tuple(table.column(place) for place in places["argument"]),
+            value,
+            sd,
+            np.arange(1, table.num_rows + 1),
+            origin,
+        )
+
+    def predicates(self) -> Iterator[tuple[str, NDArray[np.int64]]]:
+        """The names of predicates in order of appearance, each with the places of its rows."""
+        missing = np.flatnonzero(self.predicate.code < 0)
+        if len(missing):
+            where = self.origin.where(int(self.row[missing[0]]))
+            raise EvidenceError(f"{where}: there is no predicate{like_it(len(missing) - 1)}")
+        order = np.argsort(self.predicate.code, kind="stable")
+        ends = np.searchsorted(self.predicate.code[order], np.arange(len(self.predicate.words) + 1))
+        for code, name in enumerate(self.predicate.words.to_pylist()):
+            yield name, order[ends[code] : ends[code + 1]]
+
+    def facts(self, predicate: PredicateDeclaration, at: NDArray[np.int64]) -> Facts:
+        """The facts about one predicate, which has these rows."""
+        rows = pa.array(at)
+        count = len(predicate.arguments)
+        columns = tuple(
+            _words(column.take(rows), f"arg{place + 1}", self.origin)
+            for place, column in enumerate(self.arguments)
+        )
+        for column in columns[count:]:
+            extra = np.flatnonzero(column.code >= 0)
+            if len(extra):
+                self._fail_arity(predicate, columns, at, int(extra[0]), len(extra))
+        if len(columns) < count and len(at):
+            self._fail_arity(predicate, columns, at, 0, len(at))
+        value = None if self.value is None else self.value.take(rows)
+        sd = None if self.sd is None else self.sd.take(rows)
+        return complete(Facts(predicate, self.origin, self.row[at], columns[:count], value, sd))
+
+    def _fail_arity(
+        self,
+        predicate: PredicateDeclaration,
+        columns: tuple[WordColumn, ...],
+        at: NDArray[np.int64],
+        fact: int,
+        number: int,
+    ) -> None:
+        words = [column[fact] for column in columns]
+        stated = ", ".join(word for word in words if word is not None)
+        count = len(predicate.arguments)
+        raise EvidenceError(
+            f"{self.origin.where(int(self.row[at[fact]]))}: {predicate.name}({stated}): "
+            f"'{predicate.name}' takes {count} argument{'' if count == 1 else 's'} "
+            f"({', '.join(predicate.arguments)}){like_it(number - 1)}"
+        )

@@ -1,0 +1,189 @@
+"""Facts as numbers: what is observed of which atoms, checked against domains and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.errors import EvidenceError
+from hylift.ground.evidence.columns import numbers, truths
+from hylift.ground.evidence.facts import Facts, like_it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObservedAtoms:
+    """Atoms of one predicate with their values, ordered by argument, each atom once."""
+
+    ids: NDArray[np.int32]  # (row, argument): positions among the constants of its type
+    value: NDArray[np.float64]  # (row,): truth as 0 or 1, a probability between, or a real
+    sd: NDArray[np.float64]  # (row,): 0 where the value is exact
+    fact: NDArray[np.int64]  # (row,): counted through all facts
+    facts: tuple[Facts, ...]
+    num_unknown: int
+    """Facts without a value, which observe nothing."""
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def source(self, row: int) -> tuple[Facts, int]:
+        """The facts a row comes from, and its place among them."""
+        return _located(self.facts, int(self.fact[row]))
+
+
+def observed_atoms(
+    facts: Sequence[Facts], constants: Mapping[str, pa.StringArray], *, closed: bool
+) -> ObservedAtoms:
+    """What facts about one predicate observe; all their constants are known."""
+    predicate = facts[0].predicate
+    values, sds = zip(*(_values(part, closed=closed) for part in facts), strict=True)
+    value, sd = np.concatenate(values), np.concatenate(sds)
+    columns = [
+        np.concatenate([part.arguments[place].ids(constants[type_name]) for part in facts])
+        for place, type_name in enumerate(predicate.arguments)
+    ]
+    stated = np.flatnonzero(~np.isnan(value))
+    num_unknown = len(value) - len(stated)
+    if num_unknown:
+        columns = [column[stated] for column in columns]
+    order = _order(columns, [len(constants[t]) for t in predicate.arguments], len(stated))
+    fact = stated[order]
+    ids = np.empty((len(order), len(columns)), dtype=np.int32)
+    for place, column in enumerate(columns):
+        ids[:, place] = column[order]
+    found = ObservedAtoms(ids, value[fact], sd[fact], fact, tuple(facts), num_unknown)
+    _check_once(found)
+    return found
+
+
+def _order(columns: list[NDArray[np.int32]], sizes: list[int], count: int) -> NDArray[np.int64]:
+    """The rows by their arguments; of equal ones the first stated comes first."""
+    if np.prod(sizes, dtype=np.float64) >= 2.0**62:
+        return np.lexsort(columns[::-1])
+    code = np.zeros(count, dtype=np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        code = code * size + column
+    order = np.argsort(code)
+    if (np.diff(code[order]) == 0).any():
+        order = np.argsort(code, kind="stable")  # slower, and needed only for an error
+    return order
+
+
+def _values(facts: Facts, *, closed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(fact,): values, NaN where unknown, and their errors."""
+    predicate = facts.predicate
+    if predicate.domain.is_discrete:
+        value = _truths(facts, closed=closed)
+    elif facts.value is None:
+        raise EvidenceError(f"{facts.origin.name}: '{predicate.name}' is real, but has no values")
+    else:
+        value, wrong = numbers(facts.value, "value")
+        _refuse(facts, wrong, "is {}, which is not a number")
+    if facts.sd is None:
+        sd = np.zeros(len(facts))
+    else:
+        sd, wrong = numbers(facts.sd, "sd")
+        sd = np.where(np.isnan(sd) & ~wrong, 0.0, sd)
+        wrong |= ~((sd >= 0) & np.isfinite(sd))
+        _refuse(facts, wrong, "has the error {}; sd is 0 or positive", facts.sd)
+    if predicate.domain.is_discrete:
+        _refuse(facts, sd > 0, "has the error {}; only reals are measured with an error", facts.sd)
+    else:
+        domain = predicate.domain
+        inside = np.isfinite(value) & ((value >= domain.lower) & (value <= domain.upper) | (sd > 0))
+        outside = ~inside & ~np.isnan(value)
+        _refuse(facts, outside, f"is {{}}; its domain is [{domain.lower:g}, {domain.upper:g}]")
+    return value, sd
+
+
+def _truths(facts: Facts, *, closed: bool) -> NDArray[np.float64]:
+    if facts.value is None:
+        return np.ones(len(facts))
+    value, wrong = truths(facts.value, "value")
+    wrong |= (value < 0) | (value > 1)
+    _refuse(facts, wrong, "is {}, which is neither true or false nor a probability")
+    name = facts.predicate.name
+    is_soft = (value > 0) & (value < 1)
+    if closed:
+        _refuse(facts, is_soft, f"is {{}}, but '{name}' is closed, so that it is true or false")
+        unknown = "has no value, but '{}' is closed, so that all of it is known"
+        _refuse(facts, np.isnan(value), unknown.format(name))
+    if facts.predicate.unique is not None:
+        _refuse(facts, is_soft, f"is {{}}, but '{name}' has a `!`, so that it is true or false")
+    return value
+
+
+def _refuse(
+    facts: Facts,
+    wrong: NDArray[np.bool_],
+    message: str,
+    column: pa.ChunkedArray | None = None,
+) -> None:
+    """Raises if a fact is wrong; {} in the message is what the column (the values) has there."""
+    if not wrong.any():
+        return
+    first = int(np.argmax(wrong))
+    stated = facts.value if column is None else column
+    shown = stated[first].as_py() if stated is not None else "true"
+    quoted = f"'{shown}'" if isinstance(shown, str) else str(shown)
+    raise EvidenceError(
+        f"{facts.where(first)}: {facts.atom(first)} {message.format(quoted)}"
+        f"{like_it(int(np.count_nonzero(wrong)) - 1)}"
+    )
+
+
+def _check_once(found: ObservedAtoms) -> None:
+    """Raises if an atom is observed more than once."""
+    same = (found.ids[1:] == found.ids[:-1]).all(axis=1)
+    if not same.any():
+        return
+    # The first row of each run of equal ones, for every row.
+    rows = np.arange(len(found))
+    first = np.maximum.accumulate(np.where(np.append(False, same), 0, rows))
+    differs = (found.value != found.value[first]) | (found.sd != found.sd[first])
+    is_repeated = first != rows
+    wrong = is_repeated & differs if (is_repeated & differs).any() else is_repeated
+    later = int(min(np.flatnonzero(wrong), key=lambda row: found.fact[row]))
+    fail_twice(found, later, int(first[later]), int(np.count_nonzero(wrong)) - 1)
+
+
+def fail_twice(found: ObservedAtoms, later: int, earlier: int, more: int) -> NoReturn:
+    """Raises about two rows that observe one variable."""
+    (facts, at), (others, other_at) = found.source(later), found.source(earlier)
+    if facts.origin is others.origin:
+        here = facts.origin.row(int(facts.row[at]))
+        there = others.origin.row(int(others.row[other_at]))
+        start = f"{facts.origin.name}: {facts.atom(at)}: "
+    else:
+        here, there = facts.where(at), others.where(other_at)
+        start = f"{facts.atom(at)}: "
+    if (found.ids[later] != found.ids[earlier]).any():
+        what = f"{here} says {_state(facts, at)} where {there} says {_state(others, other_at)}"
+    elif found.value[later] == found.value[earlier] and found.sd[later] == found.sd[earlier]:
+        what = f"{here} repeats {there}"
+    else:
+        what = f"{here} says {_said(found, later)} where {there} says {_said(found, earlier)}"
+    raise EvidenceError(f"{start}{what}{like_it(more)}")
+
+
+def _state(facts: Facts, at: int) -> str | None:
+    return facts.arguments[facts.predicate.unique or 0][at]
+
+
+def _said(found: ObservedAtoms, row: int) -> str:
+    value, sd = float(found.value[row]), float(found.sd[row])
+    if found.facts[0].predicate.domain.is_discrete and value in (0.0, 1.0):
+        return "true" if value else "false"
+    return f"{value:g} with sd {sd:g}" if sd else f"{value:g}"
+
+
+def _located(facts: Sequence[Facts], fact: int) -> tuple[Facts, int]:
+    for part in facts:
+        if fact < len(part):
+            return part, fact
+        fact -= len(part)
+    raise IndexError(fact)

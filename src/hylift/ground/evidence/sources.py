@@ -1,0 +1,291 @@
+"""Evidence as a user passes it: files, tables, frames, mappings, or a list of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hylift.errors import EvidenceError, did_you_mean
+from hylift.formats.alchemy_db import read_facts
+from hylift.formats.databases import DatabaseKind, read_database_table, table_names
+from hylift.formats.tables import as_table, kind_of, read_table
+from hylift.graph.evidence import Soft
+from hylift.graph.names import split_atom
+from hylift.ground.evidence.columns import WordColumn
+from hylift.ground.evidence.facts import (
+    Facts,
+    GivenConstants,
+    LongTable,
+    Origin,
+    complete,
+    from_table,
+    like_it,
+)
+from hylift.ground.evidence.unmatched import Unmatched
+from hylift.language.syntax import Model, PredicateDeclaration
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What all sources together say, in the order in which they say it."""
+
+    model: Model
+    facts: list[Facts] = field(default_factory=list)
+    constants: list[GivenConstants] = field(default_factory=list)
+    unmatched: list[Unmatched] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def gather(model: Model, evidence: object) -> Gathered:
+    """All that the evidence says, whether or not it fits the model's constants and domains."""
+    gathered = Gathered(model)
+    if isinstance(evidence, Sequence) and not isinstance(evidence, str | bytes):
+        for place, source in enumerate(evidence):
+            _add_source(gathered, source, f"evidence[{place}]")
+    elif evidence is not None:
+        _add_source(gathered, evidence, "evidence")
+    return gathered
+
+
+def _add_source(gathered: Gathered, source: object, label: str) -> None:
+    if isinstance(source, Mapping):
+        _add_mapping(gathered, source, label)
+    elif isinstance(source, str | os.PathLike):
+        _add_file(gathered, Path(source))
+    else:
+        _add_long(gathered, LongTable.of(as_table(source, label), Origin(label)))
+
+
+def _add_file(gathered: Gathered, path: Path) -> None:
+    kind = kind_of(path)
+    if kind == "sqlite" or kind == "duckdb":
+        _add_database(gathered, path, kind)
+    elif kind == "alchemy":
+        _add_alchemy(gathered, path)
+    else:
+        _add_long(gathered, LongTable.of(read_table(path, kind), Origin(str(path))))
+
+
+def _add_long(gathered: Gathered, table: LongTable) -> None:
+    known = gathered.model.predicate_by_name
+    for name, at in table.predicates():
+        if name in known:
+            gathered.facts.append(table.facts(known[name], at))
+        elif len(at):
+            problem = f"unknown predicate '{name}'.{did_you_mean(name, known)}"
+            row = int(table.row[at[0]])
+            gathered.unmatched.append(Unmatched(table.origin, row, problem, len(at)))
+
+
+def _add_alchemy(gathered: Gathered, path: Path, only: str | None = None) -> None:
+    """The facts of an Alchemy file, or those about one predicate."""
+    table = read_facts(path)
+    if only is not None:
+        table = table.filter(pc.equal(table["predicate"], only))
+    arguments = table["arguments"].combine_chunks()
+    # One more than any predicate has, so that what is too much shows.
+    count = 1 + max((len(p.arguments) for p in gathered.model.predicates), default=0)
+    origin = Origin(str(path), "line")
+    long = LongTable(
+        WordColumn.of(table["predicate"], "predicate"),
+        tuple(pa.chunked_array([_nth(arguments, place)]) for place in range(count)),
+        table["value"],
+        table["sd"],
+        table["line"].to_numpy(),
+        origin,
+    )
+    is_number = pc.is_in(table["form"], pa.array(["number", "unknown"])).to_numpy()
+    for name, at in long.predicates():
+        predicate = gathered.model.predicate_by_name.get(name)
+        if predicate is not None and not predicate.domain.is_discrete and not is_number[at].all():
+            wrong = at[~is_number[at]]
+            first = long.facts(predicate, wrong[:1])
+            raise EvidenceError(
+                f"{first.where(0)}: '{name}' is real, so that its value must follow: "
+                f"{first.atom(0)} 0.5{like_it(len(wrong) - 1)}"
+            )
+    _add_long(gathered, long)
+
+
+def _nth(lists: pa.ListArray, place: int) -> pa.StringArray:
+    """The entry at this place of each list, null where a list is shorter."""
+    start = lists.offsets.to_numpy()
+    has = np.diff(start) > place
+    return lists.values.take(pa.array(start[:-1] + place, mask=~has))
+
+
+def _add_database(gathered: Gathered, path: Path, kind: DatabaseKind) -> None:
+    """The tables that are named like a predicate or a type."""
+    names = table_names(path, kind)
+    model = gathered.model
+    known = [*model.predicate_by_name, *model.type_by_name]
+    unused = []
+    for name in names:
+        match = _same_name(name[-1], known)
+        if match is None:
+            unused.append(f"'{name[-1]}'")
+            continue
+        table = read_database_table(path, kind, name)
+        origin = Origin(f"{path}, table '{name[-1]}'")
+        if match in model.predicate_by_name:
+            gathered.facts.append(from_table(model.predicate_by_name[match], table, origin))
+        else:
+            gathered.constants.append(_constants(match, table, origin))
+    if len(unused) == len(names):
+        raise EvidenceError(
+            f"{path}: no table is named like a predicate ({', '.join(model.predicate_by_name)}); "
+            f"its tables are {', '.join(unused) or 'none at all'}"
+        )
+    if unused:
+        gathered.notes.append(f"{path}: tables that are not used: {', '.join(unused)}")
+
+
+def _same_name(name: str, known: Sequence[str]) -> str | None:
+    """The same word, or else the same but for capitals."""
+    if name in known:
+        return name
+    return next((other for other in known if other.casefold() == name.casefold()), None)
+
+
+def _add_mapping(gathered: Gathered, mapping: Mapping[Any, Any], label: str) -> None:
+    model = gathered.model
+    atoms: dict[str, object] = {}
+    for key, data in mapping.items():
+        if not isinstance(key, str):
+            raise EvidenceError(
+                f"{label}: a predicate, type or atom is named by a text, not {key!r}"
+            )
+        name = key.strip()
+        predicate = model.predicate_by_name.get(name)
+        origin = Origin(f"{label}['{key}']")
+        if "(" in name or (predicate and not predicate.arguments and _is_value(data)):
+            atoms[key] = data
+        elif predicate is not None:
+            _add_predicate(gathered, predicate, data, origin)
+        elif name in model.type_by_name:
+            _add_constants(gathered, name, data, origin)
+        else:
+            known = [*model.predicate_by_name, *model.type_by_name]
+            raise EvidenceError(
+                f"{label} is about '{name}', which is no predicate or type of the model."
+                f"{did_you_mean(name, known)}"
+            )
+    _add_atoms(gathered, atoms, label)
+
+
+def _is_value(data: object) -> bool:
+    """Whether it is the value of an atom and not a table of them."""
+    if isinstance(data, str):
+        return not os.path.exists(data)
+    return data is None or isinstance(data, Real | bool | np.bool_ | Soft)
+
+
+def _add_predicate(
+    gathered: Gathered, predicate: PredicateDeclaration, data: object, origin: Origin
+) -> None:
+    if isinstance(data, str | os.PathLike):
+        path = Path(data)
+        kind = kind_of(path)
+        if kind == "alchemy":
+            _add_alchemy(gathered, path, only=predicate.name)
+            return
+        table, origin = _table_in(path, predicate.name)
+    elif _is_value(data):
+        raise EvidenceError(
+            f"{origin.name} cannot be {data!r}: '{predicate.name}' takes arguments, so give a "
+            f"table, or name an atom: '{predicate.name}({', '.join(predicate.arguments)})'"
+        )
+    else:
+        table = as_table(data, origin.name)
+    gathered.facts.append(from_table(predicate, table, origin))
+
+
+def _add_constants(gathered: Gathered, type_name: str, data: object, origin: Origin) -> None:
+    if isinstance(data, str | os.PathLike):
+        table, origin = _table_in(Path(data), type_name)
+    else:
+        table = as_table(data, origin.name)
+    gathered.constants.append(_constants(type_name, table, origin))
+
+
+def _table_in(path: Path, name: str) -> tuple[pa.Table, Origin]:
+    """The table of a file, or of that name in a database; and what errors call it."""
+    kind = kind_of(path)
+    if kind == "alchemy":
+        raise EvidenceError(f"{path}: a file of facts lists no constants of the type '{name}'")
+    if kind != "sqlite" and kind != "duckdb":
+        return read_table(path, kind), Origin(str(path))
+    names = {".".join(parts[-1:]): parts for parts in table_names(path, kind)}
+    match = _same_name(name, list(names))
+    if match is None:
+        tables = ", ".join(f"'{other}'" for other in names) or "none at all"
+        raise EvidenceError(f"{path}: there is no table '{name}'; its tables are {tables}")
+    return read_database_table(path, kind, names[match]), Origin(f"{path}, table '{match}'")
+
+
+def _constants(type_name: str, table: pa.Table, origin: Origin) -> GivenConstants:
+    if table.num_columns > 1:
+        raise EvidenceError(
+            f"{origin.name}: the constants of the type '{type_name}' are one column; this table "
+            f"has {', '.join(table.column_names)}"
+        )
+    column = table.column(0) if table.num_columns else pa.chunked_array([], pa.string())
+    words = WordColumn.of(column, type_name)
+    missing = np.flatnonzero(words.code < 0)
+    if len(missing):
+        where = origin.where(int(missing[0]) + 1)
+        raise EvidenceError(f"{where}: there is no constant{like_it(len(missing) - 1)}")
+    return GivenConstants(type_name, origin, words)
+
+
+def _add_atoms(gathered: Gathered, atoms: Mapping[str, object], label: str) -> None:
+    """Atoms named one by one, `In(p1, t2)`, with their values."""
+    known = gathered.model.predicate_by_name
+    by_predicate: dict[str, list[tuple[str, list[str], object]]] = {}
+    for key, value in atoms.items():
+        name, words = split_atom(key)
+        if name not in known:
+            raise EvidenceError(
+                f"{label}['{key}']: unknown predicate '{name}'.{did_you_mean(name, known)}"
+            )
+        predicate = known[name]
+        count = len(predicate.arguments)
+        if predicate.unique is not None and len(words) == count - 1:
+            words.insert(predicate.unique, str(value))  # SegType(A1): Door
+            value = None if value is None else True
+        if len(words) != count:
+            raise EvidenceError(
+                f"{label}['{key}']: '{name}' takes {count} argument{'' if count == 1 else 's'} "
+                f"({', '.join(predicate.arguments)})"
+            )
+        by_predicate.setdefault(name, []).append((key, words, value))
+    for name, rows in by_predicate.items():
+        origin = Origin(label, entries=tuple(key for key, _, _ in rows))
+        arguments, values = [words for _, words, _ in rows], [value for _, _, value in rows]
+        gathered.facts.append(_atom_facts(known[name], origin, arguments, values))
+
+
+def _atom_facts(
+    predicate: PredicateDeclaration,
+    origin: Origin,
+    words: Sequence[list[str]],
+    values: Sequence[object],
+) -> Facts:
+    columns = (
+        WordColumn.of(pa.chunked_array([list(column)], pa.string()), predicate.arguments[place])
+        for place, column in enumerate(zip(*words, strict=True))
+    )
+    soft = [v if isinstance(v, Soft) else Soft(v, 0.0) for v in values]  # type: ignore[arg-type]
+    stated = as_table([(s.value, float(s.var)) for s in soft], origin.name)
+    # A variance below 0 stays wrong as a negative error.
+    sd = pc.if_else(pc.less(stated[1], 0.0), stated[1], pc.sqrt(pc.abs(stated[1])))
+    row = np.arange(1, len(values) + 1)
+    return complete(Facts(predicate, origin, row, tuple(columns), stated[0], sd))

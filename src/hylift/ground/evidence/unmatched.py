@@ -1,0 +1,78 @@
+"""Rows that speak of what the model does not have: refused, or left out and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hylift.errors import EvidenceError
+from hylift.ground.constants import not_among
+from hylift.ground.evidence.facts import Facts, GivenConstants, Origin, like_it
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """Rows of one source with one kind of problem."""
+
+    origin: Origin
+    row: int
+    """The first of them."""
+    problem: str
+    """What is wrong with the first."""
+    count: int
+
+    def __str__(self) -> str:
+        rows = "1 row" if self.count == 1 else f"{self.count} rows"
+        first = self.origin.row(self.row)
+        return f"{self.origin.name}: {rows} left out; the first, {first}: {self.problem}"
+
+
+def refuse(unmatched: Sequence[Unmatched]) -> None:
+    """Raises if there are any unmatched rows."""
+    if unmatched:
+        first = unmatched[0]
+        more = like_it(sum(rows.count for rows in unmatched) - 1)
+        raise EvidenceError(
+            f"{first.origin.where(first.row)}: {first.problem}{more}; pass unmatched='ignore' to "
+            "leave such rows out"
+        )
+
+
+def match_facts(
+    facts: Facts, listed: Mapping[str, pa.StringArray]
+) -> tuple[Facts, list[Unmatched]]:
+    """The facts whose constants are in the lists of their types, by type; and what others say."""
+    keep = np.ones(len(facts), dtype=bool)
+    problem: dict[int, str] = {}
+    for column, type_name in zip(facts.arguments, facts.predicate.arguments, strict=True):
+        if type_name in listed:
+            wrong = column.ids(listed[type_name]) < 0
+            for first in np.flatnonzero(wrong)[:1].tolist():
+                text = not_among(str(column[first]), type_name, listed[type_name])
+                problem.setdefault(first, f"{facts.atom(first)}: {text}")
+            keep &= ~wrong
+    if not problem:
+        return facts, []
+    first = min(problem)
+    count = int(np.count_nonzero(~keep))
+    unmatched = Unmatched(facts.origin, int(facts.row[first]), problem[first], count)
+    return facts.filter(keep), [unmatched]
+
+
+def match_constants(given: GivenConstants, listed: Mapping[str, pa.StringArray]) -> list[Unmatched]:
+    """What a source's constants of a type say that are not in its list."""
+    if given.type_name not in listed:
+        return []
+    wrong = np.flatnonzero(given.words.ids(listed[given.type_name]) < 0)
+    return [
+        Unmatched(
+            given.origin,
+            first + 1,
+            not_among(str(given.words[first]), given.type_name, listed[given.type_name]),
+            len(wrong),
+        )
+        for first in wrong[:1].tolist()
+    ]

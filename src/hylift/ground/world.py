@@ -1,0 +1,184 @@
+"""What is known before inference: the constants of a model, and the evidence on its atoms."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hylift.errors import EvidenceError, UnknownNameError, did_you_mean
+from hylift.ground.constants import in_order, in_rules, not_among
+from hylift.ground.evidence.facts import Facts
+from hylift.ground.evidence.observed import observed_atoms
+from hylift.ground.evidence.sources import Gathered, gather
+from hylift.ground.evidence.table import EvidenceTable, store, store_states
+from hylift.ground.evidence.unmatched import match_constants, match_facts, refuse
+from hylift.language.syntax import Model, PredicateDeclaration
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A model together with all constants of its types and all that is observed."""
+
+    model: Model
+    connection: duckdb.DuckDBPyConnection
+    """An embedded database that holds the evidence, and cannot reach anything outside itself."""
+    constants: Mapping[str, pa.StringArray]
+    """By type, in order: the id of a constant is its position."""
+    evidence: Mapping[str, EvidenceTable]
+    """By predicate, where there is any, and for every closed one."""
+    closed: frozenset[str]
+    """Predicates whose atoms are false unless the evidence says otherwise."""
+    notes: tuple[str, ...]
+    """What was left out."""
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        evidence: object = None,
+        *,
+        closed: Iterable[str] = (),
+        unmatched: Literal["error", "ignore"] = "error",
+    ) -> World:
+        """From evidence in files, tables or mappings.
+
+        `unmatched` says what becomes of rows that speak of unknown predicates, or of constants
+        that a type's list does not have.
+        """
+        if unmatched not in ("error", "ignore"):
+            raise EvidenceError(f"unmatched is 'error' or 'ignore', not {unmatched!r}")
+        closed = _closed(model, closed)
+        gathered = gather(model, evidence)
+        listed = {
+            name: pa.array(declared.constants, pa.string())
+            for name, declared in model.type_by_name.items()
+            if declared.constants is not None
+        }
+        gathered = _matched(gathered, listed)
+        if unmatched == "error":
+            refuse(gathered.unmatched)
+        notes = [*gathered.notes, *map(str, gathered.unmatched)]
+        in_model = set(in_rules(model))
+        constants = {
+            name: listed[name] if name in listed else _from_data(gathered, in_model, name)
+            for name in model.type_by_name
+        }
+        connection = _connect()
+        tables: dict[str, EvidenceTable] = {}
+        for number, predicate in enumerate(model.predicates):
+            facts = [part for part in gathered.facts if part.predicate is predicate]
+            if facts or predicate.name in closed:
+                tables[predicate.name] = _table(
+                    predicate,
+                    facts,
+                    constants,
+                    connection,
+                    f"evidence_{number}",
+                    notes,
+                    closed=predicate.name in closed,
+                )
+        return cls(model, connection, constants, tables, closed, tuple(notes))
+
+    def size(self, type_name: str) -> int:
+        """The number of constants of a type."""
+        return len(self.constants[type_name])
+
+    def constant_id(self, type_name: str, constant: str) -> int:
+        """The position of a constant among those of its type."""
+        position = pc.index(self.constants[type_name], constant).as_py()
+        if position < 0:
+            raise UnknownNameError(not_among(constant, type_name, self.constants[type_name]))
+        return int(position)
+
+
+def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
+    if isinstance(names, str):
+        raise EvidenceError(f"closed is a list of predicates, such as ['{names}'], not a text")
+    closed = frozenset(names)
+    for name in sorted(closed, key=str):
+        predicate = model.predicate_by_name.get(name)
+        if predicate is None:
+            raise EvidenceError(
+                f"closed names '{name}', which is no predicate of the model."
+                f"{did_you_mean(str(name), model.predicate_by_name)}"
+            )
+        if not predicate.domain.is_discrete:
+            raise EvidenceError(f"'{name}' is real and cannot be closed: it is not true or false")
+        if predicate.unique is not None:
+            raise EvidenceError(
+                f"'{name}' has a `!` and cannot be closed: one of its atoms is true in any case"
+            )
+    return closed
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    """A database in memory; with one thread, results come in one order."""
+    spill = Path(tempfile.gettempdir()) / f"hylift-{secrets.token_hex(6)}"
+    return duckdb.connect(
+        config={"threads": 1, "enable_external_access": "false", "temp_directory": str(spill)}
+    )
+
+
+def _matched(gathered: Gathered, listed: Mapping[str, pa.StringArray]) -> Gathered:
+    """Without the facts that speak of constants which are not in the list of their type."""
+    pairs = [match_facts(facts, listed) for facts in gathered.facts]
+    unmatched = [rows for _, found in pairs for rows in found]
+    unmatched += [rows for given in gathered.constants for rows in match_constants(given, listed)]
+    return replace(
+        gathered,
+        facts=[facts for facts, _ in pairs],
+        unmatched=[*gathered.unmatched, *unmatched],
+    )
+
+
+def _from_data(
+    gathered: Gathered, in_model: set[tuple[str, str]], type_name: str
+) -> pa.StringArray:
+    """The constants of a type that data and rules speak of."""
+    words = [
+        column.used
+        for facts in gathered.facts
+        for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
+        if of_type == type_name
+    ]
+    words += [given.words.used for given in gathered.constants if given.type_name == type_name]
+    spoken = sorted(name for of_type, name in in_model if of_type == type_name)
+    constants = in_order([*words, pa.array(spoken, pa.string())])
+    if not len(constants):
+        users = [p.name for p in gathered.model.predicates if type_name in p.arguments]
+        if not users:
+            return constants
+        raise EvidenceError(
+            f"the type '{type_name}' has no constants: list them in the model "
+            f"({type_name} = {{…}}), pass evidence={{'{type_name}': […]}}, or evidence on "
+            f"{' or '.join(users)}"
+        )
+    return constants
+
+
+def _table(
+    predicate: PredicateDeclaration,
+    facts: list[Facts],
+    constants: Mapping[str, pa.StringArray],
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    notes: list[str],
+    *,
+    closed: bool,
+) -> EvidenceTable:
+    found = observed_atoms(facts, constants, closed=closed) if facts else None
+    if found is not None and found.num_unknown:
+        rows = "1 row has" if found.num_unknown == 1 else f"{found.num_unknown} rows have"
+        notes.append(f"{predicate.name}: {rows} no value and observe nothing")
+    if found is not None and predicate.unique is not None:
+        num_states = len(constants[predicate.arguments[predicate.unique]])
+        return store_states(found, predicate.unique, num_states, connection, name)
+    return store(found, len(predicate.arguments), connection, name, closed=closed)

@@ -1,0 +1,273 @@
+"""States that no most probable assignment needs, found factor by factor and left out.
+
+State s of a discrete variable *beats* state t if going from t to s never lowers the log-density,
+whatever all other variables are. Each factor gains at least its smallest difference
+log ψ(s, ·) - log ψ(t, ·) over all values of its other slots, so that it is enough that these
+smallest differences sum to 0 or more (Goldstein's criterion of dead-end elimination; the special
+case is that none of them is negative). Any assignment with t may then be exchanged for one with s
+that is as good: some most probable assignment is without t. Of states that beat each other the
+lowest stays.
+
+A factor in which t is impossible can only gain. Reals count as unbounded, which makes the smallest
+differences smaller, and so errs on the safe side; so does a function of the user's own, whose
+variables keep all their states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ImpossibleEvidenceError
+from hylift.graph import Evidence, FactorGraph, FactorGroup
+from hylift.inference.exact.integrate import NO_STATE
+from hylift.potentials import ConditionalQuadratic, Potential, Table
+from hylift.potentials.base import FloatArray, along_axis
+
+MARGIN = 1e-9
+"""Share by which summed gains must exceed summed losses, if there are any: more than rounding."""
+
+TOLERANCE = 1e-12
+"""Relative size below which an eigenvalue, a slope or a least difference counts as zero."""
+
+MAX_STATES = 32
+"""Variables of more states are left alone: all pairs of their states would be compared."""
+
+MAX_EXPANDED = 2**22
+"""Most numbers that are made at once."""
+
+MAX_ROUNDS = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduced:
+    """A graph without the variables that have one state left; others have dropped states at -inf.
+
+    The largest log-density is that of the whole graph.
+    """
+
+    graph: FactorGraph
+    left: NDArray[np.int64]  # (variable of `graph`,): its id in the whole graph
+    fixed: NDArray[np.float64]  # (variable of the whole graph,): states of those that are not left
+    num_dropped: int  # states, over all variables
+
+    @property
+    def num_fixed(self) -> int:
+        return len(self.fixed) - len(self.left)
+
+    def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """An assignment to the whole graph, from one to `graph`."""
+        whole = self.fixed.copy()
+        whole[self.left] = values
+        return whole
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """All states of all variables in one row, and which of them have been dropped."""
+
+    num_states: NDArray[np.int64]  # (variable,)
+    dropped: NDArray[np.bool_]  # flat
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """(variable,): where its states start."""
+        return np.cumsum(self.num_states) - self.num_states
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """(state,): its variable."""
+        return np.repeat(np.arange(len(self.num_states)), self.num_states)
+
+    @property
+    def num_left(self) -> NDArray[np.int64]:
+        """(variable,): states that are not dropped."""
+        return np.bincount(self.owner[~self.dropped], minlength=len(self.num_states))
+
+    def of(self, variable: NDArray[Any], size: int) -> NDArray[np.bool_]:
+        """(variable, state): which are dropped, of variables of one size."""
+        return np.asarray(self.dropped[self.first[variable][:, None] + np.arange(size)])
+
+
+def without_dominated(graph: FactorGraph) -> Reduced:
+    """Drops beaten states and absorbs variables with one state left, until nothing changes.
+
+    The graph has no evidence.
+    """
+    num_states = graph.variables.num_states.astype(np.int64)
+    states = States(num_states, np.zeros(num_states.sum(), dtype=bool))
+    left, fixed = np.arange(graph.num_variables), np.zeros(graph.num_variables)
+    num_dropped = 0
+    for _ in range(MAX_ROUNDS):
+        before = states
+        states = _drop(graph, before)
+        more = int(np.count_nonzero(states.dropped & ~before.dropped))
+        num_dropped += more
+        single = np.flatnonzero(states.num_left == 1)
+        if not len(single):
+            if not more:
+                break
+            continue
+        state = np.flatnonzero(~states.dropped & np.isin(states.owner, single))
+        fixed[left[single]] = state - states.first[single]
+        graph = _absorbed(graph, single, fixed[left[single]])
+        keep = np.ones(len(left), dtype=bool)
+        keep[single] = False
+        states = States(states.num_states[keep], states.dropped[keep[states.owner]])
+        left = left[keep]
+    return Reduced(_with_dropped(graph, states), left, fixed, num_dropped)
+
+
+def _absorbed(
+    graph: FactorGraph, variable: NDArray[np.int64], state: NDArray[np.float64]
+) -> FactorGraph:
+    try:
+        return graph.observe(Evidence.of(variable.astype(np.int32), state)).condition()
+    except ImpossibleEvidenceError:
+        raise ImpossibleEvidenceError(NO_STATE) from None
+
+
+def _with_dropped(graph: FactorGraph, states: States) -> FactorGraph:
+    """The graph with a factor for each variable some of whose states are dropped."""
+    some = np.flatnonzero((states.num_left < states.num_states) & (states.num_states > 0))
+    groups = []
+    for size in np.unique(states.num_states[some]).tolist():
+        variable = some[states.num_states[some] == size]
+        log_table = np.where(states.of(variable, size), -np.inf, 0.0)
+        groups.append(FactorGroup(Table(log_table), variable[:, None], label="dominated states"))
+    return FactorGraph(graph.variables, (*graph.groups, *groups), log_constant=graph.log_constant)
+
+
+def _drop(graph: FactorGraph, states: States) -> States:
+    """The states after one round: those that another beats are dropped."""
+    sizes = np.where(states.num_states <= MAX_STATES, states.num_states, 0)
+    pair_first = np.cumsum(sizes**2) - sizes**2
+    gain, loss = np.zeros(int((sizes**2).sum())), np.zeros(int((sizes**2).sum()))
+    for whole in graph.groups:
+        for group in _without_dropped(whole, states):
+            _add_differences(group, states.num_states, pair_first, gain, loss)
+    beats = gain * (1 - MARGIN) >= loss
+    dropped = states.dropped.copy()
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        variable = np.flatnonzero(sizes == size)
+        at = pair_first[variable][:, None] + np.arange(size * size)
+        better = beats[at].reshape(-1, size, size)  # (variable, s, t): s beats t
+        here = states.of(variable, size)
+        # From the last state on, so that of equal ones the first stays. What beats a state is
+        # there when it is dropped, so one always stays.
+        for state in reversed(range(size)):
+            rivals = better[:, :, state] & ~here
+            rivals[:, state] = False
+            here[:, state] |= rivals.any(axis=1)
+        dropped[states.first[variable][:, None] + np.arange(size)] = here
+    return States(states.num_states, dropped)
+
+
+def _without_dropped(group: FactorGroup, states: States) -> list[FactorGroup]:
+    """The factors, with -inf at dropped states, which then count no more.
+
+    Where that would take too many numbers they go on counting: less is dropped then.
+    """
+    some = states.num_left < states.num_states
+    has_some = some[group.scope].any(axis=1)
+    touched, others = np.flatnonzero(has_some), np.flatnonzero(~has_some)
+    potential = group.potential
+    if not len(touched) or not isinstance(potential, Table | ConditionalQuadratic):
+        return [group]
+    values = potential.log_table if isinstance(potential, Table) else potential.c
+    numbers = potential.A if isinstance(potential, ConditionalQuadratic) else values
+    if len(touched) * numbers[0].size > MAX_EXPANDED:
+        return [group]
+    inside = group.take(touched)
+    changed = values[inside.row]
+    for slot, size in enumerate(values.shape[1:]):
+        mask = states.of(inside.scope[:, slot], size)
+        shape = along_axis(slot, values.ndim - 1, len(mask))
+        changed = np.where(mask.reshape(shape), -np.inf, changed)
+    if isinstance(potential, Table):
+        own: Potential = Table(changed)
+    else:
+        own = ConditionalQuadratic(potential.A[inside.row], potential.b[inside.row], changed)
+    rows = np.arange(len(inside), dtype=np.int32)
+    return [group.take(others), FactorGroup(own, inside.scope, rows, inside.multiplicity)]
+
+
+def _add_differences(
+    group: FactorGroup,
+    num_states: NDArray[np.int64],
+    pair_first: NDArray[np.int64],
+    gain: FloatArray,
+    loss: FloatArray,
+) -> None:
+    """Adds the smallest differences of each factor, by sign, to those of its variables' pairs."""
+    for slot in range(group.arity):
+        sizes = num_states[group.scope[:, slot]]
+        # The slots of a function may have variables of several sizes.
+        for size in np.unique(sizes[(sizes > 1) & (sizes <= MAX_STATES)]).tolist():
+            factors = np.flatnonzero(sizes == size)
+            least = _smallest_differences(group.potential, slot, size)
+            for part in np.array_split(factors, 1 + len(factors) * size**2 // MAX_EXPANDED):
+                change = least[group.row[part]].reshape(len(part), -1)
+                change = change * group.multiplicity[part][:, None]
+                first = pair_first[group.scope[part, slot]]
+                at = (first[:, None] + np.arange(size * size)).reshape(-1)
+                np.add.at(gain, at, np.maximum(change, 0.0).reshape(-1))
+                np.add.at(loss, at, np.maximum(-change, 0.0).reshape(-1))
+
+
+def _smallest_differences(potential: Potential, slot: int, size: int) -> FloatArray:
+    """(row, s, t): least log ψ(s, ·) - log ψ(t, ·) over the other slots, where t is possible."""
+    least = np.full((potential.num_rows, size, size), -np.inf)
+    if not isinstance(potential, Table | ConditionalQuadratic):
+        return least
+    values = potential.log_table if isinstance(potential, Table) else potential.c
+    constant = _by_state(values, slot, size)  # (row, state, joint state of the other slots)
+    for t in range(size):
+        beaten = constant[:, t : t + 1]
+        with np.errstate(invalid="ignore"):
+            change = constant - beaten
+        if isinstance(potential, ConditionalQuadratic):
+            change = _least_of_quadratic(potential, slot, t, change)
+        least[:, :, t] = np.where(beaten == -np.inf, np.inf, change).min(axis=2)
+    return least
+
+
+def _by_state(values: FloatArray, slot: int, size: int, trailing: int = 0) -> FloatArray:
+    """`values` (row, states..., trailing...) as (row, state of the slot, other states, ...)."""
+    front = np.moveaxis(values, 1 + slot, 1)
+    return front.reshape(len(values), size, -1, *values.shape[values.ndim - trailing :])
+
+
+def _least_of_quadratic(
+    potential: ConditionalQuadratic, slot: int, t: int, change: FloatArray
+) -> FloatArray:
+    """(row, s, other states): least difference over all reals, whose constant is `change`.
+
+    The difference xᵀAx + bᵀx + c of two quadratics, along the eigenvectors of A: it has no least
+    value if an eigenvalue is negative, or is zero where b has a slope; otherwise the least value
+    is c - Σ βᵢ² / 4λᵢ over the positive eigenvalues λᵢ.
+    """
+    size = change.shape[1]
+    A = _by_state(potential.A, slot, size, 2)
+    b = _by_state(potential.b, slot, size, 1)
+    c = _by_state(potential.c, slot, size)
+    curvature, vectors = np.linalg.eigh(A - A[:, t : t + 1])
+    slope = np.einsum("...ij,...i->...j", vectors, b - b[:, t : t + 1])
+    steep = TOLERANCE * _size(A, t, (-1, -2))[..., None]
+    flat = np.abs(curvature) <= steep
+    sloped = np.abs(slope) > TOLERANCE * _size(b, t, (-1,))[..., None]
+    endless = ((curvature < -steep) | (flat & sloped)).any(axis=-1)
+    depth = np.where(flat, 0.0, slope**2 / (4 * np.where(flat, 1.0, curvature))).sum(axis=-1)
+    least = change - depth
+    about = TOLERANCE * (np.abs(depth) + _size(np.where(np.isfinite(c), c, 0.0), t, ()))
+    least = np.where(np.abs(least) <= about, 0.0, least)
+    return np.where(endless, -np.inf, least)
+
+
+def _size(values: FloatArray, t: int, axes: tuple[int, ...]) -> FloatArray:
+    """The largest number, in size, of each state and state t."""
+    size = np.abs(values).max(axis=axes) if axes else np.abs(values)
+    return np.maximum(size, size[:, t : t + 1])

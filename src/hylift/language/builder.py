@@ -1,0 +1,253 @@
+"""Models written in Python: the same syntax as text, declared and joined by operators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hylift.errors import ModelError, did_you_mean
+from hylift.graph.domains import Domain, boolean
+from hylift.language.check import check
+from hylift.language.constants import KEYWORDS, is_capital, is_name
+from hylift.language.expressions import (
+    Expression,
+    LogicalVariable,
+    Operand,
+    Predicate,
+    Value,
+    absolute,
+    constant_name,
+    exists,
+    exp,
+    forall,
+    gaussian,
+    log,
+    maximum,
+    minimum,
+    normal,
+    parts,
+)
+from hylift.language.report import ModelWarning
+from hylift.language.syntax import (
+    Apply,
+    Atom,
+    Expr,
+    Model,
+    Parameter,
+    ParameterDeclaration,
+    PredicateDeclaration,
+    Rule,
+    TypeDeclaration,
+    WeightTable,
+)
+
+__all__ = [
+    "Expression",
+    "LogicalVariable",
+    "ModelBuilder",
+    "Predicate",
+    "Type",
+    "absolute",
+    "exists",
+    "exp",
+    "forall",
+    "gaussian",
+    "log",
+    "maximum",
+    "minimum",
+    "normal",
+]
+
+Key = str | int | tuple[str | int, ...]
+Weight = Value | Mapping[Key, Value] | None
+Conditions = Expression | Iterable[Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type of constants, by its name."""
+
+    name: str
+
+
+class ModelBuilder:
+    """A model in the making; `build` checks it.
+
+    m = ModelBuilder()
+    paper, topic = m.type("paper"), m.type("topic", ["t0", "t1"])
+    In = m.predicate("In", paper, topic)
+    Pop = m.predicate("Pop", paper, domain=interval(0, 10))
+    p, t = m.variables("p t")
+    m.rule(0.5, In(p, t) * (Pop(p) == 1.0))
+    m.rule({"t0": 0.1, "*": 0.4}, In(p, +t))
+    model = m.build()
+    """
+
+    def __init__(self) -> None:
+        self._types: list[TypeDeclaration] = []
+        self._predicates: list[PredicateDeclaration] = []
+        self._parameters: list[ParameterDeclaration] = []
+        self._rules: list[Rule] = []
+
+    def type(self, name: str, constants: Iterable[str | int] | None = None) -> Type:
+        """A type with its constants in their order; without them, the data give them."""
+        named = None
+        if constants is not None:
+            if isinstance(constants, str):
+                raise ModelError(
+                    f"the constants of type '{name}' are a list, not the text {constants!r}"
+                )
+            named = tuple(constant_name(c, f"type '{name}' has constants") for c in constants)
+        self._types.append(TypeDeclaration(_valid(name, "type"), named))
+        return Type(name)
+
+    def predicate(
+        self,
+        name: str,
+        *arguments: Type | str,
+        domain: Domain = boolean,
+        unique: Type | str | int | None = None,
+    ) -> Predicate:
+        """A predicate over types, with the values its atoms take.
+
+        `unique` is an argument, by type or position: exactly one of its constants holds for each
+        choice of the others.
+        """
+        types = tuple(_type_name(argument, name) for argument in arguments)
+        if not isinstance(domain, Domain):
+            raise ModelError(
+                f"the domain of '{name}' is boolean, real or an interval, not {domain!r}"
+            )
+        position = None if unique is None else _position(unique, types, name)
+        declared = PredicateDeclaration(_valid(name, "predicate"), types, domain, position)
+        self._predicates.append(declared)
+        return Predicate(declared)
+
+    def variable(self, name: str) -> LogicalVariable:
+        """A logical variable."""
+        if is_capital(_valid(name, "variable")):
+            raise ModelError(
+                f"'{name}' is capital, as constants are: write variables in small letters"
+            )
+        return LogicalVariable(name)
+
+    def variables(self, names: str) -> tuple[LogicalVariable, ...]:
+        """Logical variables, from their names with spaces between."""
+        return tuple(self.variable(name) for name in names.replace(",", " ").split())
+
+    def const(self, name: str, value: Value) -> Expression:
+        """A named number."""
+        self._parameters.append(ParameterDeclaration(_valid(name, "constant"), parts(value)[0]))
+        return Expression(Parameter(name))
+
+    def rule(self, weight: Weight, formula: Value, *, where: Conditions = ()) -> None:
+        """A formula for all values of its variables, with a weight.
+
+        A number needs no weight (None). A dictionary has one weight per constant of the variable
+        marked `+`, or per tuple of constants; "*" is the weight of all others.
+        """
+        expr, marked = parts(formula)
+        self._rules.append(
+            Rule(expr, _weight(weight), where=_conditions(where), per_constant=marked)
+        )
+
+    def hard(self, formula: Value, *, where: Conditions = ()) -> None:
+        """A formula that holds for all values of its variables."""
+        expr, marked = parts(formula)
+        self._rules.append(Rule(expr, hard=True, where=_conditions(where), per_constant=marked))
+
+    def potential(
+        self,
+        function: Callable[..., Any],
+        *atoms: Operand,
+        weight: Weight = 1.0,
+        where: Conditions = (),
+    ) -> None:
+        """A function of the values of atoms: a log-density up to a constant, times the weight.
+
+        The function takes one array per atom, in that order, and returns an array of their shape.
+        """
+        if not callable(function):
+            raise ModelError(f"a potential is a function of the atoms' values, not {function!r}")
+        pieces = [parts(atom) for atom in atoms]
+        for atom, (expr, _) in zip(atoms, pieces, strict=True):
+            if not isinstance(expr, Atom):
+                raise ModelError(f"a potential is a function of atoms, and {atom!r} is none")
+        arguments = tuple(expr for expr, _ in pieces if isinstance(expr, Atom))
+        marked = tuple(dict.fromkeys(name for _, names in pieces for name in names))
+        formula = Apply(function, arguments)
+        self._rules.append(
+            Rule(formula, _weight(weight), where=_conditions(where), per_constant=marked)
+        )
+
+    def build(self) -> Model:
+        """The model; its errors are raised together, and warnings given."""
+        model = Model(
+            tuple(self._types), tuple(self._predicates), tuple(self._parameters), tuple(self._rules)
+        )
+        for problem in check(model):
+            warnings.warn(str(problem), ModelWarning, stacklevel=2)
+        return model
+
+
+def _valid(name: object, kind: str) -> str:
+    if isinstance(name, str) and is_name(name):
+        return name
+    if name in KEYWORDS:
+        raise ModelError(f"'{name}' is a word of the language: give the {kind} another name")
+    raise ModelError(
+        f"the name of a {kind} is a word of letters, digits and underscores, not {name!r}"
+    )
+
+
+def _type_name(argument: object, predicate: str) -> str:
+    if isinstance(argument, Type):
+        return argument.name
+    if isinstance(argument, str):
+        return _valid(argument, "type")
+    raise ModelError(f"the arguments of '{predicate}' are types, not {argument!r}")
+
+
+def _position(unique: Type | str | int, types: tuple[str, ...], predicate: str) -> int:
+    if isinstance(unique, int):
+        if 0 <= unique < len(types):
+            return unique
+        allowed = f"arguments 0 to {len(types) - 1}" if types else "no arguments"
+        raise ModelError(f"unique={unique}: '{predicate}' has {allowed}")
+    name = _type_name(unique, predicate)
+    if name not in types:
+        raise ModelError(
+            f"unique='{name}': '{predicate}' has no argument of that type; "
+            f"its arguments are ({', '.join(types)}).{did_you_mean(name, types)}"
+        )
+    if types.count(name) > 1:
+        raise ModelError(
+            f"unique='{name}': '{predicate}' has more than one argument of that type: "
+            "give its position"
+        )
+    return types.index(name)
+
+
+def _weight(weight: Weight) -> Expr | WeightTable | None:
+    if weight is None:
+        return None
+    if not isinstance(weight, Mapping):
+        return parts(weight)[0]
+    default = weight.get("*")
+    entries = tuple((_key(key), parts(value)[0]) for key, value in weight.items() if key != "*")
+    return WeightTable(entries, None if default is None else parts(default)[0])
+
+
+def _key(key: Key) -> tuple[str, ...]:
+    constants = key if isinstance(key, tuple) else (key,)
+    return tuple(
+        constant_name(constant, "the keys of a weight table are constants")
+        for constant in constants
+    )
+
+
+def _conditions(where: Conditions) -> tuple[Expr, ...]:
+    conditions = [where] if isinstance(where, Operand) else where
+    return tuple(parts(condition)[0] for condition in conditions)

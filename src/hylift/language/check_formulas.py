@@ -1,0 +1,205 @@
+"""Whether truths and numbers stand where they belong in a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from hylift.language.report import Problem
+from hylift.language.syntax import (
+    Atom,
+    Binary,
+    Call,
+    Comparison,
+    Expr,
+    Gaussian,
+    Model,
+    Normal,
+    Number,
+    Quantified,
+    Rule,
+    Unary,
+)
+from hylift.language.types import LOGIC, call_fault, constant_or_problem, is_truth, shown
+from hylift.language.walk import atoms, nodes
+
+
+def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
+    """What is wrong with the parts of a rule's formula, whose names are known."""
+    for node in nodes(rule.formula):
+        match node:
+            case Unary(op="!", operand=operand):
+                yield from _truth_problems(model, operand, "'!'")
+            case Quantified(quantifier=quantifier, body=body):
+                yield from _truth_problems(model, body, quantifier)
+            case Binary(op=op) if op in LOGIC:
+                yield from _logic_problems(model, node)
+            case Comparison():
+                yield from _comparison_problems(model, node)
+            case Call():
+                if fault := call_fault(node):
+                    yield Problem("error", fault, node.place)
+            case Gaussian():
+                yield from _gaussian_problems(model, node)
+            case Normal():
+                yield from _normal_problems(model, node)
+    if rule.hard:
+        yield from _truth_problems(model, rule.formula, "a hard rule")
+    for condition in rule.where:
+        if isinstance(condition, Comparison) and condition.is_logical:
+            yield from _slope_problems(model, condition)
+
+
+# Truths.
+
+
+def _logic_problems(model: Model, node: Binary) -> Iterator[Problem]:
+    if node.op == "^" and isinstance(_leading(node.right), Number):
+        power = f"{shown(node.left)}^{shown(_leading(node.right))}"
+        message = (
+            f"'^' with a space behind it is logical and, which needs truth values: "
+            f"for a power write '{power}', without a space"
+        )
+        yield Problem("error", message, node.place)
+        return
+    for operand in (node.left, node.right):
+        yield from _truth_problems(model, operand, f"'{node.op}'")
+
+
+def _leading(expr: Expr) -> Expr:
+    """What stands first in a sum or a product."""
+    while isinstance(expr, Binary) and expr.op not in LOGIC:
+        expr = expr.left
+    return expr
+
+
+def _truth_problems(model: Model, expr: Expr, user: str) -> Iterator[Problem]:
+    """The problem that `user` needs a truth value, but this is a number."""
+    if is_truth(model, expr):
+        return
+    match expr:
+        case Atom():
+            message = (
+                f"'{shown(expr)}' is real, but {user} needs a truth value: compare it with a "
+                "number, and multiply by that comparison"
+            )
+        case Comparison():
+            message = (
+                f"'{shown(expr)}' is a soft comparison of numbers, but {user} needs a truth "
+                "value: multiply by it instead, as in 'A(x) * (B(x) = 1)'"
+            )
+        case _:
+            message = f"'{shown(expr)}' is a number, but {user} needs a truth value"
+    yield Problem("error", message, expr.place)
+
+
+# Comparisons.
+
+
+def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
+    yield from _slope_problems(model, node)
+    if node.is_logical:
+        return
+    truths = [side for side in (node.left, node.right) if is_truth(model, side)]
+    if node.op in ("=", "!=") and len(truths) == 2:
+        same = f"{shown(node.left)} <=> {shown(node.right)}"
+        instead = same if node.op == "=" else f"!({same})"
+        message = f"'{shown(node)}' compares truth values: write '{instead}'"
+        yield Problem("error", message, node.place)
+    elif node.op == "!=":
+        message = (
+            f"'{shown(node)}' compares numbers, which always differ: '!=' is for logical terms"
+        )
+        yield Problem("error", message, node.place)
+    elif node.op != "=":
+        for side in truths:
+            message = f"'{node.op}' compares numbers, but '{shown(side)}' is a truth value"
+            yield Problem("error", message, side.place)
+
+
+def _slope_problems(model: Model, node: Comparison) -> Iterator[Problem]:
+    if node.slope is None:
+        return
+    if node.is_logical or node.op in ("=", "!="):
+        message = (
+            "a slope belongs to <, <=, > or >= between numbers, "
+            f"not to '{shown(replace(node, slope=None))}'"
+        )
+        yield Problem("error", message, node.place)
+        return
+    slope = constant_or_problem(model, node.slope, "a slope")
+    if isinstance(slope, Problem):
+        yield slope
+    elif slope <= 0:
+        yield Problem("error", f"a slope must be positive, not {slope:g}", node.slope.place)
+
+
+# Densities.
+
+
+def _gaussian_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
+    for value in node.values:
+        if is_truth(model, value):
+            message = f"the values of gaussian are real, but '{shown(value)}' is a truth value"
+            yield Problem("error", message, value.place)
+    size = len(node.values)
+    if node.mean and len(node.mean) != size:
+        message = (
+            f"gaussian of {size} value{_s(size)} needs {size} mean{_s(size)}, not {len(node.mean)}"
+        )
+        yield Problem("error", message, node.mean[0].place or node.place)
+    means = [constant_or_problem(model, entry, "a mean of gaussian") for entry in node.mean]
+    yield from (mean for mean in means if isinstance(mean, Problem))
+    if len(node.cov) != size or any(len(row) != size for row in node.cov):
+        message = (
+            f"gaussian of {size} value{_s(size)} needs a cov of {size} row{_s(size)} of {size}"
+        )
+        yield Problem("error", message, node.place)
+    else:
+        yield from _cov_problems(model, node)
+
+
+def _cov_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
+    entries = [constant_or_problem(model, e, "an entry of cov") for row in node.cov for e in row]
+    wrong = [entry for entry in entries if isinstance(entry, Problem)]
+    yield from wrong
+    if wrong:
+        return
+    size = len(node.cov)
+    cov = np.array(entries, dtype=float).reshape(size, size)
+    unlike = np.argwhere(~np.isclose(cov, cov.T, rtol=1e-9, atol=0))
+    if len(unlike):
+        i, j = unlike[0]
+        message = (
+            f"cov of gaussian must be symmetric, but entry ({i + 1}, {j + 1}) is {cov[i, j]:g} "
+            f"and entry ({j + 1}, {i + 1}) is {cov[j, i]:g}"
+        )
+        yield Problem("error", message, node.cov[j][i].place or node.place)
+        return
+    spectrum = np.linalg.eigvalsh(cov)
+    if spectrum[0] <= size * np.finfo(float).eps * abs(spectrum[-1]):
+        message = (
+            "cov of gaussian must be positive definite, but its least eigenvalue is "
+            f"{spectrum[0]:.3g}"
+        )
+        yield Problem("error", message, node.cov[0][0].place or node.place)
+
+
+def _normal_problems(model: Model, node: Normal) -> Iterator[Problem]:
+    if is_truth(model, node.value):
+        message = f"the value of normal is real, but '{shown(node.value)}' is a truth value"
+        yield Problem("error", message, node.value.place)
+    if atoms(node.var):
+        return
+    variance = constant_or_problem(model, node.var, "the variance of normal")
+    if isinstance(variance, Problem):
+        yield variance
+    elif variance <= 0:
+        message = f"the variance of normal must be positive, not {variance:g}"
+        yield Problem("error", message, node.var.place)
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

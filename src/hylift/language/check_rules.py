@@ -1,0 +1,237 @@
+"""Whether a rule holds together: its names, its variables, and its conditions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from hylift.errors import did_you_mean
+from hylift.language.check_formulas import formula_problems
+from hylift.language.check_weights import Listed, weight_problems
+from hylift.language.report import Problem
+from hylift.language.syntax import (
+    Atom,
+    Comparison,
+    Constant,
+    Expr,
+    Model,
+    Parameter,
+    Quantified,
+    Rule,
+    Term,
+    Unary,
+    Variable,
+)
+from hylift.language.types import BUILT_IN, arity_fault, is_truth, shown, typed_variables
+from hylift.language.walk import children, free_variables, logical_comparisons, nodes, terms
+
+
+def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]:
+    """What is wrong with a rule; where names are, nothing else is said of its formula."""
+    wrong_names = list(_name_problems(model, rule, listed))
+    yield from wrong_names
+    types, wrong_types = typed_variables(model, rule)
+    if not wrong_names:
+        yield from wrong_types
+        yield from _compared_constants(model, rule, types, listed)
+        yield from _quantifier_problems(rule)
+        yield from _where_problems(model, rule, types)
+        yield from _names_of_constants(rule, types, listed)
+        yield from formula_problems(model, rule)
+    yield from weight_problems(model, rule, types, listed, kind_known=not wrong_names)
+
+
+# Names.
+
+
+def _name_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]:
+    for expr in (rule.formula, *rule.where):
+        for node in nodes(expr):
+            if isinstance(node, Atom):
+                yield from _atom_problems(model, node, listed)
+            elif isinstance(node, Parameter) and node.name not in model.parameter_by_name:
+                yield _unknown(model, node.name, node)
+        for term, comparison in _stray_terms(expr, None):
+            yield _stray_problem(model, rule, term, comparison, listed)
+
+
+def _atom_problems(model: Model, atom: Atom, listed: Listed) -> Iterator[Problem]:
+    declared = model.predicate_by_name.get(atom.predicate)
+    if declared is None:
+        yield _unknown(model, atom.predicate, atom)
+    elif fault := arity_fault(declared, len(atom.arguments)):
+        yield Problem("error", fault, atom.place)
+    else:
+        for position, term in enumerate(atom.arguments):
+            if isinstance(term, Constant):
+                yield from _unlisted(listed, declared.arguments[position], term)
+            elif term.shift and position == declared.unique:
+                message = (
+                    f"'{shown(term)}' stands in the '!' argument of '{declared.name}', "
+                    "whose constants are values and have no neighbours"
+                )
+                yield Problem("error", message, term.place)
+
+
+def _unlisted(listed: Listed, type_name: str, constant: Constant) -> Iterator[Problem]:
+    """The problem that a type lists its constants, but not this one."""
+    if type_name in listed and constant.name not in listed[type_name]:
+        close = did_you_mean(constant.name, listed[type_name])
+        message = f"type '{type_name}' has no constant '{constant.name}'.{close}"
+        yield Problem("error", message, constant.place)
+
+
+def _unknown(model: Model, name: str, node: Expr) -> Problem:
+    """The problem that a word stands for nothing here."""
+    if isinstance(node, Atom) and node.arguments:
+        close = did_you_mean(name, [*model.predicate_by_name, *BUILT_IN])
+        return Problem("error", f"unknown predicate '{name}'.{close}", node.place)
+    declared = model.predicate_by_name.get(name)
+    if declared and (fault := arity_fault(declared, 0)):
+        return Problem("error", fault, node.place)
+    close = did_you_mean(name, [*model.parameter_by_name, *model.predicate_by_name])
+    return Problem("error", f"'{name}' is neither a constant nor a predicate.{close}", node.place)
+
+
+def _stray_terms(
+    expr: Expr, comparison: Comparison | None
+) -> Iterator[tuple[Term, Comparison | None]]:
+    """Logical terms that stand where truths or numbers belong; with a comparison they are in."""
+    if isinstance(expr, Term):
+        yield expr, comparison
+    elif not (isinstance(expr, Comparison) and expr.is_logical):
+        around = expr if isinstance(expr, Comparison) else None
+        for child in children(expr):
+            yield from _stray_terms(child, around)
+
+
+def _stray_problem(
+    model: Model, rule: Rule, term: Term, comparison: Comparison | None, listed: Listed
+) -> Problem:
+    if isinstance(term, Variable):
+        arguments = (
+            argument
+            for expr in (rule.formula, *rule.where)
+            for node in nodes(expr)
+            if isinstance(node, Atom)
+            for argument in node.arguments
+        )
+        if not any(isinstance(a, Variable) and a.name == term.name for a in arguments):
+            return _unknown(model, term.name, term)
+        what = f"the variable '{shown(term)}'"
+    else:
+        types = [name for name, constants in listed.items() if term.name in constants]
+        if not types:
+            return _unknown(model, term.name, term)
+        what = f"'{term.name}' of type '{types[0]}'"
+    if comparison is not None:
+        other = comparison.right if comparison.left is term else comparison.left
+        kind = "truth value" if is_truth(model, other) else "number"
+        message = f"'{shown(comparison)}' compares {what} with the {kind} '{shown(other)}'"
+    else:
+        message = f"{what} is neither a number nor a truth value"
+    return Problem("error", message, term.place)
+
+
+# Variables.
+
+
+def _compared_constants(
+    model: Model, rule: Rule, types: dict[str, str], listed: Listed
+) -> Iterator[Problem]:
+    for expr in (rule.formula, *rule.where):
+        for comparison in logical_comparisons(expr):
+            match comparison:
+                case (
+                    Comparison(left=Variable(name=name), right=Constant() as constant)
+                    | Comparison(left=Constant() as constant, right=Variable(name=name))
+                ):
+                    yield from _unlisted(listed, types.get(name, ""), constant)
+                case Comparison(left=Constant() as left, right=Constant() as right):
+                    known = [*model.parameter_by_name, *model.predicate_by_name]
+                    close = did_you_mean(left.name, known) or did_you_mean(right.name, known)
+                    message = f"'{shown(comparison)}' compares two constants.{close}"
+                    yield Problem("warning", message, comparison.place)
+
+
+def _quantifier_problems(rule: Rule) -> Iterator[Problem]:
+    outside = {name for expr in (rule.formula, *rule.where) for name in free_variables(expr)}
+    yield from _quantifiers_inside(rule.formula, frozenset(outside))
+
+
+def _quantifiers_inside(expr: Expr, outside: frozenset[str]) -> Iterator[Problem]:
+    if isinstance(expr, Quantified):
+        used = free_variables(expr.body)
+        for name, count in Counter(expr.variables).items():
+            if count > 1:
+                yield Problem("error", f"{expr.quantifier} names '{name}' twice", expr.place)
+            if name not in used:
+                message = f"{expr.quantifier} names '{name}', but its formula does not use it"
+                yield Problem("error", message, expr.place)
+            elif name in outside:
+                message = (
+                    f"'{name}' under {expr.quantifier} is not the '{name}' outside it: "
+                    "rename one of them"
+                )
+                yield Problem("warning", message, expr.place)
+        outside |= set(expr.variables)
+    for child in children(expr):
+        yield from _quantifiers_inside(child, outside)
+
+
+def _names_of_constants(rule: Rule, types: dict[str, str], listed: Listed) -> Iterator[Problem]:
+    """Variables that stand in the rule once, and have the name of a constant of their type."""
+    standing = [
+        term
+        for expr in (rule.formula, *rule.where)
+        for term in terms(expr)
+        if isinstance(term, Variable)
+    ]
+    count = Counter(term.name for term in standing)
+    bound = {
+        name
+        for node in nodes(rule.formula)
+        if isinstance(node, Quantified)
+        for name in node.variables
+    }
+    for term in standing:
+        if count[term.name] > 1 or term.name in bound or term.name in rule.per_constant:
+            continue
+        type_name = types.get(term.name, "")
+        if term.name in listed.get(type_name, ()):
+            message = (
+                f"'{term.name}' is a variable here, although type '{type_name}' has a constant "
+                f'of that name: write "{term.name}" with quotes to mean the constant'
+            )
+            yield Problem("warning", message, term.place)
+
+
+# Conditions.
+
+
+def _where_problems(model: Model, rule: Rule, types: dict[str, str]) -> Iterator[Problem]:
+    for condition in rule.where:
+        yield from _condition_problems(model, condition)
+    literals = [condition for condition in rule.where if not isinstance(condition, Comparison)]
+    bound = {name for expr in (rule.formula, *literals) for name in free_variables(expr)}
+    loose: dict[str, Variable] = {}
+    for condition in rule.where:
+        for term in terms(condition):
+            if isinstance(term, Variable) and term.name in types and term.name not in bound:
+                loose.setdefault(term.name, term)
+    for name, term in loose.items():
+        message = f"variable '{name}' is compared in where, but no atom of the rule has it"
+        yield Problem("error", message, term.place)
+
+
+def _condition_problems(model: Model, condition: Expr) -> Iterator[Problem]:
+    allowed = "where takes comparisons of logical terms, and Boolean atoms or their negation"
+    literal = condition
+    if isinstance(condition, Unary) and condition.op == "!":
+        literal = condition.operand
+    if isinstance(literal, Atom):
+        if not is_truth(model, literal):
+            message = f"'{shown(literal)}' is real, but {allowed}"
+            yield Problem("error", message, literal.place)
+    elif not (isinstance(condition, Comparison) and condition.is_logical):
+        yield Problem("error", f"{allowed}, not '{shown(condition)}'", condition.place)

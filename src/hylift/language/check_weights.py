@@ -1,0 +1,128 @@
+"""Whether a rule has the weight it needs, and its weight table an entry for every constant."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from hylift.errors import did_you_mean
+from hylift.language.report import Problem
+from hylift.language.syntax import Binary, Expr, Model, Rule, WeightTable
+from hylift.language.types import constant_or_problem, is_truth, shown
+from hylift.language.walk import atoms, free_variables
+
+Listed = Mapping[str, Mapping[str, None]]
+"""The constants of each type that lists them, in their order."""
+
+
+def weight_problems(
+    model: Model, rule: Rule, types: Mapping[str, str], listed: Listed, *, kind_known: bool
+) -> Iterator[Problem]:
+    """What is wrong with a rule's weight; `kind_known`: all names in its formula are known."""
+    if kind_known:
+        yield from _missing_weight(model, rule)
+    free = free_variables(rule.formula)
+    for name in rule.per_constant:
+        if name not in free:
+            message = f"'+{name}' asks for a weight per constant, but '{name}' is not free"
+            yield Problem("error", message, rule.place)
+    if rule.hard and rule.weight is not None:
+        yield Problem("error", "a hard rule has no weight", rule.weight.place)
+    elif isinstance(rule.weight, WeightTable):
+        yield from _table_problems(model, rule, rule.weight, types, listed)
+    elif rule.weight is not None:
+        weight = constant_or_problem(model, rule.weight, "a weight")
+        if isinstance(weight, Problem):
+            yield weight
+        elif weight == 0:
+            yield Problem("warning", "a rule of weight 0 changes nothing", rule.weight.place)
+
+
+def _missing_weight(model: Model, rule: Rule) -> Iterator[Problem]:
+    formula = rule.formula
+    if not atoms(formula):
+        yield Problem("error", "the rule mentions no atom", formula.place)
+    elif rule.weight is not None or rule.hard:
+        return
+    elif is_truth(model, formula):
+        message = "the rule needs a weight, or a period at its end to be hard"
+        yield Problem("error", message, formula.place)
+    elif (constant := _leading_constant(formula)) is not None:
+        number = shown(constant)
+        message = (
+            f"'{shown(formula)}' is a sum or difference that starts with {number}: "
+            f"for a rule of weight {number} write '{number} (…)'"
+        )
+        yield Problem("error", message, formula.place)
+
+
+def _leading_constant(formula: Expr) -> Expr | None:
+    """The constant term that a sum or a difference starts with."""
+    if not (isinstance(formula, Binary) and formula.op in ("+", "-")):
+        return None
+    first: Expr = formula
+    while isinstance(first, Binary) and first.op in ("+", "-"):
+        first = first.left
+    return None if atoms(first) else first
+
+
+def _table_problems(
+    model: Model, rule: Rule, table: WeightTable, types: Mapping[str, str], listed: Listed
+) -> Iterator[Problem]:
+    weights = [weight for _, weight in table.entries]
+    for weight in (*weights, *(() if table.default is None else (table.default,))):
+        value = constant_or_problem(model, weight, "a weight")
+        if isinstance(value, Problem):
+            yield value
+    if not rule.per_constant:
+        message = "a table of weights needs a variable marked '+' in the formula, as in 'A(+x)'"
+        yield Problem("error", message, table.place)
+        return
+    columns = [listed.get(types.get(name, "")) for name in rule.per_constant]
+    seen: set[tuple[str, ...]] = set()
+    for key, weight in table.entries:
+        if key in seen:
+            message = f"the table of weights has '{', '.join(key)}' twice"
+            yield Problem("error", message, weight.place or table.place)
+        seen.add(key)
+        for message in _key_faults(rule, key, columns, types):
+            yield Problem("error", message, weight.place or table.place)
+    if table.default is None:
+        yield from _missing_keys(table, seen, columns)
+
+
+def _key_faults(
+    rule: Rule,
+    key: tuple[str, ...],
+    columns: Sequence[Mapping[str, None] | None],
+    types: Mapping[str, str],
+) -> Iterator[str]:
+    wanted = len(rule.per_constant)
+    if len(key) != wanted:
+        names = ", ".join(f"+{name}" for name in rule.per_constant)
+        yield (
+            f"a key of this table has {wanted} constant{'' if wanted == 1 else 's'} ({names}), "
+            f"but '{', '.join(key)}' has {len(key)}"
+        )
+        return
+    for name, constant, constants in zip(rule.per_constant, key, columns, strict=True):
+        if constants is not None and constant not in constants:
+            close = did_you_mean(constant, constants)
+            yield f"type '{types[name]}' has no constant '{constant}'.{close}"
+
+
+def _missing_keys(
+    table: WeightTable,
+    given: set[tuple[str, ...]],
+    columns: Sequence[Mapping[str, None] | None],
+) -> Iterator[Problem]:
+    known = [constants for constants in columns if constants is not None]
+    if len(known) < len(columns):
+        return
+    combinations = itertools.product(*known)
+    missing = list(itertools.islice((key for key in combinations if key not in given), 4))
+    if missing:
+        names = "; ".join(", ".join(key) for key in missing[:3])
+        more = "; …" if len(missing) > 3 else ""
+        message = f"the table has no weight for {names}{more}: add it, or a default, '*: 0'"
+        yield Problem("error", message, table.place)

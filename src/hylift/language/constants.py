@@ -1,0 +1,136 @@
+"""How names, numbers and lists of constants are written, and read back."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from hylift.language.syntax import FUNCTIONS
+
+KEYWORDS = frozenset({"true", "false", "where", "const", "EXIST", "FORALL"})
+
+CALLED = frozenset({*FUNCTIONS, "gaussian", "normal"})
+"""The words that are no predicates where brackets follow."""
+
+MAX_CONSTANTS = 10_000_000
+"""Most constants that a type may list."""
+
+MAX_DIGITS = 15
+"""Most digits of the numbers at the ends of a range, and of a shift."""
+
+SHORTEST_RANGE = 4
+"""Fewest consecutive constants that are written as a range."""
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_NUMERAL = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPED = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
+
+
+def is_name(text: str) -> bool:
+    """Whether the text is a word that may name something."""
+    return _NAME.fullmatch(text) is not None and text not in KEYWORDS
+
+
+def is_numeral(text: str) -> bool:
+    """Whether the text is a number, with a sign or without."""
+    return _NUMERAL.fullmatch(text) is not None
+
+
+def is_capital(name: str) -> bool:
+    """Whether a word stands for a constant where variables may stand, too."""
+    return name[0].isupper()
+
+
+def quote(text: str) -> str:
+    """The text in quotes."""
+    for letter, meaning in _ESCAPED.items():
+        text = text.replace(meaning, f"\\{letter}")
+    return f'"{text}"'
+
+
+def unquote(text: str) -> str:
+    """What stands between the quotes; a `ValueError` holds an escape that means nothing."""
+
+    def meaning(found: re.Match[str]) -> str:
+        if found[1] not in _ESCAPED:
+            raise ValueError(found[0])
+        return _ESCAPED[found[1]]
+
+    return _ESCAPE.sub(meaning, text[1:-1])
+
+
+def listed(name: str) -> str:
+    """A constant as it stands in the list of a type."""
+    return name if is_name(name) or is_numeral(name) else quote(name)
+
+
+def number_text(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    text = "inf" if math.isinf(value) else repr(abs(float(value))).removesuffix(".0")
+    return f"-{text}" if math.copysign(1.0, value) < 0 else text
+
+
+def constants_between(first: str, last: str) -> Sequence[str]:
+    """All constants from `first` to `last`; a `ValueError` says why there are none."""
+    prefix, lowest, highest, width = _range_ends(first, last)
+    if lowest > highest:
+        raise ValueError(f"{first!r} comes after {last!r}")
+    if highest - lowest >= MAX_CONSTANTS:
+        raise ValueError(
+            f"it would have {highest - lowest + 1:,} constants; {MAX_CONSTANTS:,} are the most"
+        )
+    return [f"{prefix}{number:0{width}d}" for number in range(lowest, highest + 1)]
+
+
+def _range_ends(first: str, last: str) -> tuple[str, int, int, int]:
+    """What the constants begin with, their first and last number, and the number of digits."""
+    if max(len(first), len(last)) > 100 or not (
+        (low := _NUMBERED.fullmatch(first)) and (high := _NUMBERED.fullmatch(last))
+    ):
+        raise ValueError(f"{first!r} and {last!r} do not both end in a number")
+    if max(len(low[2]), len(high[2])) > MAX_DIGITS:
+        raise ValueError("its numbers are too long")
+    if _INTEGER.fullmatch(first) and _INTEGER.fullmatch(last):
+        return "", int(first), int(last), 0
+    if low[1] != high[1]:
+        raise ValueError(f"they begin with {low[1]!r} and {high[1]!r}")
+    padded = [digits for digits in (low[2], high[2]) if len(digits) > 1 and digits[0] == "0"]
+    if padded and len(low[2]) != len(high[2]):
+        raise ValueError(f"{low[2]!r} and {high[2]!r} differ in their number of digits")
+    return low[1], int(low[2]), int(high[2]), len(low[2]) if padded else 0
+
+
+def constant_list(constants: Sequence[str]) -> str:
+    """The constants between braces, consecutive ones as a range."""
+    return f"{{{', '.join(_runs(constants))}}}"
+
+
+def _runs(constants: Sequence[str]) -> Iterator[str]:
+    start = 0
+    while start < len(constants):
+        stop = _end_of_run(constants, start)
+        if stop - start >= SHORTEST_RANGE:
+            yield f"{listed(constants[start])}, ..., {listed(constants[stop - 1])}"
+        else:
+            stop = start + 1
+            yield listed(constants[start])
+        start = stop
+
+
+def _end_of_run(constants: Sequence[str], start: int) -> int:
+    """One past the last of the constants that count up from the one at `start`."""
+    try:
+        prefix, number, _, width = _range_ends(constants[start], constants[start])
+    except ValueError:
+        return start + 1
+    stop = start + 1
+    longest = len(constants[start]) if width else MAX_DIGITS
+    while stop < len(constants) and len(constants[stop]) <= longest:
+        if constants[stop] != f"{prefix}{number + stop - start:0{width}d}":
+            break
+        stop += 1
+    return stop

@@ -1,0 +1,371 @@
+"""Formulas written in Python: operators and functions that make the syntax of a model.
+
+`& | ~ >>` and `.iff()` are and, or, not, implies and if-and-only-if. Python binds them tighter than
+comparisons, and `>>` tighter than `&`: put brackets around each part, as in
+`(In(p, t) & In(q, t)) >> (Near(p, q))` and `In(p, t) * (Pop(p) == 1.0)`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, Literal, NoReturn, final
+
+from hylift.errors import ModelError
+from hylift.language.syntax import (
+    Atom,
+    Binary,
+    BinaryOp,
+    Call,
+    CompareOp,
+    Comparison,
+    Constant,
+    Expr,
+    Gaussian,
+    Normal,
+    Number,
+    Power,
+    PredicateDeclaration,
+    Quantified,
+    Term,
+    Truth,
+    Unary,
+    Variable,
+)
+from hylift.language.types import arity_fault, shown
+
+
+class Operand(ABC):
+    """Whatever Python's operators join to formulas: an expression, or a bare proposition."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # `==` makes a formula
+    __array_ufunc__ = None  # NumPy's numbers leave their operators to us
+
+    @abstractmethod
+    def _parts(self) -> tuple[Expr, tuple[str, ...]]:
+        """The syntax, and the variables marked `+` in it."""
+
+    def __bool__(self) -> NoReturn:
+        raise ModelError(
+            f"{self!r} is part of a model, and neither true nor false in Python: "
+            "write & | ~ for and, or, not, and 'a < b < c' as two comparisons"
+        )
+
+    def __add__(self, other: Operand | float) -> Expression:
+        return _joined("+", self, other)
+
+    def __radd__(self, other: Operand | float) -> Expression:
+        return _joined("+", other, self)
+
+    def __sub__(self, other: Operand | float) -> Expression:
+        return _joined("-", self, other)
+
+    def __rsub__(self, other: Operand | float) -> Expression:
+        return _joined("-", other, self)
+
+    def __mul__(self, other: Operand | float) -> Expression:
+        return _joined("*", self, other)
+
+    def __rmul__(self, other: Operand | float) -> Expression:
+        return _joined("*", other, self)
+
+    def __truediv__(self, other: Operand | float) -> Expression:
+        return _joined("/", self, other)
+
+    def __rtruediv__(self, other: Operand | float) -> Expression:
+        return _joined("/", other, self)
+
+    def __pow__(self, exponent: float) -> Expression:
+        if not _is_number(exponent):
+            raise ModelError(f"an exponent is a number, not {exponent!r}")
+        expr, marked = self._parts()
+        return Expression(Power(expr, float(exponent)), marked)
+
+    def __neg__(self) -> Expression:
+        expr, marked = self._parts()
+        return Expression(Unary("-", expr), marked)
+
+    def __abs__(self) -> Expression:
+        return _called("abs", [self])
+
+    def __invert__(self) -> Expression:
+        expr, marked = self._parts()
+        return Expression(Unary("!", expr), marked)
+
+    def __and__(self, other: Operand | bool) -> Expression:
+        return _joined("^", self, other)
+
+    def __rand__(self, other: Operand | bool) -> Expression:
+        return _joined("^", other, self)
+
+    def __or__(self, other: Operand | bool) -> Expression:
+        return _joined("v", self, other)
+
+    def __ror__(self, other: Operand | bool) -> Expression:
+        return _joined("v", other, self)
+
+    def __rshift__(self, other: Operand | bool) -> Expression:
+        return _joined("=>", self, other)
+
+    def __rrshift__(self, other: Operand | bool) -> Expression:
+        return _joined("=>", other, self)
+
+    def iff(self, other: Operand | bool) -> Expression:
+        """True where both sides are true, or both false."""
+        return _joined("<=>", self, other)
+
+    def __eq__(self, other: Operand | float) -> Expression:  # type: ignore[override]
+        return _compared("=", self, other)
+
+    def __ne__(self, other: Operand | float) -> Expression:  # type: ignore[override]
+        return _compared("!=", self, other)
+
+    def __lt__(self, other: Operand | float) -> Expression:
+        return _compared("<", self, other)
+
+    def __le__(self, other: Operand | float) -> Expression:
+        return _compared("<=", self, other)
+
+    def __gt__(self, other: Operand | float) -> Expression:
+        return _compared(">", self, other)
+
+    def __ge__(self, other: Operand | float) -> Expression:
+        return _compared(">=", self, other)
+
+
+@final
+class Expression(Operand):
+    """A truth value or a number of a model."""
+
+    __slots__ = ("expr", "marked")
+
+    def __init__(self, expr: Expr, marked: tuple[str, ...] = ()) -> None:
+        self.expr = expr
+        self.marked = marked
+
+    def _parts(self) -> tuple[Expr, tuple[str, ...]]:
+        return self.expr, self.marked
+
+    def __repr__(self) -> str:
+        return f"<{shown(self.expr)}>"
+
+    def with_slope(self, slope: Operand | float) -> Expression:
+        """The soft comparison of numbers with another slope than 1."""
+        if not isinstance(self.expr, Comparison):
+            raise ModelError(f"{self!r} has no slope: only comparisons have")
+        return Expression(replace(self.expr, slope=parts(slope)[0]), self.marked)
+
+
+@final
+class Predicate(Operand):
+    """A predicate: called with its arguments, it is an atom; without any, it is one by itself."""
+
+    __slots__ = ("declared",)
+
+    def __init__(self, declared: PredicateDeclaration) -> None:
+        self.declared = declared
+
+    def __call__(self, *arguments: LogicalVariable | str | int) -> Expression:
+        if fault := arity_fault(self.declared, len(arguments)):
+            raise ModelError(fault)
+        terms = tuple(_term(argument, f"'{self.declared.name}'") for argument in arguments)
+        marked = (a.name for a in arguments if isinstance(a, LogicalVariable) and a.per_constant)
+        return Expression(Atom(self.declared.name, terms), tuple(dict.fromkeys(marked)))
+
+    def __repr__(self) -> str:
+        return f"<predicate {self.declared.name}>"
+
+    def _parts(self) -> tuple[Expr, tuple[str, ...]]:
+        return self().expr, ()
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class LogicalVariable:
+    """A variable over the constants of a type; `t + 1` is the next one in the order of the type.
+
+    `+t` asks for one weight per constant.
+    """
+
+    name: str
+    shift: int = 0
+    per_constant: bool = False
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, shift: int) -> LogicalVariable:
+        if not _is_whole(shift):
+            raise ModelError(f"{self!r} moves by a whole number of constants, not by {shift!r}")
+        return replace(self, shift=self.shift + int(shift))
+
+    def __sub__(self, shift: int) -> LogicalVariable:
+        if not _is_whole(shift):
+            raise ModelError(f"{self!r} moves by a whole number of constants, not by {shift!r}")
+        return replace(self, shift=self.shift - int(shift))
+
+    def __pos__(self) -> LogicalVariable:
+        return replace(self, per_constant=True)
+
+    def __eq__(self, other: LogicalVariable | str | int) -> Expression:  # type: ignore[override]
+        return self._compared("=", other)
+
+    def __ne__(self, other: LogicalVariable | str | int) -> Expression:  # type: ignore[override]
+        return self._compared("!=", other)
+
+    def __lt__(self, other: LogicalVariable | str | int) -> Expression:
+        return self._compared("<", other)
+
+    def __le__(self, other: LogicalVariable | str | int) -> Expression:
+        return self._compared("<=", other)
+
+    def __gt__(self, other: LogicalVariable | str | int) -> Expression:
+        return self._compared(">", other)
+
+    def __ge__(self, other: LogicalVariable | str | int) -> Expression:
+        return self._compared(">=", other)
+
+    def _compared(self, op: CompareOp, other: LogicalVariable | str | int) -> Expression:
+        if isinstance(other, Operand):
+            raise ModelError(f"{self!r} is a logical variable, and {other!r} is not: {_APART}")
+        return Expression(Comparison(op, _term(self, ""), _term(other, f"{self!r} {op}")))
+
+    def __bool__(self) -> NoReturn:
+        raise ModelError(f"{self!r} is a logical variable, and neither true nor false in Python")
+
+    def __repr__(self) -> str:
+        return f"<{'+' * self.per_constant}{shown(Variable(self.name, self.shift))}>"
+
+
+_APART = "variables are compared with variables and constants, numbers with numbers"
+
+
+def parts(value: object) -> tuple[Expr, tuple[str, ...]]:
+    """The syntax of a formula or a number, and the variables marked `+` in it."""
+    if isinstance(value, Operand):
+        return value._parts()
+    if isinstance(value, bool):
+        return Truth(value), ()
+    if _is_number(value):
+        return Number(float(value)), ()  # type: ignore[arg-type]
+    if isinstance(value, LogicalVariable):
+        raise ModelError(
+            f"{value!r} is a logical variable, where a number or a truth value belongs: {_APART}"
+        )
+    raise ModelError(f"{value!r} is neither a formula nor a number")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _term(value: object, user: str) -> Term:
+    if isinstance(value, LogicalVariable):
+        return Variable(value.name, value.shift)
+    return Constant(constant_name(value, f"{user} takes logical variables and constants"))
+
+
+def constant_name(value: object, rule: str) -> str:
+    """The name of a constant given as text or as a whole number; `rule` begins the refusal."""
+    if isinstance(value, str) or _is_whole(value):
+        return str(value)
+    raise ModelError(f"{rule} (text or whole numbers), not {value!r}")
+
+
+def _joined(op: BinaryOp, left: object, right: object) -> Expression:
+    (one, one_marked), (other, other_marked) = parts(left), parts(right)
+    return Expression(Binary(op, one, other), _union(one_marked, other_marked))
+
+
+def _compared(op: CompareOp, left: object, right: object) -> Expression:
+    (one, one_marked), (other, other_marked) = parts(left), parts(right)
+    return Expression(Comparison(op, one, other), _union(one_marked, other_marked))
+
+
+def _called(function: str, arguments: Sequence[object]) -> Expression:
+    pieces = [parts(argument) for argument in arguments]
+    expr = Call(function, tuple(expr for expr, _ in pieces))
+    return Expression(expr, _union(*(marked for _, marked in pieces)))
+
+
+def _union(*marked: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in marked for name in names))
+
+
+# What the language itself offers.
+
+Value = Operand | float
+
+
+def exp(value: Value) -> Expression:
+    """The exponential."""
+    return _called("exp", [value])
+
+
+def log(value: Value) -> Expression:
+    """The natural logarithm."""
+    return _called("log", [value])
+
+
+def absolute(value: Value) -> Expression:
+    """The absolute value; `abs(value)` is the same."""
+    return _called("abs", [value])
+
+
+def minimum(*values: Value) -> Expression:
+    """The least of two or more numbers."""
+    return _called("min", values)
+
+
+def maximum(*values: Value) -> Expression:
+    """The greatest of two or more numbers."""
+    return _called("max", values)
+
+
+def normal(value: Value, mean: Value, var: Value) -> Expression:
+    """The normalised log-density log N(value; mean, var)."""
+    (y, y_marked), (centre, centre_marked), (spread, spread_marked) = map(parts, (value, mean, var))
+    return Expression(Normal(y, centre, spread), _union(y_marked, centre_marked, spread_marked))
+
+
+def gaussian(
+    values: Sequence[Value], *, cov: Sequence[Sequence[Value]], mean: Sequence[Value] | None = None
+) -> Expression:
+    """-½ zᵀ cov⁻¹ z with z = values - mean, not normalised; no mean is a mean of zeros."""
+    pieces = [parts(value) for value in values]
+    expr = Gaussian(
+        tuple(expr for expr, _ in pieces),
+        tuple(parts(entry)[0] for entry in (() if mean is None else mean)),
+        tuple(tuple(parts(entry)[0] for entry in row) for row in cov),
+    )
+    return Expression(expr, _union(*(marked for _, marked in pieces)))
+
+
+def exists(variables: LogicalVariable | Sequence[LogicalVariable], formula: Any) -> Expression:
+    """True where the formula is, for at least one choice of the variables."""
+    return _quantified("EXIST", variables, formula)
+
+
+def forall(variables: LogicalVariable | Sequence[LogicalVariable], formula: Any) -> Expression:
+    """True where the formula is, for every choice of the variables."""
+    return _quantified("FORALL", variables, formula)
+
+
+def _quantified(
+    quantifier: Literal["EXIST", "FORALL"],
+    variables: LogicalVariable | Sequence[LogicalVariable],
+    formula: object,
+) -> Expression:
+    chosen = [variables] if isinstance(variables, LogicalVariable) else list(variables)
+    for variable in chosen:
+        if not isinstance(variable, LogicalVariable) or variable.shift or variable.per_constant:
+            raise ModelError(f"a quantifier takes plain logical variables, not {variable!r}")
+    expr, marked = parts(formula)
+    names = tuple(variable.name for variable in chosen)
+    return Expression(Quantified(quantifier, names, expr), marked)

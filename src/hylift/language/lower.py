@@ -1,0 +1,257 @@
+"""Formulas -> potentials: a table, a conditional quadratic, or else a function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.language.evaluate import TruthArray, Value, as_number, evaluate
+from hylift.language.quadratic_form import NotQuadratic, QuadraticForm, as_form, product
+from hylift.language.syntax import Apply, Atom, Comparison, Expr, Parameter
+from hylift.language.types import shown
+from hylift.language.walk import atoms, logical_comparisons, nodes
+from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
+from hylift.potentials.base import FloatArray, IntArray
+
+MAX_ENTRIES = 2**22
+"""Most numbers per row of a table or quadratic."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """An atom that stands in a slot of the factor; atoms of one variable share the slot."""
+
+    index: int
+    num_states: int  # REAL for a real
+    state: IntArray | None = None
+    """(row,): the state of a categorical variable that makes the atom true; None for others."""
+
+
+Leaf = Slot | TruthArray
+"""The slot of an atom, or (row,): a truth that each parameter row decides."""
+
+
+def lower(
+    formula: Expr,
+    weight: FloatArray,
+    leaves: Mapping[Expr, Leaf],
+    *,
+    parameters: Mapping[str, float],
+    hard: bool = False,
+) -> Potential:
+    """The potential weight * formula, with a row per weight; hard: 0 where it holds, else -inf.
+
+    `formula` has no quantifiers, and `leaves` has all its atoms and comparisons of logical terms.
+    Slots count from 0, discrete ones before reals. The most specific kind of potential is
+    returned: a function only where the formula is not quadratic in its reals.
+    """
+    grid = _Grid.of(formula, len(weight), leaves, parameters)
+    entries = math.prod(grid.states) * (1 + grid.num_reals + grid.num_reals**2)
+    if entries > MAX_ENTRIES:
+        raise ModelError(
+            f"the formula '{_text(formula)}' is a potential of {entries:,} numbers over "
+            f"{len(grid.states) + grid.num_reals} variables, more than the {MAX_ENTRIES:,} that "
+            "are possible: observe some of its atoms, or split it into smaller formulas"
+        )
+    try:
+        form = grid.weighted(weight, hard)
+    except NotQuadratic:
+        return _function(formula, weight, leaves, parameters, grid)
+    if not grid.num_reals:
+        return Table(grid.spread(form, ()))
+    return _quadratic(form, grid)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grid:
+    """A formula over all rows and joint states: its arrays are (row, states of slot 0, ...)."""
+
+    formula: Expr
+    num_rows: int
+    states: tuple[int, ...]
+    num_reals: int
+    leaves: Mapping[Expr, Leaf]
+    parameters: Mapping[str, float]
+
+    @classmethod
+    def of(
+        cls,
+        formula: Expr,
+        num_rows: int,
+        leaves: Mapping[Expr, Leaf],
+        parameters: Mapping[str, float],
+    ) -> _Grid:
+        sizes = {leaf.index: leaf.num_states for leaf in leaves.values() if isinstance(leaf, Slot)}
+        states = tuple(sizes[index] for index in sorted(sizes) if sizes[index] != REAL)
+        discrete_first = all((sizes[i] == REAL) == (i >= len(states)) for i in sizes)
+        if sorted(sizes) != list(range(len(sizes))) or not discrete_first:
+            raise ValueError(f"slots must count from 0, discrete ones first: {sizes}")
+        return cls(formula, num_rows, states, len(sizes) - len(states), leaves, parameters)
+
+    def weighted(self, weight: FloatArray, hard: bool) -> QuadraticForm:
+        """weight * formula as a quadratic form, or `NotQuadratic`."""
+        value = evaluate(self.formula, self.leaf)
+        if hard:
+            if isinstance(value, QuadraticForm) or value.dtype != np.bool_:
+                raise ModelError(
+                    f"a hard formula is true or false, but '{_text(self.formula)}' is a number: "
+                    "give it a weight"
+                )
+            form = as_form(np.where(value, 0.0, -np.inf))
+        else:
+            with np.errstate(all="ignore"):
+                form = as_form(as_number(value)) * self._rows(weight).astype(np.float64)
+        self._check_constant(form.coefficients.get(()))
+        if not all(np.isfinite(array).all() for m, array in form.coefficients.items() if m):
+            raise NotQuadratic
+        return form
+
+    def leaf(self, node: Expr) -> Value:
+        """The values of an atom, comparison or parameter, broadcast over the grid."""
+        if isinstance(node, Parameter):
+            return np.asarray(self.parameters[node.name], dtype=np.float64)
+        leaf = self.leaves[node]
+        if not isinstance(leaf, Slot):
+            return self._rows(leaf)
+        if leaf.num_states == REAL:
+            return QuadraticForm.slot(leaf.index - len(self.states))
+        shape = [1] * (1 + len(self.states))
+        shape[1 + leaf.index] = leaf.num_states
+        states = np.arange(leaf.num_states).reshape(shape)
+        return np.asarray(states == (1 if leaf.state is None else self._rows(leaf.state)))
+
+    def spread(self, form: QuadraticForm, monomial: tuple[int, ...]) -> FloatArray:
+        """(row, states...): one coefficient of a form over the whole grid."""
+        coefficient = form.coefficients.get(monomial, np.zeros(()))
+        return np.broadcast_to(coefficient, (self.num_rows, *self.states)).copy()
+
+    def _rows(self, per_row: NDArray[Any]) -> NDArray[Any]:
+        """Values (row,) along the first axis; one value where all rows say the same."""
+        values = np.asarray(per_row)
+        if len(values) > 1 and (values == values[0]).all():
+            values = values[:1]
+        return values.reshape((-1,) + (1,) * len(self.states))
+
+    def _check_constant(self, constant: FloatArray | None) -> None:
+        """Where no real matters the formula must have a value, -inf at the least."""
+        if constant is None:
+            return
+        bad = np.isnan(constant) | (constant == np.inf)
+        if not bad.any():
+            return
+        full = np.broadcast_to(bad, np.broadcast_shapes(bad.shape, (1,) * (1 + len(self.states))))
+        at = tuple(np.argwhere(full)[0])
+        value = np.broadcast_to(constant, full.shape)[at]
+        held = (self._held(node, at, full.shape) for node in _leaf_nodes(self.formula))
+        where = " and ".join(filter(None, held))
+        raise ModelError(
+            f"the formula '{_text(self.formula)}' is {value}{f' where {where}' if where else ''}; "
+            "a log-potential is a number, or -inf for what is impossible"
+        )
+
+    def _held(self, node: Expr, at: tuple[np.intp, ...], shape: tuple[int, ...]) -> str:
+        """`In(p, t) is true` at a point of a grid; nothing for what the grid does not vary with."""
+        value = self.leaf(node)
+        if isinstance(value, QuadraticForm) or any(np.greater(value.shape, shape)):
+            return ""
+        # An axis of length 1 stands for all of its positions.
+        point = tuple(i if size > 1 else 0 for i, size in zip(at, value.shape, strict=True))
+        return f"{_text(node)} is {'true' if value[point] else 'false'}"
+
+
+def _quadratic(form: QuadraticForm, grid: _Grid) -> ConditionalQuadratic:
+    reals = range(grid.num_reals)
+    b = np.stack([grid.spread(form, (i,)) for i in reals], axis=-1)
+    A = np.zeros((*b.shape, grid.num_reals))
+    for i in reals:
+        A[..., i, i] = grid.spread(form, (i, i))
+        for j in range(i):
+            A[..., i, j] = A[..., j, i] = grid.spread(form, (j, i)) / 2
+    return ConditionalQuadratic(A, b, grid.spread(form, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a formula that is called finds the value of a leaf: in arguments by position."""
+
+    slot: int | None = None  # None: a truth that the parameter row decides
+    is_real: bool = False
+    column: int | None = None
+    """The truth, or the state that makes a categorical atom true; None for others."""
+
+    def value(self, arguments: tuple[NDArray[Any], ...]) -> NDArray[Any]:
+        if self.slot is None:
+            assert self.column is not None  # a leaf has a slot, a column or both
+            return arguments[self.column] != 0
+        if self.is_real:
+            return arguments[self.slot]
+        return arguments[self.slot] == (1 if self.column is None else arguments[self.column])
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula times its weight as a function of slots and parameters, for `Function`.
+
+    Called with the slots, the weight, then the states and truths that each row decides.
+    """
+
+    formula: Expr
+    sources: tuple[tuple[Expr, _Source], ...]
+    num_slots: int
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    def __call__(self, *arguments: NDArray[Any]) -> FloatArray:
+        values = {node: source.value(arguments) for node, source in self.sources}
+        values |= {Parameter(name): np.asarray(value) for name, value in self.parameters}
+        value = as_number(evaluate(self.formula, values.__getitem__))
+        assert not isinstance(value, QuadraticForm)  # none of its arguments is
+        with np.errstate(all="ignore"):
+            return product(arguments[self.num_slots], value)
+
+    def __str__(self) -> str:
+        return _text(self.formula)
+
+
+def _function(
+    formula: Expr,
+    weight: FloatArray,
+    leaves: Mapping[Expr, Leaf],
+    parameters: Mapping[str, float],
+    grid: _Grid,
+) -> Function:
+    num_slots = len(grid.states) + grid.num_reals
+    columns = [np.asarray(weight, dtype=np.float64)]
+    sources: list[tuple[Expr, _Source]] = []
+    for node in _leaf_nodes(formula):
+        leaf = leaves[node]
+        slot, given = (leaf.index, leaf.state) if isinstance(leaf, Slot) else (None, leaf)
+        is_real = isinstance(leaf, Slot) and leaf.num_states == REAL
+        column = None if given is None else num_slots + len(columns)
+        sources.append((node, _Source(slot, is_real, column)))
+        if given is not None:
+            columns.append(np.asarray(given, dtype=np.float64))
+    used = {node.name for node in nodes(formula) if isinstance(node, Parameter)}
+    called = Formula(
+        formula,
+        tuple(sources),
+        num_slots,
+        tuple((name, float(parameters[name])) for name in sorted(used)),
+    )
+    return Function(called, len(grid.states), grid.num_reals, np.stack(columns, axis=1))
+
+
+def _leaf_nodes(formula: Expr) -> list[Atom | Comparison]:
+    return [*atoms(formula), *logical_comparisons(formula)]
+
+
+def _text(expr: Expr) -> str:
+    if isinstance(expr, Apply):
+        name = getattr(expr.function, "__name__", expr.function)
+        return f"{name}({', '.join(map(shown, expr.arguments))})"
+    return shown(expr)

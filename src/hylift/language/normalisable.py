@@ -1,0 +1,322 @@
+"""Whether the rules of a model keep its reals finite, as far as the rules alone can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from hylift.errors import ModelError
+from hylift.language.evaluate import TruthArray
+from hylift.language.lower import Leaf, Slot, lower
+from hylift.language.report import Problem
+from hylift.language.syntax import (
+    Atom,
+    Constant,
+    Expr,
+    Model,
+    PredicateDeclaration,
+    Quantified,
+    Rule,
+    Term,
+    Variable,
+    WeightTable,
+)
+from hylift.language.types import constant_value, shown
+from hylift.language.walk import atoms, free_variables, logical_comparisons, rebuild
+from hylift.potentials import REAL, ConditionalQuadratic, Potential
+from hylift.potentials.base import FloatArray
+
+MAX_JOINT_STATES = 2**20
+"""Most joint states of the atoms around a real that are looked at together."""
+
+
+def unheld_reals(model: Model) -> list[Problem]:
+    """A warning for each predicate of unbounded reals that no rule is sure to keep finite.
+
+    A rule holds a real in a state of its discrete atoms where the square of the real falls off;
+    several rules may share the work, each in some of the states. A rule counts for all atoms of
+    its predicates, even where constants, `where` or comparisons restrict it to some. What is not
+    quadratic is trusted. Only single reals are looked at: rules that hold differences alone, as
+    `x(a) = x(b)` does, count as well.
+    """
+    unbounded = [declared for declared in model.predicates if _is_unbounded(declared)]
+    if not unbounded:
+        return []
+    reader = _Reader.of(model)
+    grips: dict[str, list[_Grip]] = {declared.name: [] for declared in unbounded}
+    for number, rule in enumerate(model.rules):
+        for name, grip in reader.grips(rule, number):
+            grips.setdefault(name, []).append(grip)
+    reasons = ((declared, _reason(grips[declared.name])) for declared in unbounded)
+    return [_warning(declared, reason) for declared, reason in reasons if reason is not None]
+
+
+def _is_unbounded(declared: PredicateDeclaration) -> bool:
+    domain = declared.domain
+    return not domain.is_discrete and not np.isfinite([domain.lower, domain.upper]).all()
+
+
+def _warning(declared: PredicateDeclaration, reason: str) -> Problem:
+    variables: list[Term] = []
+    for name in declared.arguments:
+        letter = Variable(name[0].lower())
+        fresh = letter not in variables
+        variables.append(letter if fresh else Variable(f"{letter.name}{len(variables) + 1}"))
+    atom = shown(Atom(declared.name, tuple(variables)))
+    return Problem(
+        "warning",
+        f"nothing is sure to keep '{declared.name}' finite: {reason}. "
+        f"Add a prior such as '-0.01 {atom}^2', or give it an interval",
+        declared.place,
+    )
+
+
+# What one rule does.
+
+Labels = tuple[str, ...]
+"""Per state of a discrete variable: what holds in it, in words; empty where there are none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grip:
+    """What a rule does to a real, in each joint state of the discrete variables around it."""
+
+    choices: Mapping[Hashable, Labels]
+    """By what the real sees them as: equal for the same variable in other rules."""
+    holds: TruthArray  # (states of the first choice, ...)
+    pushes: bool = False
+    """Whether the square of the real grows in some state."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reader:
+    """A model with what one needs to read its rules."""
+
+    model: Model
+    parameters: Mapping[str, float]
+    mentioned: Mapping[str, tuple[str, ...]]
+    """Per type of unique arguments: the constants that rules have there. The rules cannot tell
+    the others apart, so that two of them stand for all."""
+
+    @classmethod
+    def of(cls, model: Model) -> _Reader:
+        parameters = {
+            declared.name: constant_value(model, declared.value, f"constant '{declared.name}'")
+            for declared in model.parameters
+        }
+        mentioned: dict[str, list[str]] = {}
+        for atom in (atom for rule in model.rules for atom in atoms(rule.formula)):
+            declared = model.predicate_by_name[atom.predicate]
+            if declared.unique is not None:
+                names = mentioned.setdefault(declared.arguments[declared.unique], [])
+                term = atom.arguments[declared.unique]
+                if isinstance(term, Constant) and term.name not in names:
+                    names.append(term.name)
+        return cls(model, parameters, {name: tuple(found) for name, found in mentioned.items()})
+
+    def grips(self, rule: Rule, number: int) -> Iterator[tuple[str, _Grip]]:
+        """Per real atom of a rule: its predicate, and what the rule does to it."""
+        formula = _without_quantifiers(rule.formula)
+        reals = [atom for atom in atoms(formula) if self._is_real(atom)]
+        if not reals:
+            return
+        axes = self._axes(formula)
+        variables = dict(self._variable(atom) for atom in atoms(formula) if atom not in reals)
+        leaves = self._leaves(formula, axes, variables, reals)
+        potential: Potential | None = None
+        # What is too large, or has no value somewhere, is for grounding to report.
+        with suppress(ModelError):
+            ones = np.ones(math.prod(map(len, axes.values())))
+            potential = lower(formula, ones, leaves, parameters=self.parameters)
+        weights = _weights(self.model, rule)
+        for index, real in enumerate(reals):
+            if isinstance(potential, ConditionalQuadratic):
+                square = potential.A[..., index, index]
+                choices = {
+                    _seen_from(real, atom, number): labels for atom, labels in variables.items()
+                }
+                yield real.predicate, _grip(real, square, weights, axes, choices)
+            else:
+                yield real.predicate, _Grip({}, np.ones((), dtype=np.bool_))
+
+    def _is_real(self, atom: Atom) -> bool:
+        declared = self.model.predicate_by_name.get(atom.predicate)
+        return declared is not None and not declared.domain.is_discrete
+
+    def _unique(self, atom: Atom) -> tuple[Term, str] | None:
+        """What stands in the unique argument, and its type, if there is one."""
+        declared = self.model.predicate_by_name.get(atom.predicate)
+        if declared is None or declared.unique is None:
+            return None
+        return atom.arguments[declared.unique], declared.arguments[declared.unique]
+
+    def _num_states(self, type_name: str) -> int:
+        num_names = len(self.mentioned[type_name])
+        listed = self.model.type_by_name[type_name].constants
+        if listed is None:
+            return max(2, num_names)
+        return max(1, min(len(listed), num_names + 2))
+
+    def _variable(self, atom: Atom) -> tuple[Atom, Labels]:
+        """The discrete variable of an atom: the atom without its unique argument, and labels."""
+        declared = self.model.predicate_by_name.get(atom.predicate)
+        if declared is None or declared.unique is None:
+            text = shown(atom) if declared else atom.predicate
+            return atom, (f"{text} is false", f"{text} is true")
+        before, after = atom.arguments[: declared.unique], atom.arguments[declared.unique + 1 :]
+        type_name = declared.arguments[declared.unique]
+        texts = [
+            shown(Atom(atom.predicate, (*before, Constant(name), *after)))
+            for name in self.mentioned[type_name]
+        ]
+        none = " and ".join(f"{text} is false" for text in texts[:3] or [shown(atom)])
+        labels = (*(f"{text} is true" for text in texts), none, none)
+        return Atom(atom.predicate, before + after), labels[: self._num_states(type_name)]
+
+    def _axes(self, formula: Expr) -> dict[Expr, Labels]:
+        """What groundings decide, as rows: comparisons, and variables in unique arguments."""
+        axes: dict[Expr, Labels] = dict.fromkeys(logical_comparisons(formula), ("", ""))
+        for atom in atoms(formula):
+            match self._unique(atom):
+                case Variable(name=name), type_name:
+                    named = (f"{name} is {constant}" for constant in self.mentioned[type_name])
+                    axes[Variable(name)] = (*named, "", "")[: self._num_states(type_name)]
+        return axes
+
+    def _leaves(
+        self,
+        formula: Expr,
+        axes: Mapping[Expr, Labels],
+        variables: Mapping[Atom, Labels],
+        reals: Sequence[Atom],
+    ) -> dict[Expr, Leaf]:
+        sizes = tuple(map(len, axes.values()))
+        rows = np.indices(sizes).reshape(len(axes), math.prod(sizes))
+        row = dict(zip(axes, rows, strict=True))
+        index = {atom: i for i, atom in enumerate([*variables, *reals])}
+        leaves: dict[Expr, Leaf] = {node: row[node] != 0 for node in logical_comparisons(formula)}
+        for atom in atoms(formula):
+            if atom in reals:
+                leaves[atom] = Slot(index[atom], REAL)
+                continue
+            variable, state = self._variable(atom)[0], None
+            num_states = len(variables[variable])
+            match self._unique(atom):
+                case Variable(name=name, shift=shift), _:
+                    state = (row[Variable(name)] + shift) % num_states
+                case Constant(name=name), type_name:
+                    state = np.full(math.prod(sizes), self.mentioned[type_name].index(name))
+            leaves[atom] = Slot(index[variable], num_states, state)
+        return leaves
+
+
+def _grip(
+    real: Atom,
+    square: FloatArray,
+    weights: FloatArray,
+    axes: Mapping[Expr, Labels],
+    choices: Mapping[Hashable, Labels],
+) -> _Grip:
+    """square: (row, states...), the coefficient of the real's square without the weight."""
+    square = square.reshape((*map(len, axes.values()), *square.shape[1:]))
+    signs = np.sign(weights).reshape((-1,) + (1,) * square.ndim)
+    holds: TruthArray = np.asarray((signs * square < 0).all(axis=0))
+    names = [term.name if isinstance(term, Variable) else "" for term in real.arguments]
+    own: dict[Hashable, Labels] = {}
+    for axis, labels in axes.items():
+        if isinstance(axis, Variable) and axis.name in names:
+            own["argument", names.index(axis.name)] = labels
+        else:
+            # Of all the groundings around a real, one that holds it suffices.
+            holds = np.asarray(holds.any(axis=len(own)))
+    return _Grip({**own, **choices}, holds, bool((signs * square > 0).any()))
+
+
+def _weights(model: Model, rule: Rule) -> FloatArray:
+    """All the weights a rule may have."""
+    match rule.weight:
+        case None:
+            return np.ones(1)
+        case WeightTable(entries=entries, default=default):
+            given = [weight for _, weight in entries] + ([] if default is None else [default])
+        case weight:
+            given = [weight]
+    return np.array([constant_value(model, weight, "a weight") for weight in given])
+
+
+def _without_quantifiers(expr: Expr) -> Expr:
+    """The expression with an atom of its own, named like it, in place of each quantified truth."""
+    if isinstance(expr, Quantified):
+        return Atom(shown(expr), tuple(map(Variable, free_variables(expr))))
+    return rebuild(expr, _without_quantifiers)
+
+
+def _seen_from(real: Atom, variable: Atom, number: int) -> Hashable:
+    """What an atom of rule `number` is in terms of a real's arguments, the same in all rules.
+
+    Atoms with other logical variables, and quantified truths, are the rule's own.
+    """
+    positions = {
+        term.name: (position, term.shift)
+        for position, term in enumerate(real.arguments)
+        if isinstance(term, Variable)
+    }
+    seen: list[Hashable] = []
+    for term in variable.arguments:
+        if isinstance(term, Constant):
+            seen.append(term.name)
+        elif term.name in positions:
+            position, shift = positions[term.name]
+            seen.append((position, term.shift - shift))
+        else:
+            return (number, variable)
+    return (variable.predicate, *seen)
+
+
+# What all rules do together.
+
+
+def _reason(grips: Sequence[_Grip]) -> str | None:
+    """Why a real may run away, or None if it is held in every state."""
+    if any(grip.holds.all() for grip in grips):
+        return None
+    if not grips:
+        return "no rule mentions its value"
+    if any(grip.holds.any() for grip in grips):
+        state = _unheld_state(grips)
+        if state is None:
+            return None
+        example = f" (for example where {state} nothing does)" if state else ""
+        return f"its rules hold it only in some states{example}"
+    if any(grip.pushes for grip in grips):
+        return "its rules with negative weight push it away"
+    return "none of its rules has a square of it that falls off"
+
+
+def _unheld_state(grips: Sequence[_Grip]) -> str | None:
+    """A joint state in which no rule holds a real, in words; None if there is none."""
+    choices = {key: labels for grip in grips for key, labels in grip.choices.items()}
+    sizes = [len(labels) for labels in choices.values()]
+    if math.prod(sizes) > MAX_JOINT_STATES:
+        return ""
+    order = list(choices)
+    held = np.zeros(sizes, dtype=np.bool_)
+    for grip in grips:
+        axes = [order.index(key) for key in grip.choices]
+        shape = [size if axis in axes else 1 for axis, size in enumerate(sizes)]
+        held |= np.transpose(grip.holds, np.argsort(axes)).reshape(shape)
+    if held.all():
+        return None
+    state: list[int | slice] = [int(i) for i in np.argwhere(~held)[0]]
+    for axis, fixed in enumerate(state):
+        # What makes no difference is left out.
+        state[axis] = slice(None)
+        if held[tuple(state)].any():
+            state[axis] = fixed
+    pairs = zip(choices.values(), state, strict=True)
+    words = [labels[i] for labels, i in pairs if not isinstance(i, slice)]
+    return " and ".join(filter(None, words))

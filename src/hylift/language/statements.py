@@ -1,0 +1,222 @@
+"""From the trees of all statements to a model: what they declare, then what the rules say."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+from lark import Token, Tree
+
+from hylift.graph.domains import Domain, boolean, interval, real
+from hylift.language.constants import CALLED, MAX_CONSTANTS, constants_between
+from hylift.language.syntax import (
+    Model,
+    ParameterDeclaration,
+    PredicateDeclaration,
+    Source,
+    TypeDeclaration,
+)
+from hylift.language.tokens import fail, place_of, quoted
+from hylift.language.transform import Names, expression, rule
+from hylift.language.trees import (
+    Branch,
+    atom_words,
+    constant,
+    is_number,
+    number,
+    place,
+    split_rule,
+)
+from hylift.language.usage import numeric_predicates
+
+Declaration = TypeDeclaration | PredicateDeclaration | ParameterDeclaration
+
+
+class Draft:
+    """The statements of a model read so far.
+
+    What the words of a rule mean is only known once all declarations are.
+    """
+
+    def __init__(self) -> None:
+        self._declarations: list[Declaration] = []
+        self._rules: list[tuple[Tree[Token], Source]] = []
+        self._predicates: set[str] = set()
+        self._without_domain: set[int] = set()  # positions among the declarations
+
+    def add(self, tree: Tree[Token], source: Source) -> None:
+        """Takes in a statement, unless it is an include."""
+        match tree.data:
+            case "type_declaration":
+                self._declarations.append(_type(tree, source))
+            case "parameter":
+                self._declarations.append(_parameter(tree, source))
+            case "domain_declaration":
+                subject, *domain = tree.children
+                self._add_predicate(subject, _domain(domain, source), source)
+            case _:
+                self._add_rule(tree, source)
+
+    def _add_rule(self, tree: Tree[Token], source: Source) -> None:
+        (first, *others), where, is_hard = split_rule(tree)
+        if others or where or is_hard:
+            self._rules.append((tree, source))
+        elif isinstance(first, Token) and first.type == "NAME":
+            declared = TypeDeclaration(str(first), place=place_of(first, source))
+            self._declarations.append(declared)
+        elif is_number(first):
+            fail("expected a formula after the weight", place(first, source))
+        elif isinstance(first, Tree) and first.data == "atom" and self._is_new(first):
+            self._add_predicate(first, None, source)
+        else:
+            self._rules.append((tree, source))
+
+    def _is_new(self, atom: Tree[Token]) -> bool:
+        """Whether an atom that stands alone declares its predicate."""
+        predicate, *arguments = atom.children
+        if any(isinstance(child, Tree) and child.data == "unique" for child in arguments):
+            return True
+        return predicate not in self._predicates and all(map(_is_word, arguments))
+
+    def _add_predicate(self, subject: Branch, domain: Domain | None, source: Source) -> None:
+        name, arguments, unique = _signature(subject, source)
+        if domain is None and unique is None:
+            self._without_domain.add(len(self._declarations))
+        self._predicates.add(str(name))
+        declared = PredicateDeclaration(
+            str(name), arguments, domain or boolean, unique, place=place_of(name, source)
+        )
+        self._declarations.append(declared)
+
+    def model(self) -> Model:
+        """The model that all the statements make."""
+        self._turn_types_into_atoms()
+        declared = self._declarations
+        parameters = tuple(d for d in declared if isinstance(d, ParameterDeclaration))
+        predicates = [d for d in declared if isinstance(d, PredicateDeclaration)]
+        names = Names(
+            frozenset(parameter.name for parameter in parameters),
+            frozenset(predicate.name for predicate in predicates if not predicate.arguments),
+        )
+        rules = tuple(rule(tree, source, names) for tree, source in self._rules)
+        numeric = numeric_predicates(rules)
+        for position in self._without_domain:
+            predicate = declared[position]
+            if isinstance(predicate, PredicateDeclaration) and predicate.name in numeric:
+                declared[position] = replace(predicate, domain=real)
+        return Model(
+            tuple(d for d in declared if isinstance(d, TypeDeclaration)),
+            tuple(d for d in declared if isinstance(d, PredicateDeclaration)),
+            parameters,
+            rules,
+        )
+
+    def _turn_types_into_atoms(self) -> None:
+        """Makes predicates of the words on lines of their own that formulas use as atoms."""
+        taken = set(CALLED)
+        for declared in self._declarations:
+            if isinstance(declared, PredicateDeclaration):
+                taken |= {declared.name, *declared.arguments}
+            elif isinstance(declared, ParameterDeclaration) or declared.constants is not None:
+                taken.add(declared.name)
+        used = {word for tree, _ in self._rules for word in atom_words(tree)} - taken
+        for position, declared in enumerate(self._declarations):
+            if isinstance(declared, TypeDeclaration) and declared.name in used:
+                predicate = PredicateDeclaration(declared.name, (), boolean, place=declared.place)
+                self._declarations[position] = predicate
+                self._without_domain.add(position)
+
+
+def _is_word(argument: Branch) -> bool:
+    return (
+        isinstance(argument, Tree)
+        and argument.data == "variable"
+        and [child.type for child in argument.children if isinstance(child, Token)] == ["NAME"]
+    )
+
+
+def _signature(subject: Branch, source: Source) -> tuple[Token, tuple[str, ...], int | None]:
+    """The name of a predicate, the types of its arguments, and which one is marked `!`."""
+    arguments: list[Branch] = []
+    if isinstance(subject, Tree) and subject.data == "atom":
+        subject, *arguments = subject.children
+    if not isinstance(subject, Token) or subject.type not in ("NAME", "PREDICATE"):
+        fail("only a predicate may stand before ':'", place(subject, source))
+    if subject in CALLED:
+        fail(f"{quoted(subject)} is a function and cannot be declared", place_of(subject, source))
+    unique: int | None = None
+    for position, argument in enumerate(arguments):
+        if isinstance(argument, Tree) and argument.data == "unique":
+            if unique is not None:
+                fail("only one argument may be marked '!'", place(argument, source))
+            unique = position
+        elif not _is_word(argument):
+            fail("the arguments of a declaration are names of types", place(argument, source))
+    names = (argument.children[0] for argument in arguments if isinstance(argument, Tree))
+    return subject, tuple(map(str, names)), unique
+
+
+def _domain(parts: list[Branch], source: Source) -> Domain:
+    name, *bounds = parts
+    assert isinstance(name, Token)
+    if name not in ("real", "boolean") or (name == "boolean" and bounds):
+        message = f"a domain is boolean, real or real[lower, upper], not {quoted(name)}"
+        fail(message, place_of(name, source))
+    if not bounds:
+        return boolean if name == "boolean" else real
+    lower, upper = (_bound(bound, source) for bound in bounds)
+    if not lower < upper:
+        fail(f"the lower bound {lower:g} is not below {upper:g}", place(bounds[0], source))
+    return interval(lower, upper)
+
+
+def _bound(bound: Branch, source: Source) -> float:
+    assert isinstance(bound, Tree)
+    *sign, token = bound.children
+    assert isinstance(token, Token)
+    if token.type == "NAME" and token != "inf":
+        fail(f"a bound is a number or 'inf', not {quoted(token)}", place_of(token, source))
+    size = math.inf if token == "inf" else number(token, source)
+    return -size if sign else size
+
+
+def _parameter(tree: Tree[Token], source: Source) -> ParameterDeclaration:
+    name, value = tree.children
+    assert isinstance(name, Token)
+    if name in CALLED:
+        fail(f"{quoted(name)} is a function and cannot be declared", place_of(name, source))
+    value_read = expression(value, source)
+    return ParameterDeclaration(str(name), value_read, place=place_of(name, source))
+
+
+def _type(tree: Tree[Token], source: Source) -> TypeDeclaration:
+    name, _, *items = tree.children
+    assert isinstance(name, Token)
+    constants = _listed_constants(items, source)
+    if len(set(constants)) < len(constants):
+        twin = next(name for name, count in Counter(constants).items() if count > 1)
+        message = f"{quoted(twin)} is listed twice among the constants of {quoted(name)}"
+        fail(message, place_of(name, source))
+    return TypeDeclaration(str(name), tuple(constants), place=place_of(name, source))
+
+
+def _listed_constants(items: list[Branch], source: Source) -> list[str]:
+    names = [constant(item, source).name if isinstance(item, Tree) else None for item in items]
+    constants: list[str] = []
+    for item, before, name, after in zip(
+        items, [None, *names], names, [*names[1:], None], strict=False
+    ):
+        if name is not None:
+            constants.append(name)
+        elif before is None or after is None:
+            fail("a range has a first and a last constant: {t0, ..., t9}", place(item, source))
+        else:
+            try:
+                constants += constants_between(before, after)[1:-1]
+            except ValueError as error:
+                ends = f"{quoted(before)} to {quoted(after)}"
+                fail(f"there is no range from {ends}: {error}", place(item, source))
+        if len(constants) > MAX_CONSTANTS:
+            fail(f"a type lists at most {MAX_CONSTANTS:,} constants", place(item, source))
+    return constants

@@ -1,0 +1,84 @@
+"""What to say about a token that cannot stand where it stands."""
+
+from __future__ import annotations
+
+from lark import Token
+
+from hylift.language.tokens import BRACKETS, grammar, hint, quoted
+
+_OPERATORS = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
+_OPERATORS |= {"POWER"}
+_OPERANDS = {"NAME", "NUMBER", "STRING", "TRUE", "FALSE", "PREDICATE", "FUNCTION", "GAUSSIAN"}
+_OPERANDS |= {"NORMAL", "LPAR", "MINUS", "BANG", "EXIST", "FORALL"}
+_CONSTANTS = {"NAME", "STRING", "NUMBER", "MINUS"}
+
+_IN_WORDS = {"NAME": "a name", "NUMBER": "a number", "STRING": "a text in quotes"}
+_IN_WORDS |= {"$END": "the end of the line"}
+
+
+def unexpected(statement: list[Token], position: int, accepted: set[str]) -> str:
+    """The error about the token at a position, or about the end of the statement."""
+    before, token = statement[:position], (*statement, None)[position]
+    found = "the end of the line" if token is None else quoted(token)
+    message = f"expected {_either(_in_words(accepted))}{_after(before)}, not {found}"
+    opened = _innermost(before)
+    if opened is not None:
+        bracket = before[opened]
+        if opened and before[opened - 1].type == "PREDICATE":
+            message += f", in the arguments of {quoted(before[opened - 1])}"
+        if token is not None and token.line != bracket.line:
+            message += f"; {quoted(bracket)} of line {bracket.line} is still open"
+    return message if token is None else message + (hint(token) or _advice(before, token, accepted))
+
+
+def _advice(before: list[Token], token: Token, accepted: set[str]) -> str:
+    if not before and token.type in _OPERATORS:
+        return "; an operator continues a line from its end, not from the start of the next"
+    if token.type in ("EQUALS", "COMPARE") and "PLUS" in accepted:
+        return "; of two comparisons in a row, put one in brackets"
+    return ""
+
+
+def _in_words(accepted: set[str]) -> list[str]:
+    words = []
+    if "STAR" in accepted and "PLUS" in accepted:
+        # Another operand may follow as well, after a weight; but what is missing is an operator.
+        words.append("an operator")
+        accepted = accepted - _OPERATORS - _OPERANDS
+    elif "CONST" in accepted:
+        return ["a statement"]
+    elif "PREDICATE" in accepted:
+        words.append("a formula")
+        accepted = accepted - _OPERANDS
+    elif accepted >= _CONSTANTS:
+        words += ["a variable", "a constant"] if "PLUS" in accepted else ["a constant"]
+        accepted = accepted - _CONSTANTS - {"PLUS"}
+    return words + sorted(map(_word, accepted))
+
+
+def _word(terminal: str) -> str:
+    if terminal in _IN_WORDS:
+        return _IN_WORDS[terminal]
+    return quoted(grammar().get_terminal(terminal).pattern.value)
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _after(before: list[Token]) -> str:
+    if not before:
+        return ""
+    is_table = before[0] == "{" and before[-1] == "}"
+    return " after the weight" if is_table else f" after {quoted(before[-1])}"
+
+
+def _innermost(tokens: list[Token]) -> int | None:
+    """The position of the bracket that was opened last and is still open."""
+    opened: list[int] = []
+    for position, token in enumerate(tokens):
+        if token in BRACKETS:
+            opened.append(position)
+        elif token in BRACKETS.values():
+            opened.pop()
+    return opened[-1] if opened else None

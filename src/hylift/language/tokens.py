@@ -1,0 +1,164 @@
+"""The tokens of a text, cut into statements and told apart by their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+from lark import Lark, Token
+
+from hylift.errors import ModelError
+from hylift.language.report import located
+from hylift.language.syntax import FUNCTIONS, Place, Source
+
+MAX_BRACKETS = 1000
+"""Most brackets that may be open at once."""
+
+_CALLED = {"gaussian": "GAUSSIAN", "normal": "NORMAL"} | dict.fromkeys(FUNCTIONS, "FUNCTION")
+
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+
+_ENDS_OPERAND = {"NAME", "NUMBER", "STRING", "TRUE", "FALSE", "POWER", "RPAR", "RSQB"}
+_CONTINUES = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
+_CONTINUES |= {"BANG", "BAR", "COMMA", "COLON", "SEMICOLON", "WHERE"}
+
+_LONGEST_QUOTE = 40
+_INSTEAD = {
+    "&": "'and' is written '^'",
+    "∧": "'and' is written '^'",
+    "|": "'or' is written 'v'",
+    "∨": "'or' is written 'v'",
+    "~": "'not' is written '!'",
+    "¬": "'not' is written '!'",
+    "'": 'quotes are written "',
+    "#": "comments begin with '//'",
+    "%": "comments begin with '//'",
+}
+
+
+@cache
+def grammar() -> Lark:
+    """The parser of single statements, with its lexer."""
+    text = (Path(__file__).parent / "grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        text,
+        parser="lalr",
+        lexer="basic",
+        start=["start", "unparsed"],
+        propagate_positions=True,
+        maybe_placeholders=False,
+    )
+
+
+def quoted(text: str) -> str:
+    """A piece of the user's text as errors show it: on one line, and not too long."""
+    shown = str(text) if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
+    return f"'{shown}'" if shown.isprintable() else ascii(shown)
+
+
+def place_of(token: Token, source: Source) -> Place:
+    """Where a token stands; no token reaches over the end of its line."""
+    line, column = token.line or 1, token.column or 1
+    return Place(source, line, column, column + max(1, len(token)))
+
+
+def fail(message: str, place: Place | None) -> NoReturn:
+    raise ModelError(located(message, place)) from None
+
+
+def hint(token: Token) -> str:
+    """What may have been meant by a sign that means something elsewhere."""
+    return f"; {_INSTEAD[token]}" if token in _INSTEAD else ""
+
+
+def statements(source: Source, consts: set[str]) -> Iterator[list[Token]]:
+    """The tokens of one statement after the other.
+
+    `consts` holds the names that `const` has declared so far; more are added on the way.
+    """
+    statement: list[Token] = []
+    is_complete = False
+    open_brackets: list[Token] = []
+    for token in _tokens(source):
+        if token.type == "NEWLINE":
+            is_complete = not open_brackets and not _goes_on(statement)
+            continue
+        if is_complete and statement and token.type != "WHERE":
+            yield _told_apart(statement, consts)
+            statement = []
+        is_complete = False
+        _check_distance(statement, token, source)
+        if token == "v" and statement and statement[-1].type in _ENDS_OPERAND:
+            token.type = "OR"
+        _match_brackets(open_brackets, token, source)
+        statement.append(token)
+    if open_brackets:
+        opened = open_brackets[-1]
+        fail(f"{quoted(opened)} is never closed", place_of(opened, source))
+    if statement:
+        yield _told_apart(statement, consts)
+
+
+def _tokens(source: Source) -> Iterator[Token]:
+    lexer = grammar().parse_interactive(source.text, start="start").lexer_thread
+    for token in lexer.lex(None):  # type: ignore[no-untyped-call]
+        match token.type:
+            case "UNCLOSED_STRING":
+                fail("the text in quotes does not end on its line", place_of(token, source))
+            case "UNCLOSED_COMMENT":
+                fail("the comment is never closed: '*/' is missing", place_of(token, source))
+            case "UNKNOWN":
+                message = f"{quoted(token)} means nothing here{hint(token)}"
+                fail(message, place_of(token, source))
+        yield token
+
+
+def _goes_on(statement: list[Token]) -> bool:
+    return bool(statement) and statement[-1].type in _CONTINUES
+
+
+def _check_distance(statement: list[Token], token: Token, source: Source) -> None:
+    """Raises where letters or digits stand right behind a number."""
+    if statement and token.type in ("NAME", "NUMBER"):
+        before = statement[-1]
+        if before.type in ("NUMBER", "POWER") and before.end_pos == token.start_pos:
+            whole = before.update(value=before + token)
+            fail(f"{quoted(whole)} is not a number", place_of(whole, source))
+
+
+def _match_brackets(open_brackets: list[Token], token: Token, source: Source) -> None:
+    if token in BRACKETS:
+        open_brackets.append(token)
+        if len(open_brackets) > MAX_BRACKETS:
+            message = f"more than {MAX_BRACKETS} brackets inside each other"
+            fail(message, place_of(token, source))
+    elif token in BRACKETS.values():
+        if not open_brackets:
+            fail(f"{quoted(token)} closes no bracket", place_of(token, source))
+        opened = open_brackets.pop()
+        if BRACKETS[opened] != token:
+            message = f"{quoted(token)} cannot close {quoted(opened)} of line {opened.line}"
+            fail(message, place_of(token, source))
+
+
+def _told_apart(statement: list[Token], consts: set[str]) -> list[Token]:
+    """The tokens with the types that only their neighbours tell."""
+    is_binding = False  # between a quantifier and the last of its variables
+    for token, after in zip(statement, [*statement[1:], None], strict=True):
+        if token.type in ("EXIST", "FORALL"):
+            is_binding = True
+        elif is_binding:
+            is_binding = after is not None and "COMMA" in (token.type, after.type)
+        elif after is None:
+            continue
+        elif token.type == "NAME" and after.type == "LPAR":
+            # `W (x = 1)` is a weight before a formula, `In (p, t)` an atom.
+            if token.end_pos == after.start_pos or token not in consts:
+                token.type = _CALLED.get(token, "PREDICATE")
+        elif token.type == "EQUALS" and after.type == "LBRACE":
+            token.type = "LIST_EQUALS"
+        elif token.type == "CONST" and after.type == "NAME":
+            consts.add(str(after))
+    return statement

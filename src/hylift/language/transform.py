@@ -1,0 +1,307 @@
+"""From the trees of the grammar to expressions and rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, NoReturn, cast
+
+from lark import Token, Tree
+
+from hylift.language.constants import CALLED, MAX_DIGITS, is_capital
+from hylift.language.syntax import (
+    Atom,
+    Binary,
+    BinaryOp,
+    Call,
+    CompareOp,
+    Comparison,
+    Constant,
+    Expr,
+    Gaussian,
+    Normal,
+    Number,
+    Parameter,
+    Place,
+    Power,
+    Quantified,
+    Rule,
+    Source,
+    Term,
+    Truth,
+    Unary,
+    Variable,
+    WeightTable,
+)
+from hylift.language.tokens import fail, quoted
+from hylift.language.trees import (
+    Branch,
+    bound_variables,
+    conjuncts,
+    constant,
+    is_number,
+    is_weight,
+    number,
+    place,
+    rule_variables,
+    split_rule,
+    tokens_of,
+    trees_of,
+)
+
+MAX_DEPTH = 200
+"""Most levels of an expression: what works on models goes down them one call at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The words of a whole model that stand for numbers or truth values by themselves."""
+
+    parameters: frozenset[str]
+    atoms: frozenset[str]
+    """Predicates without arguments."""
+
+
+def expression(tree: Branch, source: Source) -> Expr:
+    """Arithmetic on constants, such as the value of one: every word in it is a constant."""
+    return _Reading(source, Names(frozenset(), frozenset()), set()).constants(tree)
+
+
+def rule(tree: Tree[Token], source: Source, names: Names) -> Rule:
+    """The rule of a statement that is one."""
+    (*weights, formula), where, is_hard = split_rule(tree)
+    reading = _Reading(source, names, rule_variables(tree))
+    body = reading.formula(formula)
+    per_constant = tuple(dict.fromkeys(reading.marked))
+    conditions = reading.conditions(where) if where else ()
+    weight = reading.weight(weights[0], formula) if weights else None
+    return Rule(body, weight, is_hard, conditions, per_constant, place=place(tree, source))
+
+
+class _Reading:
+    """The reading of one rule: what its words mean, and what is marked in it."""
+
+    def __init__(self, source: Source, names: Names, variables: set[str]) -> None:
+        self.source = source
+        self.names = names
+        self.variables = variables
+        self.marked: list[str] = []
+        self._may_mark = False
+        self._only_constants = False
+        self._depth = 0
+
+    def place(self, branch: Branch) -> Place:
+        return place(branch, self.source)
+
+    def fail(self, message: str, branch: Branch) -> NoReturn:
+        fail(message, self.place(branch))
+
+    def constants(self, branch: Branch) -> Expr:
+        """An expression in a place where words are always constants."""
+        before, self._only_constants = self._only_constants, True
+        result = self.expression(branch)
+        self._only_constants = before
+        return result
+
+    def expression(self, branch: Branch) -> Expr:
+        while isinstance(branch, Tree) and branch.data == "group":
+            branch = branch.children[0]
+        if isinstance(branch, Token):
+            return self._leaf(branch)
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            message = f"the expression has more than {MAX_DEPTH} levels; split it into several"
+            self.fail(message, branch)
+        result: Expr = getattr(self, f"_{branch.data}")(branch, *branch.children)
+        self._depth -= 1
+        return result
+
+    def formula(self, branch: Branch) -> Expr:
+        """The formula, in which variables may be marked `+`."""
+        self._may_mark = True
+        result = self.expression(branch)
+        self._may_mark = False
+        return result
+
+    def conditions(self, where: Tree[Token]) -> tuple[Expr, ...]:
+        """What has to hold for a grounding to count."""
+        parts = (part for branch in where.children for part in conjuncts(branch))
+        return tuple(self.expression(part) for part in parts)
+
+    def _leaf(self, token: Token) -> Expr:
+        where = self.place(token)
+        match token.type:
+            case "NUMBER":
+                return Number(number(token, self.source), place=where)
+            case "STRING":
+                return constant(token, self.source)
+            case "TRUE" | "FALSE":
+                return Truth(token.type == "TRUE", place=where)
+        name = str(token)
+        if self._only_constants or name in self.names.parameters:
+            return Parameter(name, place=where)
+        if name in self.variables and name not in self.names.atoms:
+            return Variable(name, place=where)
+        if name in CALLED:
+            self.fail(f"{quoted(name)} is a function: write {name}(…)", token)
+        return Atom(name, place=where)
+
+    def _binary(self, tree: Tree[Token], left: Branch, op: Token, right: Branch) -> Expr:
+        sides = self.expression(left), self.expression(right)
+        return Binary(cast(BinaryOp, str(op)), *sides, place=self.place(tree))
+
+    def _unary(self, tree: Tree[Token], op: Token, operand: Branch) -> Expr:
+        where = self.place(tree)
+        if is_number(tree):
+            return Number(-number(tokens_of(tree)[1], self.source), place=where)
+        value = self.expression(operand)
+        return Unary("-" if op == "-" else "!", value, place=where)
+
+    def _power(self, tree: Tree[Token], base: Branch, exponent: Token) -> Expr:
+        value = number(exponent, self.source)
+        return Power(self.expression(base), value, place=self.place(tree))
+
+    def _comparison(self, tree: Tree[Token], left: Branch, op: Token, right: Branch) -> Expr:
+        return Comparison(
+            cast(CompareOp, str(op)), *self._sides(left, right), place=self.place(tree)
+        )
+
+    def _sloped(self, _: Tree[Token], branch: Branch, setting: Token, slope: Branch) -> Expr:
+        if setting != "slope":
+            message = f"{quoted(setting)} is no setting of a comparison: 'slope' is the only one"
+            self.fail(message, setting)
+        if not isinstance(branch, Tree) or branch.data != "comparison":
+            self.fail("only a comparison has a slope", branch)
+        comparison = self.expression(branch)
+        assert isinstance(comparison, Comparison)
+        return replace(comparison, slope=self.constants(slope))
+
+    def _sides(self, left: Branch, right: Branch) -> tuple[Expr, Expr]:
+        """The sides of a comparison, both logical terms if they can be."""
+        if not (is_number(left) and is_number(right)):
+            terms = self._term(left), self._term(right)
+            if terms[0] is not None and terms[1] is not None:
+                return terms[0], terms[1]
+        return self.expression(left), self.expression(right)
+
+    def _term(self, branch: Branch) -> Term | None:
+        """A side of a comparison as a logical term, if it can be one."""
+        if is_number(branch):
+            return constant(branch, self.source)
+        if isinstance(branch, Token):
+            if branch.type == "STRING":
+                return constant(branch, self.source)
+            return self._word(branch) if branch.type == "NAME" else None
+        match tokens_of(branch):
+            case [Token("NAME") as name, Token("PLUS" | "MINUS") as sign, Token("NUMBER") as steps]:
+                term = self._word(name) if steps.isdecimal() else None
+                if isinstance(term, Variable):
+                    return Variable(term.name, self._shift(sign, steps), place=self.place(branch))
+        return None
+
+    def _word(self, token: Token) -> Term | None:
+        name = str(token)
+        is_declared = name in self.names.parameters or name in self.names.atoms
+        if self._only_constants or (is_declared and name not in self.variables):
+            return None
+        where = self.place(token)
+        return Constant(name, place=where) if is_capital(name) else Variable(name, place=where)
+
+    def _shift(self, sign: Token, steps: Token) -> int:
+        if not steps.isdecimal() or len(steps) > MAX_DIGITS:
+            self.fail(f"a variable is shifted by a whole number, not by {quoted(steps)}", steps)
+        return int(sign + steps)
+
+    def _quantified(self, tree: Tree[Token], quantifier: Token, *rest: Branch) -> Expr:
+        names = bound_variables(tree)
+        for name in names:
+            if is_capital(name):
+                message = f"{quantifier} is about variables, and {quoted(name)} is a constant"
+                self.fail(f"{message}: variables begin with a small letter", name)
+        body = self.expression(rest[-1])
+        kind: Literal["EXIST", "FORALL"] = "EXIST" if quantifier == "EXIST" else "FORALL"
+        return Quantified(kind, tuple(map(str, names)), body, place=self.place(tree))
+
+    def _atom(self, _: Tree[Token], predicate: Token, *arguments: Tree[Token]) -> Expr:
+        terms = tuple(map(self._argument, arguments))
+        return Atom(str(predicate), terms, place=self.place(predicate))
+
+    def _argument(self, tree: Tree[Token]) -> Term:
+        if tree.data == "constant":
+            return constant(tree, self.source)
+        tokens = tokens_of(tree)
+        is_marked = tokens[0] == "+"
+        name, *shift = tokens[is_marked:]
+        if tree.data == "unique":
+            self.fail(f"{quoted(name + '!')} may only stand in a declaration", tree)
+        if is_capital(name):
+            if len(tokens) > 1:
+                message = f"{quoted(name)} is a constant: only variables are marked or shifted"
+                self.fail(message, tree)
+            return Constant(str(name), place=self.place(tree))
+        if is_marked:
+            self._mark(name, tree)
+        steps = self._shift(*shift) if shift else 0
+        return Variable(str(name), steps, place=self.place(tree))
+
+    def _mark(self, name: Token, tree: Tree[Token]) -> None:
+        if not self._may_mark:
+            self.fail(f"{quoted('+' + name)} may only stand in the formula", tree)
+        self.marked.append(str(name))
+
+    def _call(self, tree: Tree[Token], function: Token, *arguments: Branch) -> Expr:
+        values = tuple(map(self.expression, arguments))
+        return Call(str(function), values, place=self.place(tree))
+
+    def _normal(self, tree: Tree[Token], _: Token, *parts: Branch) -> Expr:
+        value, mean, var = map(self.expression, parts)
+        return Normal(value, mean, var, place=self.place(tree))
+
+    def _gaussian(self, tree: Tree[Token], _: Token, *parts: Branch) -> Expr:
+        settings = self._settings([part for part in trees_of(tree) if part.data == "setting"])
+        if "cov" not in settings:
+            self.fail("gaussian needs its covariances: '; cov=[[…]]'", tree)
+        values = tuple(map(self.expression, parts[: len(parts) - len(settings)]))
+        mean = self._vector(settings["mean"]) if "mean" in settings else ()
+        cov = tuple(map(self._vector, trees_of(settings["cov"])))
+        return Gaussian(values, mean, cov, place=self.place(tree))
+
+    def _settings(self, settings: list[Tree[Token]]) -> dict[str, Tree[Token]]:
+        found: dict[str, Tree[Token]] = {}
+        for setting in settings:
+            [name], [value] = tokens_of(setting), trees_of(setting)
+            if name not in ("mean", "cov"):
+                self.fail(f"{quoted(name)} is no setting of gaussian: 'mean' and 'cov' are", name)
+            if name in found:
+                self.fail(f"{quoted(name)} is given twice", name)
+            if value.children and value.data != ("vector" if name == "mean" else "matrix"):
+                shape = "a list, [a, b]" if name == "mean" else "a list of rows, [[a, b], [c, d]]"
+                self.fail(f"{quoted(name)} is {shape}", value)
+            found[str(name)] = value
+        return found
+
+    def _vector(self, tree: Tree[Token]) -> tuple[Expr, ...]:
+        return tuple(map(self.constants, tree.children))
+
+    def weight(self, branch: Branch, formula: Branch) -> Expr | WeightTable:
+        """The weight before a formula."""
+        if isinstance(branch, Tree) and branch.data == "table":
+            return self._table(branch)
+        if not is_weight(branch):
+            message = "expected an operator before this, or a weight made of numbers and constants"
+            self.fail(message, formula)
+        return self.constants(branch)
+
+    def _table(self, tree: Tree[Token]) -> WeightTable:
+        entries: list[tuple[tuple[str, ...], Expr]] = []
+        default: Expr | None = None
+        for entry in trees_of(tree):
+            key, value = entry.children
+            weight = self.constants(value)
+            if isinstance(key, Tree):
+                names = (constant(child, self.source).name for child in key.children)
+                entries.append((tuple(names), weight))
+            elif default is not None:
+                self.fail("'*' is given twice", key)
+            else:
+                default = weight
+        return WeightTable(tuple(entries), default, place=self.place(tree))

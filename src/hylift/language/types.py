@@ -1,0 +1,323 @@
+"""What the parts of a model are: types of variables, truths or numbers, values of constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from hylift.errors import ModelError, UnsupportedError, did_you_mean
+from hylift.language.formatter import format_expression
+from hylift.language.report import Problem
+from hylift.language.syntax import (
+    FUNCTIONS,
+    Apply,
+    Atom,
+    Binary,
+    Call,
+    Comparison,
+    Constant,
+    Expr,
+    Gaussian,
+    Model,
+    Normal,
+    Number,
+    Parameter,
+    ParameterDeclaration,
+    Power,
+    PredicateDeclaration,
+    Quantified,
+    Rule,
+    Truth,
+    Unary,
+    Variable,
+)
+from hylift.language.walk import children, logical_comparisons, nodes, terms
+
+LOGIC = ("^", "v", "=>", "<=>")
+"""The operators between truths."""
+
+BUILT_IN = (*FUNCTIONS, "gaussian", "normal")
+"""What the language itself calls a function."""
+
+
+def is_truth(model: Model, expr: Expr) -> bool:
+    """Whether an expression is true or false, rather than a number."""
+    match expr:
+        case Atom(predicate=name):
+            declared = model.predicate_by_name.get(name)
+            return declared is None or declared.domain.is_discrete
+        case Truth() | Quantified():
+            return True
+        case Unary(op=op):
+            return op == "!"
+        case Binary(op=op):
+            return op in LOGIC
+        case Comparison():
+            return expr.is_logical
+    return False
+
+
+def arity_fault(declared: PredicateDeclaration, given: int) -> str | None:
+    """What is wrong with a number of arguments, if anything."""
+    allowed = len(declared.arguments)
+    if given == allowed:
+        return None
+    types = f" ({', '.join(declared.arguments)})" if allowed else ""
+    number = f"{allowed or 'no'} argument{'' if allowed == 1 else 's'}"
+    return f"'{declared.name}' takes {number}{types}, not {given}"
+
+
+# The types of logical variables.
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """A variable in an argument of an atom, and the quantifier that binds it (None: free)."""
+
+    variable: Variable
+    type: str
+    atom: Atom
+    binder: int | None
+
+
+def variable_types(model: Model, rule: Rule) -> dict[str, str]:
+    """The type of every variable of a rule, quantified ones included."""
+    types, found = typed_variables(model, rule)
+    if found:
+        raise ModelError(str(found[0]))
+    return types
+
+
+def typed_variables(model: Model, rule: Rule) -> tuple[dict[str, str], list[Problem]]:
+    """The types of a rule's variables, and what is wrong with them.
+
+    A variable has the type of the arguments it stands in, or of a variable it is compared with.
+    """
+    standings = [s for expr in (rule.formula, *rule.where) for s in _standings(model, expr, {})]
+    first: dict[str, _Standing] = {}
+    for standing in standings:
+        first.setdefault(standing.variable.name, standing)
+    clashing: dict[str, Problem] = {}
+    for standing in standings:
+        name = standing.variable.name
+        if standing.type != first[name].type and name not in clashing:
+            clashing[name] = _clash(first[name], standing)
+    types = {name: standing.type for name, standing in first.items()}
+    compared = [c for expr in (rule.formula, *rule.where) for c in logical_comparisons(expr)]
+    unlike = _compare(types, compared)
+    return types, [*clashing.values(), *unlike, *_unbound(model, rule, types)]
+
+
+def _standings(model: Model, expr: Expr, binders: Mapping[str, int]) -> Iterator[_Standing]:
+    if isinstance(expr, Quantified):
+        binders = {**binders, **dict.fromkeys(expr.variables, id(expr))}
+    if isinstance(expr, Atom) and expr.predicate in model.predicate_by_name:
+        argument_types = model.predicate_by_name[expr.predicate].arguments
+        for term, type_name in zip(expr.arguments, argument_types, strict=False):
+            if isinstance(term, Variable):
+                yield _Standing(term, type_name, expr, binders.get(term.name))
+    for child in children(expr):
+        yield from _standings(model, child, binders)
+
+
+def _clash(one: _Standing, other: _Standing) -> Problem:
+    name = one.variable.name
+    message = (
+        f"variable '{name}' is a '{one.type}' in {shown(one.atom)} "
+        f"and a '{other.type}' in {shown(other.atom)}"
+    )
+    if one.binder != other.binder:
+        message += f". They are two variables: rename one '{name}'"
+    return Problem("error", message, other.variable.place)
+
+
+def _compare(types: dict[str, str], compared: list[Comparison]) -> list[Problem]:
+    """Give the variables that are compared with typed ones their type, and find unlike pairs."""
+    pairs = [
+        (c, c.left.name, c.right.name)
+        for c in compared
+        if isinstance(c.left, Variable) and isinstance(c.right, Variable)
+    ]
+    waiting = pairs
+    while waiting:
+        num_waiting = len(waiting)
+        for _, one, other in waiting:
+            if one in types:
+                types.setdefault(other, types[one])
+            elif other in types:
+                types[one] = types[other]
+        waiting = [pair for pair in waiting if pair[1] not in types]
+        if len(waiting) == num_waiting:
+            break
+    return [
+        Problem(
+            "error",
+            f"'{shown(comparison)}' compares a '{types[one]}' with a '{types[other]}'",
+            comparison.place,
+        )
+        for comparison, one, other in pairs
+        if one in types and other in types and types[one] != types[other]
+    ]
+
+
+def _unbound(model: Model, rule: Rule, types: Mapping[str, str]) -> list[Problem]:
+    unbound = {
+        term.name: term
+        for expr in (rule.formula, *rule.where)
+        for term in terms(expr)
+        if isinstance(term, Variable) and term.name not in types
+    }
+    known = [*model.parameter_by_name, *model.predicate_by_name]
+    return [
+        Problem(
+            "error",
+            f"variable '{name}' stands in no atom of the rule, so that it has no type."
+            f"{did_you_mean(name, known)}",
+            term.place,
+        )
+        for name, term in unbound.items()
+    ]
+
+
+def shown(expr: Expr) -> str:
+    """The expression as text for messages, or dots if it cannot be written."""
+    try:
+        return format_expression(expr)
+    except UnsupportedError:
+        return str(expr.value) if isinstance(expr, Number) else "…"
+
+
+# The values of constants.
+
+_KIND: dict[type, str] = {
+    Truth: "a truth value",
+    Atom: "an atom",
+    Comparison: "a comparison",
+    Quantified: "a formula",
+    Gaussian: "a density",
+    Normal: "a density",
+    Apply: "a Python function",
+    Variable: "a variable",
+    Constant: "a constant of a type",
+}
+
+_FUNCTION: dict[str, Callable[..., float]] = {
+    "abs": abs,
+    "exp": math.exp,
+    "log": math.log,
+    "min": min,
+    "max": max,
+}
+
+
+class _NoConstantError(Exception):
+    def __init__(self, message: str, expr: Expr) -> None:
+        self.problem = Problem("error", message, expr.place)
+
+
+def constant_value(model: Model, expr: Expr, what: str) -> float:
+    """The value of arithmetic on numbers and constants; `what` ("a weight") is what it is for."""
+    value = constant_or_problem(model, expr, what)
+    if isinstance(value, Problem):
+        raise ModelError(str(value))
+    return value
+
+
+def constant_or_problem(model: Model, expr: Expr, what: str) -> float | Problem:
+    """The value of arithmetic on numbers and constants, or what keeps it from having one."""
+    try:
+        needed = _needed(model, expr, what)
+        known: dict[str, float] = {}
+        for declared in needed:
+            known[declared.name] = _finite(declared.value, known, f"constant '{declared.name}'")
+        return _finite(expr, known, what)
+    except _NoConstantError as error:
+        return error.problem
+
+
+def _needed(model: Model, expr: Expr, what: str) -> list[ParameterDeclaration]:
+    """The declarations of the constants an expression needs, each after those it needs itself."""
+    if not any(isinstance(node, Parameter) for node in nodes(expr)):
+        return []
+    order = {declared.name: i for i, declared in enumerate(model.parameters)}
+    needed: dict[str, ParameterDeclaration] = {}
+    waiting: list[tuple[Expr, str, int]] = [(expr, what, len(order))]
+    while waiting:
+        part, purpose, before = waiting.pop()
+        for node in nodes(part):
+            if not isinstance(node, Parameter):
+                continue
+            if node.name not in order:
+                close = did_you_mean(node.name, order)
+                raise _NoConstantError(f"unknown constant '{node.name}'.{close}", node)
+            position = order[node.name]
+            if position == before:
+                raise _NoConstantError(f"{purpose} is defined by itself", node)
+            if position > before:
+                raise _NoConstantError(
+                    f"{purpose} needs '{node.name}', which is declared only after it", node
+                )
+            if node.name not in needed:
+                needed[node.name] = declared = model.parameter_by_name[node.name]
+                waiting.append((declared.value, f"constant '{node.name}'", position))
+    return sorted(needed.values(), key=lambda declared: order[declared.name])
+
+
+def _finite(expr: Expr, known: Mapping[str, float], what: str) -> float:
+    try:
+        value = _value(expr, known, what)
+    except (OverflowError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise _NoConstantError(f"{what} must be finite, but '{shown(expr)}' is not", expr)
+    return value
+
+
+def _value(expr: Expr, known: Mapping[str, float], what: str) -> float:
+    """The value, or whatever error Python's arithmetic raises."""
+    match expr:
+        case Number(value=value):
+            return value
+        case Parameter(name=name):
+            return known[name]
+        case Unary(op="-", operand=operand):
+            return -_value(operand, known, what)
+        case Power(base=base, exponent=exponent):
+            return math.pow(_value(base, known, what), exponent)
+        case Call(function=name, arguments=arguments):
+            if fault := call_fault(expr):
+                raise _NoConstantError(fault, expr)
+            return _FUNCTION[name](*(_value(argument, known, what) for argument in arguments))
+        case Binary(op=op, left=left, right=right) if op not in LOGIC:
+            return _arithmetic(expr, _value(left, known, what), _value(right, known, what), what)
+    kind = _KIND.get(type(expr), "a truth value")
+    raise _NoConstantError(
+        f"{what} is arithmetic on numbers and constants, but '{shown(expr)}' is {kind}", expr
+    )
+
+
+def call_fault(call: Call) -> str | None:
+    """What is wrong with the name of a function or the number of its arguments, if anything."""
+    if call.function not in FUNCTIONS:
+        return f"unknown function '{call.function}'.{did_you_mean(call.function, FUNCTIONS)}"
+    least, most = FUNCTIONS[call.function]
+    given = len(call.arguments)
+    if least <= given and (most is None or given <= most):
+        return None
+    allowed = str(least) if most == least else f"at least {least}"
+    plural = "" if allowed == "1" else "s"
+    return f"'{call.function}' takes {allowed} argument{plural}, not {given}"
+
+
+def _arithmetic(expr: Binary, left: float, right: float, what: str) -> float:
+    match expr.op:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+    if right == 0:
+        raise _NoConstantError(f"{what} divides by zero in '{shown(expr)}'", expr)
+    return left / right
