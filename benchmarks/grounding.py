@@ -31,7 +31,7 @@ place
 At(person, place)
 Happy(person)
 Quiet(place)
-0.1  At(a, x) ^ At(b, x) => (Happy(a) ^ Happy(b)) v Quiet(x)
+0.1  At(a, x) ^ At(b, x) => (Happy(a) ^ Happy(b)) v Quiet(x)  where a != b
 """
 
 
@@ -70,7 +70,7 @@ def ternary() -> None:
     ids = pa.table({"a0": seats[0].astype(np.int32), "a1": seats[1].astype(np.int32)})
     connection.register("ids", ids)
     connection.execute("CREATE TABLE held AS SELECT * FROM ids")
-    join = "SELECT g.a0, g.a1, h.a0 FROM held g, held h WHERE g.a1 = h.a1"
+    join = "SELECT g.a0, g.a1, h.a0 FROM held g, held h WHERE g.a1 = h.a1 AND g.a0 <> h.a0"
     _compare("ternary", hl.parse(TERNARY), table, connection, join)
 
 

@@ -27,4 +27,4 @@ graph = hl.ground(model, {"About": topics, "quality": ratings}, closed=["About"]
 posterior = hl.infer(graph)
 
 print(posterior)
-print(posterior.marginals().to_pandas()[["atom", "mean", "std"]].round(3).to_string(index=False))
+print(posterior.marginals().to_pandas()[["atom", "mean", "var"]].round(3).to_string(index=False))

@@ -35,7 +35,7 @@ def facts(folder: Path, text: str) -> list[tuple[object, ...]]:
         ("!P", ("P", [], 0.0, "false", 1)),
         ("recession 0.3", ("recession", [], 0.3, "number", 1)),
         ("0.3 recession", ("recession", [], 0.3, "probability", 1)),
-        ('Lives("New York", \'x\')', ("Lives", ["New York", "'x'"], 1.0, "true", 1)),
+        ("Lives(\"New York\", 'x')", ("Lives", ["New York", "'x'"], 1.0, "true", 1)),
         ('Says("a, \\"b\\" // c") 2', ("Says", ['a, "b" // c'], 2.0, "number", 1)),
         ("Größe(Ä-1, 12)", ("Größe", ["Ä-1", "12"], 1.0, "true", 1)),
     ],

@@ -135,6 +135,14 @@ def test_numbers_on_either_side_of_an_operator_are_taken(m):
     assert only_rule(m) == parse("x: real\n2*x + 1 - 3*x/2 + x*(x > 0.5)").rules[0]
 
 
+def test_sums_of_python_start_with_their_first_term(m):
+    x = m.predicate("x", "t", domain=real)
+
+    m.rule(None, -sum(x(name) ** 2 for name in ("A", "B")))
+
+    assert only_rule(m) == parse("x(t): real\n-(x(A)^2 + x(B)^2)").rules[0]
+
+
 def test_truth_values_of_python_are_truths_of_the_model(m):
     rain = m.predicate("rain")
 
@@ -296,6 +304,10 @@ TERMS = "takes logical variables and constants (text or whole numbers), not"
         ),
         (lambda m, rain, **_: m.rule("0.5", rain), "'0.5' is neither a formula nor a number"),
         (
+            lambda m, In, p, q, **_: m.rule(1, In(p, q), where=[In(p, +q)]),
+            "'+q' may only stand in the formula, not in where",
+        ),
+        (
             lambda m, rain, **_: m.potential(3, rain),
             "a potential is a function of the atoms' values, not 3",
         ),
@@ -309,6 +321,23 @@ def test_what_makes_no_sense_is_refused_at_once(act, message):
     parts = parts_of_a_model()
 
     assert refusal(lambda: act(**parts)) == message
+
+
+def test_numpy_arrays_leave_operators_to_the_model():
+    parts = parts_of_a_model()
+
+    message = refusal(lambda: np.array([1, 2]) * parts["rain"])
+
+    assert message == "array([1, 2]) is neither a formula nor a number"
+
+
+def test_matrices_of_numpy_are_covariances(m):
+    x, y = (m.predicate(name, domain=real) for name in "xy")
+
+    m.rule(None, gaussian([x, y], cov=np.eye(2), mean=np.zeros(2)))
+
+    text = "x: real\ny: real\ngaussian(x, y; mean=[0, 0], cov=[[1, 0], [0, 1]])"
+    assert only_rule(m) == parse(text).rules[0]
 
 
 def test_building_raises_the_errors_of_the_model(m):

@@ -35,10 +35,17 @@ SCHEMA = pa.schema(
 NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 NAME = r"[\pL_][\pL\pN_]*"
 ATOM = (
-    rf"^(?P<sign>[!?])?\s*(?:(?P<before>{NUMBER})\s+)?(?P<predicate>{NAME})"
-    rf'(?:\s*\((?P<words>[^()"]*)\)\s*(?P<behind>{NUMBER})?|\s+(?P<bare>{NUMBER}))?$'
+    rf"^(?:[!?]\s*{NAME}(?:\s*\([^()]*\))?|{NUMBER}\s+{NAME}(?:\s*\([^()]*\))?|"
+    rf"{NAME}(?:\s*\([^()]*\)\s*(?:{NUMBER})?|\s+{NUMBER})?)$"
 )
-"""A line without quotes and blanks around it, for Arrow's regular expressions."""
+"""A line without quotes, and without blanks around it."""
+
+PARTS = (
+    r"^(?:(?P<sign>[!?])\s*|(?P<before>[-+.0-9]\S*)\s+)?(?P<predicate>[^-+.0-9!?\s(][^\s(]*)\s*"
+    r"(?:\((?P<words>[^)]*)\)\s*)?(?P<behind>[^\s(]*)$"
+)
+"""The parts of a line that is an atom. Two expressions are faster than one that does both, as
+this one has a single way to match."""
 
 COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 """A comment; or a quoted text, in which nothing is a comment."""
@@ -95,15 +102,14 @@ def _plain_facts(
     lines: pa.StringArray, number: NDArray[np.int64]
 ) -> tuple[pa.Table, NDArray[np.bool_]]:
     """The facts of lines without quotes; and (line,) whether each line is one."""
-    parts = pc.extract_regex(lines, ATOM)
-    sign, before, predicate, words, behind, bare = (
+    is_atom = pc.match_substring_regex(lines, ATOM)
+    parts = pc.extract_regex(pc.if_else(is_atom, lines, None), PARTS)
+    sign, before, predicate, words, behind = (
         _not_empty(pc.struct_field(parts, name))
-        for name in ("sign", "before", "predicate", "words", "behind", "bare")
+        for name in ("sign", "before", "predicate", "words", "behind")
     )
-    behind = pc.coalesce(behind, bare)
     arguments, is_fact = _split(words)
-    marks = sum(_is_there(part).astype(np.int8) for part in (sign, before, behind))
-    is_fact &= _is_there(predicate) & (marks <= 1)
+    is_fact &= is_atom.to_numpy(zero_copy_only=False)
 
     is_false, is_unknown = (pc.fill_null(pc.equal(sign, mark), False) for mark in "!?")
     digits = pc.utf8_ltrim(pc.coalesce(behind, before), "+")
@@ -137,10 +143,6 @@ def _split(words: pa.StringArray) -> tuple[pa.ListArray, NDArray[np.bool_]]:
 
 def _not_empty(part: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pc.equal(part, ""), None, part)
-
-
-def _is_there(part: pa.StringArray) -> NDArray[np.bool_]:
-    return np.asarray(part.is_valid().to_numpy(zero_copy_only=False))
 
 
 class _LineReader:

@@ -181,7 +181,13 @@ def _from_stream(data: Any) -> pa.Table:
         return _unnamed([pa.chunked_array(data)])
     table = reader.read_all()
     labels = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    return table.drop_columns([label for label in labels if isinstance(label, str)])
+    table = table.drop_columns([label for label in labels if isinstance(label, str)])
+    # Arrow cannot yet select rows of the views that Polars uses for text.
+    return table.cast(pa.schema([_without_view(column) for column in table.schema]))
+
+
+def _without_view(column: pa.Field) -> pa.Field:
+    return column.with_type(pa.large_string()) if column.type == pa.string_view() else column
 
 
 def _from_rows(rows: Sequence[Any], label: str) -> pa.Table:

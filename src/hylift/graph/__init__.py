@@ -14,6 +14,7 @@ __all__ = [
     "FactorGraph",
     "FactorGroup",
     "Listed",
+    "NameBlock",
     "Names",
     "Numbered",
     "Soft",

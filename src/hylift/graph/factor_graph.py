@@ -63,6 +63,22 @@ class FactorGraph:
             groups.append(FactorGroup(potential, scope, label=f"factors {number}"))
         return cls(columns, tuple(groups))
 
+    @classmethod
+    def unchecked(
+        cls,
+        variables: Variables,
+        groups: Iterable[FactorGroup],
+        evidence: Evidence,
+        log_constant: float,
+    ) -> FactorGraph:
+        """A graph of parts that are known to fit, without looking at each factor again."""
+        graph = object.__new__(cls)
+        object.__setattr__(graph, "variables", variables)
+        object.__setattr__(graph, "groups", tuple(groups))
+        object.__setattr__(graph, "evidence", evidence)
+        object.__setattr__(graph, "log_constant", log_constant)
+        return graph
+
     @property
     def num_variables(self) -> int:
         return len(self.variables)
@@ -91,13 +107,9 @@ class FactorGraph:
         if not isinstance(observed, Evidence):
             observed = Evidence.from_mapping(self.variables, observed)
         observed.check(self.variables)
-        # The rest was checked when this graph was made.
-        graph = object.__new__(FactorGraph)
-        object.__setattr__(graph, "variables", self.variables)
-        object.__setattr__(graph, "groups", self.groups)
-        object.__setattr__(graph, "evidence", self.evidence.joined(observed))
-        object.__setattr__(graph, "log_constant", self.log_constant)
-        return graph
+        return FactorGraph.unchecked(
+            self.variables, self.groups, self.evidence.joined(observed), self.log_constant
+        )
 
     def condition(self) -> FactorGraph:
         """The graph of the hidden variables, with all evidence absorbed into its factors."""

@@ -35,8 +35,8 @@ class FactorGroup:
                 f"{self.named()}: the potential has {arity} slots, so its scope is an array "
                 f"(factor, {arity}), not one of shape {scope.shape}"
             )
-        multiplicity = np.ones(len(scope)) if self.multiplicity is None else self.multiplicity
-        multiplicity = freeze(multiplicity, np.float64)
+        given = self.multiplicity
+        multiplicity = freeze(np.ones(len(scope)) if given is None else given, np.float64)
         row = freeze(self._default_row(len(scope)) if self.row is None else self.row, np.int32)
         for what, array in (("row", row), ("multiplicity", multiplicity)):
             if array.shape != (len(scope),):
@@ -44,14 +44,15 @@ class FactorGroup:
                     f"{self.named()}: {len(scope)} factors need one {what} each, "
                     f"not an array of shape {array.shape}"
                 )
-        wrong = (row < 0) | (row >= self.potential.num_rows)
-        if wrong.any():
+        if len(row) and (row.min() < 0 or row.max() >= self.potential.num_rows):
+            wrong = (row < 0) | (row >= self.potential.num_rows)
             at = int(np.argmax(wrong))
             raise ModelError(
                 f"{self.named(at)} uses parameter row {row[at]}, "
                 f"but the potential has {self.potential.num_rows}"
             )
-        check_multiplicity(multiplicity, self.named)
+        if given is not None:
+            check_multiplicity(multiplicity, self.named)
         object.__setattr__(self, "scope", scope)
         object.__setattr__(self, "row", row)
         object.__setattr__(self, "multiplicity", multiplicity)

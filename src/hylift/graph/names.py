@@ -118,6 +118,8 @@ class Atoms(NameBlock):
     constants: tuple[Any, ...]
     """Per argument: the constants of its type. Given as any sequences of words."""
     arguments: NDArray[np.int32] | None = None  # (atom, argument): positions in `constants`
+    distinct: bool = False
+    """Whether the constants are known to differ from each other, which saves looking."""
 
     def __post_init__(self) -> None:
         if isinstance(self.constants, str) or any(isinstance(c, str) for c in self.constants):
@@ -130,7 +132,7 @@ class Atoms(NameBlock):
             for c in self.constants
         )
         object.__setattr__(self, "constants", packed)
-        for place, words in enumerate(packed):
+        for place, words in enumerate(packed if not self.distinct else ()):
             if len(pc.unique(words)) < len(words):
                 raise ModelError(f"argument {place + 1} of '{self.predicate}' has a constant twice")
         if self.arguments is not None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.graph import Atoms, Domain, NameBlock, Variables, categorical
+from hylift.ground.kernels.scopes import mark, write_slot
 from hylift.ground.world import World
 from hylift.language.syntax import PredicateDeclaration
 
@@ -58,10 +59,12 @@ class AtomSpace:
                 f"'{self.predicate.name}' has {self.size:.1e} possible atoms, too many to number"
             )
         dtype = np.int32 if self.size < 1 << 31 else np.int64
+        if len(arguments) == 1:
+            return np.broadcast_to(np.asarray(arguments[0], dtype=dtype), (count,))
         code = np.zeros(count, dtype=dtype)
         for argument, size in zip(arguments, self.sizes, strict=True):
             code *= dtype(size)
-            code += np.asarray(argument).astype(dtype, copy=False)
+            code += np.asarray(argument, dtype=dtype)
         return code
 
 
@@ -81,7 +84,7 @@ class AtomTable:
             return
         if self.marks is None:
             self.marks = np.zeros(self.space.size, dtype=bool)
-        self.marks[codes] = True
+        mark(self.marks, codes)
 
     def numbered(self, offset: int) -> AtomNumbers:
         """The used atoms in order, as variables from `offset` on."""
@@ -120,17 +123,25 @@ class AtomNumbers:
             place[self.codes[place] != codes] = -1
         return np.where(place >= 0, place + np.int32(self.offset), np.int32(-1))
 
+    def fill(self, scope: NDArray[np.int32], slot: int, codes: NDArray[Any]) -> None:
+        """Writes the variables of used atoms into one slot of a scope (factor, slot)."""
+        if self.codes is None or self.position is not None:
+            position = np.zeros(0, np.int32) if self.position is None else self.position
+            write_slot(scope, slot, codes, position, self.offset)
+        else:
+            scope[:, slot] = np.searchsorted(self.codes, codes) + self.offset
+
     def block(self) -> NameBlock:
         """Their names."""
         name, constants = self.space.predicate.name, self.space.constants
         if self.codes is None:
-            return Atoms(name, constants)
+            return Atoms(name, constants, distinct=True)
         sizes = self.space.sizes
         columns = np.unravel_index(self.codes, sizes) if sizes else ()
         arguments = np.empty((self.count, len(sizes)), dtype=np.int32)
         for place, column in enumerate(columns):
             arguments[:, place] = column
-        return Atoms(name, constants, arguments)
+        return Atoms(name, constants, arguments, distinct=True)
 
 
 def variables_of(numbers: Sequence[AtomNumbers]) -> Variables:

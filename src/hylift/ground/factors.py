@@ -118,12 +118,8 @@ def factor_groups(
     plan = rule.plan
     if not rule.count:
         return []
-    scope = [
-        numbers[atom.predicate].ids(codes)
-        for atom, codes in zip(plan.slots, rule.codes, strict=True)
-    ]
     groups = []
-    for same, factors in _coincidences(plan.slots, scope, rule.count):
+    for same, factors in _coincidences(plan.slots, rule.codes, rule.count):
         order = _slot_order(plan.slots, same, numbers)
         leaves: dict[Expr, Slot | NDArray[np.bool_]] = {**rule.rows.bits}
         for place, atom in enumerate(plan.slots):
@@ -138,14 +134,17 @@ def factor_groups(
             parameters=parameters,
             hard=plan.rule.hard,
         )
-        columns = [scope[place] if factors is None else scope[place][factors] for place in order]
         row = rule.rows.row if factors is None else rule.rows.row[factors]
-        groups.append(FactorGroup(potential, np.stack(columns, axis=1), row, label=plan.label))
+        scope = np.empty((len(row), len(order)), dtype=np.int32)
+        for slot, place in enumerate(order):
+            codes = rule.codes[place] if factors is None else rule.codes[place][factors]
+            numbers[plan.slots[place].predicate].fill(scope, slot, codes)
+        groups.append(FactorGroup(potential, scope, row, label=plan.label))
     return groups
 
 
 def _coincidences(
-    slots: Sequence[Atom], scope: Sequence[NDArray[np.int32]], count: int
+    slots: Sequence[Atom], codes: Sequence[NDArray[Any]], count: int
 ) -> Iterable[tuple[tuple[int, ...], NDArray[np.int64] | None]]:
     """Groundings by which of their atoms are the same variable.
 
@@ -160,7 +159,7 @@ def _coincidences(
     apart = tuple(range(len(slots)))
     if not pairs:
         return [(apart, None)]
-    equal = [scope[early] == scope[late] for early, late in pairs]
+    equal = [codes[early] == codes[late] for early, late in pairs]
     if not any(flags.any() for flags in equal):
         return [(apart, None)]
     kinds = []

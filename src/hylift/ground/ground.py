@@ -158,6 +158,8 @@ def _assemble(
     log_constant: float,
 ) -> FactorGraph:
     used = [table for table in numbers.values() if table.count]
-    return FactorGraph(
-        variables_of(used), (*groups, *observed.groups), observed.evidence, log_constant
+    variables = variables_of(used)
+    observed.evidence.check(variables)
+    return FactorGraph.unchecked(
+        variables, (*groups, *observed.groups), observed.evidence, log_constant
     )

@@ -176,8 +176,9 @@ def _table(
 ) -> EvidenceTable:
     found = observed_atoms(facts, constants, closed=closed) if facts else None
     if found is not None and found.num_unknown:
-        rows = "1 row has" if found.num_unknown == 1 else f"{found.num_unknown} rows have"
-        notes.append(f"{predicate.name}: {rows} no value and observe nothing")
+        one = found.num_unknown == 1
+        rows = "1 row has" if one else f"{found.num_unknown} rows have"
+        notes.append(f"{predicate.name}: {rows} no value and observe{'s' if one else ''} nothing")
     if found is not None and predicate.unique is not None:
         num_states = len(constants[predicate.arguments[predicate.unique]])
         return store_states(found, predicate.unique, num_states, connection, name)

@@ -62,7 +62,7 @@ __all__ = [
 
 Key = str | int | tuple[str | int, ...]
 Weight = Value | Mapping[Key, Value] | None
-Conditions = Expression | Iterable[Expression]
+Conditions = Operand | Iterable[Operand]
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,5 +249,8 @@ def _key(key: Key) -> tuple[str, ...]:
 
 
 def _conditions(where: Conditions) -> tuple[Expr, ...]:
-    conditions = [where] if isinstance(where, Operand) else where
-    return tuple(parts(condition)[0] for condition in conditions)
+    pieces = [parts(condition) for condition in ([where] if isinstance(where, Operand) else where)]
+    for _, marked in pieces:
+        if marked:
+            raise ModelError(f"'+{marked[0]}' may only stand in the formula, not in where")
+    return tuple(expr for expr, _ in pieces)

@@ -145,6 +145,9 @@ def _gaussian_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
             message = f"the values of gaussian are real, but '{shown(value)}' is a truth value"
             yield Problem("error", message, value.place)
     size = len(node.values)
+    if size == 0:
+        yield Problem("error", "gaussian needs at least one value", node.place)
+        return
     if node.mean and len(node.mean) != size:
         message = (
             f"gaussian of {size} value{_s(size)} needs {size} mean{_s(size)}, not {len(node.mean)}"

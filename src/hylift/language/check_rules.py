@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hylift.errors import did_you_mean
 from hylift.language.check_formulas import formula_problems
-from hylift.language.check_weights import Listed, weight_problems
+from hylift.language.check_weights import Listed, unlisted_fault, weight_problems
 from hylift.language.report import Problem
 from hylift.language.syntax import (
     Atom,
@@ -76,9 +76,8 @@ def _atom_problems(model: Model, atom: Atom, listed: Listed) -> Iterator[Problem
 def _unlisted(listed: Listed, type_name: str, constant: Constant) -> Iterator[Problem]:
     """The problem that a type lists its constants, but not this one."""
     if type_name in listed and constant.name not in listed[type_name]:
-        close = did_you_mean(constant.name, listed[type_name])
-        message = f"type '{type_name}' has no constant '{constant.name}'.{close}"
-        yield Problem("error", message, constant.place)
+        fault = unlisted_fault(listed[type_name], type_name, constant.name)
+        yield Problem("error", fault, constant.place)
 
 
 def _unknown(model: Model, name: str, node: Expr) -> Problem:

@@ -9,10 +9,13 @@ from hylift.errors import did_you_mean
 from hylift.language.report import Problem
 from hylift.language.syntax import Binary, Expr, Model, Rule, WeightTable
 from hylift.language.types import constant_or_problem, is_truth, shown
-from hylift.language.walk import atoms, free_variables
+from hylift.language.walk import atoms, free_variables, terms
 
 Listed = Mapping[str, Mapping[str, None]]
 """The constants of each type that lists them, in their order."""
+
+MOST_COMPARED = 10_000
+"""The constants among which the closest to a misspelt one is looked for."""
 
 
 def weight_problems(
@@ -63,7 +66,7 @@ def _leading_constant(formula: Expr) -> Expr | None:
     first: Expr = formula
     while isinstance(first, Binary) and first.op in ("+", "-"):
         first = first.left
-    return None if atoms(first) else first
+    return None if atoms(first) or any(terms(first)) else first
 
 
 def _table_problems(
@@ -107,8 +110,13 @@ def _key_faults(
         return
     for name, constant, constants in zip(rule.per_constant, key, columns, strict=True):
         if constants is not None and constant not in constants:
-            close = did_you_mean(constant, constants)
-            yield f"type '{types[name]}' has no constant '{constant}'.{close}"
+            yield unlisted_fault(constants, types[name], constant)
+
+
+def unlisted_fault(constants: Mapping[str, None], type_name: str, constant: str) -> str:
+    """What is wrong with a constant that its type does not list."""
+    close = did_you_mean(constant, itertools.islice(constants, MOST_COMPARED))
+    return f"type '{type_name}' has no constant '{constant}'.{close}"
 
 
 def _missing_keys(

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Literal, NoReturn, final
+from typing import Literal, NoReturn, final
 
 from hylift.errors import ModelError
 from hylift.language.syntax import (
@@ -54,28 +54,30 @@ class Operand(ABC):
             "write & | ~ for and, or, not, and 'a < b < c' as two comparisons"
         )
 
-    def __add__(self, other: Operand | float) -> Expression:
+    def __add__(self, other: Value) -> Expression:
         return _joined("+", self, other)
 
-    def __radd__(self, other: Operand | float) -> Expression:
+    def __radd__(self, other: Value) -> Expression:
+        if isinstance(other, int) and other == 0:  # where Python's `sum` starts
+            return Expression(*self._parts())
         return _joined("+", other, self)
 
-    def __sub__(self, other: Operand | float) -> Expression:
+    def __sub__(self, other: Value) -> Expression:
         return _joined("-", self, other)
 
-    def __rsub__(self, other: Operand | float) -> Expression:
+    def __rsub__(self, other: Value) -> Expression:
         return _joined("-", other, self)
 
-    def __mul__(self, other: Operand | float) -> Expression:
+    def __mul__(self, other: Value) -> Expression:
         return _joined("*", self, other)
 
-    def __rmul__(self, other: Operand | float) -> Expression:
+    def __rmul__(self, other: Value) -> Expression:
         return _joined("*", other, self)
 
-    def __truediv__(self, other: Operand | float) -> Expression:
+    def __truediv__(self, other: Value) -> Expression:
         return _joined("/", self, other)
 
-    def __rtruediv__(self, other: Operand | float) -> Expression:
+    def __rtruediv__(self, other: Value) -> Expression:
         return _joined("/", other, self)
 
     def __pow__(self, exponent: float) -> Expression:
@@ -95,44 +97,44 @@ class Operand(ABC):
         expr, marked = self._parts()
         return Expression(Unary("!", expr), marked)
 
-    def __and__(self, other: Operand | bool) -> Expression:
+    def __and__(self, other: Value) -> Expression:
         return _joined("^", self, other)
 
-    def __rand__(self, other: Operand | bool) -> Expression:
+    def __rand__(self, other: Value) -> Expression:
         return _joined("^", other, self)
 
-    def __or__(self, other: Operand | bool) -> Expression:
+    def __or__(self, other: Value) -> Expression:
         return _joined("v", self, other)
 
-    def __ror__(self, other: Operand | bool) -> Expression:
+    def __ror__(self, other: Value) -> Expression:
         return _joined("v", other, self)
 
-    def __rshift__(self, other: Operand | bool) -> Expression:
+    def __rshift__(self, other: Value) -> Expression:
         return _joined("=>", self, other)
 
-    def __rrshift__(self, other: Operand | bool) -> Expression:
+    def __rrshift__(self, other: Value) -> Expression:
         return _joined("=>", other, self)
 
-    def iff(self, other: Operand | bool) -> Expression:
+    def iff(self, other: Value) -> Expression:
         """True where both sides are true, or both false."""
         return _joined("<=>", self, other)
 
-    def __eq__(self, other: Operand | float) -> Expression:  # type: ignore[override]
+    def __eq__(self, other: Value) -> Expression:  # type: ignore[override]
         return _compared("=", self, other)
 
-    def __ne__(self, other: Operand | float) -> Expression:  # type: ignore[override]
+    def __ne__(self, other: Value) -> Expression:  # type: ignore[override]
         return _compared("!=", self, other)
 
-    def __lt__(self, other: Operand | float) -> Expression:
+    def __lt__(self, other: Value) -> Expression:
         return _compared("<", self, other)
 
-    def __le__(self, other: Operand | float) -> Expression:
+    def __le__(self, other: Value) -> Expression:
         return _compared("<=", self, other)
 
-    def __gt__(self, other: Operand | float) -> Expression:
+    def __gt__(self, other: Value) -> Expression:
         return _compared(">", self, other)
 
-    def __ge__(self, other: Operand | float) -> Expression:
+    def __ge__(self, other: Value) -> Expression:
         return _compared(">=", self, other)
 
 
@@ -152,7 +154,7 @@ class Expression(Operand):
     def __repr__(self) -> str:
         return f"<{shown(self.expr)}>"
 
-    def with_slope(self, slope: Operand | float) -> Expression:
+    def with_slope(self, slope: Value) -> Expression:
         """The soft comparison of numbers with another slope than 1."""
         if not isinstance(self.expr, Comparison):
             raise ModelError(f"{self!r} has no slope: only comparisons have")
@@ -239,6 +241,9 @@ class LogicalVariable:
         return f"<{'+' * self.per_constant}{shown(Variable(self.name, self.shift))}>"
 
 
+Value = Operand | float
+"""What stands in a formula: a part of one, or a number or truth value of Python."""
+
 _APART = "variables are compared with variables and constants, numbers with numbers"
 
 
@@ -300,8 +305,6 @@ def _union(*marked: tuple[str, ...]) -> tuple[str, ...]:
 
 # What the language itself offers.
 
-Value = Operand | float
-
 
 def exp(value: Value) -> Expression:
     """The exponential."""
@@ -347,12 +350,12 @@ def gaussian(
     return Expression(expr, _union(*(marked for _, marked in pieces)))
 
 
-def exists(variables: LogicalVariable | Sequence[LogicalVariable], formula: Any) -> Expression:
+def exists(variables: LogicalVariable | Sequence[LogicalVariable], formula: Value) -> Expression:
     """True where the formula is, for at least one choice of the variables."""
     return _quantified("EXIST", variables, formula)
 
 
-def forall(variables: LogicalVariable | Sequence[LogicalVariable], formula: Any) -> Expression:
+def forall(variables: LogicalVariable | Sequence[LogicalVariable], formula: Value) -> Expression:
     """True where the formula is, for every choice of the variables."""
     return _quantified("FORALL", variables, formula)
 

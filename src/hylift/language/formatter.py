@@ -189,39 +189,39 @@ class _Writer:
         if self.unmarked:
             name = self.unmarked[-1]
             raise UnsupportedError(f"'+{name}' cannot be written: no atom has it in this order")
-        weight = self._weight(rule.weight, formula)
-        if not rule.where and not rule.hard and weight is None:
-            # Alone on its line it would be read as a declaration, or as a weight.
-            if isinstance(rule.formula, Number) or self._would_declare(rule.formula):
-                formula = f"({formula})"
-        elif isinstance(rule.weight, Expr) and _STARTS_WITH_OPERATOR.match(formula):
+        is_alone = rule.weight is None and not rule.where and not rule.hard
+        if (is_alone and self._would_declare(rule.formula)) or (
+            isinstance(rule.weight, Expr) and _STARTS_WITH_OPERATOR.match(formula)
+        ):
             formula = f"({formula})"
-        text = formula if weight is None else f"{weight} {formula}"
+        text = self._weight(rule.weight, formula) + formula
         if rule.where:
             text += f" where {', '.join(map(self._condition, rule.where))}"
         return f"{text}." if rule.hard else text
 
     def _would_declare(self, formula: Expr) -> bool:
-        if isinstance(formula, Parameter):
-            return True
-        return isinstance(formula, Atom) and formula.predicate not in self.known.predicates
+        """Whether a formula that stands alone would be read as a declaration, or as a weight."""
+        if not isinstance(formula, Atom):
+            return isinstance(formula, Parameter | Number)
+        return not formula.arguments or formula.predicate not in self.known.predicates
 
     def _condition(self, expr: Expr) -> str:
         # What `^` joins would be read as several conditions.
         is_conjunction = isinstance(expr, Binary) and expr.op == "^"
         return self.text(expr, _PRIMARY if is_conjunction else _LOOSEST)
 
-    def _weight(self, weight: Expr | WeightTable | None, formula: str) -> str | None:
+    def _weight(self, weight: Expr | WeightTable | None, formula: str) -> str:
+        """The weight and the space behind it."""
         if weight is None:
-            return None
+            return ""
         if isinstance(weight, WeightTable):
-            return self._table(weight)
+            return f"{self._table(weight)} "
         text = self.text(weight, _UNARY, is_last=False)
         # A word before brackets is a predicate, unless it is declared.
         word = text.lstrip("-!")
         if formula.startswith("(") and is_name(word) and word not in self.known.parameters:
-            return f"({text})"
-        return text
+            return f"({text}) "
+        return f"{text} "
 
     def _table(self, table: WeightTable) -> str:
         entries = [f"{_key(names)}: {self.text(value)}" for names, value in table.entries]
@@ -262,7 +262,7 @@ class _Writer:
             case Binary():
                 return self._binary(expr, own, is_last)
             case Power(base=base, exponent=exponent):
-                return f"{self.text(base, _PRIMARY, is_last)}^{number_text(exponent)}"
+                return f"{self.text(base, _PRIMARY, is_last=False)}^{number_text(exponent)}"
             case Comparison():
                 return self._comparison(expr, is_last)
             case Call(function=function, arguments=arguments):

@@ -7,7 +7,7 @@ from lark import Token
 from hylift.language.tokens import BRACKETS, grammar, hint, quoted
 
 _OPERATORS = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
-_OPERATORS |= {"POWER"}
+_OPERATORS |= {"POWER", "LIST_EQUALS"}
 _OPERANDS = {"NAME", "NUMBER", "STRING", "TRUE", "FALSE", "PREDICATE", "FUNCTION", "GAUSSIAN"}
 _OPERANDS |= {"NORMAL", "LPAR", "MINUS", "BANG", "EXIST", "FORALL"}
 _CONSTANTS = {"NAME", "STRING", "NUMBER", "MINUS"}
@@ -53,6 +53,8 @@ def _in_words(accepted: set[str]) -> list[str]:
     elif accepted >= _CONSTANTS:
         words += ["a variable", "a constant"] if "PLUS" in accepted else ["a constant"]
         accepted = accepted - _CONSTANTS - {"PLUS"}
+    elif "BANG" in accepted:
+        accepted = accepted - {"BANG", "PLUS", "MINUS"}  # rare behind an argument
     return words + sorted(map(_word, accepted))
 
 

@@ -109,7 +109,7 @@ class _Reading:
             return self._leaf(branch)
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            message = f"the expression has more than {MAX_DEPTH} levels; split it into several"
+            message = f"the expression has more than {MAX_DEPTH} levels; split it into several rules"
             self.fail(message, branch)
         result: Expr = getattr(self, f"_{branch.data}")(branch, *branch.children)
         self._depth -= 1
@@ -137,13 +137,12 @@ class _Reading:
             case "TRUE" | "FALSE":
                 return Truth(token.type == "TRUE", place=where)
         name = str(token)
-        if self._only_constants or name in self.names.parameters:
-            return Parameter(name, place=where)
-        if name in self.variables and name not in self.names.atoms:
+        is_constant = self._only_constants or name in self.names.parameters
+        if not is_constant and name in self.variables - self.names.atoms:
             return Variable(name, place=where)
         if name in CALLED:
             self.fail(f"{quoted(name)} is a function: write {name}(…)", token)
-        return Atom(name, place=where)
+        return Parameter(name, place=where) if is_constant else Atom(name, place=where)
 
     def _binary(self, tree: Tree[Token], left: Branch, op: Token, right: Branch) -> Expr:
         sides = self.expression(left), self.expression(right)
@@ -226,7 +225,7 @@ class _Reading:
         return Atom(str(predicate), terms, place=self.place(predicate))
 
     def _argument(self, tree: Tree[Token]) -> Term:
-        if tree.data == "constant":
+        if tree.data == "literal":
             return constant(tree, self.source)
         tokens = tokens_of(tree)
         is_marked = tokens[0] == "+"

@@ -249,7 +249,7 @@ def _needed(model: Model, expr: Expr, what: str) -> list[ParameterDeclaration]:
             if not isinstance(node, Parameter):
                 continue
             if node.name not in order:
-                close = did_you_mean(node.name, order)
+                close = did_you_mean(node.name, list(order)[:before])
                 raise _NoConstantError(f"unknown constant '{node.name}'.{close}", node)
             position = order[node.name]
             if position == before:

@@ -72,7 +72,7 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _plain(column.cast(kind.value_type), name)
-    if pa.types.is_string(kind) or pa.types.is_int64(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_int64(kind):
         return column
     if pa.types.is_integer(kind) and not pa.types.is_uint64(kind):
         return column.cast(pa.int64())

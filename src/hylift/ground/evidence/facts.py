@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,7 +91,7 @@ def from_table(predicate: PredicateDeclaration, table: pa.Table, origin: Origin)
     places = _roles(predicate, table.column_names, origin)
     names = [table.column_names[place] for place in places["argument"]]
     arguments = tuple(
-        _words(table.column(place), name, origin)
+        words_of(table.column(place), name, origin)
         for place, name in zip(places["argument"], names, strict=True)
     )
     value, sd = (
@@ -133,7 +131,7 @@ def _wrong_columns(predicate: PredicateDeclaration, names: list[str], origin: Or
     return f"{origin.name}: {wanted}; this one has {', '.join(names)}"
 
 
-def _words(column: pa.ChunkedArray, name: str, origin: Origin) -> WordColumn:
+def words_of(column: pa.ChunkedArray, name: str, origin: Origin) -> WordColumn:
     try:
         return WordColumn.of(column, name)
     except EvidenceError as error:
@@ -158,88 +156,3 @@ def like_it(more: int) -> str:
     if not more:
         return ""
     return f" … and {more} more row{'' if more == 1 else 's'} like it"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LongTable:
-    """Facts about several predicates: columns predicate, arg1, arg2, …, value, and perhaps sd."""
-
-    predicate: WordColumn
-    arguments: tuple[pa.ChunkedArray, ...]
-    value: pa.ChunkedArray | None
-    sd: pa.ChunkedArray | None
-    row: NDArray[np.int64]
-    origin: Origin
-
-    @classmethod
-    def of(cls, table: pa.Table, origin: Origin) -> LongTable:
-        names = [name.lower() for name in table.column_names]
-        places: dict[str, list[int]] = {"predicate": [], "argument": [], "value": [], "sd": []}
-        for place, name in enumerate(names):
-            is_argument = re.fullmatch(r"arg[0-9]+", name)
-            role = "argument" if is_argument else ROLES.get(name, name)
-            places.setdefault(role, []).append(place)
-        places["argument"].sort(key=lambda place: int(names[place][3:]))
-        single = all(len(places[role]) <= 1 for role in places if role != "argument")
-        if len(places) > 4 or len(places["predicate"]) != 1 or not single:
-            raise EvidenceError(
-                f"{origin.name}: evidence on several predicates has the columns predicate, arg1, "
-                f"arg2, …, value, and perhaps sd; this table has "
-                f"{', '.join(table.column_names) or 'none'}. For a table of one predicate, pass "
-                "{'Predicate': table}"
-            )
-        value, sd = (table.column(places[r][0]) if places[r] else None for r in ("value", "sd"))
-        return cls(
-            _words(table.column(places["predicate"][0]), "predicate", origin),
-            tuple(table.column(place) for place in places["argument"]),
-            value,
-            sd,
-            np.arange(1, table.num_rows + 1),
-            origin,
-        )
-
-    def predicates(self) -> Iterator[tuple[str, NDArray[np.int64]]]:
-        """The names of predicates in order of appearance, each with the places of its rows."""
-        missing = np.flatnonzero(self.predicate.code < 0)
-        if len(missing):
-            where = self.origin.where(int(self.row[missing[0]]))
-            raise EvidenceError(f"{where}: there is no predicate{like_it(len(missing) - 1)}")
-        order = np.argsort(self.predicate.code, kind="stable")
-        ends = np.searchsorted(self.predicate.code[order], np.arange(len(self.predicate.words) + 1))
-        for code, name in enumerate(self.predicate.words.to_pylist()):
-            yield name, order[ends[code] : ends[code + 1]]
-
-    def facts(self, predicate: PredicateDeclaration, at: NDArray[np.int64]) -> Facts:
-        """The facts about one predicate, which has these rows."""
-        rows = pa.array(at)
-        count = len(predicate.arguments)
-        columns = tuple(
-            _words(column.take(rows), f"arg{place + 1}", self.origin)
-            for place, column in enumerate(self.arguments)
-        )
-        for column in columns[count:]:
-            extra = np.flatnonzero(column.code >= 0)
-            if len(extra):
-                self._fail_arity(predicate, columns, at, int(extra[0]), len(extra))
-        if len(columns) < count and len(at):
-            self._fail_arity(predicate, columns, at, 0, len(at))
-        value = None if self.value is None else self.value.take(rows)
-        sd = None if self.sd is None else self.sd.take(rows)
-        return complete(Facts(predicate, self.origin, self.row[at], columns[:count], value, sd))
-
-    def _fail_arity(
-        self,
-        predicate: PredicateDeclaration,
-        columns: tuple[WordColumn, ...],
-        at: NDArray[np.int64],
-        fact: int,
-        number: int,
-    ) -> None:
-        words = [column[fact] for column in columns]
-        stated = ", ".join(word for word in words if word is not None)
-        count = len(predicate.arguments)
-        raise EvidenceError(
-            f"{self.origin.where(int(self.row[at[fact]]))}: {predicate.name}({stated}): "
-            f"'{predicate.name}' takes {count} argument{'' if count == 1 else 's'} "
-            f"({', '.join(predicate.arguments)}){like_it(number - 1)}"
-        )

@@ -23,14 +23,18 @@ from hylift.ground.evidence.columns import WordColumn
 from hylift.ground.evidence.facts import (
     Facts,
     GivenConstants,
-    LongTable,
     Origin,
     complete,
     from_table,
     like_it,
 )
+from hylift.ground.evidence.long_table import LongTable
 from hylift.ground.evidence.unmatched import Unmatched
 from hylift.language.syntax import Model, PredicateDeclaration
+from hylift.language.types import arity_fault
+
+MAX_SHOWN = 64
+"""Most arguments of an atom that are looked at, where its predicate has fewer."""
 
 
 @dataclass(slots=True)
@@ -75,14 +79,9 @@ def _add_file(gathered: Gathered, path: Path) -> None:
 
 
 def _add_long(gathered: Gathered, table: LongTable) -> None:
-    known = gathered.model.predicate_by_name
-    for name, at in table.predicates():
-        if name in known:
-            gathered.facts.append(table.facts(known[name], at))
-        elif len(at):
-            problem = f"unknown predicate '{name}'.{did_you_mean(name, known)}"
-            row = int(table.row[at[0]])
-            gathered.unmatched.append(Unmatched(table.origin, row, problem, len(at)))
+    facts, unmatched = table.split(gathered.model.predicate_by_name)
+    gathered.facts += facts
+    gathered.unmatched += unmatched
 
 
 def _add_alchemy(gathered: Gathered, path: Path, only: str | None = None) -> None:
@@ -91,28 +90,34 @@ def _add_alchemy(gathered: Gathered, path: Path, only: str | None = None) -> Non
     if only is not None:
         table = table.filter(pc.equal(table["predicate"], only))
     arguments = table["arguments"].combine_chunks()
-    # One more than any predicate has, so that what is too much shows.
-    count = 1 + max((len(p.arguments) for p in gathered.model.predicates), default=0)
-    origin = Origin(str(path), "line")
+    declared = max((len(p.arguments) for p in gathered.model.predicates), default=0)
+    longest = pc.max(pc.list_value_length(arguments)).as_py() or 0
+    count = max(declared, min(longest, MAX_SHOWN))
     long = LongTable(
         WordColumn.of(table["predicate"], "predicate"),
         tuple(pa.chunked_array([_nth(arguments, place)]) for place in range(count)),
         table["value"],
         table["sd"],
         table["line"].to_numpy(),
-        origin,
+        Origin(str(path), "line"),
     )
-    is_number = pc.is_in(table["form"], pa.array(["number", "unknown"])).to_numpy()
-    for name, at in long.predicates():
-        predicate = gathered.model.predicate_by_name.get(name)
-        if predicate is not None and not predicate.domain.is_discrete and not is_number[at].all():
-            wrong = at[~is_number[at]]
-            first = long.facts(predicate, wrong[:1])
-            raise EvidenceError(
-                f"{first.where(0)}: '{name}' is real, so that its value must follow: "
-                f"{first.atom(0)} 0.5{like_it(len(wrong) - 1)}"
-            )
+    _check_forms(gathered.model, table, str(path))
     _add_long(gathered, long)
+
+
+def _check_forms(model: Model, table: pa.Table, path: str) -> None:
+    """Raises if a real is said to be true, false or probable in an Alchemy file."""
+    reals = [p.name for p in model.predicates if not p.domain.is_discrete]
+    is_number = pc.is_in(table["form"], value_set=pa.array(["number", "unknown"]))
+    is_real = pc.is_in(table["predicate"], value_set=pa.array(reals, pa.string()))
+    wrong = table.filter(pc.and_not(is_real, is_number))
+    for fact in wrong.slice(0, 1).to_pylist():
+        name, words = fact["predicate"], ", ".join(fact["arguments"])
+        atom = f"{name}({words})" if words else name
+        raise EvidenceError(
+            f"{path}, line {fact['line']}: '{name}' is real, so that its value stands behind it, "
+            f"as in '{atom} 0.5'{like_it(len(wrong) - 1)}"
+        )
 
 
 def _nth(lists: pa.ListArray, place: int) -> pa.StringArray:
@@ -257,15 +262,12 @@ def _add_atoms(gathered: Gathered, atoms: Mapping[str, object], label: str) -> N
                 f"{label}['{key}']: unknown predicate '{name}'.{did_you_mean(name, known)}"
             )
         predicate = known[name]
-        count = len(predicate.arguments)
-        if predicate.unique is not None and len(words) == count - 1:
+        if predicate.unique is not None and len(words) == len(predicate.arguments) - 1:
             words.insert(predicate.unique, str(value))  # SegType(A1): Door
             value = None if value is None else True
-        if len(words) != count:
-            raise EvidenceError(
-                f"{label}['{key}']: '{name}' takes {count} argument{'' if count == 1 else 's'} "
-                f"({', '.join(predicate.arguments)})"
-            )
+        words = [] if words == [""] else words  # boom()
+        if fault := arity_fault(predicate, len(words)):
+            raise EvidenceError(f"{label}['{key}']: {fault}")
         by_predicate.setdefault(name, []).append((key, words, value))
     for name, rows in by_predicate.items():
         origin = Origin(label, entries=tuple(key for key, _, _ in rows))

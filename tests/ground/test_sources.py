@@ -1,0 +1,318 @@
+"""Evidence from every kind of source, and what is wrong with it where it does not fit."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.feather as pa_feather
+import pyarrow.parquet as pa_parquet
+import pytest
+
+from hylift.errors import EvidenceError, FormatError
+from hylift.graph import Soft
+from hylift.ground.world import World
+from hylift.language import parse
+
+MODEL = parse("""
+    topic = {t0, t1, t2}
+    kind = {Wall, Door, Other}
+    In(paper, topic)
+    Likes(paper, paper)
+    Size(paper): real[0, 10]
+    Kind(paper, kind!)
+    boom: real[-1, 1]
+    Rain: boolean
+""")
+
+IN = pa.table({"paper": ["p2", "p1", "p3"], "topic": ["t1", "t0", "t1"], "value": [1.0, 0.25, 0.0]})
+SIZE = pa.table({"paper": ["p1", "p2"], "value": [2.5, 12.0], "sd": [None, 0.5]})
+LONG = pa.table(
+    {
+        "predicate": ["In", "Size", "In", "In", "Size", "boom"],
+        "arg1": ["p2", "p1", "p1", "p3", "p2", None],
+        "arg2": ["t1", None, "t0", "t1", None, None],
+        "value": [1.0, 2.5, 0.25, 0.0, 12.0, 0.5],
+        "sd": [None, None, None, None, 0.5, None],
+    }
+)
+
+
+def contents(world: World) -> dict[str, Any]:
+    """All that a world knows, as plain lists."""
+    tables = {
+        name: [part.tolist() for part in table.arrays(world.connection)]
+        for name, table in world.evidence.items()
+    }
+    return {name: words.to_pylist() for name, words in world.constants.items()} | tables
+
+
+EXPECTED = {
+    "paper": ["p1", "p2", "p3"],
+    "topic": ["t0", "t1", "t2"],
+    "kind": ["Wall", "Door", "Other"],
+    "In": [[[0, 0], [1, 1], [2, 1]], [0.25, 1.0, 0.0], [0.0, 0.0, 0.0]],
+    "Size": [[[0], [1]], [2.5, 12.0], [0.0, 0.5]],
+    "boom": [[[]], [0.5], [0.0]],
+}
+
+
+def csv_file(folder: Path) -> Path:
+    pa_csv.write_csv(LONG, folder / "facts.csv")
+    return folder / "facts.csv"
+
+
+def tsv_file(folder: Path) -> Path:
+    options = pa_csv.WriteOptions(delimiter="\t")
+    pa_csv.write_csv(LONG, folder / "it's [1]*.tsv", options)
+    return folder / "it's [1]*.tsv"
+
+
+def semicolon_file(folder: Path) -> Path:
+    text = csv_file(folder).read_text().replace(",", ";")
+    (folder / "semicolons.csv").write_text("\ufeff\n" + text.replace("\n", "\r\n"))
+    return folder / "semicolons.csv"
+
+
+def parquet_file(folder: Path) -> str:
+    pa_parquet.write_table(LONG, folder / "facts*.parquet")
+    return str(folder / "facts*.parquet")
+
+
+def feather_file(folder: Path) -> Path:
+    pa_feather.write_feather(LONG, folder / "facts.feather")
+    return folder / "facts.feather"
+
+
+def stream_file(folder: Path) -> Path:
+    with pa.ipc.new_stream(folder / "facts.arrow", LONG.schema) as writer:
+        writer.write_table(LONG)
+    return folder / "facts.arrow"
+
+
+def sqlite_file(folder: Path, name: str = "facts.sqlite") -> Path:
+    with sqlite3.connect(folder / name) as database:
+        database.execute("CREATE TABLE 'IN' (paper TEXT, topic TEXT, value REAL)")
+        database.executemany("INSERT INTO 'IN' VALUES (?, ?, ?)", rows(IN))
+        database.execute("CREATE TABLE Size (paper, value, sd)")
+        database.executemany("INSERT INTO Size VALUES (?, ?, ?)", rows(SIZE))
+        database.execute("CREATE TABLE boom (value)")
+        database.execute("INSERT INTO boom VALUES (0.5)")
+        database.execute("CREATE TABLE readers (name)")
+        database.execute("CREATE VIEW Likes AS SELECT paper, paper FROM Size")
+    database.close()
+    return folder / name
+
+
+def sqlite_named_db(folder: Path) -> Path:
+    return sqlite_file(folder, "facts.db")
+
+
+def duckdb_file(folder: Path) -> Path:
+    path = folder / "it's.duckdb"
+    with duckdb.connect(path) as database:
+        for name, table in (("In", IN), ("size", SIZE)):
+            database.register("given", table)
+            database.execute(f'CREATE TABLE "{name}" AS SELECT * FROM given')
+            database.unregister("given")
+        database.execute("CREATE TABLE boom AS SELECT 0.5 AS value")
+        database.execute("CREATE TABLE readers AS SELECT 'Ann' AS name")
+        database.execute("CREATE VIEW Likes AS SELECT paper, paper AS other FROM size")
+    return path
+
+
+def alchemy_file(folder: Path) -> Path:
+    path = folder / "facts.db"
+    path.write_text("In(p2, t1)\n0.25 In(p1,t0)\n!In(p3,t1)\nSize(p1) 2.5\nboom 0.5\n")
+    return path
+
+
+def rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+SOURCES: dict[str, Callable[[Path], Any]] = {
+    "csv": csv_file,
+    "tsv": tsv_file,
+    "semicolons": semicolon_file,
+    "parquet": parquet_file,
+    "feather": feather_file,
+    "arrow stream": stream_file,
+    "sqlite": sqlite_file,
+    "sqlite named .db": sqlite_named_db,
+    "duckdb": duckdb_file,
+    "alchemy, and one atom": lambda folder: [alchemy_file(folder), {"Size(p2)": Soft(12.0, 0.25)}],
+    "arrow": lambda _: LONG,
+    "record batches": lambda _: LONG.to_reader(),
+    "pandas": lambda _: LONG.to_pandas(),
+    "filtered pandas": lambda _: pd.concat([LONG.to_pandas(), LONG.to_pandas()])[6:].loc[
+        [5, 0, 1, 2, 3, 4]
+    ],
+    "polars": lambda _: pl.from_arrow(LONG),
+    "relation": lambda _: duckdb.connect().from_arrow(LONG),
+    "list": lambda _: [LONG.slice(0, 2), LONG.slice(2)],
+    "tables": lambda _: {"In": IN, "Size": SIZE.to_pandas(), "boom": 0.5},
+    "other frames": lambda _: {
+        "In": IN.to_pandas()[["topic", "paper", "value"]],
+        "Size": pl.from_arrow(SIZE),
+        "boom": pa.table({"value": [0.5]}),
+    },
+    "rows": lambda _: {"In": rows(IN), "Size": [["p1", 2.5, None], ["p2", 12, 0.5]], "boom": [0.5]},
+    "unnamed text": lambda _: {
+        "In": np.array([[str(x) for x in row] for row in rows(IN)]),
+        "Size": rows(SIZE),
+        "boom()": "0.5",
+    },
+    "atoms": lambda _: {
+        "In(p2, t1)": True,
+        "In(p1,t0)": 0.25,
+        'In("p3", t1)': "no",
+        "Size(p1)": np.float64(2.5),
+        "Size(p2)": Soft(12.0, 0.25),
+        "boom": 0.5,
+    },
+    "paths by predicate": lambda folder: {
+        "In": sqlite_file(folder),
+        "Size": duckdb_file(folder),
+        "boom": alchemy_file(folder),
+    },
+}
+
+
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
+def test_every_source_gives_the_same_world(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    assert contents(World.of(MODEL, make(tmp_path))) == EXPECTED
+
+
+def test_tables_of_a_database_that_are_not_used_are_noted(tmp_path: Path) -> None:
+    path = sqlite_file(tmp_path)
+
+    world = World.of(MODEL, path)
+
+    assert world.notes == (f"{path}: tables that are not used: 'readers'",)
+    assert "Likes" not in world.evidence  # a view
+
+
+@pytest.mark.parametrize("named", [["t1", "p1", 1], ["p1", "t1", True], ["p1", "t1", "YES"]])
+def test_columns_named_like_their_types_may_stand_in_any_order(named: list[Any]) -> None:
+    names = ["topic", "paper", "Prob"] if named[0] == "t1" else ["a", "b", "c"]
+
+    world = World.of(MODEL, {"In": pa.table([[v] for v in named], names=names)})
+
+    assert contents(world)["In"] == [[[0, 1]], [1.0], [0.0]]
+
+
+def test_columns_without_values_are_true_facts() -> None:
+    world = World.of(MODEL, {"In": [("p1", "t1")], "Rain": True}, closed=["In", "Likes", "Rain"])
+
+    assert contents(world)["In"] == [[[0, 1]], [1.0], [0.0]]
+    assert world.evidence["In"].num_rows == 1
+    assert world.evidence["Rain"].num_rows == 1
+    assert world.evidence["Likes"].num_rows == 0
+    assert world.connection.sql("SELECT * FROM evidence_0").columns == ["a0", "a1"]
+
+
+def test_a_closed_table_has_the_true_atoms_only() -> None:
+    world = World.of(MODEL, {"In": [("p1", "t1", 0), ("p0", "t2", 1)]}, closed=["In"])
+
+    assert contents(world)["In"] == [[[0, 2]], [1.0], [0.0]]
+    assert world.size("paper") == 2
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2, 10]),
+        pa.array([2, 10], pa.uint8()),
+        pa.array(["2", "10"]),
+        pa.array(["2", "10"]).dictionary_encode(),
+        pa.array([2.0, 10.0]),
+        pd.Series([2, 10]),
+        pl.Series([2, 10]),
+        np.array([2, 10]),
+        range(2, 11, 8),
+        [2, "10"],
+    ],
+    ids=str,
+)
+def test_whole_numbers_are_one_constant_however_they_are_stored(column: Any) -> None:
+    world = World.of(MODEL, {"paper": column, "In": [(10, "t0"), (2, "t1")], "Size(2)": 1})
+
+    assert world.constants["paper"].to_pylist() == ["2", "10"]
+    assert contents(world)["Size"][0] == [[0]]
+
+
+def test_floats_that_stand_for_integers_are_integers_in_text_too(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    pd.DataFrame({"paper": [3.0, 12.0], "topic": ["t0", "t1"]}).to_csv(path, index=False)
+
+    assert World.of(MODEL, {"In": path}).constants["paper"].to_pylist() == ["3", "12"]
+
+
+def test_leading_zeros_and_quoted_text_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text('paper,topic\n007, t0\n"a, b",t1\n"two\nlines",t1\n')
+
+    assert World.of(MODEL, {"In": path}).constants["paper"].to_pylist() == [
+        "007",
+        "a, b",
+        "two\nlines",
+    ]
+
+
+def test_dates_are_named_in_iso_form() -> None:
+    days = pd.to_datetime(["2024-05-01", "2024-04-30"])
+
+    world = World.of(MODEL, {"paper": days.to_series(), "Size": [("2024-05-02", 1.0)]})
+
+    assert world.constants["paper"].to_pylist() == ["2024-04-30", "2024-05-01", "2024-05-02"]
+
+
+def test_rows_without_a_value_observe_nothing_and_are_counted() -> None:
+    frame = pd.DataFrame({"paper": ["p1", "p2", "p3"], "value": [np.nan, 1.0, None]})
+
+    world = World.of(MODEL, {"Size": frame, "In": [("p1", "t0", None)]})
+
+    assert contents(world)["Size"] == [[[1]], [1.0], [0.0]]
+    assert world.size("paper") == 3
+    assert world.notes == (
+        "In: 1 row has no value and observes nothing",
+        "Size: 2 rows have no value and observe nothing",
+    )
+
+
+def test_one_state_is_observed_or_some_are_excluded() -> None:
+    given = [("p1", "Door", True), ("p1", "Wall", False), ("p2", "Other", False), ("p2", "Wall", 0)]
+
+    world = World.of(MODEL, {"Kind": given, "Kind(p3)": "Other", "Kind(p4,Wall)": True})
+
+    table = world.evidence["Kind"]
+    ids, state, _ = table.arrays(world.connection)
+    assert ids.tolist() == [[0], [2], [3]]
+    assert state.tolist() == [1.0, 2.0, 0.0]
+    ids, state, _ = table.arrays(world.connection, excluded=True)
+    assert ids.tolist() == [[0], [1], [1]]
+    assert state.tolist() == [0.0, 0.0, 2.0]
+
+
+def test_rows_that_match_nothing_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "facts.db"
+    path.write_text("In(p1, t9)\nIn(p2, t1)\nInn(p3, t1)\nLikes(p4, p5)\n")
+
+    world = World.of(MODEL, [path, {"topic": ["t1", "t7"]}], unmatched="ignore")
+
+    assert contents(world)["In"] == [[[0, 1]], [1.0], [0.0]]
+    assert world.constants["paper"].to_pylist() == ["p2", "p4", "p5"]
+    assert world.notes == (
+        f"{path}: 1 row left out; the first, line 3: unknown predicate 'Inn'. Did you mean 'In'?",
+        f"{path}: 1 row left out; the first, line 1: In(p1, t9): 't9' is not a constant of type "
+        "'topic', which has t0 to t2",
+        "evidence[1]['topic']: 1 row left out; the first, row 2: 't7' is not a constant of type "
+        "'topic', which has t0 to t2",
+    )
