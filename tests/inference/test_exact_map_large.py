@@ -36,6 +36,7 @@ from hylift.graph import (
 from hylift.inference import Exact, infer
 from hylift.inference.exact import branch_and_bound, maximum
 from hylift.inference.exact.dominated import Reduced, without_dominated
+from hylift.inference.exact.linear_program import Program
 from hylift.posterior import Assignment
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
@@ -500,7 +501,7 @@ def test_running_out_of_time_is_said_beside_what_was_tried() -> None:
 
 
 def test_the_bound_and_the_gap_reached_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop_early(program: branch_and_bound.Program, deadline: float) -> SimpleNamespace:
+    def stop_early(program: Program, deadline: float) -> SimpleNamespace:
         bound = branch_and_bound.SCALE * (-3.0 - program.constant)
         x = np.zeros(len(program.cost))
         return SimpleNamespace(status=1, message="", x=x, mip_dual_bound=bound)

@@ -18,7 +18,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
-from hylift.language.types import constant_value, is_truth, variable_types
+from hylift.language.types import constant_value, is_truth, solved_constants, variable_types
 
 HEADER = """\
 paper
@@ -215,3 +215,13 @@ def test_constants_that_build_on_each_other_are_computed_once():
         value = Binary("*", Parameter(f"A{i}"), Parameter(f"A{i}"))
 
     assert constant_value(Model(parameters=tuple(declared)), value, "a weight") == 1.0
+
+
+def test_solved_constants_are_numbers():
+    solved, wrong = solved_constants(CONSTANTS)
+
+    assert [declared.value for declared in solved.parameters[:2]] == [Number(3.0), Number(9.0)]
+    assert [problem.message for problem in wrong] == [
+        "constant 'Early' needs 'Late', which is declared only after it",
+        "constant 'Own' is defined by itself",
+    ]

@@ -61,21 +61,30 @@ def in_rules(model: Model) -> Iterator[tuple[str, str]]:
 
 def not_among(word: str, type_name: str, constants: pa.StringArray) -> str:
     """`'t12' is not a constant of type 'topic', which has t0 to t9`."""
-    text = f"'{word}' is not a constant of type '{type_name}', which has "
-    first, last = str(constants[0]), str(constants[-1])
-    prefix = first.rstrip("0123456789")
-    start = first[len(prefix) :]
-    if len(constants) > 2 and 0 < len(start) < 16 and _counts(constants, prefix, int(start)):
-        return f"{text}{first} to {last}"
-    close = did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
-    if len(constants) <= FEW:
-        shown = ", ".join(constants.to_pylist())
+    if _are_counted(constants):
+        shown = f"{constants[0]} to {constants[-1]}"
+    elif len(constants) <= FEW:
+        shown = ", ".join(constants.to_pylist()) or "none"
     else:
-        shown = f"{len(constants)} constants, such as {first} and {last}"
-    return f"{text}{shown}{'.' if close else ''}{close}"
+        shown = f"{len(constants)} constants, such as {constants[0]} and {constants[-1]}"
+    return f"'{word}' is not a constant of type '{type_name}', which has {shown}"
 
 
-def _counts(constants: pa.StringArray, prefix: str, start: int) -> bool:
-    """Whether the constants are the prefix with numbers that follow each other."""
-    numbers = pa.array(np.arange(start, start + len(constants))).cast(pa.string())
+def closest(word: str, constants: pa.StringArray) -> str:
+    """` Did you mean 'Wall'?`, or nothing; among numbered constants, none is closest."""
+    if _are_counted(constants):
+        return ""
+    return did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
+
+
+def _are_counted(constants: pa.StringArray) -> bool:
+    """Whether the constants are three or more that differ by numbers which follow each other."""
+    if len(constants) < 3:
+        return False
+    first = str(constants[0])
+    prefix = first.rstrip("0123456789")
+    digits = first[len(prefix) :]
+    if not 0 < len(digits) < 16:
+        return False
+    numbers = pa.array(np.arange(int(digits), int(digits) + len(constants))).cast(pa.string())
     return bool(constants.equals(pc.binary_join_element_wise(prefix, numbers, "")))

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hylift.errors import EvidenceError, UnknownNameError, did_you_mean
-from hylift.ground.constants import in_order, in_rules, not_among
+from hylift.ground.constants import closest, in_order, in_rules, not_among
 from hylift.ground.evidence.facts import Facts
-from hylift.ground.evidence.observed import observed_atoms
+from hylift.ground.evidence.observed import ObservedAtoms, observed_atoms
 from hylift.ground.evidence.sources import Gathered, gather
 from hylift.ground.evidence.table import EvidenceTable, store, store_states
 from hylift.ground.evidence.unmatched import match_constants, match_facts, refuse
@@ -71,20 +71,25 @@ class World:
             name: listed[name] if name in listed else _from_data(gathered, in_model, name)
             for name in model.type_by_name
         }
+        observed = _observed(gathered, constants, closed)
+        notes += [
+            f"{name}: {found.num_unknown} of its rows observe nothing, as they have no value"
+            for name, found in observed.items()
+            if found.num_unknown
+        ]
         connection = _connect()
-        tables: dict[str, EvidenceTable] = {}
-        for number, predicate in enumerate(model.predicates):
-            facts = [part for part in gathered.facts if part.predicate is predicate]
-            if facts or predicate.name in closed:
-                tables[predicate.name] = _table(
-                    predicate,
-                    facts,
-                    constants,
-                    connection,
-                    f"evidence_{number}",
-                    notes,
-                    closed=predicate.name in closed,
-                )
+        tables = {
+            predicate.name: _stored(
+                predicate,
+                observed.get(predicate.name),
+                constants,
+                connection,
+                f"evidence_{number}",
+                closed=predicate.name in closed,
+            )
+            for number, predicate in enumerate(model.predicates)
+            if predicate.name in closed or len(observed.get(predicate.name, ()))
+        }
         return cls(model, connection, constants, tables, closed, tuple(notes))
 
     def size(self, type_name: str) -> int:
@@ -95,7 +100,9 @@ class World:
         """The position of a constant among those of its type."""
         position = pc.index(self.constants[type_name], constant).as_py()
         if position < 0:
-            raise UnknownNameError(not_among(constant, type_name, self.constants[type_name]))
+            constants = self.constants[type_name]
+            hint = closest(constant, constants)
+            raise UnknownNameError(f"{not_among(constant, type_name, constants)}.{hint}")
         return int(position)
 
 
@@ -164,22 +171,30 @@ def _from_data(
     return constants
 
 
-def _table(
+def _observed(
+    gathered: Gathered, constants: Mapping[str, pa.StringArray], closed: frozenset[str]
+) -> dict[str, ObservedAtoms]:
+    """What is observed, by predicate, where any facts speak of it."""
+    by_predicate: dict[str, list[Facts]] = {}
+    for facts in gathered.facts:
+        if len(facts):
+            by_predicate.setdefault(facts.predicate.name, []).append(facts)
+    return {
+        name: observed_atoms(facts, constants, closed=name in closed)
+        for name, facts in by_predicate.items()
+    }
+
+
+def _stored(
     predicate: PredicateDeclaration,
-    facts: list[Facts],
+    found: ObservedAtoms | None,
     constants: Mapping[str, pa.StringArray],
     connection: duckdb.DuckDBPyConnection,
-    name: str,
-    notes: list[str],
+    table: str,
     *,
     closed: bool,
 ) -> EvidenceTable:
-    found = observed_atoms(facts, constants, closed=closed) if facts else None
-    if found is not None and found.num_unknown:
-        one = found.num_unknown == 1
-        rows = "1 row has" if one else f"{found.num_unknown} rows have"
-        notes.append(f"{predicate.name}: {rows} no value and observe{'s' if one else ''} nothing")
     if found is not None and predicate.unique is not None:
         num_states = len(constants[predicate.arguments[predicate.unique]])
-        return store_states(found, predicate.unique, num_states, connection, name)
-    return store(found, len(predicate.arguments), connection, name, closed=closed)
+        return store_states(found, predicate.unique, num_states, connection, table)
+    return store(found, len(predicate.arguments), connection, table, closed=closed)

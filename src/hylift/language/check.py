@@ -20,7 +20,7 @@ from hylift.language.syntax import (
     Rule,
     TypeDeclaration,
 )
-from hylift.language.types import BUILT_IN, constant_or_problem
+from hylift.language.types import BUILT_IN, solved_constants
 from hylift.language.walk import atoms
 
 MOST_SHOWN = 20
@@ -42,10 +42,11 @@ def check(model: Model) -> tuple[Problem, ...]:
 
 def problems(model: Model) -> list[Problem]:
     """All errors and warnings about a model, in order of place."""
-    found = [*_declaration_problems(model)]
+    solved, wrong_constants = solved_constants(model)
+    found = [*_declaration_problems(model), *wrong_constants]
     listed = {t.name: dict.fromkeys(t.constants) for t in model.types if t.constants is not None}
     for number, rule in enumerate(model.rules, start=1):
-        wrong = rule_problems(model, rule, listed)
+        wrong = rule_problems(solved, rule, listed)
         found += [_attributed(problem, rule, number) for problem in wrong]
     if not any(problem.severity == "error" for problem in found):
         from hylift.language.normalisable import unheld_reals
@@ -80,10 +81,6 @@ def _declaration_problems(model: Model) -> Iterator[Problem]:
         yield from _type_problems(declared_type)
     for predicate in model.predicates:
         yield from _predicate_problems(predicate)
-    for parameter in model.parameters:
-        value = constant_or_problem(model, parameter.value, f"constant '{parameter.name}'")
-        if isinstance(value, Problem):
-            yield replace(value, place=value.place or parameter.place)
     yield from _strange_types(model)
     yield from _unused_predicates(model)
 

@@ -14,7 +14,7 @@ from hylift.language.constants import unquote
 from hylift.language.statements import Draft
 from hylift.language.syntax import Model, Place, Source
 from hylift.language.syntax_errors import unexpected
-from hylift.language.tokens import fail, grammar, place_of, statements
+from hylift.language.tokens import fail, grammar, place_of, quoted, statements
 
 MAX_INCLUDES = 50
 """Most files that may include one another in a row."""
@@ -72,31 +72,31 @@ class _Reader:
     def _include(
         self, tokens: list[Token], source: Source, folder: Path | None, included: set[str]
     ) -> None:
-        where = place_of(tokens[1], source)
+        where, file = place_of(tokens[1], source), quoted(tokens[1][1:-1])
         if folder is None:
-            fail("a text that is not in a file can include none, unless a folder is given", where)
+            fail(f"{file} cannot be included: the text is in no folder", where)
         try:
             path = folder / unquote(tokens[1])
             key = os.path.realpath(path)
         except ValueError as error:
-            fail(f"{tokens[1]} is not the name of a file: {error}", where)
+            fail(f"{file} is not the name of a file: {error}", where)
         if key in self._open:
-            fail(f"{tokens[1]} includes itself, directly or through others", where)
+            fail(f"{file} includes itself, directly or through others", where)
         if key in included:
-            fail(f"{tokens[1]} is included twice", where)
+            fail(f"{file} is included twice", where)
         if len(self._open) >= MAX_INCLUDES:
             fail(f"more than {MAX_INCLUDES} files include one another in a row", where)
+        if os.path.exists(path) and not os.path.isfile(path):
+            fail(f"{file} is not a file", where)
         included.add(key)
         if key not in self._done:
-            self._read_included(path, where)
+            self._read_included(path, file, where)
 
-    def _read_included(self, path: Path, where: Place) -> None:
-        if path.exists() and not path.is_file():
-            fail(f"'{path}' is not a file", where)
+    def _read_included(self, path: Path, file: str, where: Place) -> None:
         try:
             self.read_file(path)
         except FormatError as error:
-            fail(f"'{path}' cannot be included: {error.message}", where)
+            fail(f"{file} cannot be included: {error.message}", where)
 
 
 def _statement(tokens: list[Token], source: Source) -> Tree[Token]:

@@ -21,20 +21,31 @@ def unexpected(statement: list[Token], position: int, accepted: set[str]) -> str
     before, token = statement[:position], (*statement, None)[position]
     found = "the end of the line" if token is None else quoted(token)
     message = f"expected {_either(_in_words(accepted))}{_after(before)}, not {found}"
+    message += _context(before, token)
+    if token is None:
+        return message
+    return message + (hint(token) or _advice(before, token, accepted))
+
+
+def _context(before: list[Token], token: Token | None) -> str:
+    """What is still open."""
     opened = _innermost(before)
-    if opened is not None:
-        bracket = before[opened]
-        if opened and before[opened - 1].type == "PREDICATE":
-            message += f", in the arguments of {quoted(before[opened - 1])}"
-        if token is not None and token.line != bracket.line:
-            message += f"; {quoted(bracket)} of line {bracket.line} is still open"
-    return message if token is None else message + (hint(token) or _advice(before, token, accepted))
+    if opened is None:
+        return ""
+    bracket, text = before[opened], ""
+    if opened and (name := before[opened - 1]).type == "PREDICATE":
+        text = f", in the arguments of {quoted(name)}"
+        if name.end_pos != bracket.start_pos:
+            text += f"; a weight {quoted(name)} needs its 'const' above this line"
+    if token is not None and token.line != bracket.line:
+        text += f"; {quoted(bracket)} of line {bracket.line} is still open"
+    return text
 
 
 def _advice(before: list[Token], token: Token, accepted: set[str]) -> str:
     if not before and token.type in _OPERATORS:
         return "; an operator continues a line from its end, not from the start of the next"
-    if token.type in ("EQUALS", "COMPARE") and "PLUS" in accepted:
+    if token.type in ("EQUALS", "COMPARE") and "STAR" in accepted:
         return "; of two comparisons in a row, put one in brackets"
     return ""
 

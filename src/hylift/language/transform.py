@@ -48,7 +48,7 @@ from hylift.language.trees import (
     trees_of,
 )
 
-MAX_DEPTH = 200
+MAX_DEPTH = 100
 """Most levels of an expression: what works on models goes down them one call at a time."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hylift.errors import ModelError, UnsupportedError, did_you_mean
 from hylift.language.formatter import format_expression
@@ -212,8 +212,34 @@ _FUNCTION: dict[str, Callable[..., float]] = {
 
 
 class _NoConstantError(Exception):
-    def __init__(self, message: str, expr: Expr) -> None:
-        self.problem = Problem("error", message, expr.place)
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    @classmethod
+    def at(cls, expr: Expr, message: str) -> _NoConstantError:
+        return cls(Problem("error", message, expr.place))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What is known of constants: the value of each, or what keeps it from having one."""
+
+    values: dict[str, float | Problem]
+    declared: Mapping[str, ParameterDeclaration]
+
+    def value(self, parameter: Parameter, what: str) -> float:
+        name = parameter.name
+        if name not in self.values and name in self.declared:
+            message = f"{what} needs '{name}', which is declared only after it"
+            raise _NoConstantError.at(parameter, message)
+        if name not in self.values:
+            sound = [known for known, value in self.values.items() if isinstance(value, float)]
+            message = f"unknown constant '{name}'.{did_you_mean(name, sound)}"
+            raise _NoConstantError.at(parameter, message)
+        value = self.values[name]
+        if isinstance(value, Problem):
+            raise _NoConstantError(value)
+        return value
 
 
 def constant_value(model: Model, expr: Expr, what: str) -> float:
@@ -226,74 +252,75 @@ def constant_value(model: Model, expr: Expr, what: str) -> float:
 
 def constant_or_problem(model: Model, expr: Expr, what: str) -> float | Problem:
     """The value of arithmetic on numbers and constants, or what keeps it from having one."""
+    names = {node.name for node in nodes(expr) if isinstance(node, Parameter)}
+    declared = model.parameter_by_name
+    written = {name: declared[name].value for name in names & declared.keys()}
+    numbers = {name: value.value for name, value in written.items() if isinstance(value, Number)}
+    is_plain = len(numbers) == len(names) and all(map(math.isfinite, numbers.values()))
+    scope = _Scope({**numbers}, {}) if is_plain else _all_constants(model)
     try:
-        needed = _needed(model, expr, what)
-        known: dict[str, float] = {}
-        for declared in needed:
-            known[declared.name] = _finite(declared.value, known, f"constant '{declared.name}'")
-        return _finite(expr, known, what)
+        return _finite(expr, scope, what)
     except _NoConstantError as error:
         return error.problem
 
 
-def _needed(model: Model, expr: Expr, what: str) -> list[ParameterDeclaration]:
-    """The declarations of the constants an expression needs, each after those it needs itself."""
-    if not any(isinstance(node, Parameter) for node in nodes(expr)):
-        return []
-    order = {declared.name: i for i, declared in enumerate(model.parameters)}
-    needed: dict[str, ParameterDeclaration] = {}
-    waiting: list[tuple[Expr, str, int]] = [(expr, what, len(order))]
-    while waiting:
-        part, purpose, before = waiting.pop()
-        for node in nodes(part):
-            if not isinstance(node, Parameter):
-                continue
-            if node.name not in order:
-                close = did_you_mean(node.name, list(order)[:before])
-                raise _NoConstantError(f"unknown constant '{node.name}'.{close}", node)
-            position = order[node.name]
-            if position == before:
-                raise _NoConstantError(f"{purpose} is defined by itself", node)
-            if position > before:
-                raise _NoConstantError(
-                    f"{purpose} needs '{node.name}', which is declared only after it", node
-                )
-            if node.name not in needed:
-                needed[node.name] = declared = model.parameter_by_name[node.name]
-                waiting.append((declared.value, f"constant '{node.name}'", position))
-    return sorted(needed.values(), key=lambda declared: order[declared.name])
+def solved_constants(model: Model) -> tuple[Model, list[Problem]]:
+    """The model with a number in place of each constant's arithmetic, and what went wrong."""
+    values = _all_constants(model).values
+    solved = tuple(
+        declared
+        if isinstance(value := values[declared.name], Problem)
+        else replace(declared, value=Number(value, place=declared.value.place))
+        for declared in model.parameters
+    )
+    wrong = [value for value in values.values() if isinstance(value, Problem)]
+    return replace(model, parameters=solved), wrong
 
 
-def _finite(expr: Expr, known: Mapping[str, float], what: str) -> float:
+def _all_constants(model: Model) -> _Scope:
+    """Every constant, from the ones declared before it."""
+    scope = _Scope({}, model.parameter_by_name)
+    for declared in model.parameters:
+        what = f"constant '{declared.name}'"
+        place = declared.value.place or declared.place
+        scope.values[declared.name] = Problem("error", f"{what} is defined by itself", place)
+        try:
+            scope.values[declared.name] = _finite(declared.value, scope, what)
+        except _NoConstantError as error:
+            scope.values[declared.name] = error.problem
+    return scope
+
+
+def _finite(expr: Expr, scope: _Scope, what: str) -> float:
     try:
-        value = _value(expr, known, what)
+        value = _value(expr, scope, what)
     except (OverflowError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        raise _NoConstantError(f"{what} must be finite, but '{shown(expr)}' is not", expr)
+        raise _NoConstantError.at(expr, f"{what} must be finite, but '{shown(expr)}' is not")
     return value
 
 
-def _value(expr: Expr, known: Mapping[str, float], what: str) -> float:
+def _value(expr: Expr, scope: _Scope, what: str) -> float:
     """The value, or whatever error Python's arithmetic raises."""
     match expr:
         case Number(value=value):
             return value
-        case Parameter(name=name):
-            return known[name]
+        case Parameter():
+            return scope.value(expr, what)
         case Unary(op="-", operand=operand):
-            return -_value(operand, known, what)
+            return -_value(operand, scope, what)
         case Power(base=base, exponent=exponent):
-            return math.pow(_value(base, known, what), exponent)
+            return math.pow(_value(base, scope, what), exponent)
         case Call(function=name, arguments=arguments):
             if fault := call_fault(expr):
-                raise _NoConstantError(fault, expr)
-            return _FUNCTION[name](*(_value(argument, known, what) for argument in arguments))
+                raise _NoConstantError.at(expr, fault)
+            return _FUNCTION[name](*(_value(argument, scope, what) for argument in arguments))
         case Binary(op=op, left=left, right=right) if op not in LOGIC:
-            return _arithmetic(expr, _value(left, known, what), _value(right, known, what), what)
+            return _arithmetic(expr, _value(left, scope, what), _value(right, scope, what), what)
     kind = _KIND.get(type(expr), "a truth value")
-    raise _NoConstantError(
-        f"{what} is arithmetic on numbers and constants, but '{shown(expr)}' is {kind}", expr
+    raise _NoConstantError.at(
+        expr, f"{what} is arithmetic on numbers and constants, but '{shown(expr)}' is {kind}"
     )
 
 
@@ -319,5 +346,5 @@ def _arithmetic(expr: Binary, left: float, right: float, what: str) -> float:
         case "*":
             return left * right
     if right == 0:
-        raise _NoConstantError(f"{what} divides by zero in '{shown(expr)}'", expr)
+        raise _NoConstantError.at(expr, f"{what} divides by zero in '{shown(expr)}'")
     return left / right

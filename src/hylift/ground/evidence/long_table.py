@@ -78,9 +78,9 @@ class LongTable:
         unmatched = []
         for first in unknown[:1].tolist():
             name = str(self.predicate[first])
-            problem = f"unknown predicate '{name}'.{did_you_mean(name, known)}".removesuffix(".")
+            problem, hint = f"unknown predicate '{name}'", did_you_mean(name, known)
             row = int(self.row[first])
-            unmatched.append(Unmatched(self.origin, row, problem, len(unknown)))
+            unmatched.append(Unmatched(self.origin, row, problem, len(unknown), hint))
         return facts, unmatched
 
     def _facts(self, predicate: PredicateDeclaration, at: NDArray[np.int64]) -> Facts:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from hylift.errors import EvidenceError
-from hylift.ground.constants import not_among
+from hylift.ground.constants import closest, not_among
 from hylift.ground.evidence.facts import Facts, GivenConstants, Origin, like_it
 
 
@@ -23,6 +23,8 @@ class Unmatched:
     problem: str
     """What is wrong with the first."""
     count: int
+    hint: str = ""
+    """` Did you mean 'Wall'?`, or nothing."""
 
     def __str__(self) -> str:
         rows = "1 row" if self.count == 1 else f"{self.count} rows"
@@ -37,7 +39,7 @@ def refuse(unmatched: Sequence[Unmatched]) -> None:
         more = like_it(sum(rows.count for rows in unmatched) - 1)
         raise EvidenceError(
             f"{first.origin.where(first.row)}: {first.problem}{more}; pass unmatched='ignore' to "
-            "leave such rows out"
+            f"leave such rows out{'.' if first.hint else ''}{first.hint}"
         )
 
 
@@ -46,19 +48,21 @@ def match_facts(
 ) -> tuple[Facts, list[Unmatched]]:
     """The facts whose constants are in the lists of their types, by type; and what others say."""
     keep = np.ones(len(facts), dtype=bool)
-    problem: dict[int, str] = {}
+    problems: dict[int, tuple[str, str]] = {}  # by fact
     for column, type_name in zip(facts.arguments, facts.predicate.arguments, strict=True):
         if type_name in listed:
             wrong = column.ids(listed[type_name]) < 0
             for first in np.flatnonzero(wrong)[:1].tolist():
-                text = not_among(str(column[first]), type_name, listed[type_name])
-                problem.setdefault(first, f"{facts.atom(first)}: {text}")
+                word, constants = str(column[first]), listed[type_name]
+                text = f"{facts.atom(first)}: {not_among(word, type_name, constants)}"
+                problems.setdefault(first, (text, closest(word, constants)))
             keep &= ~wrong
-    if not problem:
+    if not problems:
         return facts, []
-    first = min(problem)
+    first = min(problems)
+    problem, hint = problems[first]
     count = int(np.count_nonzero(~keep))
-    unmatched = Unmatched(facts.origin, int(facts.row[first]), problem[first], count)
+    unmatched = Unmatched(facts.origin, int(facts.row[first]), problem, count, hint)
     return facts.filter(keep), [unmatched]
 
 
@@ -66,13 +70,11 @@ def match_constants(given: GivenConstants, listed: Mapping[str, pa.StringArray])
     """What a source's constants of a type say that are not in its list."""
     if given.type_name not in listed:
         return []
-    wrong = np.flatnonzero(given.words.ids(listed[given.type_name]) < 0)
-    return [
-        Unmatched(
-            given.origin,
-            first + 1,
-            not_among(str(given.words[first]), given.type_name, listed[given.type_name]),
-            len(wrong),
-        )
-        for first in wrong[:1].tolist()
-    ]
+    constants = listed[given.type_name]
+    wrong = np.flatnonzero(given.words.ids(constants) < 0)
+    if not len(wrong):
+        return []
+    first = int(wrong[0])
+    word = str(given.words[first])
+    problem, hint = not_among(word, given.type_name, constants), closest(word, constants)
+    return [Unmatched(given.origin, first + 1, problem, len(wrong), hint)]

@@ -122,8 +122,8 @@ def _solve(
             f"{numbers:.3g} numbers, where {MAX_NUMBERS:.3g} are the limit."
         )
     program = make_program(groups, num_states)
-    if not program.num_integer:  # one state each
-        state = np.zeros(len(num_states), dtype=np.int32)
+    state, energy = np.zeros(len(num_states), dtype=np.int32), np.inf
+    if not program.num_integer:  # All variables have one state.
         energy = _energy(groups, state)
         if energy == np.inf:
             raise ImpossibleEvidenceError(NO_STATE)
@@ -131,11 +131,12 @@ def _solve(
     found = _run(program, deadline)
     if found.status == INFEASIBLE:
         raise ImpossibleEvidenceError(NO_STATE)
-    state = program.indicators.states(found.x) if found.x is not None else None
-    energy = np.inf if state is None else _energy(groups, state)
+    if found.x is not None:
+        state = program.indicators.states(found.x)
+        energy = _energy(groups, state)
     known = found.mip_dual_bound is not None
     bound = program.constant + found.mip_dual_bound / SCALE if known else -np.inf
-    if state is None or not energy - bound <= PROVEN + 64 * EPS * abs(energy):
+    if not energy - bound <= PROVEN + 64 * EPS * min(abs(energy), abs(bound)):
         _raise_unproven(len(num_states), found, energy, bound)
     return state, -energy
 

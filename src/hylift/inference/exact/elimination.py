@@ -20,6 +20,9 @@ from hylift.inference.exact.kernels import elimination as kernels
 SMALL_TABLES = 100_000
 """Total number of table entries below which no better order is searched for."""
 
+HOPELESS = float(np.log(2.0**30))
+"""How far tables may exceed their limit, in logs, for further orders to be worth a try."""
+
 MAX_BAND = 64
 """Widest band of an order that is tried as it is."""
 
@@ -52,20 +55,25 @@ class Elimination:
 
 
 def eliminate_tables(
-    log_states: NDArray[np.float64], edges: NDArray[np.int32], *, seed: int = 0
+    log_states: NDArray[np.float64],
+    edges: NDArray[np.int32],
+    *,
+    seed: int = 0,
+    log_limit: float = np.inf,
 ) -> Elimination:
     """An order that keeps the tables of discrete variables small; log_states: (variable,).
 
     Every connected component gets the best of several orders: as numbered, by bandwidth, and
     greedy ones (mostly fewest edges filled, every fourth time smallest table first), with ties
-    broken at random as long as its tables are large.
+    broken at random as long as its tables are large, yet not hopelessly beyond the limit (log of
+    the entries of all tables).
     """
     num_variables = len(log_states)
     component = connected(num_variables, edges)
     num_components = int(component.max(initial=-1)) + 1
     cost = np.full(num_components, np.inf)
     rank = np.arange(num_variables)
-    for found in _orders(log_states, edges, np.random.default_rng(seed)):
+    for tried, found in enumerate(_orders(log_states, edges, np.random.default_rng(seed))):
         by_step = log_states[found.order]
         size = by_step + found.separator_sums(by_step)
         found_cost = np.full(num_components, -np.inf)
@@ -73,7 +81,8 @@ def eliminate_tables(
         better = (found_cost < cost)[component]
         rank[better] = found.step[better]
         cost = np.minimum(cost, found_cost)
-        if not num_components or np.logaddexp.reduce(cost) < np.log(SMALL_TABLES):
+        total = float(np.logaddexp.reduce(cost)) if num_components else -np.inf
+        if total < np.log(SMALL_TABLES) or (tried >= 2 and total > log_limit + HOPELESS):
             break
     return _eliminate_by(np.lexsort((rank, component)).astype(np.int32), edges)
 

@@ -107,7 +107,9 @@ def sum_states(
     of_components, constant = component_tables(reals)
     scopes = [group.scope for group in reals.tables] + of_components.scopes()
     order = eliminate_tables(
-        np.log(num_states.astype(np.float64)), scope_edges(scopes, len(num_states))
+        np.log(num_states.astype(np.float64)),
+        scope_edges(scopes, len(num_states)),
+        log_limit=float(np.log(max_entries)),
     )
     _check_cliques(order, num_states, len(reals.grid.real), max_entries)
     factors = _flatten(reals.tables, of_components, order)

@@ -1,0 +1,510 @@
+"""Constants, closed predicates, and what errors say about evidence that does not fit."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from hylift.errors import EvidenceError, FormatError, HyliftError, UnknownNameError
+from hylift.graph import Soft
+from hylift.ground.world import World
+from hylift.language import parse
+
+MODEL = parse("""
+    topic = {t0, ..., t9}
+    kind = {Wall, Door, Other}
+    In(paper, topic)
+    Size(paper): real[0, 10]
+    Kind(paper, kind!)
+    boom: real
+    Rain: boolean
+""")
+
+
+def message(evidence: Any, **options: Any) -> str:
+    """What the error about evidence says."""
+    with pytest.raises(HyliftError) as caught:
+        World.of(MODEL, evidence, **options)
+    return str(caught.value)
+
+
+IGNORE = "; pass unmatched='ignore' to leave such rows out"
+
+ERRORS = [
+    (
+        {"In": [("p1", "t1"), ("p1", "t12"), ("p2", "x")]},
+        "evidence['In'], row 2: In(p1, t12): 't12' is not a constant of type 'topic', which has "
+        f"t0 to t9 … and 1 more row like it{IGNORE}",
+    ),
+    (
+        {"Kind(p1)": "wall"},
+        "evidence['Kind(p1)']: Kind(p1, wall): 'wall' is not a constant of type 'kind', which has "
+        f"Wall, Door, Other{IGNORE}. Did you mean 'Wall'?",
+    ),
+    (
+        {"topic": ["t1", "t10"]},
+        "evidence['topic'], row 2: 't10' is not a constant of type 'topic', which has t0 to t9"
+        f"{IGNORE}",
+    ),
+    (
+        pa.table({"predicate": ["In", "Inn"], "arg1": ["p", "p"], "arg2": ["t1", "t1"]}),
+        f"evidence, row 2: unknown predicate 'Inn'{IGNORE}. Did you mean 'In'?",
+    ),
+    (
+        pa.table({"predicate": ["Odd"] * 3, "arg1": ["p"] * 3}),
+        f"evidence, row 1: unknown predicate 'Odd' … and 2 more rows like it{IGNORE}",
+    ),
+    (
+        {"Inn": [("p1", "t1")]},
+        "evidence is about 'Inn', which is no predicate or type of the model. Did you mean 'In'?",
+    ),
+    (
+        {"Sise(p1)": 1.0},
+        "evidence['Sise(p1)']: unknown predicate 'Sise'. Did you mean 'Size'?",
+    ),
+    (
+        {"In(p1)": True},
+        "evidence['In(p1)']: 'In' takes 2 arguments (paper, topic), not 1",
+    ),
+    (
+        {"Rain(x)": True},
+        "evidence['Rain(x)']: 'Rain' takes no arguments, not 1",
+    ),
+    ({1: True}, "evidence: a predicate, type or atom is named by a text, not 1"),
+    (
+        {"In": True},
+        "evidence['In'] cannot be True: 'In' takes arguments, so give a table, or name an atom: "
+        "'In(paper, topic)'",
+    ),
+    (
+        {"In": {"p1"}},
+        "evidence['In'] cannot be {'p1'}: give a file, an Arrow table, a frame, a DuckDB relation "
+        "or a list of rows",
+    ),
+    (
+        {"In": [("p1", "t1"), ("p1",)]},
+        "evidence['In'], row 2: ('p1',) has 1 columns, row 1 has 2",
+    ),
+    (
+        {"In": [("p1",)]},
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "#1",
+    ),
+    (
+        {"Size": pd.DataFrame({"a": ["p"], "b": ["q"], "value": [1]})},
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "one has a, b, value",
+    ),
+    (
+        {"Size": pd.DataFrame({"paper": ["p"], "value": [1], "prob": [1]})},
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "one has paper, value, prob",
+    ),
+    ({"Size": ["p1"]}, "evidence['Size']: 'Size' is real, but has no values"),
+    (
+        pa.table({"predicate": ["Size"], "args": ["p1"], "value": [1.0]}),
+        "evidence: evidence on several predicates has the columns predicate, arg1, arg2, …, and "
+        "perhaps value and sd; this table has predicate, args, value. For a table of one "
+        "predicate, pass {'Predicate': table}",
+    ),
+    (
+        pa.table({"predicate": ["Size"], "arg1": ["p1"], "arg2": ["p2"], "value": [1.0]}),
+        "evidence, row 1: Size(p1, p2): 'Size' takes 1 argument (paper), not 2",
+    ),
+    (
+        pa.table({"predicate": ["In", "In"], "arg1": ["p1", "p2"]}),
+        "evidence, row 1: In(p1): 'In' takes 2 arguments (paper, topic), not 1 … and 1 more row "
+        "like it",
+    ),
+    (
+        pa.table({"predicate": ["In", None], "arg1": ["p1", "p2"]}),
+        "evidence, row 2: there is no predicate",
+    ),
+    (
+        {"In": [("p1", "t1"), (None, "t1"), ("", "t2")]},
+        "evidence['In'], row 2: In(, t1) lacks argument 1, of type 'paper' … and 1 more row like "
+        "it",
+    ),
+    (
+        {"In": pa.table({"a": [[1]], "topic": ["t1"]})},
+        "evidence['In']: the column 'a' holds list<item: int64>, which does not name constants",
+    ),
+    (
+        {"In": [("p1", "t1", "perhaps"), ("p2", "t1", "1")]},
+        "evidence['In'], row 1: In(p1, t1) is 'perhaps', which is neither true or false nor a "
+        "probability",
+    ),
+    (
+        {"In": [("p1", "t1", 1.5), ("p2", "t1", -1)]},
+        "evidence['In'], row 1: In(p1, t1) is 1.5, which is neither true or false nor a "
+        "probability … and 1 more row like it",
+    ),
+    (
+        {"In(p1,t1)": Soft(1.0, 0.25)},
+        "evidence['In(p1,t1)']: In(p1, t1) has the error 0.5; only reals are measured with an "
+        "error",
+    ),
+    (
+        {"Size": [("p1", "big")]},
+        "evidence['Size'], row 1: Size(p1) is 'big', which is not a number",
+    ),
+    (
+        {"Size(p1)": True},
+        "evidence['Size(p1)']: Size(p1) is True, which is not a number",
+    ),
+    (
+        {"Size": [("p1", 3), ("p2", 12), ("p3", -1)]},
+        "evidence['Size'], row 2: Size(p2) is 12; its domain is [0, 10] … and 1 more row like it",
+    ),
+    (
+        {"boom": float("inf"), "paper": ["p1"]},
+        "evidence['boom']: boom is inf; its domain is [-inf, inf]",
+    ),
+    (
+        {"Size": [("p1", 3, -0.5)]},
+        "evidence['Size'], row 1: Size(p1) has the error -0.5; sd is 0 or positive",
+    ),
+    (
+        {"Size": [("p1", 3, "x")]},
+        "evidence['Size'], row 1: Size(p1) has the error 'x'; sd is 0 or positive",
+    ),
+    (
+        {"In": [("p1", "t1"), ("p2", "t2"), ("p1", "t1"), ("p1", "t1")]},
+        "evidence['In']: In(p1, t1): row 3 repeats row 1 … and 1 more row like it",
+    ),
+    (
+        {"Size": [("p2", 3), ("p1", 0.5), ("p1", 0.3)]},
+        "evidence['Size']: Size(p1): row 3 says 0.3 where row 2 says 0.5",
+    ),
+    (
+        {"Size": [("p1", 0.5, 0.1), ("p1", 0.5, 0.2)]},
+        "evidence['Size']: Size(p1): row 2 says 0.5 with sd 0.2 where row 1 says 0.5 with sd 0.1",
+    ),
+    (
+        [{"In": [("p1", "t1", 0)]}, {"In(p1, t1)": True}],
+        "In(p1, t1): evidence[1]['In(p1, t1)'] says true where evidence[0]['In'], row 1 says false",
+    ),
+    (
+        {"In(p1,t1)": True, "In(p1, t1)": True},
+        "evidence: In(p1, t1): 'In(p1, t1)' repeats 'In(p1,t1)'",
+    ),
+    (
+        {"Kind": [("p1", "Wall"), ("p2", "Wall"), ("p1", "Door")]},
+        "evidence['Kind']: Kind(p1, Door): row 3 says Door where row 1 says Wall",
+    ),
+    (
+        {"Kind": [("p1", "Wall", 1), ("p1", "Wall", 0)]},
+        "evidence['Kind']: Kind(p1, Wall): row 2 says false where row 1 says true",
+    ),
+    (
+        {"Kind": [("p1", kind, False) for kind in ("Door", "Wall", "Other")]},
+        "evidence['Kind'], row 2: Kind(p1, Wall): all 3 constants of type 'kind' are said to be "
+        "false",
+    ),
+    (
+        {"Kind": [("p1", "Wall", 0.5)]},
+        "evidence['Kind'], row 1: Kind(p1, Wall) is 0.5, but 'Kind' has a `!`, so that it is true "
+        "or false",
+    ),
+    (
+        {"paper": ["p1", None]},
+        "evidence['paper'], row 2: there is no constant",
+    ),
+    (
+        {"paper": [("p1", "Title")]},
+        "evidence['paper']: the constants of the type 'paper' are one column; this table has "
+        "#1, #2",
+    ),
+    (
+        None,
+        "the type 'paper' has no constants: list them in the model (paper = {…}), pass "
+        "evidence={'paper': […]}, or evidence on In or Size or Kind",
+    ),
+]
+
+
+@pytest.mark.parametrize(("evidence", "expected"), ERRORS)
+def test_evidence_that_does_not_fit_is_refused_with_its_place(evidence: Any, expected: str) -> None:
+    assert message(evidence) == expected
+
+
+@pytest.mark.parametrize(
+    ("evidence", "options", "expected"),
+    [
+        ({}, {"closed": "In"}, "closed is a list of predicates, such as ['In'], not a text"),
+        (
+            {},
+            {"closed": ["Inn"]},
+            "closed names 'Inn', which is no predicate of the model. Did you mean 'In'?",
+        ),
+        ({}, {"closed": ["Size"]}, "'Size' is real and cannot be closed: it is not true or false"),
+        (
+            {},
+            {"closed": ["Kind"]},
+            "'Kind' has a `!` and cannot be closed: one of its atoms is true in any case",
+        ),
+        ({}, {"unmatched": "drop"}, "unmatched is 'error' or 'ignore', not 'drop'"),
+        (
+            {"In": [("p1", "t1", 0.5)]},
+            {"closed": ["In"]},
+            "evidence['In'], row 1: In(p1, t1) is 0.5, but 'In' is closed, so that it is true or "
+            "false",
+        ),
+        (
+            {"In": [("p1", "t1", None)]},
+            {"closed": ["In"]},
+            "evidence['In'], row 1: In(p1, t1) has no value, but 'In' is closed, so that all of it "
+            "is known",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    evidence: Any, options: dict[str, Any], expected: str
+) -> None:
+    assert message(evidence, **options) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("no.csv", None, "{path}: no such file"),
+        ("empty.csv", "", "{path}: the file is empty; its first line names the columns"),
+        ("bare.csv", "Size,p1,0.5\n", "{path}: the first line names the columns, but has '0.5'"),
+        (
+            "ragged.csv",
+            "predicate,arg1,value\nSize,p1,1\nSize,p2\n",
+            "{path}: CSV parse error: Row #3: Expected 3 columns, got 2: Size,p2",
+        ),
+        ("latin.csv", b"arg\xe9\n", "{path}:1:4: not a text file: byte 0xe9 is not UTF-8"),
+        (
+            "facts.txt",
+            "In(A)",
+            "{path}: what it holds is unknown: files of evidence end in .csv, .tsv, .parquet, "
+            ".arrow, .feather, .db, .sqlite, .duckdb",
+        ),
+        ("x.sqlite", "In(A)", "{path}: is not a database of SQLite"),
+        ("x.duckdb", "In(A)", "{path}: is not a database of DuckDB"),
+        ("x.db", "In(A,t1)\nIn(A,\n", "{path}:2:6: expected a constant: 'In(A,'"),
+        ("x.db", "\nIn(A)\n", "{path}, line 2: In(A, ) lacks argument 2, of type 'topic'"),
+        (
+            "x.db",
+            "\nIn(A,t1,B,C)\n",
+            "{path}, line 2: In(A, t1, B, C): 'In' takes 2 arguments (paper, topic), not 4",
+        ),
+        (
+            "x.db",
+            "In(A,t1)\nSize(A)\n!Size(B)\n",
+            "{path}, line 2: 'Size' is real, so that its value stands behind it, as in "
+            "'Size(A) 0.5' … and 1 more row like it",
+        ),
+        (
+            "x.db",
+            "Size(A) 0.5\n\nSize(A) 0.3\n",
+            "{path}: Size(A): line 3 says 0.3 where line 1 says 0.5",
+        ),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused(
+    tmp_path: Path, name: str, content: str | bytes | None, expected: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    assert message(path) == expected.format(path=path)
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("x.parquet", b"PAR1"),
+        ("x.arrow", b"ARROW1"),
+        ("x.db", b"SQLite format 3\0"),
+        ("x.db", b"12345678DUCK"),
+    ],
+)
+def test_broken_binary_files_are_refused(tmp_path: Path, name: str, start: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(start + b"\xff" * 200)
+
+    with pytest.raises(FormatError, match=r"x\.\w+: cannot be read as .*") as caught:
+        World.of(MODEL, path)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_a_database_without_a_fitting_table_lists_its_tables(tmp_path: Path) -> None:
+    path = tmp_path / "facts.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE papers (a)")
+        database.execute("CREATE TABLE topics (a)")
+    database.close()
+
+    assert message(path) == (
+        f"{path}: no table is named like a predicate (In, Size, Kind, boom, Rain); its tables are "
+        "'papers', 'topics'"
+    )
+    assert message({"In": path}) == (
+        f"{path}: there is no table 'In'; its tables are 'papers', 'topics'"
+    )
+
+
+def test_names_of_tables_and_columns_are_never_run_as_sql(tmp_path: Path) -> None:
+    path = tmp_path / "facts.duckdb"
+    column = 'paper"; DROP TABLE x; --'
+    with duckdb.connect(path) as database:
+        quoted = column.replace('"', '""')
+        database.execute(f"CREATE TABLE Size AS SELECT 'p''1' AS \"{quoted}\", 2.0 AS value")
+
+    world = World.of(MODEL, {"Size": path})
+
+    assert world.constants["paper"].to_pylist() == ["p'1"]
+
+
+def test_a_sqlite_column_may_mix_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "facts.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE Size (paper, value)")
+        database.executemany("INSERT INTO Size VALUES (?, ?)", [(1, 2), ("p", 2.5), (3, "4")])
+    database.close()
+
+    world = World.of(MODEL, path)
+
+    assert world.constants["paper"].to_pylist() == ["1", "3", "p"]
+    assert world.evidence["Size"].arrays(world.connection)[1].tolist() == [2.0, 4.0, 2.5]
+
+
+def test_the_database_of_a_world_reaches_nothing_outside(tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    connection = World.of(MODEL, {"paper": ["p"]}).connection
+
+    with pytest.raises(duckdb.Error):
+        connection.sql(f"SELECT * FROM read_csv('{tmp_path}/secret.csv')")
+    assert connection.sql("SELECT current_setting('threads')").fetchall() == [(1,)]
+
+
+def test_constants_come_from_data_rules_conditions_and_weight_tables() -> None:
+    model = parse("""
+        In(paper, topic)
+        Near(paper, paper)
+        0.5  In(P3, t)  where t != T9
+        {T1: 0.1, T2: 0.2, *: 0}  In(p, +t)
+        0.1  Near(p, q)  where q != P7
+    """)
+
+    world = World.of(model, {"In": [("P1", "T0")], "paper": ["P2"]})
+
+    assert world.constants["paper"].to_pylist() == ["P1", "P2", "P3", "P7"]
+    assert world.constants["topic"].to_pylist() == ["T0", "T1", "T2", "T9"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["10", "9", "-3", "0"], ["-3", "0", "9", "10"]),
+        (["10", "9", "a"], ["10", "9", "a"]),
+        (["10", "09", "1"], ["09", "1", "10"]),
+        (["é", "z", "Z", "a b"], ["Z", "a b", "z", "é"]),
+        (["b", "a", "b"], ["a", "b"]),
+    ],
+)
+def test_constants_are_in_order_of_number_or_text(given: list[str], expected: list[str]) -> None:
+    world = World.of(MODEL, {"paper": given})
+
+    assert world.constants["paper"].to_pylist() == expected
+
+
+def test_listed_constants_keep_their_order_and_have_ids() -> None:
+    world = World.of(MODEL, {"Kind": [("p1", "Other")]})
+
+    assert world.constants["kind"].to_pylist() == ["Wall", "Door", "Other"]
+    assert world.size("kind") == 3
+    assert world.constant_id("kind", "Door") == 1
+    with pytest.raises(UnknownNameError, match="'door' is not a constant of type 'kind'"):
+        world.constant_id("kind", "door")
+
+
+def test_order_and_split_of_sources_change_nothing() -> None:
+    rng = np.random.default_rng(3)
+    codes = rng.permutation(2000)[:500]
+    table = pa.table({"paper": codes // 10, "topic": [f"t{c % 10}" for c in codes]})
+    shuffled = table.take(pa.array(rng.permutation(500)))
+
+    one = World.of(MODEL, {"In": table}, closed=["In"])
+    other = World.of(
+        MODEL, [{"In": shuffled.slice(100)}, {"In": shuffled.slice(0, 100)}], closed=["In"]
+    )
+
+    ids, other_ids = (w.evidence["In"].arrays(w.connection)[0] for w in (one, other))
+    assert ids.tolist() == other_ids.tolist() == sorted(ids.tolist())
+    assert len(ids) == 500
+
+
+def test_many_arguments_are_told_apart() -> None:
+    sizes = ", ".join(["paper"] * 8)
+    model = parse(f"P({sizes})")
+    names = [f"p{i}" for i in range(300)]  # 300^8 atoms are more than an integer counts
+    rows = [(*names[i : i + 7], names[-1]) for i in range(250)]
+
+    world = World.of(model, {"P": rows, "paper": names}, closed=["P"])
+
+    assert world.evidence["P"].num_rows == 250
+    with pytest.raises(EvidenceError, match="row 251 repeats row 4"):
+        World.of(model, {"P": [*rows, rows[3]], "paper": names})
+
+
+def test_the_published_papers_match_in_part(data_dir: Path) -> None:
+    path = data_dir / "papers" / "evidence_0.csv"
+    model = parse("""
+        topic = {t0, ..., t9}
+        PaperPopularity(paper): real[0, 10]
+        TopicPopularity(topic): real[0, 10]
+        PaperIn(paper, topic)
+        SameSession(topic, topic)
+    """)
+    problem = (
+        "SameSession(t212, t275): 't212' is not a constant of type 'topic', which has t0 to t9"
+    )
+
+    with pytest.raises(EvidenceError) as caught:
+        World.of(model, path)
+    world = World.of(model, path, unmatched="ignore")
+
+    assert str(caught.value) == f"{path}, row 1135: {problem} … and 99 more rows like it{IGNORE}"
+    assert world.notes == (f"{path}: 100 rows left out; the first, row 1135: {problem}",)
+    assert {name: table.num_rows for name, table in world.evidence.items()} == {
+        "PaperPopularity": 210,
+        "TopicPopularity": 7,
+        "PaperIn": 917,
+    }
+
+
+def test_the_published_map_is_a_world(data_dir: Path) -> None:
+    model = parse("""
+        type = {Wall, Door, Other}
+        PartOf(segment, line)
+        Aligned(segment, segment)
+        SegType(segment, type!)
+        Length(segment): real[0, 1]
+        Depth(segment): real[0, 0.5]
+    """)
+
+    world = World.of(model, data_dir / "robot" / "robot-map.db", closed=["Aligned"])
+
+    assert {name: table.num_rows for name, table in world.evidence.items()} == {
+        "PartOf": 19,
+        "Aligned": 652,
+        "SegType": 9,
+        "Length": 28,
+        "Depth": 17,
+    }
+    assert (world.size("segment"), world.size("line")) == (37, 2)
+    ids, state, _ = world.evidence["SegType"].arrays(world.connection)
+    segments = world.constants["segment"].take(pa.array(ids[:, 0])).to_pylist()
+    kinds = world.constants["type"].take(pa.array(state, pa.int64())).to_pylist()
+    assert dict(zip(segments, kinds, strict=True))["A1_5"] == "Other"
