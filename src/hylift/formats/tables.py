@@ -157,7 +157,7 @@ def as_table(data: object, label: str) -> pa.Table:
             return pa.table(data)
         if isinstance(data, pa.Array):
             return _unnamed([data])
-    except pa.ArrowException as error:
+    except (pa.ArrowException, ValueError, TypeError) as error:
         raise EvidenceError(f"{label} cannot be read as a table: {_one_line(error)}") from None
     if hasattr(data, "to_numpy"):  # a column of older versions of pandas
         data = data.to_numpy()
@@ -168,8 +168,8 @@ def as_table(data: object, label: str) -> pa.Table:
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
         return _from_rows(data, label)
     raise EvidenceError(
-        f"{label} cannot be {data!r}: give a file, an Arrow table, a frame, a DuckDB relation or "
-        "a list of rows"
+        f"{label} cannot be a {type(data).__name__}: give a file, an Arrow table, a frame, a "
+        "DuckDB relation or a list of rows"
     )
 
 
@@ -210,11 +210,12 @@ def _unnamed(columns: Sequence[Any]) -> pa.Table:
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """Values of one kind as they are, of several kinds as text."""
+    """Values of one kind as they are, of several kinds as text; NaN and the like are nothing."""
     try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        words = [None if value is None or value != value else str(value) for value in values]
+        return pa.array(words, pa.string())
 
 
 def _is_number(word: str) -> bool:
@@ -226,4 +227,4 @@ def _is_number(word: str) -> bool:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return " ".join(" ".join(map(str, error.args)).split())

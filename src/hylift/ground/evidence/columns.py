@@ -80,9 +80,12 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return _whole_or_text(column.cast(pa.float64()))
     if pa.types.is_timestamp(kind):
         return _iso_text(column)
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise EvidenceError(f"the column '{name}' holds {kind}, which does not name constants")
-    return column.cast(pa.string())
+    if not pa.types.is_nested(kind) and not pa.types.is_binary(kind):
+        try:
+            return column.cast(pa.string())
+        except pa.ArrowException:
+            pass
+    raise EvidenceError(f"the column '{name}' holds {kind}, which does not name constants")
 
 
 def _whole_or_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -101,28 +104,32 @@ def _iso_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.strftime(column, format="%Y-%m-%d" if only_days else ISO_TIME)
 
 
-def numbers(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """(row,): the number, NaN where none is stated; and whether what is stated is no number."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         value = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
         return value, np.zeros(len(value), dtype=bool)
-    return _parsed(WordColumn.of(column, name), ODD_NUMBERS)
+    return _parsed(column, ODD_NUMBERS)
 
 
-def truths(column: pa.ChunkedArray, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """As `numbers`, with 1 and 0 for words such as `true` and `No`."""
+def truths(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """As `numbers`, with 1 and 0 for true and false, and for words such as `No`."""
     if pa.types.is_boolean(column.type):
-        return numbers(column.cast(pa.int8()), name)
+        return numbers(column.cast(pa.int8()))
     if pa.types.is_string(column.type) or not pa.types.is_primitive(column.type):
-        return _parsed(WordColumn.of(column, name), TRUTHS | ODD_NUMBERS)
-    return numbers(column, name)
+        return _parsed(column, TRUTHS | ODD_NUMBERS)
+    return numbers(column)
 
 
 def _parsed(
-    column: WordColumn, spoken: dict[str, float]
+    stated: pa.ChunkedArray, spoken: dict[str, float]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """The numbers that words are, or stand for; and where they do neither."""
+    try:
+        column = WordColumn.of(stated, "value")
+    except EvidenceError:  # no words at all
+        return np.full(len(stated), np.nan), stated.is_valid().to_numpy()
     words = pc.utf8_lower(pc.utf8_trim_whitespace(column.words))
     is_number = pc.match_substring_regex(words, NUMBER).to_numpy(zero_copy_only=False)
     place = pc.fill_null(pc.index_in(words, value_set=pa.array(list(spoken))), -1)

@@ -116,7 +116,9 @@ def _roles(
         places["sd"] = [rest.pop()]
     if len(rest) == len(types) + 1 and not places["value"]:
         places["value"] = [rest.pop()]
-    if len(rest) != len(types) or len(places["value"]) > 1 or len(places["sd"]) > 1:
+    one_each = len(places["value"]) <= 1 and len(places["sd"]) <= 1
+    is_odd = not predicate.domain.is_discrete and any(n.lower().startswith("prob") for n in given)
+    if len(rest) != len(types) or not one_each or is_odd:
         raise EvidenceError(_wrong_columns(predicate, names, origin))
     if len(set(types)) == len(types) and {names[place] for place in rest} == set(types):
         rest.sort(key=lambda place: types.index(names[place]))

@@ -81,12 +81,12 @@ def _values(facts: Facts, *, closed: bool) -> tuple[NDArray[np.float64], NDArray
     elif facts.value is None:
         raise EvidenceError(f"{facts.origin.name}: '{predicate.name}' is real, but has no values")
     else:
-        value, wrong = numbers(facts.value, "value")
+        value, wrong = numbers(facts.value)
         _refuse(facts, wrong, "is {}, which is not a number")
     if facts.sd is None:
         sd = np.zeros(len(facts))
     else:
-        sd, wrong = numbers(facts.sd, "sd")
+        sd, wrong = numbers(facts.sd)
         sd = np.where(np.isnan(sd) & ~wrong, 0.0, sd)
         wrong |= ~((sd >= 0) & np.isfinite(sd))
         _refuse(facts, wrong, "has the error {}; sd is 0 or positive", facts.sd)
@@ -103,7 +103,7 @@ def _values(facts: Facts, *, closed: bool) -> tuple[NDArray[np.float64], NDArray
 def _truths(facts: Facts, *, closed: bool) -> NDArray[np.float64]:
     if facts.value is None:
         return np.ones(len(facts))
-    value, wrong = truths(facts.value, "value")
+    value, wrong = truths(facts.value)
     wrong |= (value < 0) | (value > 1)
     _refuse(facts, wrong, "is {}, which is neither true or false nor a probability")
     name = facts.predicate.name

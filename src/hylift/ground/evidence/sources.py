@@ -17,6 +17,7 @@ from hylift.errors import EvidenceError, did_you_mean
 from hylift.formats.alchemy_db import read_facts
 from hylift.formats.databases import DatabaseKind, read_database_table, table_names
 from hylift.formats.tables import as_table, kind_of, read_table
+from hylift.graph.domains import as_float
 from hylift.graph.evidence import Soft
 from hylift.graph.names import split_atom
 from hylift.ground.evidence.columns import WordColumn
@@ -263,8 +264,10 @@ def _add_atoms(gathered: Gathered, atoms: Mapping[str, object], label: str) -> N
             )
         predicate = known[name]
         if predicate.unique is not None and len(words) == len(predicate.arguments) - 1:
+            if value is None:
+                continue
             words.insert(predicate.unique, str(value))  # SegType(A1): Door
-            value = None if value is None else True
+            value = True
         words = [] if words == [""] else words  # boom()
         if fault := arity_fault(predicate, len(words)):
             raise EvidenceError(f"{label}['{key}']: {fault}")
@@ -286,7 +289,8 @@ def _atom_facts(
         for place, column in enumerate(zip(*words, strict=True))
     )
     soft = [v if isinstance(v, Soft) else Soft(v, 0.0) for v in values]  # type: ignore[arg-type]
-    stated = as_table([(s.value, float(s.var)) for s in soft], origin.name)
+    var = [as_float(s.var, f"the variance of {key}") for key, s in zip(origin.entries, soft, strict=True)]
+    stated = as_table([(s.value, v) for s, v in zip(soft, var, strict=True)], origin.name)
     # A variance below 0 stays wrong as a negative error.
     sd = pc.if_else(pc.less(stated[1], 0.0), stated[1], pc.sqrt(pc.abs(stated[1])))
     row = np.arange(1, len(values) + 1)
