@@ -15,6 +15,7 @@ import pyarrow.feather as pa_feather
 import pyarrow.parquet as pa_parquet
 import pytest
 
+from hylift.errors import EvidenceError
 from hylift.graph import Soft
 from hylift.ground.world import World
 from hylift.language import parse
@@ -298,6 +299,22 @@ def test_one_state_is_observed_or_some_are_excluded() -> None:
     ids, state, _ = table.arrays(world.connection, excluded=True)
     assert ids.tolist() == [[0], [1], [1]]
     assert state.tolist() == [0.0, 0.0, 2.0]
+
+
+def test_a_variable_without_other_arguments_is_observed_by_its_name() -> None:
+    model = parse("Weather(sky!)\nsky = {Clear, Cloudy}")
+
+    for key in ("Weather", "Weather()", "Weather(Cloudy)"):
+        world = World.of(model, {key: True if "Cloudy" in key else "Cloudy"})
+        assert contents(world)["Weather"] == [[[]], [1.0], [0.0]]
+
+
+def test_missing_values_in_rows_are_unknown_and_missing_arguments_an_error() -> None:
+    given = [("p1", pd.NA), ("p2", float("nan")), ("p3", None), ("p4", np.int64(3))]
+
+    assert contents(World.of(MODEL, {"Size": given}))["Size"] == [[[3]], [3.0], [0.0]]
+    with pytest.raises(EvidenceError, match=r"row 2: Size\(\) lacks argument 1"):
+        World.of(MODEL, {"Size": [("p1", 1), (float("nan"), 2)]})
 
 
 def test_rows_that_match_nothing_can_be_left_out(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ ERRORS = [
     ),
     (
         {"In": {"p1"}},
-        "evidence['In'] cannot be {'p1'}: give a file, an Arrow table, a frame, a DuckDB relation "
+        "evidence['In'] cannot be a set: give a file, an Arrow table, a frame, a DuckDB relation "
         "or a list of rows",
     ),
     (
@@ -104,6 +104,27 @@ ERRORS = [
         {"Size": pd.DataFrame({"paper": ["p"], "value": [1], "prob": [1]})},
         "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
         "one has paper, value, prob",
+    ),
+    (
+        {"Size": pd.DataFrame({"paper": ["p"], "prob": [0.5]})},
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "one has paper, prob",
+    ),
+    (
+        {"Size": pd.DataFrame([["p", 1]], columns=["x", "x"])},
+        "evidence['Size'] cannot be read as a table: Duplicate column names found: ['x', 'x']",
+    ),
+    (
+        {"Size(p1)": Soft(1.0, -2)},
+        "evidence['Size(p1)']: a variance is 0 or positive, not -2",
+    ),
+    (
+        {"Size(p1)": Soft(1.0, "x")},  # type: ignore[arg-type]
+        "evidence['Size(p1)']: a variance is real and cannot be 'x'",
+    ),
+    (
+        {"Size(p1)": [1, 2]},
+        "evidence['Size(p1)']: Size(p1) is [1, 2], which is not a number",
     ),
     ({"Size": ["p1"]}, "evidence['Size']: 'Size' is real, but has no values"),
     (

@@ -210,10 +210,39 @@ class RandomModels:
 _PIECE = re.compile(r'\s+|\w+|"[^"\n]*"|<=>|=>|!=|<=|>=|\.\.\.|.', re.DOTALL)
 
 _SPLINTERS = ["(", ")", "[", "]", "{", "}", ",", ";", ":", ".", "...", "=", "!=", "<", "<=>", "=>"]
-_SPLINTERS += ["+", "-", "*", "/", "^", "^2", "^ ", "!", "|", '"', "\\", "//", "/*", "*/", "\n", " "]
+_SPLINTERS += [
+    "+",
+    "-",
+    "*",
+    "/",
+    "^",
+    "^2",
+    "^ ",
+    "!",
+    "|",
+    '"',
+    "\\",
+    "//",
+    "/*",
+    "*/",
+    "\n",
+    " ",
+]
 _SPLINTERS += ["v", " v ", "x", "W", "In", "In(", "1", "0.5", "1e999", "true", "where", "const "]
 _SPLINTERS += ["EXIST x ", "FORALL ", "real", ": real", "#include ", "max(", "normal(", "gaussian("]
-_SPLINTERS += ["\x00", "\ud800", "\u2028", "\r", "\t", "é", "∧", "\ufeff", "slope=", "mean=[", "inf"]
+_SPLINTERS += [
+    "\x00",
+    "\ud800",
+    "\u2028",
+    "\r",
+    "\t",
+    "é",
+    "∧",
+    "\ufeff",
+    "slope=",
+    "mean=[",
+    "inf",
+]
 
 
 class Vandal:

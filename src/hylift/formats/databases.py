@@ -6,12 +6,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import duckdb
 import pyarrow as pa
 
 from hylift.errors import FormatError
+from hylift.formats.tables import column_of
 
 DatabaseKind = Literal["sqlite", "duckdb"]
 
@@ -50,7 +51,7 @@ def read_database_table(path: str | Path, kind: DatabaseKind, name: tuple[str, .
         names = [description[0] for description in cursor.description]
         chunks: list[list[pa.Array]] = []
         while rows := cursor.fetchmany(CHUNK):
-            chunks.append([_column(values) for values in zip(*rows, strict=True)])
+            chunks.append([column_of(values) for values in zip(*rows, strict=True)])
     columns = [_chunked([chunk[place] for chunk in chunks]) for place in range(len(names))]
     return pa.table(columns, names=names)
 
@@ -79,16 +80,8 @@ def _duckdb(path: str | Path) -> Iterator[duckdb.DuckDBPyConnection]:
         raise FormatError(path, f"cannot be read as DuckDB: {reason}") from None
 
 
-def _column(values: tuple[Any, ...]) -> pa.Array:
-    """Values of one kind as they are, of several kinds as text: SQLite lets a column mix them."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
-
-
 def _chunked(chunks: list[pa.Array]) -> pa.ChunkedArray:
-    """One column of chunks whose kinds may differ."""
+    """One column of chunks whose kinds may differ, as SQLite lets a column mix them."""
     kinds = {chunk.type for chunk in chunks} - {pa.null()}
     if len(kinds) <= 1:
         kind = next(iter(kinds), pa.string())

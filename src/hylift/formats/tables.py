@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -162,7 +163,7 @@ def as_table(data: object, label: str) -> pa.Table:
     if hasattr(data, "to_numpy"):  # a column of older versions of pandas
         data = data.to_numpy()
     if isinstance(data, np.ndarray) and data.ndim == 2:
-        return _unnamed([_column(list(column)) for column in data.T.tolist()])
+        return _unnamed([column_of(column) for column in data.T.tolist()])
     if isinstance(data, np.ndarray):
         data = data.tolist()
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
@@ -202,20 +203,25 @@ def _from_rows(rows: Sequence[Any], label: str) -> pa.Table:
         raise EvidenceError(
             f"{label}, row {at + 1}: {rows[at]!r} has {widths[at]} columns, row 1 has {widths[0]}"
         )
-    return _unnamed([_column(list(column)) for column in zip(*rows, strict=True)])
+    return _unnamed([column_of(column) for column in zip(*rows, strict=True)])
 
 
 def _unnamed(columns: Sequence[Any]) -> pa.Table:
     return pa.table(list(columns), names=[f"#{place + 1}" for place in range(len(columns))])
 
 
-def _column(values: list[Any]) -> pa.Array:
+def column_of(values: Sequence[Any]) -> pa.Array:
     """Values of one kind as they are, of several kinds as text; NaN and the like are nothing."""
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError):
-        words = [None if value is None or value != value else str(value) for value in values]
+        words = [None if _is_missing(value) else str(value) for value in values]
         return pa.array(words, pa.string())
+
+
+def _is_missing(value: object) -> bool:
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _is_number(word: str) -> bool:

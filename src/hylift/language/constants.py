@@ -128,7 +128,7 @@ def _end_of_run(constants: Sequence[str], start: int) -> int:
     except ValueError:
         return start + 1
     stop = start + 1
-    longest = len(constants[start]) if width else MAX_DIGITS
+    longest = len(constants[start]) if width else len(prefix) + MAX_DIGITS
     while stop < len(constants) and len(constants[stop]) <= longest:
         if constants[stop] != f"{prefix}{number + stop - start:0{width}d}":
             break

@@ -48,9 +48,8 @@ from hylift.language.usage import numeric_predicates
 from hylift.language.walk import nodes
 
 # How tightly operators bind, loosest first.
-_LOOSEST, _IFF, _IMPLIES, _OR, _AND, _COMPARISON, _SUM, _PRODUCT, _UNARY, _POWER, _PRIMARY = range(
-    11
-)
+_LOOSEST, _IFF, _IMPLIES, _OR, _AND, _COMPARISON = range(6)
+_SUM, _PRODUCT, _UNARY, _POWER, _PRIMARY = range(6, 11)
 
 _LEVELS = {"<=>": _IFF, "=>": _IMPLIES, "v": _OR, "^": _AND}
 _LEVELS |= {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}

@@ -55,9 +55,9 @@ class _Reader:
         self._done: set[str] = set()
 
     def read_file(self, path: Path) -> None:
-        key = os.path.realpath(path)
-        self._open.append(key)
-        self.read(_source(str(path), read_text(path)), path.parent)
+        source = _source(str(path), read_text(path))
+        self._open.append(os.path.realpath(path))
+        self.read(source, path.parent)
         self._done.add(self._open.pop())
 
     def read(self, source: Source, folder: Path | None) -> None:
@@ -74,7 +74,7 @@ class _Reader:
     ) -> None:
         where, file = place_of(tokens[1], source), quoted(tokens[1][1:-1])
         if folder is None:
-            fail(f"{file} cannot be included: the text is in no folder", where)
+            fail(f"{file} cannot be included: say in which folder it is", where)
         try:
             path = folder / unquote(tokens[1])
             key = os.path.realpath(path)

@@ -109,7 +109,9 @@ class _Reading:
             return self._leaf(branch)
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            message = f"the expression has more than {MAX_DEPTH} levels; split it into several rules"
+            message = (
+                f"the expression has more than {MAX_DEPTH} levels; split it into several rules"
+            )
             self.fail(message, branch)
         result: Expr = getattr(self, f"_{branch.data}")(branch, *branch.children)
         self._depth -= 1

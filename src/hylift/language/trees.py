@@ -57,7 +57,9 @@ def constant(branch: Branch, source: Source) -> Constant:
     try:
         return Constant(unquote(token), place=where)
     except ValueError as error:
-        fail(f'{error} means nothing in quotes: only \\" \\\\ \\n \\r and \\t do', where)
+        fail(
+            f'{quoted(str(error))} means nothing in quotes: only \\" \\\\ \\n \\r and \\t do', where
+        )
 
 
 def rule_variables(tree: Tree[Token]) -> set[str]:

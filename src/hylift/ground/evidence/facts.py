@@ -117,8 +117,9 @@ def _roles(
     if len(rest) == len(types) + 1 and not places["value"]:
         places["value"] = [rest.pop()]
     one_each = len(places["value"]) <= 1 and len(places["sd"]) <= 1
-    is_odd = not predicate.domain.is_discrete and any(n.lower().startswith("prob") for n in given)
-    if len(rest) != len(types) or not one_each or is_odd:
+    by_name = [names[place].lower() for place in places["value"]]
+    improbable = not predicate.domain.is_discrete and by_name in (["probability"], ["prob"])
+    if len(rest) != len(types) or not one_each or improbable:
         raise EvidenceError(_wrong_columns(predicate, names, origin))
     if len(set(types)) == len(types) and {names[place] for place in rest} == set(types):
         rest.sort(key=lambda place: types.index(names[place]))

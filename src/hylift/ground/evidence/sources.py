@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -172,7 +173,9 @@ def _add_mapping(gathered: Gathered, mapping: Mapping[Any, Any], label: str) -> 
         name = key.strip()
         predicate = model.predicate_by_name.get(name)
         origin = Origin(f"{label}['{key}']")
-        if "(" in name or (predicate and not predicate.arguments and _is_value(data)):
+        # SegType(A1) names the variable of a unique argument, so that `Weather` alone may, too.
+        is_atom = predicate and len(predicate.arguments) == (predicate.unique is not None)
+        if "(" in name or (is_atom and _is_value(data)):
             atoms[key] = data
         elif predicate is not None:
             _add_predicate(gathered, predicate, data, origin)
@@ -258,6 +261,7 @@ def _add_atoms(gathered: Gathered, atoms: Mapping[str, object], label: str) -> N
     by_predicate: dict[str, list[tuple[str, list[str], object]]] = {}
     for key, value in atoms.items():
         name, words = split_atom(key)
+        words = [] if words == [""] else words  # boom()
         if name not in known:
             raise EvidenceError(
                 f"{label}['{key}']: unknown predicate '{name}'.{did_you_mean(name, known)}"
@@ -268,7 +272,6 @@ def _add_atoms(gathered: Gathered, atoms: Mapping[str, object], label: str) -> N
                 continue
             words.insert(predicate.unique, str(value))  # SegType(A1): Door
             value = True
-        words = [] if words == [""] else words  # boom()
         if fault := arity_fault(predicate, len(words)):
             raise EvidenceError(f"{label}['{key}']: {fault}")
         by_predicate.setdefault(name, []).append((key, words, value))
@@ -288,10 +291,21 @@ def _atom_facts(
         WordColumn.of(pa.chunked_array([list(column)], pa.string()), predicate.arguments[place])
         for place, column in enumerate(zip(*words, strict=True))
     )
-    soft = [v if isinstance(v, Soft) else Soft(v, 0.0) for v in values]  # type: ignore[arg-type]
-    var = [as_float(s.var, f"the variance of {key}") for key, s in zip(origin.entries, soft, strict=True)]
-    stated = as_table([(s.value, v) for s, v in zip(soft, var, strict=True)], origin.name)
-    # A variance below 0 stays wrong as a negative error.
-    sd = pc.if_else(pc.less(stated[1], 0.0), stated[1], pc.sqrt(pc.abs(stated[1])))
+    stated = as_table(
+        [
+            (value.value, _sd(value.var, origin.where(row)))
+            if isinstance(value, Soft)
+            else (value, 0.0)
+            for row, value in enumerate(values, start=1)
+        ],
+        origin.name,
+    )
     row = np.arange(1, len(values) + 1)
-    return complete(Facts(predicate, origin, row, tuple(columns), stated[0], sd))
+    return complete(Facts(predicate, origin, row, tuple(columns), stated[0], stated[1]))
+
+
+def _sd(var: object, where: str) -> float:
+    number = as_float(var, f"{where}: a variance")
+    if not number >= 0:
+        raise EvidenceError(f"{where}: a variance is 0 or positive, not {number:g}")
+    return math.sqrt(number)

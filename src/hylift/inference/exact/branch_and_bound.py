@@ -136,7 +136,7 @@ def _solve(
         energy = _energy(groups, state)
     known = found.mip_dual_bound is not None
     bound = program.constant + found.mip_dual_bound / SCALE if known else -np.inf
-    if not energy - bound <= PROVEN + 64 * EPS * min(abs(energy), abs(bound)):
+    if energy == np.inf or not energy - bound <= PROVEN + 64 * EPS * abs(energy):
         _raise_unproven(len(num_states), found, energy, bound)
     return state, -energy
 

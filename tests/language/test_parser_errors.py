@@ -1,0 +1,124 @@
+"""A text that is no model is refused with what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from hylift.errors import ModelError
+from hylift.language.parser import parse
+from hylift.language.syntax import Atom, Variable
+
+
+def error(text: str) -> str:
+    with pytest.raises(ModelError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+def test_an_error_shows_the_place() -> None:
+    assert error("A(x)\n1\tA(x) & B(x)") == (
+        "<text>:2:8: '&' means nothing here; 'and' is written '^'\n"
+        "    1\tA(x) & B(x)\n"
+        "     \t     ^"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("0.3", "1:1", "expected a formula after the weight"),
+        ("{A: 1}", "1:7", "expected a formula after the weight, not the end of the line"),
+        ("A(x) =>", "1:8", "expected a formula after '=>', not the end of the line"),
+        ("A(x) B(x)", "1:6", "expected an operator before this, or a weight made of numbers"),
+        ("1 A(x), B(x)", "1:7", "expected an operator, '.', 'where' or the end of the line after"),
+        ("\n1 (A(x)\n2 B(x)", "2:3", "'(' is never closed"),
+        ("1 (A(x)\n2 B(x))", "2:1", "not '2'; '(' of line 1 is still open"),
+        ("1 A(x))", "1:7", "')' closes no bracket"),
+        ("1 (A(x]", "1:7", "']' cannot close '(' of line 1"),
+        ("A(x).  B(x)", "1:8", "expected the end of the line after '.', not 'B'"),
+        ("1 A(x)\n  ^ B(x)", "2:3", "an operator continues a line from its end"),
+        ("1 A(x) = 1 = 2", "1:12", "of two comparisons in a row, put one in brackets"),
+        ("1 A(x) | B(x)", "1:8", "'or' is written 'v'"),
+        (
+            "1 A(x, )",
+            "1:8",
+            "expected a variable or a constant after ',', not ')', in the arguments",
+        ),
+        ("W (x(s) = 1)", "1:4", "a weight 'W' needs its 'const' above this line"),
+        ("const = 3", "1:7", "expected a name after 'const', not '='"),
+        ("1e999 A(x)", "1:1", "'1e999' is too large for a number"),
+        ("0.3.4 A(x)", "1:1", "'0.3.4' is not a number"),
+        ("2x", "1:1", "'2x' is not a number"),
+        ("1 A(x)^2^2", "1:9", "expected an operator"),
+        ("/* a", "1:1", "the comment is never closed"),
+        ('1 A("a\n")', "1:5", "the text in quotes does not end on its line"),
+        (r'1 A("\q")', "1:5", r"'\q' means nothing in quotes"),
+        ("A(\x00)", "1:3", r"'\x00' means nothing here"),
+        ("\ud800", "1:1", r"'\ud800' means nothing here"),
+        ("t = {1, ..., 99999999999}", "1:9", "10,000,000 are the most"),
+        ("t = {1, ..., 99999999999999999999}", "1:9", "its numbers are too long"),
+        ("t = {t1, ..., s2}", "1:10", "no range from 't1' to 's2': they begin with 't' and 's'"),
+        ("t = {t5, ..., t2}", "1:10", "'t5' comes after 't2'"),
+        ("t = {t05, ..., t100}", "1:11", "'05' and '100' differ in their number of digits"),
+        ("t = {A, ..., B}", "1:9", "'A' and 'B' do not both end in a number"),
+        ("t = {..., t2}", "1:6", "a range has a first and a last constant: {t0, ..., t9}"),
+        ("t = {A, B, A}", "1:1", "'A' is listed twice among the constants of 't'"),
+        ("x: int", "1:4", "a domain is boolean, real or real[lower, upper], not 'int'"),
+        ("x: real[2, 1]", "1:9", "the lower bound 2 is not below 1"),
+        ("x: real[K, 1]", "1:9", "a bound is a number or 'inf', not 'K'"),
+        ("P(1): real", "1:3", "the arguments of a declaration are names of types"),
+        ("P(a!, b!)", "1:7", "only one argument may be marked '!'"),
+        ("1 P(a!)", "1:5", "'a!' may only stand in a declaration"),
+        ("1 A(x): real", "1:7", "not ':'"),
+        ("!A(x): real", "1:1", "only a predicate may stand before ':'"),
+        ("const max = 1", "1:7", "'max' is a function and cannot be declared"),
+        ("1 A(x) ^ max", "1:10", "'max' is a function: write max(…)"),
+        ("1 P(+Door)", "1:5", "'Door' is a constant: only variables are marked or shifted"),
+        ("1 P(t+1.5)", "1:7", "a variable is shifted by a whole number, not by '1.5'"),
+        ("1 P(x) where Q(+x)", "1:16", "'+x' may only stand in the formula"),
+        ("{*: 1, *: 2} P(+x)", "1:8", "'*' is given twice"),
+        ("1 EXIST X P(X)", "1:9", "EXIST is about variables, and 'X' is a constant"),
+        ("1 (A(x); slope=1)", "1:4", "only a comparison has a slope"),
+        ("1 (A(x) < 1; steep=1)", "1:14", "'steep' is no setting of a comparison"),
+        ("gaussian(A(x))", "1:1", "gaussian needs its covariances: '; cov=[[…]]'"),
+        ("gaussian(A(x); cov=[1])", "1:20", "'cov' is a list of rows, [[a, b], [c, d]]"),
+        ("gaussian(A(x); var=[1])", "1:16", "'var' is no setting of gaussian"),
+        ("normal(A(x), 1)", "1:12", "expected an operator or '|' after ')', not ','"),
+        ('#include "a.mln"', "1:10", "'a.mln' cannot be included: say in which folder it is"),
+    ],
+)
+def test_an_error_says_what_is_wrong_and_where(text: str, place: str, message: str) -> None:
+    found = error(text)
+
+    assert found.startswith(f"<text>:{place}: ")
+    assert message in found.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 " + " v ".join(["A(x)"] * 5000),
+        "1 " + " + ".join(["A(x)"] * 5000),
+        "1 " + " => ".join(["A(x)"] * 5000),
+        "1 " + "!" * 5000 + "A(x)",
+        "1 " + "EXIST x " * 5000 + "A(x)",
+        "1 " + "abs(" * 500 + "A(x)" + ")" * 500,
+        "const W = " + " + ".join(["1"] * 5000),
+    ],
+)
+def test_an_expression_of_too_many_levels_is_refused(text: str) -> None:
+    message = "the expression has more than 100 levels; split it into several rules"
+    assert message in error(text).splitlines()[0]
+
+
+def test_brackets_inside_brackets_are_levels_only_where_they_hold_something() -> None:
+    formula = parse("1 " + "(" * 500 + "A(x)" + ")" * 500).rules[0].formula
+
+    assert formula == Atom("A", (Variable("x"),))
+    assert "more than 1000 brackets inside each other" in error("1 " + "(" * 100_000)
+
+
+def test_an_expression_of_many_levels_is_read_and_compared() -> None:
+    text = "1 " + " v ".join(["A(x)"] * 100)
+
+    assert parse(text) == parse(text)
