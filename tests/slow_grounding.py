@@ -9,7 +9,7 @@ import pytest
 from slow import Evaluator
 
 from hylift.graph import FactorGraph
-from hylift.ground import Grounding, World, ground_world
+from hylift.grounding import Grounding, World, ground_world
 from hylift.language import parse
 
 def assignment(graph: FactorGraph, seed: int) -> np.ndarray:

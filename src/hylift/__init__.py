@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from hylift.graph import categorical as categorical
     from hylift.graph import interval as interval
     from hylift.graph import real as real
-    from hylift.ground import Grounding as Grounding
-    from hylift.ground import World as World
-    from hylift.ground import ground as ground
-    from hylift.ground import ground_world as ground_world
-    from hylift.ground import size_estimate as size_estimate
+    from hylift.grounding import Grounding as Grounding
+    from hylift.grounding import World as World
+    from hylift.grounding import ground as ground
+    from hylift.grounding import ground_world as ground_world
+    from hylift.grounding import size_estimate as size_estimate
     from hylift.inference import Exact as Exact
     from hylift.inference import infer as infer
     from hylift.language import Model as Model
@@ -84,10 +84,11 @@ _HOME = {
     "format_model": "language",
     "parse": "language",
     "read_model": "language",
-    "Grounding": "ground",
-    "World": "ground",
-    "ground_world": "ground",
-    "size_estimate": "ground",
+    "Grounding": "grounding",
+    "World": "grounding",
+    "ground": "grounding",
+    "ground_world": "grounding",
+    "size_estimate": "grounding",
     "Posterior": "posterior",
     "Exact": "inference",
     "infer": "inference",

@@ -7,7 +7,7 @@ from pathlib import Path
 from hylift.cli.render import show
 from hylift.errors import UnsupportedError
 from hylift.files import check_target
-from hylift.ground import ground
+from hylift.grounding import ground
 from hylift.inference import infer
 from hylift.language import parse
 

@@ -54,7 +54,7 @@ def ground_file(model: Path, given: Given, progress: Progress = silent) -> Any:
     """The grounding of an .mln file."""
     if _ending(model) != ".mln":
         raise UnsupportedError(f"{model}: only models of rules (.mln) are grounded")
-    from hylift.ground import World, ground_world
+    from hylift.grounding import World, ground_world
     from hylift.language import read_model
 
     parsed = read_model(model)

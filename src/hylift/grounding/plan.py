@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnsupportedError
-from hylift.ground.world import World
+from hylift.grounding.world import World
 from hylift.language.fold import expand, fold
 from hylift.language.formatter import format_expression, format_rule
 from hylift.language.report import located

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.ground.plan import Guard, RulePlan, Test
-from hylift.ground.world import World
+from hylift.grounding.plan import Guard, RulePlan, Test
+from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Comparison, Constant, Term, Variable
 
 IntColumn = NDArray[np.int32]

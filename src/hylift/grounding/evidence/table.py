@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
-from hylift.ground.evidence.observed import ObservedAtoms, fail_twice
+from hylift.grounding.evidence.observed import ObservedAtoms, fail_twice
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.graph import Atoms, Domain, NameBlock, Variables, categorical
-from hylift.ground.kernels.scopes import mark, write_slot
-from hylift.ground.world import World
+from hylift.grounding.kernels.scopes import mark, write_slot
+from hylift.grounding.world import World
 from hylift.language.syntax import PredicateDeclaration
 
 MAX_DENSE = 1 << 26

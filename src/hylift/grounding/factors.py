@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGroup, by_slots
-from hylift.ground.atoms import AtomNumbers, AtomSpace
-from hylift.ground.plan import RulePlan, Test, unique_term
-from hylift.ground.query import Groundings
-from hylift.ground.world import World
+from hylift.grounding.atoms import AtomNumbers, AtomSpace
+from hylift.grounding.plan import RulePlan, Test, unique_term
+from hylift.grounding.query import Groundings
+from hylift.grounding.world import World
 from hylift.language.lower import Slot, lower
 from hylift.language.syntax import Atom, Constant, Expr, Term
 

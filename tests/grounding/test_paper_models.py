@@ -10,7 +10,7 @@ import pytest
 import scipy.io
 from slow_grounding import assert_same_density
 
-from hylift.ground import World, ground_world
+from hylift.grounding import World, ground_world
 from hylift.inference import infer
 from hylift.language import format_model, parse, read_model
 

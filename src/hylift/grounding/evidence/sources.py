@@ -21,8 +21,8 @@ from hylift.formats.tables import as_table, kind_of, read_table
 from hylift.graph.domains import as_float
 from hylift.graph.evidence import Soft
 from hylift.graph.names import split_atom
-from hylift.ground.evidence.columns import WordColumn
-from hylift.ground.evidence.facts import (
+from hylift.grounding.evidence.columns import WordColumn
+from hylift.grounding.evidence.facts import (
     Facts,
     GivenConstants,
     Origin,
@@ -30,8 +30,8 @@ from hylift.ground.evidence.facts import (
     from_table,
     like_it,
 )
-from hylift.ground.evidence.long_table import LongTable
-from hylift.ground.evidence.unmatched import Unmatched
+from hylift.grounding.evidence.long_table import LongTable
+from hylift.grounding.evidence.unmatched import Unmatched
 from hylift.language.syntax import Model, PredicateDeclaration
 from hylift.language.types import arity_fault
 

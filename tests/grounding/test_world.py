@@ -12,7 +12,7 @@ import pytest
 
 from hylift.errors import EvidenceError, FormatError, HyliftError, UnknownNameError
 from hylift.graph import Soft
-from hylift.ground.world import World
+from hylift.grounding.world import World
 from hylift.language import parse
 
 MODEL = parse("""

@@ -17,7 +17,7 @@ import pytest
 
 from hylift.errors import EvidenceError
 from hylift.graph import Soft
-from hylift.ground.world import World
+from hylift.grounding.world import World
 from hylift.language import parse
 
 MODEL = parse("""

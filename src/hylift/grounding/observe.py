@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import Evidence, FactorGroup
-from hylift.ground.atoms import AtomNumbers
-from hylift.ground.world import World
+from hylift.grounding.atoms import AtomNumbers
+from hylift.grounding.world import World
 from hylift.potentials import Table
 
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from hylift.errors import IntractableError
 from hylift.graph.size import SizeEstimate, bytes_text
-from hylift.ground.atoms import AtomSpace
-from hylift.ground.count import num_groundings
-from hylift.ground.plan import RulePlan
-from hylift.ground.query import is_product
-from hylift.ground.world import World
+from hylift.grounding.atoms import AtomSpace
+from hylift.grounding.count import num_groundings
+from hylift.grounding.plan import RulePlan
+from hylift.grounding.query import is_product
+from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Variable
 
 HARMLESS = 0.2

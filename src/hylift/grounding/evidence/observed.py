@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
-from hylift.ground.evidence.columns import numbers, truths
-from hylift.ground.evidence.facts import Facts, like_it
+from hylift.grounding.evidence.columns import numbers, truths
+from hylift.grounding.evidence.facts import Facts, like_it
 
 
 @dataclass(frozen=True, slots=True, eq=False)

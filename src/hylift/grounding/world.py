@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hylift.errors import EvidenceError, UnknownNameError, did_you_mean
-from hylift.ground.constants import closest, in_order, in_rules, not_among
-from hylift.ground.evidence.facts import Facts
-from hylift.ground.evidence.observed import ObservedAtoms, observed_atoms
-from hylift.ground.evidence.sources import Gathered, gather
-from hylift.ground.evidence.table import EvidenceTable, store, store_states
-from hylift.ground.evidence.unmatched import match_constants, match_facts, refuse
+from hylift.grounding.constants import closest, in_order, in_rules, not_among
+from hylift.grounding.evidence.facts import Facts
+from hylift.grounding.evidence.observed import ObservedAtoms, observed_atoms
+from hylift.grounding.evidence.sources import Gathered, gather
+from hylift.grounding.evidence.table import EvidenceTable, store, store_states
+from hylift.grounding.evidence.unmatched import match_constants, match_facts, refuse
 from hylift.language.syntax import Model, PredicateDeclaration
 
 

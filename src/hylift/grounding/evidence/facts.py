@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
-from hylift.ground.evidence.columns import WordColumn
+from hylift.grounding.evidence.columns import WordColumn
 from hylift.language.syntax import PredicateDeclaration
 
 ROLES = {"value": "value", "probability": "value", "prob": "value", "sd": "sd", "std": "sd"}

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.ground.plan import Guard, RulePlan
-from hylift.ground.query import Query
-from hylift.ground.world import World
+from hylift.grounding.plan import Guard, RulePlan
+from hylift.grounding.query import Query
+from hylift.grounding.world import World
 from hylift.language.syntax import Comparison, Variable
 from hylift.language.walk import free_variables
 

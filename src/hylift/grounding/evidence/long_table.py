@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, did_you_mean
-from hylift.ground.evidence.columns import WordColumn
-from hylift.ground.evidence.facts import ROLES, Facts, Origin, complete, like_it, words_of
-from hylift.ground.evidence.unmatched import Unmatched
+from hylift.grounding.evidence.columns import WordColumn
+from hylift.grounding.evidence.facts import ROLES, Facts, Origin, complete, like_it, words_of
+from hylift.grounding.evidence.unmatched import Unmatched
 from hylift.language.syntax import PredicateDeclaration
 from hylift.language.types import arity_fault
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from hylift.errors import EvidenceError
-from hylift.ground.constants import closest, not_among
-from hylift.ground.evidence.facts import Facts, GivenConstants, Origin, like_it
+from hylift.grounding.constants import closest, not_among
+from hylift.grounding.evidence.facts import Facts, GivenConstants, Origin, like_it
 
 
 @dataclass(frozen=True, slots=True)

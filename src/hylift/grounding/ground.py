@@ -10,15 +10,15 @@ import numpy as np
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.size import SizeEstimate
-from hylift.ground.atoms import AtomNumbers, AtomSpace, AtomTable, variables_of
-from hylift.ground.constant import constant_sum, decided_sum, guarded_sum
-from hylift.ground.factors import GroundRule, factor_groups, ground_rule
-from hylift.ground.observe import Observations, observations
-from hylift.ground.plan import RulePlan, as_number, plan_rule, rule_label
-from hylift.ground.query import Groundings, groundings
-from hylift.ground.size import estimate, warn_of_size
-from hylift.ground.statistics import GroundStatistics, statistics
-from hylift.ground.world import World
+from hylift.grounding.atoms import AtomNumbers, AtomSpace, AtomTable, variables_of
+from hylift.grounding.folded import constant_sum, decided_sum, guarded_sum
+from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
+from hylift.grounding.observe import Observations, observations
+from hylift.grounding.plan import RulePlan, as_number, plan_rule, rule_label
+from hylift.grounding.query import Groundings, groundings
+from hylift.grounding.size import estimate, warn_of_size
+from hylift.grounding.statistics import GroundStatistics, statistics
+from hylift.grounding.world import World
 from hylift.language.syntax import Model
 from hylift.language.types import constant_value
 from hylift.progress import Progress, silent

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from hylift.ground.atoms import AtomNumbers
-from hylift.ground.count import num_groundings
-from hylift.ground.observe import Observations
-from hylift.ground.plan import RulePlan
-from hylift.ground.world import World
+from hylift.grounding.atoms import AtomNumbers
+from hylift.grounding.count import num_groundings
+from hylift.grounding.observe import Observations
+from hylift.grounding.plan import RulePlan
+from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Variable
 from hylift.language.walk import atoms, free_variables
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ImpossibleEvidenceError
-from hylift.ground.count import count
-from hylift.ground.factors import GroundRule
-from hylift.ground.plan import RulePlan, as_number
-from hylift.ground.world import World
+from hylift.grounding.count import count
+from hylift.grounding.factors import GroundRule
+from hylift.grounding.plan import RulePlan, as_number
+from hylift.grounding.world import World
 from hylift.language.lower import lower
 
 

@@ -1,5 +1,5 @@
 """What is observed: from files, tables and mappings to tables of DuckDB."""
 
-from hylift.ground.evidence.table import EvidenceTable
+from hylift.grounding.evidence.table import EvidenceTable
 
 __all__ = ["EvidenceTable"]
