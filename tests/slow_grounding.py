@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from slow import Evaluator
 
 from hylift.graph import FactorGraph
 from hylift.grounding import Grounding, World, ground_world
 from hylift.language import parse
+from slow import Evaluator
+
 
 def assignment(graph: FactorGraph, seed: int) -> np.ndarray:
     """A random state or value of every variable."""

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-STAGES = ["errors", "files", "progress", "potentials", "graph", "formats", "language", "grounding", "lift"]
+STAGES = [
+    "errors",
+    "files",
+    "progress",
+    "potentials",
+    "graph",
+    "formats",
+    "language",
+    "grounding",
+    "lift",
+]
 STAGES += ["posterior", "inference", "plot", "cli"]
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]  # may import every stage
 

@@ -49,6 +49,15 @@ if TYPE_CHECKING:
     from hylift.language import format_model as format_model
     from hylift.language import parse as parse
     from hylift.language import read_model as read_model
+    from hylift.language.builder import absolute as absolute
+    from hylift.language.builder import exists as exists
+    from hylift.language.builder import exp as exp
+    from hylift.language.builder import forall as forall
+    from hylift.language.builder import gaussian as gaussian
+    from hylift.language.builder import log as log
+    from hylift.language.builder import maximum as maximum
+    from hylift.language.builder import minimum as minimum
+    from hylift.language.builder import normal as normal
     from hylift.plot import plot_marginals as plot_marginals
     from hylift.posterior import Posterior as Posterior
     from hylift.potentials import ConditionalQuadratic as ConditionalQuadratic
@@ -81,6 +90,15 @@ _HOME = {
     "ModelBuilder": "language",
     "ModelWarning": "language",
     "check": "language",
+    "absolute": "language.builder",
+    "exists": "language.builder",
+    "exp": "language.builder",
+    "forall": "language.builder",
+    "gaussian": "language.builder",
+    "log": "language.builder",
+    "maximum": "language.builder",
+    "minimum": "language.builder",
+    "normal": "language.builder",
     "format_model": "language",
     "parse": "language",
     "read_model": "language",

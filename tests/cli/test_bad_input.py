@@ -32,7 +32,7 @@ REFUSED = {
     "folder": (["infer", "folder.uai"], "folder.uai: is a directory, not a file"),
     "other kind of model": (
         ["infer", "model.txt"],
-        "model.txt: models are read from files that end in .uai",
+        "model.txt: models are read from files that end in .mln or .uai",
     ),
     "broken model": (["infer", "broken.uai"], "broken.uai:2:1: the file should end"),
     "binary model": (["infer", "binary.uai"], "binary.uai:1:1: not a text file: byte 0xff"),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from slow_grounding import agree
+
+pytestmark = pytest.mark.filterwarnings("ignore::hylift.language.report.ModelWarning")
 
 PEOPLE = """
 person = {Ann, Bob, Cid}
@@ -121,4 +124,7 @@ def test_atoms_that_no_factor_uses_are_no_variables():
     graph = agree(PEOPLE + "0.7 Friends(x, y) where x != y\n").graph
 
     assert graph.num_variables == 6
-    assert graph.variables.names.render().to_pylist()[:2] == ["Friends(Ann,Bob)", "Friends(Ann,Cid)"]
+    assert graph.variables.names.render().to_pylist()[:2] == [
+        "Friends(Ann,Bob)",
+        "Friends(Ann,Cid)",
+    ]

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.io
-from slow_grounding import assert_same_density
 
 from hylift.grounding import World, ground_world
 from hylift.inference import infer
 from hylift.language import format_model, parse, read_model
+from slow_grounding import assert_same_density
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 

@@ -1,8 +1,8 @@
 """A model to check rules in, and what the checks find there."""
 
-from hylift.language.check import problems
-from hylift.language.parser import parse
+from hylift.language.checks.check import problems
 from hylift.language.report import Problem
+from hylift.language.text.parser import parse
 
 HEADER = """\
 topic = {t0, t1, t2}

@@ -17,9 +17,9 @@ from hylift.language.builder import (
     minimum,
     normal,
 )
-from hylift.language.parser import parse
 from hylift.language.report import ModelWarning
 from hylift.language.syntax import Apply, Atom, Model, Number, Rule, Variable
+from hylift.language.text.parser import parse
 
 
 def papers() -> tuple[Model, str]:

@@ -6,8 +6,7 @@ import pytest
 
 from hylift.errors import ModelError
 from hylift.graph.domains import boolean, categorical, real
-from hylift.language.check import check, problems
-from hylift.language.parser import parse
+from hylift.language.checks.check import check, problems
 from hylift.language.syntax import (
     Apply,
     Atom,
@@ -22,6 +21,7 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
+from hylift.language.text.parser import parse
 from language.checked import assert_one, found, underlined
 
 DECLARATIONS = [

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hylift.errors import ModelError
-from hylift.language.evaluate import evaluate
-from hylift.language.quadratic_form import NotQuadratic, QuadraticForm
+from hylift.language.lowering.evaluate import evaluate
+from hylift.language.lowering.quadratic_form import NotQuadratic, QuadraticForm
 from hylift.language.syntax import (
     Apply,
     Binary,

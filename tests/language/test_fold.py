@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hylift.language.fold import expand, fold
+from hylift.language.lowering.fold import expand, fold
 from hylift.language.syntax import (
     Apply,
     Atom,

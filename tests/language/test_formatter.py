@@ -8,8 +8,6 @@ import pytest
 
 from hylift.errors import UnsupportedError
 from hylift.graph.domains import boolean, categorical
-from hylift.language.formatter import format_expression, format_model, format_rule
-from hylift.language.parser import parse
 from hylift.language.syntax import (
     Apply,
     Atom,
@@ -27,6 +25,8 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
+from hylift.language.text.formatter import format_expression, format_model, format_rule
+from hylift.language.text.parser import parse
 
 CANONICAL = """\
 topic = {t0, ..., t9}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hylift.errors import FormatError, ModelError
-from hylift.language.parser import parse, read_model
 from hylift.language.syntax import Atom, Parameter, Rule, Variable
+from hylift.language.text.parser import parse, read_model
 
 
 def write(folder: Path, **texts: str) -> Path:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hylift.errors import HyliftError
-from hylift.language.formatter import format_model
-from hylift.language.parser import parse
 from hylift.language.syntax import Model
+from hylift.language.text.formatter import format_model
+from hylift.language.text.parser import parse
 from language.random_text import RandomModels, Vandal
 
 EXAMPLE = """\

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hylift.errors import ModelError
-from hylift.language.lower import Leaf, Slot, lower
+from hylift.language.lowering.lower import Leaf, Slot, lower
 from hylift.language.syntax import (
     Apply,
     Atom,

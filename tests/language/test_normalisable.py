@@ -3,7 +3,7 @@
 import pytest
 
 from hylift.graph.domains import boolean, interval, real
-from hylift.language.normalisable import unheld_reals
+from hylift.language.checks.normalisable import unheld_reals
 from hylift.language.syntax import (
     Atom,
     Binary,

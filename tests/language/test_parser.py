@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from hylift.graph.domains import boolean, interval, real
-from hylift.language.parser import parse
 from hylift.language.syntax import (
     Atom,
     Binary,
@@ -29,6 +28,7 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
+from hylift.language.text.parser import parse
 
 
 def rule(text: str) -> Rule:

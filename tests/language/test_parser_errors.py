@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hylift.errors import ModelError
-from hylift.language.parser import parse
 from hylift.language.syntax import Atom, Variable
+from hylift.language.text.parser import parse
 
 
 def error(text: str) -> str:

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from hylift.language.quadratic_form import NotQuadratic, QuadraticForm, as_form, product, quotient
+from hylift.language.lowering.quadratic_form import (
+    NotQuadratic,
+    QuadraticForm,
+    as_form,
+    product,
+    quotient,
+)
 
 X, Y = QuadraticForm.slot(0), QuadraticForm.slot(1)
 GATE = np.array([False, True])

@@ -3,7 +3,6 @@
 import pytest
 
 from hylift.errors import ModelError
-from hylift.language.parser import parse
 from hylift.language.syntax import (
     Atom,
     Binary,
@@ -18,6 +17,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
+from hylift.language.text.parser import parse
 from hylift.language.types import constant_value, is_truth, solved_constants, variable_types
 
 HEADER = """\

@@ -6,6 +6,8 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -27,7 +29,7 @@ hylift demo
 
 hylift check papers.mln
 
-hylift infer papers.mln --evidence facts.db --query 'Popularity(*)' --output result.json
+hylift infer papers.mln --evidence facts.db --output result.json
 
 hylift ground papers.mln --evidence In=in.parquet --closed In --stats
 
@@ -103,11 +105,11 @@ INFER_EXAMPLES = """[bold]Examples[/bold]
 
 hylift infer papers.mln --evidence facts.db --query 'Popularity(*)'
 
-hylift infer papers.mln --evidence In=in.parquet --closed In --output marginals.csv
+hylift infer papers.mln -e In=in.parquet --closed In --output marginals.csv
 
-hylift infer papers.mln --evidence facts.csv --unmatched ignore --task map --output best.json
+hylift infer papers.mln -e facts.csv --unmatched ignore --task map
 
-hylift infer model.uai --evidence model.uai.evid --task logz --output model.PR
+hylift infer model.uai --evidence model.uai.evid --output model.PR
 
 [bold]Outputs[/bold], by ending: .json (everything), .csv and .parquet (marginals, or the MAP \
 assignment), .MAR, .PR, .MPE (UAI results); '-' prints JSON.
@@ -158,24 +160,24 @@ def infer(
     from hylift.cli.infer import run
     from hylift.cli.model import Given
 
-    _hear_warnings(quiet)
-    run(
-        model,
-        given=Given(evidence or (), closed or (), unmatched),
-        method=method,
-        named_tasks=task,
-        query=query or None,
-        output=output,
-        seed=seed,
-        quiet=quiet,
-    )
+    with _warnings_heard(quiet):
+        run(
+            model,
+            given=Given(evidence or (), closed or (), unmatched),
+            method=method,
+            named_tasks=task,
+            query=query or None,
+            output=output,
+            seed=seed,
+            quiet=quiet,
+        )
 
 
 CHECK_EXAMPLES = """[bold]Examples[/bold]
 
 hylift check papers.mln
 
-hylift check papers.mln --format > tidy.mln
+hylift check papers.mln --format
 """
 
 
@@ -198,7 +200,7 @@ hylift ground papers.mln --evidence facts.db --stats
 
 hylift ground papers.mln --evidence In=in.parquet --closed In
 
-hylift ground smokers.mln --evidence people.csv --output smokers.uai
+hylift ground smokers.mln --output smokers.uai
 """
 
 
@@ -227,20 +229,20 @@ def ground(
     from hylift.cli.ground import run
     from hylift.cli.model import Given
 
-    _hear_warnings(quiet)
     given = Given(evidence or (), closed or (), unmatched)
-    run(model, given, stats=stats, output=output, quiet=quiet)
+    with _warnings_heard(quiet):
+        run(model, given, stats=stats, output=output, quiet=quiet)
 
 
-def _hear_warnings(quiet: bool) -> None:
+@contextmanager
+def _warnings_heard(quiet: bool) -> Iterator[None]:
     """Warnings are lines on the error stream; none when quiet."""
-    if quiet:
-        warnings.simplefilter("ignore")
-        return
-    warnings.simplefilter("always", UserWarning)
-    warnings.showwarning = lambda message, *_, **__: print(
-        f"hylift: warning: {message}", file=sys.stderr
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if quiet else "always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: print(
+            f"hylift: warning: {message}", file=sys.stderr
+        )
+        yield
 
 
 @app.command(epilog="[bold]Examples[/bold]\n\nhylift demo\n\nhylift demo --figure marginals.png\n")

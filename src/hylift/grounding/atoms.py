@@ -61,7 +61,7 @@ class AtomSpace:
         dtype = np.int32 if self.size < 1 << 31 else np.int64
         if len(arguments) == 1:
             return np.broadcast_to(np.asarray(arguments[0], dtype=dtype), (count,))
-        code = np.zeros(count, dtype=dtype)
+        code: NDArray[Any] = np.zeros(count, dtype=dtype)
         for argument, size in zip(arguments, self.sizes, strict=True):
             code *= dtype(size)
             code += np.asarray(argument, dtype=dtype)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGroup, by_slots
 from hylift.grounding.atoms import AtomNumbers, AtomSpace
-from hylift.grounding.plan import RulePlan, Test, unique_term
+from hylift.grounding.plan import RulePlan, unique_term
 from hylift.grounding.query import Groundings
 from hylift.grounding.world import World
-from hylift.language.lower import Slot, lower
+from hylift.language.lowering.lower import Slot, lower
 from hylift.language.syntax import Atom, Constant, Expr, Term
 
 MAX_LOOKUP = 1 << 22
@@ -38,7 +38,8 @@ class ParameterRows:
     row: NDArray[np.int32]  # (grounding,)
     values: Mapping[str, NDArray[np.int64]]
     """(row,): constant id of each of the rule's row variables."""
-    bits: Mapping[Test, NDArray[np.bool_]]  # (row,)
+    bits: Mapping[Expr, NDArray[np.bool_]]
+    """(row,): the tests that each row decides."""
     weight: NDArray[np.float64]  # (row,)
 
 

@@ -12,7 +12,7 @@ from hylift.grounding.count import count
 from hylift.grounding.factors import GroundRule
 from hylift.grounding.plan import RulePlan, as_number
 from hylift.grounding.world import World
-from hylift.language.lower import lower
+from hylift.language.lowering.lower import lower
 
 
 def guarded_sum(world: World, plan: RulePlan, kept: NDArray[np.float64] | None = None) -> float:

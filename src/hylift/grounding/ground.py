@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,14 +12,15 @@ import numpy as np
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.size import SizeEstimate
 from hylift.grounding.atoms import AtomNumbers, AtomSpace, AtomTable, variables_of
-from hylift.grounding.folded import constant_sum, decided_sum, guarded_sum
 from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
+from hylift.grounding.folded import constant_sum, decided_sum, guarded_sum
 from hylift.grounding.observe import Observations, observations
 from hylift.grounding.plan import RulePlan, as_number, plan_rule, rule_label
 from hylift.grounding.query import Groundings, groundings
 from hylift.grounding.size import estimate, warn_of_size
 from hylift.grounding.statistics import GroundStatistics, statistics
 from hylift.grounding.world import World
+from hylift.language.report import ModelWarning
 from hylift.language.syntax import Model
 from hylift.language.types import constant_value
 from hylift.progress import Progress, silent
@@ -61,6 +63,8 @@ def ground(
 
 def ground_world(world: World, progress: Progress = silent) -> Grounding:
     """Grounds all rules of a world: one query each."""
+    for warning in world.warnings:
+        warnings.warn(str(warning), ModelWarning, stacklevel=3)
     plans = plan_rules(world)
     warn_of_size(world, plans)
     parameters = {

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnsupportedError
 from hylift.grounding.world import World
-from hylift.language.fold import expand, fold
-from hylift.language.formatter import format_expression, format_rule
+from hylift.language.lowering.fold import expand, fold
 from hylift.language.report import located
 from hylift.language.syntax import (
     Atom,
@@ -27,6 +26,7 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
+from hylift.language.text.formatter import format_expression, format_rule
 from hylift.language.types import constant_value, variable_types
 from hylift.language.walk import atoms, free_variables, logical_comparisons, nodes
 
@@ -93,9 +93,9 @@ def plan_rule(world: World, rule: Rule, label: str) -> RulePlan:
     free |= dict.fromkeys(name for part in rule.where for name in free_variables(part))
     used = [*nodes(formula), *(node for part in rule.where for node in nodes(part))]
     conditions = [_condition(world, part) for part in rule.where]
-    known = {guard.test: guard.holds for guard in conditions}
+    known: dict[Expr, bool] = {guard.test: guard.holds for guard in conditions}
     guards, formula = _find_guards(world, fold(formula, known))
-    decided = [*logical_comparisons(formula), *_closed(world, formula)]
+    decided: list[Test] = [*logical_comparisons(formula), *_closed(world, formula)]
     slots = tuple(atom for atom in atoms(formula) if atom.predicate not in world.closed)
     return RulePlan(
         rule,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from hylift.grounding.atoms import AtomNumbers
@@ -124,7 +125,7 @@ def _mentioned(world: World, plan: RulePlan, atom: Atom) -> int:
         if not isinstance(guard.test, Atom) and set(free_variables(guard.test)) <= names
     ]
     own = {name: values for name, values in plan.ranges.items() if name in names}
-    types = {name: plan.types[name] for name in own}
+    own_types = {name: plan.types[name] for name in own}
     rule = replace(plan.rule, per_constant=())
-    part = replace(plan, rule=rule, ranges=own, types=types, weight=plan.weight.reshape(-1)[0])
+    part = replace(plan, rule=rule, ranges=own, types=own_types, weight=np.zeros(()))
     return num_groundings(world, part, tied)

@@ -20,6 +20,8 @@ from hylift.grounding.evidence.observed import ObservedAtoms, observed_atoms
 from hylift.grounding.evidence.sources import Gathered, gather
 from hylift.grounding.evidence.table import EvidenceTable, store, store_states
 from hylift.grounding.evidence.unmatched import match_constants, match_facts, refuse
+from hylift.language.checks.check import check
+from hylift.language.report import Problem
 from hylift.language.syntax import Model, PredicateDeclaration
 
 
@@ -38,6 +40,8 @@ class World:
     """Predicates whose atoms are false unless the evidence says otherwise."""
     notes: tuple[str, ...]
     """What was left out."""
+    warnings: tuple[Problem, ...] = ()
+    """What is worth a second look in the model."""
 
     @classmethod
     def of(
@@ -48,14 +52,15 @@ class World:
         closed: Iterable[str] = (),
         unmatched: Literal["error", "ignore"] = "error",
     ) -> World:
-        """From evidence in files, tables or mappings.
+        """From evidence in files, tables or mappings, for a model without errors.
 
         `unmatched` says what becomes of rows that speak of unknown predicates, or of constants
         that a type's list does not have.
         """
+        closed = _closed(model, closed)
+        warnings = check(model, closed)
         if unmatched not in ("error", "ignore"):
             raise EvidenceError(f"unmatched is 'error' or 'ignore', not {unmatched!r}")
-        closed = _closed(model, closed)
         gathered = gather(model, evidence)
         listed = {
             name: pa.array(declared.constants, pa.string())
@@ -90,7 +95,7 @@ class World:
             for number, predicate in enumerate(model.predicates)
             if predicate.name in closed or len(observed.get(predicate.name, ()))
         }
-        return cls(model, connection, constants, tables, closed, tuple(notes))
+        return cls(model, connection, constants, tables, closed, tuple(notes), warnings)
 
     def size(self, type_name: str) -> int:
         """The number of constants of a type."""

@@ -1,11 +1,11 @@
 """Text or Python -> Model."""
 
 from hylift.language.builder import ModelBuilder
-from hylift.language.check import check
-from hylift.language.formatter import format_model
-from hylift.language.parser import parse, read_model
+from hylift.language.checks.check import check
 from hylift.language.report import ModelWarning
 from hylift.language.syntax import Model
+from hylift.language.text.formatter import format_model
+from hylift.language.text.parser import parse, read_model
 
 __all__ = [
     "Model",

@@ -9,6 +9,9 @@ from hylift.language.syntax import Place
 
 INDENT = "    "
 
+WIDEST = 120
+"""Most letters of a line that are shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -30,11 +33,16 @@ def located(message: str, place: Place | None) -> str:
     """The message with file, line and column before it, and the line with carets below it."""
     if place is None:
         return message
-    lines = place.source.text.splitlines()
+    lines = place.source.text.split("\n")
     line = lines[place.line - 1] if place.line <= len(lines) else ""
-    start = place.column - 1
-    width = max(1, min(place.end, len(line) + 1) - place.column)
-    # Tabs stay tabs under the text, so that the carets stand where the text stands.
-    margin = "".join("\t" if letter == "\t" else " " for letter in line[:start])
+    first = max(0, place.column - 1 - WIDEST // 2) if len(line) > WIDEST else 0
+    shown = _printable(line[first : first + WIDEST])
+    start = place.column - 1 - first
+    width = max(1, min(place.end - 1 - first, len(shown)) - start)
     where = f"{place.source.name}:{place.line}:{place.column}"
-    return f"{where}: {message}\n{INDENT}{line}\n{INDENT}{margin}{'^' * width}"
+    return f"{where}: {message}\n{INDENT}{shown}\n{INDENT}{' ' * start}{'^' * width}"
+
+
+def _printable(text: str) -> str:
+    """The text with a blank for each letter that would not print as one."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hylift.errors import ModelError, UnsupportedError, did_you_mean
-from hylift.language.formatter import format_expression
 from hylift.language.report import Problem
 from hylift.language.syntax import (
     FUNCTIONS,
@@ -32,6 +31,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
+from hylift.language.text.formatter import format_expression
 from hylift.language.walk import children, logical_comparisons, nodes, terms
 
 LOGIC = ("^", "v", "=>", "<=>")

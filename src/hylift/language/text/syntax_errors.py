@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lark import Token
 
-from hylift.language.tokens import BRACKETS, grammar, hint, quoted
+from hylift.language.text.tokens import BRACKETS, grammar, hint, quoted
 
 _OPERATORS = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
 _OPERATORS |= {"POWER", "LIST_EQUALS"}

@@ -10,11 +10,11 @@ from lark.exceptions import UnexpectedToken
 
 from hylift.errors import FormatError
 from hylift.files import read_text
-from hylift.language.constants import unquote
-from hylift.language.statements import Draft
 from hylift.language.syntax import Model, Place, Source
-from hylift.language.syntax_errors import unexpected
-from hylift.language.tokens import fail, grammar, place_of, quoted, statements
+from hylift.language.text.notation import unquote
+from hylift.language.text.statements import Draft
+from hylift.language.text.syntax_errors import unexpected
+from hylift.language.text.tokens import fail, grammar, place_of, quoted, statements
 
 MAX_INCLUDES = 50
 """Most files that may include one another in a row."""

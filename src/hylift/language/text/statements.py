@@ -9,7 +9,6 @@ from dataclasses import replace
 from lark import Token, Tree
 
 from hylift.graph.domains import Domain, boolean, interval, real
-from hylift.language.constants import CALLED, MAX_CONSTANTS, constants_between
 from hylift.language.syntax import (
     Model,
     ParameterDeclaration,
@@ -17,9 +16,10 @@ from hylift.language.syntax import (
     Source,
     TypeDeclaration,
 )
-from hylift.language.tokens import fail, place_of, quoted
-from hylift.language.transform import Names, expression, rule
-from hylift.language.trees import (
+from hylift.language.text.notation import CALLED, MAX_CONSTANTS, constants_between
+from hylift.language.text.tokens import fail, place_of, quoted
+from hylift.language.text.transform import Names, expression, rule
+from hylift.language.text.trees import (
     Branch,
     atom_words,
     constant,
@@ -28,7 +28,7 @@ from hylift.language.trees import (
     place,
     split_rule,
 )
-from hylift.language.usage import numeric_predicates
+from hylift.language.text.usage import numeric_predicates
 
 Declaration = TypeDeclaration | PredicateDeclaration | ParameterDeclaration
 

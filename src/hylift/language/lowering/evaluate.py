@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.language.quadratic_form import NotQuadratic, QuadraticForm, product, quotient
+from hylift.language.lowering.quadratic_form import NotQuadratic, QuadraticForm, product, quotient
 from hylift.language.syntax import (
     Apply,
     Atom,

@@ -9,26 +9,16 @@ from typing import Any
 
 from hylift.errors import ModelError, did_you_mean
 from hylift.graph.domains import Domain, boolean
-from hylift.language.check import check
-from hylift.language.constants import KEYWORDS, is_capital, is_name
-from hylift.language.expressions import (
+from hylift.language.builder.expressions import (
     Expression,
     LogicalVariable,
     Operand,
     Predicate,
     Value,
-    absolute,
     constant_name,
-    exists,
-    exp,
-    forall,
-    gaussian,
-    log,
-    maximum,
-    minimum,
-    normal,
     parts,
 )
+from hylift.language.checks.check import check
 from hylift.language.report import ModelWarning
 from hylift.language.syntax import (
     Apply,
@@ -42,23 +32,7 @@ from hylift.language.syntax import (
     TypeDeclaration,
     WeightTable,
 )
-
-__all__ = [
-    "Expression",
-    "LogicalVariable",
-    "ModelBuilder",
-    "Predicate",
-    "Type",
-    "absolute",
-    "exists",
-    "exp",
-    "forall",
-    "gaussian",
-    "log",
-    "maximum",
-    "minimum",
-    "normal",
-]
+from hylift.language.text.notation import KEYWORDS, is_capital, is_name
 
 Key = str | int | tuple[str | int, ...]
 Weight = Value | Mapping[Key, Value] | None

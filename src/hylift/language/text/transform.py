@@ -7,7 +7,6 @@ from typing import Literal, NoReturn, cast
 
 from lark import Token, Tree
 
-from hylift.language.constants import CALLED, MAX_DIGITS, is_capital
 from hylift.language.syntax import (
     Atom,
     Binary,
@@ -32,8 +31,9 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
-from hylift.language.tokens import fail, quoted
-from hylift.language.trees import (
+from hylift.language.text.notation import CALLED, MAX_DIGITS, is_capital
+from hylift.language.text.tokens import fail, quoted
+from hylift.language.text.trees import (
     Branch,
     bound_variables,
     conjuncts,

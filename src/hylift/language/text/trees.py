@@ -6,9 +6,9 @@ import math
 
 from lark import Token, Tree
 
-from hylift.language.constants import is_capital, unquote
 from hylift.language.syntax import Constant, Place, Source
-from hylift.language.tokens import fail, place_of, quoted
+from hylift.language.text.notation import is_capital, unquote
+from hylift.language.text.tokens import fail, place_of, quoted
 
 Branch = Tree[Token] | Token
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.errors import ModelError
-from hylift.language.evaluate import TruthArray
-from hylift.language.lower import Leaf, Slot, lower
+from hylift.language.lowering.evaluate import TruthArray
+from hylift.language.lowering.lower import Leaf, Slot, lower
 from hylift.language.report import Problem
 from hylift.language.syntax import (
     Atom,
@@ -34,19 +34,20 @@ MAX_JOINT_STATES = 2**20
 """Most joint states of the atoms around a real that are looked at together."""
 
 
-def unheld_reals(model: Model) -> list[Problem]:
+def unheld_reals(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem]:
     """A warning for each predicate of unbounded reals that no rule is sure to keep finite.
 
     A rule holds a real in a state of its discrete atoms where the square of the real falls off;
     several rules may share the work, each in some of the states. A rule counts for all atoms of
     its predicates, even where constants, `where` or comparisons restrict it to some. What is not
     quadratic is trusted. Only single reals are looked at: rules that hold differences alone, as
-    `x(a) = x(b)` does, count as well.
+    `x(a) = x(b)` does, count as well. The atoms of closed-world predicates are no states, but decide
+    which groundings there are.
     """
     unbounded = [declared for declared in model.predicates if _is_unbounded(declared)]
     if not unbounded:
         return []
-    reader = _Reader.of(model)
+    reader = _Reader.of(model, closed)
     grips: dict[str, list[_Grip]] = {declared.name: [] for declared in unbounded}
     for number, rule in enumerate(model.rules):
         for name, grip in reader.grips(rule, number):
@@ -97,13 +98,14 @@ class _Reader:
     """A model with what one needs to read its rules."""
 
     model: Model
+    closed: frozenset[str]
     parameters: Mapping[str, float]
     mentioned: Mapping[str, tuple[str, ...]]
     """Per type of unique arguments: the constants that rules have there. The rules cannot tell
     the others apart, so that two of them stand for all."""
 
     @classmethod
-    def of(cls, model: Model) -> _Reader:
+    def of(cls, model: Model, closed: frozenset[str]) -> _Reader:
         parameters = {
             declared.name: constant_value(model, declared.value, f"constant '{declared.name}'")
             for declared in model.parameters
@@ -116,7 +118,8 @@ class _Reader:
                 term = atom.arguments[declared.unique]
                 if isinstance(term, Constant) and term.name not in names:
                     names.append(term.name)
-        return cls(model, parameters, {name: tuple(found) for name, found in mentioned.items()})
+        names_by_type = {name: tuple(found) for name, found in mentioned.items()}
+        return cls(model, closed, parameters, names_by_type)
 
     def grips(self, rule: Rule, number: int) -> Iterator[tuple[str, _Grip]]:
         """Per real atom of a rule: its predicate, and what the rule does to it."""
@@ -125,7 +128,8 @@ class _Reader:
         if not reals:
             return
         axes = self._axes(formula)
-        variables = dict(self._variable(atom) for atom in atoms(formula) if atom not in reals)
+        hidden = (a for a in atoms(formula) if a not in reals and a.predicate not in self.closed)
+        variables = dict(self._variable(atom) for atom in hidden)
         leaves = self._leaves(formula, axes, variables, reals)
         potential: Potential | None = None
         # What is too large, or has no value somewhere, is for grounding to report.
@@ -178,14 +182,20 @@ class _Reader:
         return Atom(atom.predicate, before + after), labels[: self._num_states(type_name)]
 
     def _axes(self, formula: Expr) -> dict[Expr, Labels]:
-        """What groundings decide, as rows: comparisons, and variables in unique arguments."""
-        axes: dict[Expr, Labels] = dict.fromkeys(logical_comparisons(formula), ("", ""))
+        """What groundings decide, as rows: comparisons, closed-world atoms, and variables in
+        unique arguments."""
+        axes: dict[Expr, Labels] = dict.fromkeys(self._decided(formula), ("", ""))
         for atom in atoms(formula):
             match self._unique(atom):
                 case Variable(name=name), type_name:
                     named = (f"{name} is {constant}" for constant in self.mentioned[type_name])
                     axes[Variable(name)] = (*named, "", "")[: self._num_states(type_name)]
         return axes
+
+    def _decided(self, formula: Expr) -> list[Expr]:
+        """The truths that each grounding decides."""
+        closed = (atom for atom in atoms(formula) if atom.predicate in self.closed)
+        return [*logical_comparisons(formula), *closed]
 
     def _leaves(
         self,
@@ -198,8 +208,10 @@ class _Reader:
         rows = np.indices(sizes).reshape(len(axes), math.prod(sizes))
         row = dict(zip(axes, rows, strict=True))
         index = {atom: i for i, atom in enumerate([*variables, *reals])}
-        leaves: dict[Expr, Leaf] = {node: row[node] != 0 for node in logical_comparisons(formula)}
+        leaves: dict[Expr, Leaf] = {node: row[node] != 0 for node in self._decided(formula)}
         for atom in atoms(formula):
+            if atom in leaves:
+                continue
             if atom in reals:
                 leaves[atom] = Slot(index[atom], REAL)
                 continue

@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from hylift.language.evaluate import evaluate
-from hylift.language.quadratic_form import QuadraticForm
+from hylift.language.lowering.evaluate import evaluate
+from hylift.language.lowering.quadratic_form import QuadraticForm
 from hylift.language.syntax import (
     Apply,
     Atom,

@@ -10,8 +10,7 @@ from difflib import get_close_matches
 
 from hylift.errors import ModelError, UnsupportedError, did_you_mean
 from hylift.graph.domains import boolean
-from hylift.language.check_rules import rule_problems
-from hylift.language.formatter import format_rule
+from hylift.language.checks.rules import rule_problems
 from hylift.language.report import Problem
 from hylift.language.syntax import (
     Model,
@@ -20,6 +19,7 @@ from hylift.language.syntax import (
     Rule,
     TypeDeclaration,
 )
+from hylift.language.text.formatter import format_rule
 from hylift.language.types import BUILT_IN, solved_constants
 from hylift.language.walk import atoms
 
@@ -27,9 +27,12 @@ MOST_SHOWN = 20
 """The errors that one exception lists."""
 
 
-def check(model: Model) -> tuple[Problem, ...]:
-    """The warnings about a model; all its errors are raised together."""
-    found = problems(model)
+def check(model: Model, closed: frozenset[str] = frozenset()) -> tuple[Problem, ...]:
+    """The warnings about a model; all its errors are raised together.
+
+    closed: predicates known to be closed-world, which makes warnings about reals more exact.
+    """
+    found = problems(model, closed)
     errors = [problem for problem in found if problem.severity == "error"]
     if errors:
         shown = [str(problem) for problem in errors[:MOST_SHOWN]]
@@ -40,7 +43,7 @@ def check(model: Model) -> tuple[Problem, ...]:
     return tuple(found)
 
 
-def problems(model: Model) -> list[Problem]:
+def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem]:
     """All errors and warnings about a model, in order of place."""
     solved, wrong_constants = solved_constants(model)
     found = [*_declaration_problems(model), *wrong_constants]
@@ -49,9 +52,9 @@ def problems(model: Model) -> list[Problem]:
         wrong = rule_problems(solved, rule, listed)
         found += [_attributed(problem, rule, number) for problem in wrong]
     if not any(problem.severity == "error" for problem in found):
-        from hylift.language.normalisable import unheld_reals
+        from hylift.language.checks.normalisable import unheld_reals
 
-        found += unheld_reals(model)
+        found += unheld_reals(model, closed)
     return sorted(dict.fromkeys(found), key=_position)
 
 

@@ -9,16 +9,6 @@ from dataclasses import dataclass, field
 
 from hylift.errors import UnsupportedError
 from hylift.graph.domains import Domain, boolean
-from hylift.language.constants import (
-    CALLED,
-    constant_list,
-    is_capital,
-    is_name,
-    is_numeral,
-    listed,
-    number_text,
-    quote,
-)
 from hylift.language.syntax import (
     Apply,
     Atom,
@@ -44,7 +34,17 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
-from hylift.language.usage import numeric_predicates
+from hylift.language.text.notation import (
+    CALLED,
+    constant_list,
+    is_capital,
+    is_name,
+    is_numeral,
+    listed,
+    number_text,
+    quote,
+)
+from hylift.language.text.usage import numeric_predicates
 from hylift.language.walk import nodes
 
 # How tightly operators bind, loosest first.

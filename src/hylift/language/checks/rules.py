@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hylift.errors import did_you_mean
-from hylift.language.check_formulas import formula_problems
-from hylift.language.check_weights import Listed, unlisted_fault, weight_problems
+from hylift.language.checks.formulas import formula_problems
+from hylift.language.checks.weights import Listed, unlisted_fault, weight_problems
 from hylift.language.report import Problem
 from hylift.language.syntax import (
     Atom,
