@@ -21,6 +21,7 @@ def warm_up() -> None:
         ],
     )
     hl.infer(graph, tasks=("marginals", "logz", "map"))
+    hl.ground(hl.parse("P(thing)\n1 P(x) => P(y)"), {"thing": ["a", "b"]})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.uai"
         path.write_text("MARKOV\n1\n2\n1\n1 0\n\n2\n 1 1\n")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hylift.errors import ImpossibleEvidenceError, ModelError
+from hylift.grounding import World, ground, ground_world, size_estimate
+from hylift.language import parse
 from slow_grounding import agree
 
 pytestmark = pytest.mark.filterwarnings("ignore::hylift.language.report.ModelWarning")
@@ -128,3 +131,53 @@ def test_atoms_that_no_factor_uses_are_no_variables():
         "Friends(Ann,Bob)",
         "Friends(Ann,Cid)",
     ]
+
+
+def test_neighbours_of_numbers_with_gaps_are_refused():
+    model = parse("level(year): real\nnormal(level(y+1) | level(y), 1)\n0.1 level(y) = 0\n")
+
+    with pytest.raises(ModelError) as refusal:
+        ground(model, {"level": [(1990, 1.0), (1992, 2.0)]})
+
+    assert str(refusal.value).splitlines() == [
+        "<text>:2:14: 'y+1' asks for neighbours in the type 'year', but its numbers have gaps: "
+        "behind 1990 comes 1992. List the type as a range, such as year = {1990, ..., 1992}",
+        "    normal(level(y+1) | level(y), 1)",
+        "                 ^^^",
+    ]
+
+
+def test_an_open_predicate_after_where_is_refused():
+    model = parse(PEOPLE + "0.7 Cancer(x) where Friends(x, y)\n")
+
+    with pytest.raises(ModelError, match=r"'where Friends\(x, y\)' asks for a closed world"):
+        ground(model)
+
+
+def test_observations_of_atoms_in_no_rule_are_noted():
+    model = parse(PEOPLE + "0.7 Friends(x, y) where x != y\n")
+    world = World.of(model, {"Friends(Ann, Ann)": True, "Friends(Ann, Bob)": True})
+
+    grounding = ground_world(world)
+
+    assert grounding.notes == ("1 observation of atoms that stand in no ground rule",)
+    assert len(grounding.graph.evidence) == 1
+
+
+def test_evidence_that_breaks_a_hard_rule_is_refused():
+    model = parse(PEOPLE + "Smokes(x) => Friends(x, x).\n0.5 Cancer(x)\n")
+
+    with pytest.raises(ImpossibleEvidenceError, match="in 1 of its groundings"):
+        ground(model, {"Smokes(Ann)": True}, closed=["Smokes", "Friends"])
+
+
+def test_size_estimates_count_factors_before_they_are_made():
+    model = parse(PEOPLE + "0.7 Friends(x, y) * (age(x) = age(y))\n0.1 age(x) = 1\n")
+    evidence = {"Friends(Ann, Bob)": True, "Friends(Bob, Cid)": True}
+
+    size = size_estimate(model, evidence, closed=["Friends"])
+
+    graph = ground(model, evidence, closed=["Friends"])
+    assert size.num_factors == graph.num_factors == 5
+    assert str(size) == f"3 variables, 5 factors, {size.num_bytes} bytes"
+    assert graph.size_estimate().num_variables == 3

@@ -238,7 +238,8 @@ ERRORS = [
     ),
     (
         {"paper": [("p1", "Title")]},
-        "evidence['paper']: the constants of the type 'paper' are one column; this table has "
+        "evidence['paper']: the constants of the type 'paper' are one column, or one that is "
+        "called 'paper', 'id' or 'name'; this table has "
         "#1, #2",
     ),
     (
@@ -420,7 +421,7 @@ def test_constants_come_from_data_rules_conditions_and_weight_tables() -> None:
 
     world = World.of(model, {"In": [("P1", "T0")], "paper": ["P2"]})
 
-    assert world.constants["paper"].to_pylist() == ["P1", "P2", "P3", "P7"]
+    assert world.constants["paper"].to_pylist() == ["P2", "P1", "P3", "P7"]
     assert world.constants["topic"].to_pylist() == ["T0", "T1", "T2", "T9"]
 
 
@@ -435,9 +436,17 @@ def test_constants_come_from_data_rules_conditions_and_weight_tables() -> None:
     ],
 )
 def test_constants_are_in_order_of_number_or_text(given: list[str], expected: list[str]) -> None:
-    world = World.of(MODEL, {"paper": given})
+    world = World.of(MODEL, {"paper": pa.array(given)})
 
     assert world.constants["paper"].to_pylist() == expected
+
+
+def test_constants_of_a_list_keep_its_order_unless_they_are_numbers() -> None:
+    months = World.of(MODEL, {"paper": ["jan", "feb", "mar"], "Size": [("apr", 1.0)]})
+    numbers = World.of(MODEL, {"paper": [3, 1, 2]})
+
+    assert months.constants["paper"].to_pylist() == ["jan", "feb", "mar", "apr"]
+    assert numbers.constants["paper"].to_pylist() == ["1", "2", "3"]
 
 
 def test_listed_constants_keep_their_order_and_have_ids() -> None:

@@ -30,7 +30,7 @@ def run(model: Path, given: Given, *, stats: bool, output: Path | None, quiet: b
         write_uai(grounding.graph, output)
     if quiet:
         return
-    print_notes(grounding.world.notes)
+    print_notes(grounding.notes)
     found = grounding.statistics()
     out = console()
     out.print(

@@ -47,7 +47,7 @@ def read_graph(
     if _ending(model) == ".uai":
         return _read_uai(model, given), ()
     grounding = ground_file(model, given, progress)
-    return grounding.graph, grounding.world.notes
+    return grounding.graph, grounding.notes
 
 
 def ground_file(model: Path, given: Given, progress: Progress = silent) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hylift.errors import did_you_mean
 from hylift.graph.names import MAX_SUGGESTIONS
@@ -21,18 +22,34 @@ FEW = 6
 """Longest list of constants that an error shows in full."""
 
 
-def in_order(words: Iterable[pa.StringArray]) -> pa.StringArray:
-    """All words, each once: by number if all are whole numbers, by text (bytewise) otherwise.
+def in_order(
+    listed: Iterable[pa.StringArray], mentioned: Iterable[pa.StringArray]
+) -> pa.StringArray:
+    """All words, each once: by number if all are whole numbers.
 
-    words: arrays that have no word twice.
+    Otherwise those that are listed come first, in the order of their list, then those that are
+    only mentioned, by text (bytewise). No array has a word twice.
     """
-    arrays = [array for array in words if len(array)]
-    several = pa.chunked_array(arrays, pa.string())
-    distinct = arrays[0] if len(arrays) == 1 else pc.unique(several)
-    if _are_integers(distinct.slice(0, 1)) and _are_integers(distinct):
-        order = np.argsort(pc.cast(distinct, pa.int64()).to_numpy(zero_copy_only=False))
-        return distinct.take(pa.array(order))
-    return distinct.take(pc.sort_indices(distinct))
+    lists, others = list(listed), list(mentioned)
+    distinct = _distinct([*lists, *others])
+    numbers = as_integers(distinct)
+    if numbers is not None:
+        return distinct.take(pa.array(np.argsort(numbers)))
+    first = _distinct(lists)
+    rest = distinct.slice(len(first))
+    return pa.concat_arrays([first, rest.take(pc.sort_indices(rest))])
+
+
+def _distinct(arrays: list[pa.StringArray]) -> pa.StringArray:
+    filled = [array for array in arrays if len(array)]
+    return filled[0] if len(filled) == 1 else pc.unique(pa.chunked_array(filled, pa.string()))
+
+
+def as_integers(words: pa.StringArray) -> NDArray[np.int64] | None:
+    """The words as whole numbers, or None if one of them is none."""
+    if not (_are_integers(words.slice(0, 1)) and _are_integers(words)):
+        return None
+    return np.asarray(pc.cast(words, pa.int64()).to_numpy(zero_copy_only=False))
 
 
 def _are_integers(words: pa.StringArray) -> bool:

@@ -38,6 +38,15 @@ class Grounding:
     numbers: Mapping[str, AtomNumbers]
     observed: Observations
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the evidence."""
+        unused = self.observed.num_unused
+        if not unused:
+            return self.world.notes
+        what = "1 observation" if unused == 1 else f"{unused:,} observations"
+        return (*self.world.notes, f"{what} of atoms that stand in no ground rule")
+
     def statistics(self) -> GroundStatistics:
         """Counts per predicate and per rule."""
         return statistics(self.world, self.plans, self.num_factors, self.numbers, self.observed)

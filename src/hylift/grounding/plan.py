@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnsupportedError
+from hylift.grounding.constants import as_integers
 from hylift.grounding.world import World
 from hylift.language.lowering.fold import expand, fold
 from hylift.language.report import located
@@ -101,7 +102,7 @@ def plan_rule(world: World, rule: Rule, label: str) -> RulePlan:
         rule,
         label,
         {name: types[name] for name in free},
-        {name: _range(world.size(types[name]), name, used) for name in free},
+        {name: _range(world, types[name], name, used) for name in free},
         (*conditions, *guards),
         formula,
         slots,
@@ -184,13 +185,34 @@ def as_number(formula: Expr) -> float | None:
     return None
 
 
-def _range(size: int, name: str, used: list[Expr]) -> range:
+def _range(world: World, type_name: str, name: str, used: list[Expr]) -> range:
     """The ids of a variable, such that every t+1 and t-1 it stands in is a constant too."""
-    shifts = [0]
-    for node in used:
-        terms = node.arguments if isinstance(node, Atom) else (node,)
-        shifts += [t.shift for t in terms if isinstance(t, Variable) and t.name == name]
-    return range(-min(shifts), max(-min(shifts), size - max(shifts)))
+    standing = [
+        term
+        for node in used
+        for term in (node.arguments if isinstance(node, Atom) else (node,))
+        if isinstance(term, Variable) and term.name == name
+    ]
+    shifts = [0, *(term.shift for term in standing)]
+    if any(shifts):
+        _check_neighbours(world, type_name, next(term for term in standing if term.shift))
+    return range(-min(shifts), max(-min(shifts), world.size(type_name) - max(shifts)))
+
+
+def _check_neighbours(world: World, type_name: str, term: Variable) -> None:
+    """Raises if neighbours among whole numbers are not one apart: t+1 would not be t + 1."""
+    numbers = as_integers(world.constants[type_name])
+    if numbers is None or (np.diff(numbers) == 1).all():
+        return
+    at = int(np.argmax(np.diff(numbers) != 1))
+    raise ModelError(
+        located(
+            f"'{term.name}{term.shift:+d}' asks for neighbours in the type '{type_name}', but its "
+            f"numbers have gaps: behind {numbers[at]} comes {numbers[at + 1]}. List the type as a "
+            f"range, such as {type_name} = {{{numbers.min()}, ..., {numbers.max()}}}",
+            term.place,
+        )
+    )
 
 
 def _state_variables(world: World, slots: tuple[Atom, ...]) -> list[str]:

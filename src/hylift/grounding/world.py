@@ -161,9 +161,11 @@ def _from_data(
         for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
         if of_type == type_name
     ]
-    words += [given.words.used for given in gathered.constants if given.type_name == type_name]
+    given = [given for given in gathered.constants if given.type_name == type_name]
+    listed = [part.words.used for part in given if part.is_ordered]
+    words += [part.words.used for part in given if not part.is_ordered]
     spoken = sorted(name for of_type, name in in_model if of_type == type_name)
-    constants = in_order([*words, pa.array(spoken, pa.string())])
+    constants = in_order(listed, [*words, pa.array(spoken, pa.string())])
     if not len(constants):
         users = [p.name for p in gathered.model.predicates if type_name in p.arguments]
         if not users:

@@ -79,6 +79,8 @@ class GivenConstants:
     type_name: str
     origin: Origin
     words: WordColumn
+    is_ordered: bool = False
+    """Whether their order is meant, as in a list."""
 
 
 def from_table(predicate: PredicateDeclaration, table: pa.Table, origin: Origin) -> Facts:

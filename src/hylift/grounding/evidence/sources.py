@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -222,7 +222,8 @@ def _add_constants(gathered: Gathered, type_name: str, data: object, origin: Ori
         table, origin = _table_in(Path(data), type_name)
     else:
         table = as_table(data, origin.name)
-    gathered.constants.append(_constants(type_name, table, origin))
+    given = _constants(type_name, table, origin)
+    gathered.constants.append(replace(given, is_ordered=isinstance(data, list | tuple)))
 
 
 def _table_in(path: Path, name: str) -> tuple[pa.Table, Origin]:
@@ -241,18 +242,29 @@ def _table_in(path: Path, name: str) -> tuple[pa.Table, Origin]:
 
 
 def _constants(type_name: str, table: pa.Table, origin: Origin) -> GivenConstants:
-    if table.num_columns > 1:
-        raise EvidenceError(
-            f"{origin.name}: the constants of the type '{type_name}' are one column; this table "
-            f"has {', '.join(table.column_names)}"
-        )
-    column = table.column(0) if table.num_columns else pa.chunked_array([], pa.string())
+    column = _constant_column(type_name, table, origin)
     words = WordColumn.of(column, type_name)
     missing = np.flatnonzero(words.code < 0)
     if len(missing):
         where = origin.where(int(missing[0]) + 1)
         raise EvidenceError(f"{where}: there is no constant{like_it(len(missing) - 1)}")
     return GivenConstants(type_name, origin, words)
+
+
+def _constant_column(type_name: str, table: pa.Table, origin: Origin) -> pa.ChunkedArray:
+    """The only column, or the one called like the type, `id` or `name`."""
+    if not table.num_columns:
+        return pa.chunked_array([], pa.string())
+    if table.num_columns == 1:
+        return table.column(0)
+    for name in (type_name, "id", "name"):
+        match = _same_name(name, table.column_names)
+        if match is not None and table.column_names.count(match) == 1:
+            return table.column(match)
+    raise EvidenceError(
+        f"{origin.name}: the constants of the type '{type_name}' are one column, or one that is "
+        f"called '{type_name}', 'id' or 'name'; this table has {', '.join(table.column_names)}"
+    )
 
 
 def _add_atoms(gathered: Gathered, atoms: Mapping[str, object], label: str) -> None:

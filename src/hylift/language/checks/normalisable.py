@@ -41,8 +41,8 @@ def unheld_reals(model: Model, closed: frozenset[str] = frozenset()) -> list[Pro
     several rules may share the work, each in some of the states. A rule counts for all atoms of
     its predicates, even where constants, `where` or comparisons restrict it to some. What is not
     quadratic is trusted. Only single reals are looked at: rules that hold differences alone, as
-    `x(a) = x(b)` does, count as well. The atoms of closed-world predicates are no states, but decide
-    which groundings there are.
+    `x(a) = x(b)` does, count as well. The atoms of closed-world predicates are no states; they
+    decide which groundings there are.
     """
     unbounded = [declared for declared in model.predicates if _is_unbounded(declared)]
     if not unbounded:
