@@ -21,7 +21,7 @@ HARMLESS = 0.2
 SKEW = 5
 """How many times more rows a join may have than one of evenly spread tables of its sizes."""
 
-HOPELESS = 8
+HOPELESS = 1.5
 """Times the free memory beyond which a grounding is refused instead of warned of."""
 
 
