@@ -172,7 +172,7 @@ class RandomRules:
     def _any_rule(self, may_be_hard: bool) -> Rule:
         scope = {name: VARIABLES[name][: self._random.choice([1, 2, 2, 3])] for name in VARIABLES}
         self._num_quantified = 0
-        where = tuple(self._condition(scope) for _ in range(self._random.choice([0, 0, 0, 1, 2])))
+        where = self._conditions(scope)
         is_truth = self._chance(0.6)
         depth = self._random.randrange(1, 4)
         formula = self._truth(depth, scope) if is_truth else self._number(depth, scope)
@@ -217,6 +217,11 @@ class RandomRules:
         entries = tuple((key, self._weight()) for key in chosen)
         default = None if entries and len(chosen) == len(keys) else self._weight()
         return WeightTable(entries, default)
+
+    def _conditions(self, scope: Scope) -> tuple[Expr, ...]:
+        """Some conditions, no two of them about one atom."""
+        drawn = [self._condition(scope) for _ in range(self._random.choice([0, 0, 0, 1, 2, 3]))]
+        return tuple({tuple(atoms(part)) or part: part for part in drawn}.values())
 
     def _condition(self, scope: Scope) -> Expr:
         if self._closed and self._chance(0.4):

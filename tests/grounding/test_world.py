@@ -242,11 +242,6 @@ ERRORS = [
         "called 'paper', 'id' or 'name'; this table has "
         "#1, #2",
     ),
-    (
-        None,
-        "the type 'paper' has no constants: list them in the model (paper = {…}), pass "
-        "evidence={'paper': […]}, or evidence on In or Size or Kind",
-    ),
 ]
 
 
@@ -408,6 +403,19 @@ def test_the_database_of_a_world_reaches_nothing_outside(tmp_path: Path) -> None
     with pytest.raises(duckdb.Error):
         connection.sql(f"SELECT * FROM read_csv('{tmp_path}/secret.csv')")
     assert connection.sql("SELECT current_setting('threads')").fetchall() == [(1,)]
+
+
+def test_a_type_without_constants_is_refused_where_a_rule_needs_it() -> None:
+    text = "In(paper, topic)\nSeen(paper, day)\n0.5  In(p, t)\n"
+
+    with pytest.raises(EvidenceError) as refusal:
+        World.of(parse(text), {"topic": ["t1"]})
+
+    assert str(refusal.value) == (
+        "the type 'paper' has no constants: list them in the model (paper = {…}), pass "
+        "evidence={'paper': […]}, or evidence on In or Seen"
+    )
+    assert World.of(parse(text), {"In": [("p1", "t1")]}).size("day") == 0
 
 
 def test_constants_come_from_data_rules_conditions_and_weight_tables() -> None:

@@ -23,6 +23,7 @@ from hylift.grounding.evidence.unmatched import match_constants, match_facts, re
 from hylift.language.checks.check import check
 from hylift.language.report import Problem
 from hylift.language.syntax import Model, PredicateDeclaration
+from hylift.language.walk import used_predicates
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,10 +167,8 @@ def _from_data(
     words += [part.words.used for part in given if not part.is_ordered]
     spoken = sorted(name for of_type, name in in_model if of_type == type_name)
     constants = in_order(listed, [*words, pa.array(spoken, pa.string())])
-    if not len(constants):
-        users = [p.name for p in gathered.model.predicates if type_name in p.arguments]
-        if not users:
-            return constants
+    users = [p.name for p in gathered.model.predicates if type_name in p.arguments]
+    if not len(constants) and any(name in used_predicates(gathered.model) for name in users):
         raise EvidenceError(
             f"the type '{type_name}' has no constants: list them in the model "
             f"({type_name} = {{…}}), pass evidence={{'{type_name}': […]}}, or evidence on "

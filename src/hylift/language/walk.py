@@ -14,6 +14,7 @@ from hylift.language.syntax import (
     Constant,
     Expr,
     Gaussian,
+    Model,
     Normal,
     Power,
     Quantified,
@@ -85,6 +86,12 @@ def nodes(expr: Expr) -> Iterator[Expr]:
 def atoms(expr: Expr) -> list[Atom]:
     """The distinct atoms of an expression, in order of appearance."""
     return list(dict.fromkeys(node for node in nodes(expr) if isinstance(node, Atom)))
+
+
+def used_predicates(model: Model) -> set[str]:
+    """The predicates that some rule mentions."""
+    expressions = (expr for rule in model.rules for expr in (rule.formula, *rule.where))
+    return {atom.predicate for expr in expressions for atom in atoms(expr)}
 
 
 def logical_comparisons(expr: Expr) -> list[Comparison]:

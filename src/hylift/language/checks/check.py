@@ -21,7 +21,7 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.formatter import format_rule
 from hylift.language.types import BUILT_IN, solved_constants
-from hylift.language.walk import atoms
+from hylift.language.walk import used_predicates
 
 MOST_SHOWN = 20
 """The errors that one exception lists."""
@@ -178,8 +178,7 @@ def _letters(name: str) -> str:
 
 
 def _unused_predicates(model: Model) -> Iterator[Problem]:
-    expressions = (expr for rule in model.rules for expr in (rule.formula, *rule.where))
-    used = {atom.predicate for expr in expressions for atom in atoms(expr)}
+    used = used_predicates(model)
     for predicate in model.predicates:
         if predicate.name not in used:
             yield Problem("warning", f"no rule uses '{predicate.name}'", predicate.place)
