@@ -59,8 +59,8 @@ class AtomSpace:
                 f"'{self.predicate.name}' has {self.size:.1e} possible atoms, too many to number"
             )
         dtype = np.int32 if self.size < 1 << 31 else np.int64
-        if len(arguments) == 1:
-            return np.broadcast_to(np.asarray(arguments[0], dtype=dtype), (count,))
+        if len(arguments) == 1 and np.ndim(arguments[0]):
+            return np.asarray(arguments[0], dtype=dtype)
         code: NDArray[Any] = np.zeros(count, dtype=dtype)
         for argument, size in zip(arguments, self.sizes, strict=True):
             code *= dtype(size)
