@@ -34,7 +34,7 @@ from hylift.language.syntax import (
     WeightTable,
 )
 from hylift.language.types import variable_types
-from hylift.language.walk import free_variables
+from hylift.language.walk import free_variables, terms
 
 Constants = Mapping[str, Sequence[str]]
 World = Mapping[tuple[str, ...], float | bool]
@@ -149,6 +149,10 @@ class Evaluator:
         return outcome[expr.op]
 
     def quantified(self, quantifier, names, body, bound) -> bool:
+        for term in terms(body):
+            is_outer = isinstance(term, Variable) and term.name not in names and term.name in bound
+            if is_outer and term.shift:  # its end is the end of the whole grounding
+                self.term(term, bound, self.types[term.name])
         truths = []
         for values in itertools.product(*(self.constants[self.types[name]] for name in names)):
             try:

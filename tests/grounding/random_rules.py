@@ -196,15 +196,9 @@ class RandomRules:
 
     def _weight(self) -> Expr:
         number = Number(self._random.choice(WEIGHTS))
-        return self._random.choice(
-            [
-                number,
-                number,
-                Parameter("W"),
-                Unary("-", Parameter("K")),
-                Binary("*", number, Parameter("K")),
-            ]
-        )
+        choices: list[Expr] = [number, number, Parameter("W"), Unary("-", Parameter("K"))]
+        choices.append(Binary("*", number, Parameter("K")))
+        return self._random.choice(choices)
 
     def _weight_table(
         self, formula: Expr, where: tuple[Expr, ...], names: tuple[str, ...]
@@ -312,7 +306,7 @@ class RandomRules:
         truth = self._truth(1, scope)
         match self._random.randrange(14):
             case 0 | 1 | 2:
-                return Binary(self._random.choice(["+", "-", "*"]), a, b)  # type: ignore[arg-type]
+                return Binary(self._random.choice(["+", "-", "*"]), a, b)
             case 3 | 4:
                 return Binary("*", truth, b)
             case 5:
@@ -335,7 +329,8 @@ class RandomRules:
     def _positive(self, scope: Scope) -> Expr:
         """A number that is positive whatever its atoms are."""
         if self._chance(0.5):
-            return self._random.choice([Number(2.0), Number(0.5), Parameter("W")])
+            choices: list[Expr] = [Number(2.0), Number(0.5), Parameter("W")]
+            return self._random.choice(choices)
         return Binary("+", Number(1.0), Binary("*", Number(3.0), self._leaf(scope)))
 
     def _soft_comparison(self, a: Expr, b: Expr) -> Expr:

@@ -181,3 +181,20 @@ def test_size_estimates_count_factors_before_they_are_made():
     assert size.num_factors == graph.num_factors == 5
     assert str(size) == f"3 variables, 5 factors, {size.num_bytes} bytes"
     assert graph.size_estimate().num_variables == 3
+
+
+@pytest.mark.parametrize(
+    ("rules", "true_atoms", "count"),
+    [
+        ("1 Cancer(x) ^ Friends(x, Ann)\n1 Cancer(x) ^ Friends(Ann, x)\n", (), 5),
+        ("1 Cancer(x) ^ Friends(x, y) where x != y\n", (), 6),
+        ("1 Cancer(x) where Friends(x, y)\n", [("Friends", "Ann", "Bob")], 1),
+        ("1 Cancer(x) v EXIST y Friends(x, y)\n", (), 9),
+        ("1 Cancer(x) ^ Friends(x, x+1)\n", (), 2),
+    ],
+)
+def test_atoms_of_closed_predicates_are_counted(rules, true_atoms, count):
+    grounding = agree(PEOPLE + rules, true_atoms=true_atoms, closed=["Friends"])
+
+    counts = {p.name: p.num_atoms for p in grounding.statistics().predicates}
+    assert counts["Friends"] == count

@@ -24,11 +24,10 @@ from hylift.language.syntax import (
     Rule,
     Term,
     TypeDeclaration,
-    Variable,
     WeightTable,
 )
 from hylift.language.text.formatter import format_model
-from hylift.language.walk import atoms, rebuild, terms
+from hylift.language.walk import atoms, rebuild
 from slow import Evaluator
 from slow_grounding import assignment, closed_atoms, world_of
 
@@ -37,17 +36,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::hylift.language.report.ModelWar
 CHUNK = 20
 NUM_CHUNKS = 10
 MANY = 100
-
-
-class SlowModel(Evaluator):
-    """Slow evaluation in which x+1 under a quantifier ends what binds x, not the inner choice."""
-
-    def quantified(self, quantifier, names, body, bound):
-        for term in terms(body):
-            is_outer = isinstance(term, Variable) and term.name not in names and term.name in bound
-            if is_outer and term.shift:
-                self.term(term, bound, self.types[term.name])
-        return super().quantified(quantifier, names, body, bound)
 
 
 def cases(chunk: int, count: int = CHUNK) -> Iterator[tuple[int, RandomCase]]:
@@ -63,10 +51,10 @@ def grounded(case: RandomCase) -> Grounding | None:
         return None
 
 
-def slow_model(case: RandomCase, graph: FactorGraph, values: np.ndarray) -> SlowModel:
+def slow_model(case: RandomCase, graph: FactorGraph, values: np.ndarray) -> Evaluator:
     fixed = closed_atoms(case.model, case.constants, case.true_atoms, case.closed)
     world = world_of(case.model, case.constants, graph, values, fixed)
-    return SlowModel(case.model, case.constants, world)
+    return Evaluator(case.model, case.constants, world)
 
 
 def close_to(expected: float) -> Any:
@@ -84,11 +72,10 @@ def assert_impossible(case: RandomCase) -> None:
     """Without its hard rules the model has a graph; with them no assignment is possible."""
     soft = tuple(rule for rule in case.model.rules if not rule.hard)
     relaxed = replace(case, model=replace(case.model, rules=soft))
-    grounding = grounded(relaxed)
-    assert grounding is not None
+    assert grounded(relaxed) is not None
     for seed in range(30):
         world = random_world(case, seed)
-        assert SlowModel(case.model, case.constants, world).log_density() == -np.inf
+        assert Evaluator(case.model, case.constants, world).log_density() == -np.inf
 
 
 def random_world(case: RandomCase, seed: int) -> dict[tuple[str, ...], float | bool]:
@@ -135,11 +122,19 @@ def test_many_random_models_ground_to_the_density_of_their_rules(chunk):
         assert_case_agrees(case)
 
 
+def test_atoms_and_rows_too_many_to_mark_are_found_by_sorting(monkeypatch):
+    monkeypatch.setattr("hylift.grounding.atoms.MAX_DENSE", 2)
+    monkeypatch.setattr("hylift.grounding.factors.MAX_LOOKUP", 2)
+
+    for _, case in cases(0):
+        assert_case_agrees(case)
+
+
 def test_evidence_that_breaks_a_hard_rule_by_itself_is_impossible():
     num_impossible = 0
     for _, case in cases(0, 3 * CHUNK):
         broken = [rule for rule in case.model.rules if rule.hard and is_decided(case, rule)]
-        slow = SlowModel(case.model, case.constants, random_world(case, 0))
+        slow = Evaluator(case.model, case.constants, random_world(case, 0))
         if any(slow.value_of(rule) == -np.inf for rule in broken):
             num_impossible += 1
             assert grounded(case) is None
@@ -271,7 +266,7 @@ def by_name(graph: FactorGraph, values: np.ndarray) -> dict[str, float]:
 
 def test_a_closed_world_is_an_open_one_with_all_of_it_observed():
     num_compared = 0
-    for seed, case in cases(2, 3 * CHUNK):
+    for seed, case in cases(2, 2 * CHUNK):
         closed = grounded(case)
         if closed is None or has_closed_conditions(case.model):
             continue
@@ -284,7 +279,7 @@ def test_a_closed_world_is_an_open_one_with_all_of_it_observed():
         assert conditioned.log_density(np.array(list(values.values()))) == close_to(expected)
         num_compared += bool(case.closed)
 
-    assert num_compared > CHUNK
+    assert num_compared > CHUNK / 2
 
 
 def test_conditioning_on_some_atoms_gives_the_density_of_the_rules():
@@ -329,6 +324,7 @@ CORNERS = {
         "{P: 1, *: 2} S(x) ^ !(EXIST t At(+y, t+1))"
     ),
     "no groundings left to decide": "0.7 (R(x) <=> R(y)) ^ None(x)",
+    "a constant without a finite value, never met": "1 log(1 - None(x))",
 }
 
 

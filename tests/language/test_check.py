@@ -64,11 +64,6 @@ def test_an_error_in_a_declaration_says_what_is_wrong_and_where(text, message, w
             'write "t1" with quotes to mean the constant',
             "t1",
         ),
-        (
-            "1 In(p, t) ^ Hall = 1",
-            "'Hall = 1' compares two constants. Did you mean 'Half'?",
-            "Hall = 1",
-        ),
         ("0 In(p, t)", "a rule of weight 0 changes nothing", "0"),
         (
             "Loud(papr)\n1 Loud(p)",

@@ -9,6 +9,18 @@ NAMES = [
     ("1 lgo(p) ^ In(p, t)", "unknown predicate 'lgo'. Did you mean 'log'?", "lgo"),
     ("1 In(p, t, q)", "'In' takes 2 arguments (paper, topic), not 3", "In"),
     ("1 Topic(p, t)", "'Topic' takes 1 argument (topic), not 2", "Topic"),
+    (
+        "1 In(p, t) ^ Hall = 1",
+        "'Hall = 1' compares two constants; variables begin with a small letter. Did you mean "
+        "'Half'?",
+        "Hall = 1",
+    ),
+    (
+        "1e300 In(p, t)",
+        "a weight of 1e+300 is too large to compute with; 1e+100 is the most. For a hard rule, end "
+        "it with a period instead",
+        "1e300",
+    ),
     ("1 rain(p) ^ Near(p, p)", "'rain' takes no arguments, not 1", "rain"),
     ('1 In(p, "t9")', "type 'topic' has no constant 't9'.", '"t9"'),
     ("1 At(p, 12)", "type 'time' has no constant '12'. Did you mean '2'?", "12"),

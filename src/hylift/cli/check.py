@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from hylift.cli.model import check_is_rules
 from hylift.language import check, read_model
 
 
 def run(model: Path, *, rewrite: bool) -> None:
     """Says what is wrong with a model, or how large its parts are; or writes it back, in order."""
+    check_is_rules(model, "checked")
     parsed = read_model(model)
     warnings = check(parsed)
     for warning in warnings:

@@ -53,6 +53,7 @@ def run(
         graph, notes = read_graph(model, given, progress)
     if not quiet:
         print_notes(notes)
+    _check_holds(output, graph)
     ids = _queried(graph, query)
     with progress_bar(quiet) as progress:
         posterior = infer(graph, chosen, tasks=tasks, seed=seed, progress=progress)
@@ -105,6 +106,17 @@ def _check_output(output: str, tasks: list[Task], query: list[str] | None) -> li
             f"{output}: a table holds marginals or the MAP assignment, not the task 'logz'"
         )
     return tasks or ([only] if only else [])
+
+
+def _check_holds(output: str | None, graph: FactorGraph) -> None:
+    """Raises if a graph has reals and the file is one of UAI's lists of states."""
+    ending = Path(output or "").suffix.lower()
+    real = np.flatnonzero(graph.variables.num_states == 0)
+    if RESULT_TASK.get(ending) in ("marginals", "map") and len(real):
+        raise UnsupportedError(
+            f"{output}: such a file holds discrete variables only; "
+            f"'{graph.variables.names[int(real[0])]}' is real"
+        )
 
 
 def _queried(graph: FactorGraph, query: list[str] | None) -> NDArray[np.int64] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from hylift.errors import UnsupportedError
+from hylift.errors import EvidenceError, UnsupportedError, did_you_mean
 from hylift.formats import uai
 from hylift.graph import FactorGraph
 from hylift.progress import Progress, silent
@@ -31,11 +31,16 @@ class Given:
     def closed_predicates(self) -> list[str]:
         return [name.strip() for text in self.closed for name in text.split(",")]
 
-    def sources(self) -> list[Any]:
-        """Paths, and mappings from a predicate or type to a path."""
+    def sources(self, known: Collection[str]) -> list[Any]:
+        """Paths, and mappings from one of the known predicates and types to a path."""
         sources: list[Any] = []
         for text in self.evidence:
             named = None if Path(text).exists() else NAMED.fullmatch(text)
+            if named and named[1] not in known:
+                raise EvidenceError(
+                    f"{text}: '{named[1]}' is no predicate or type of the model."
+                    f"{did_you_mean(named[1], known)}"
+                )
             sources.append({named[1]: Path(named[2])} if named else Path(text))
         return sources
 
@@ -52,19 +57,24 @@ def read_graph(
 
 def ground_file(model: Path, given: Given, progress: Progress = silent) -> Any:
     """The grounding of an .mln file."""
-    if _ending(model) != ".mln":
-        raise UnsupportedError(f"{model}: only models of rules (.mln) are grounded")
+    check_is_rules(model, "grounded")
     from hylift.grounding import World, ground_world
     from hylift.language import read_model
 
     parsed = read_model(model)
     world = World.of(
         parsed,
-        given.sources(),
+        given.sources([*parsed.predicate_by_name, *parsed.type_by_name]),
         closed=given.closed_predicates,
         unmatched=cast(Literal["error", "ignore"], given.unmatched),
     )
     return ground_world(world, progress)
+
+
+def check_is_rules(model: Path, what: str) -> None:
+    """Raises unless a file holds rules by its name; `what` is done with such files only."""
+    if _ending(model) != ".mln":
+        raise UnsupportedError(f"{model}: only models of rules (.mln) are {what}")
 
 
 def _ending(model: Path) -> str:

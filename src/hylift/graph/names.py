@@ -211,7 +211,9 @@ class Atoms(NameBlock):
         if predicate != self.predicate:
             return did_you_mean(predicate, [self.predicate])
         if len(words) != len(self.constants):
-            return f" '{predicate}' takes {len(self.constants)} arguments, not {len(words)}."
+            arity = len(self.constants)
+            plural = "" if arity == 1 else "s"
+            return f" '{predicate}' takes {arity} argument{plural}, not {len(words)}."
         for place, (constants, word) in enumerate(zip(self.constants, words, strict=True)):
             if pc.index(constants, word).as_py() == -1:
                 close = did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())

@@ -76,37 +76,38 @@ def _parameter_rows(world: World, plan: RulePlan, found: Groundings) -> Paramete
     sizes = [world.size(plan.types[name]) for name in plan.row_variables] + [2] * len(plan.bits)
     keys: list[NDArray[Any]] = [found.columns[name] for name in plan.row_variables]
     keys += [found.bits[test] for test in plan.bits]
-    row, present = _distinct(keys, sizes, found.count)
-    columns = np.unravel_index(present, sizes) if sizes else ()
-    values = dict(zip(plan.row_variables, columns, strict=False))
-    bits = zip(plan.bits, columns[len(plan.row_variables) :], strict=True)
+    row, example = _distinct(keys, sizes, found.count)
+    values = {name: found.columns[name][example].astype(np.int64) for name in plan.row_variables}
     weight = plan.weight[tuple(values[name] for name in plan.rule.per_constant)]
     return ParameterRows(
         row,
         values,
-        {test: column.astype(bool) for test, column in bits},
-        np.broadcast_to(weight, (len(present),)),
+        {test: found.bits[test][example] for test in plan.bits},
+        np.broadcast_to(weight, (len(example),)),
     )
 
 
 def _distinct(
     keys: Sequence[NDArray[Any]], sizes: Sequence[int], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Per grounding, the place of its combination of keys among those that occur; and those."""
+    """Per grounding, the place of its combination of keys among those that occur; and for each of
+    those a grounding that has it."""
     if not keys:
         return np.zeros(count, dtype=np.int32), np.zeros(1, dtype=np.int64)
-    code = np.zeros(count, dtype=np.int64)
+    code, total = np.zeros(count, dtype=np.int64), 1
     for key, size in zip(keys, sizes, strict=True):
-        code *= size
-        code += key
-    total = int(np.prod(sizes, dtype=np.int64))
+        if total * size >= 1 << 62:  # too many for a number: count only those that occur
+            present, code = np.unique(code, return_inverse=True)
+            total = len(present)
+        code = code * size + key
+        total *= size
     if total > MAX_LOOKUP:
-        present, row = np.unique(code, return_inverse=True)
-        return row.astype(np.int32), present
-    marks = np.zeros(total, dtype=bool)
-    marks[code] = True
-    position = np.cumsum(marks, dtype=np.int32) - np.int32(1)
-    return position[code], np.flatnonzero(marks)
+        _, example, row = np.unique(code, return_index=True, return_inverse=True)
+        return row.astype(np.int32), example
+    latest = np.full(total, -1, dtype=np.int64)
+    latest[code] = np.arange(count)
+    position = np.cumsum(latest >= 0, dtype=np.int32) - np.int32(1)
+    return position[code], latest[latest >= 0]
 
 
 def factor_groups(

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import ImpossibleEvidenceError
+from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.grounding.count import count
 from hylift.grounding.factors import GroundRule
 from hylift.grounding.plan import RulePlan, as_number
@@ -59,7 +59,7 @@ def decided_sum(rule: GroundRule, parameters: dict[str, float]) -> float:
     values = np.where(times > 0, values, 0.0)
     if np.isneginf(values).any():
         _impossible(plan, int(times[np.isneginf(values)].sum()))
-    return float(times @ values)
+    return _finite(plan, float(times @ values))
 
 
 def _is_free(plan: RulePlan, value: float) -> bool:
@@ -69,10 +69,26 @@ def _is_free(plan: RulePlan, value: float) -> bool:
 
 def _sum(plan: RulePlan, value: float, counts: NDArray[np.float64]) -> float:
     if not plan.rule.hard:
-        return float((plan.weight * counts).sum() * value)
+        present = (counts > 0) & (plan.weight != 0)
+        factor = float((plan.weight * counts)[present].sum())
+        return _finite(plan, factor * value) if present.any() else 0.0
     if counts.any():
         _impossible(plan, int(counts.sum()))
     return 0.0
+
+
+def _finite(plan: RulePlan, total: float) -> float:
+    """The sum, if it is a number that log Z can have."""
+    if total == -np.inf:
+        raise ImpossibleEvidenceError(
+            f"the evidence makes the rule '{plan.label}' impossible: its value is -inf"
+        )
+    if not np.isfinite(total):
+        raise ModelError(
+            f"the groundings of the rule '{plan.label}' that evidence decides sum to {total}, "
+            "which is not a number"
+        )
+    return total
 
 
 def _impossible(plan: RulePlan, count: int) -> None:

@@ -170,8 +170,7 @@ def _assemble(
     observed: Observations,
     log_constant: float,
 ) -> FactorGraph:
-    used = [table for table in numbers.values() if table.count]
-    variables = variables_of(used)
+    variables = variables_of(list(numbers.values()))
     observed.evidence.check(variables)
     return FactorGraph.unchecked(
         variables, (*groups, *observed.groups), observed.evidence, log_constant

@@ -51,7 +51,8 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
         if table.excluded is not None:
             ids, (value, _) = _located(numbers[name], table.arrays(world.connection, excluded=True))
             num_states = numbers[name].space.domain.num_states
-            groups.append(_exclusions(name, ids[ids >= 0], value[ids >= 0], num_states))
+            if (ids >= 0).any():
+                groups.append(_exclusions(name, ids[ids >= 0], value[ids >= 0], num_states))
     evidence = Evidence.of(
         np.concatenate([np.zeros(0, np.int32), *(part.variable for part in parts)]),
         np.concatenate([np.zeros(0), *(part.value for part in parts)]),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import ModelError, UnsupportedError
+from hylift.errors import IntractableError, ModelError, UnsupportedError
 from hylift.grounding.constants import as_integers
 from hylift.grounding.world import World
 from hylift.language.lowering.fold import expand, fold
@@ -29,7 +30,7 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.formatter import format_expression, format_rule
 from hylift.language.types import constant_value, variable_types
-from hylift.language.walk import atoms, free_variables, logical_comparisons, nodes
+from hylift.language.walk import atoms, children, free_variables, logical_comparisons, nodes
 
 Test = Atom | Comparison
 """What evidence and the grounding itself decide: a closed-world atom, or x != y."""
@@ -90,9 +91,9 @@ def plan_rule(world: World, rule: Rule, label: str) -> RulePlan:
     """The guards of a rule, found by asking what each closed-world atom decides on its own."""
     types = variable_types(world.model, rule)
     formula = _expanded(world, rule, types, label)
-    free = dict.fromkeys(free_variables(formula))
-    free |= dict.fromkeys(name for part in rule.where for name in free_variables(part))
-    used = [*nodes(formula), *(node for part in rule.where for node in nodes(part))]
+    written = (rule.formula, *rule.where)
+    free = dict.fromkeys(name for part in written for name in free_variables(part))
+    used = [node for part in written for node in nodes(part)]
     conditions = [_condition(world, part) for part in rule.where]
     known: dict[Expr, bool] = {guard.test: guard.holds for guard in conditions}
     guards, formula = _find_guards(world, fold(formula, known))
@@ -117,23 +118,37 @@ def _expanded(world: World, rule: Rule, types: Mapping[str, str], label: str) ->
     quantified = [node for node in nodes(rule.formula) if isinstance(node, Quantified)]
     if not quantified:
         return rule.formula
-    bound = {types[name] for node in quantified for name in node.variables}
-    for name in bound:
-        if world.size(name) > MAX_QUANTIFIED:
-            raise ModelError(
-                located(
-                    f"a quantifier over the {world.size(name):,} constants of type '{name}' would "
-                    f"make factors of as many atoms; {MAX_QUANTIFIED} is the most that is written "
-                    f"out. The rule is: {label}",
-                    quantified[0].place,
-                )
+    size = _expanded_size(world, rule.formula, types)
+    if size > MAX_EXPANDED:
+        raise ModelError(
+            located(
+                f"the quantifiers of '{label}' would be written out over {size:,} atoms, and "
+                f"{MAX_EXPANDED:,} is the most: quantify over smaller types, or name the "
+                "quantity with a predicate of its own",
+                quantified[0].place,
             )
+        )
+    bound = {types[name] for node in quantified for name in node.variables}
     constants = {name: world.constants[name].to_pylist() for name in bound}
     return expand(rule.formula, constants, types)
 
 
-MAX_QUANTIFIED = 1000
-"""Most constants a quantifier is written out over; tables stop far earlier."""
+def _expanded_size(world: World, expr: Expr, types: Mapping[str, str]) -> int:
+    """How many atoms an expression has when its quantifiers are written out."""
+    if isinstance(expr, Atom):
+        return 1
+    size = sum(_expanded_size(world, child, types) for child in children(expr))
+    if isinstance(expr, Quantified):
+        for name in expr.variables:
+            size *= world.size(types[name])
+    return size
+
+
+MAX_EXPANDED = 10_000
+"""Most atoms of a formula whose quantifiers are written out; tables stop far earlier."""
+
+MAX_WEIGHTS = 1 << 26
+"""Most combinations of constants that have weights of their own."""
 
 
 def _condition(world: World, part: Expr) -> Guard:
@@ -229,6 +244,12 @@ def unique_term(predicate: PredicateDeclaration, atom: Atom) -> Term | None:
 def _weights(world: World, rule: Rule, types: Mapping[str, str]) -> NDArray[np.float64]:
     shape = [world.size(types[name]) for name in rule.per_constant]
     model, given = world.model, rule.weight
+    if math.prod(shape) > MAX_WEIGHTS:
+        marked = " and ".join(f"+{name}" for name in rule.per_constant)
+        raise IntractableError(
+            f"{marked} ask for a weight for each of {math.prod(shape):,} combinations of "
+            f"constants, and {MAX_WEIGHTS:,} is the most"
+        )
     if rule.hard:
         return np.full(shape, np.inf)
     if not isinstance(given, WeightTable):

@@ -35,7 +35,7 @@ def estimate(world: World, plans: Sequence[RulePlan]) -> SizeEstimate:
     Factors are counted exactly, by the database; variables are all possible atoms, or fewer where
     factors are too few to use them all.
     """
-    counts = [num_groundings(world, plan, plan.guards) for plan in plans]
+    counts = [num_groundings(world, plan, plan.guards) if plan.slots else 0 for plan in plans]
     return _estimate(world, plans, counts)
 
 

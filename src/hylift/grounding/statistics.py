@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from hylift.grounding.atoms import AtomNumbers
+from hylift.grounding.atoms import AtomNumbers, AtomSpace
 from hylift.grounding.count import num_groundings
 from hylift.grounding.observe import Observations
 from hylift.grounding.plan import RulePlan
+from hylift.grounding.query import Query
 from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Variable
-from hylift.language.walk import atoms, free_variables
+from hylift.language.walk import atoms
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,33 +99,47 @@ def statistics(
     return GroundStatistics(tuple(predicates), rules)
 
 
+MAX_LISTED = 10_000_000
+"""Most groundings that are gone through to count the atoms of a closed-world predicate."""
+
+
 def _closed_atoms(world: World, plans: Sequence[RulePlan], name: str) -> int:
-    """Atoms of a closed-world predicate in the rule that mentions the most of them."""
-    most = 0
-    for plan in plans:
-        mentioned = [*atoms(plan.rule.formula), *(a for w in plan.rule.where for a in atoms(w))]
-        for atom in mentioned:
-            if atom.predicate == name:
-                most = max(most, _mentioned(world, plan, atom))
-    return most
+    """Atoms of a closed-world predicate that stand in some grounding of a rule.
 
-
-def _mentioned(world: World, plan: RulePlan, atom: Atom) -> int:
-    """How many ground atoms an atom of a rule stands for, given its conditions."""
-    names = {term.name for term in atom.arguments if isinstance(term, Variable)}
-    if not names <= set(plan.ranges):  # a quantifier runs over all constants
-        types = world.model.predicate_by_name[atom.predicate].arguments
-        count = 1
-        for term, type_name in zip(atom.arguments, types, strict=True):
-            count *= world.size(type_name) if isinstance(term, Variable) else 1
-        return count
-    tied = [
-        guard
-        for guard in plan.conditions
-        if not isinstance(guard.test, Atom) and set(free_variables(guard.test)) <= names
+    Where there are too many groundings to look at, all possible atoms.
+    """
+    mentions = [
+        (plan, atom)
+        for plan in plans
+        for part in (plan.rule.formula, *plan.rule.where)
+        for atom in atoms(part)
+        if atom.predicate == name
     ]
-    own = {name: values for name, values in plan.ranges.items() if name in names}
-    own_types = {name: plan.types[name] for name in own}
-    rule = replace(plan.rule, per_constant=())
-    part = replace(plan, rule=rule, ranges=own, types=own_types, weight=np.zeros(()))
-    return num_groundings(world, part, tied)
+    if not mentions:
+        return 0
+    size = AtomSpace.of(world, world.model.predicate_by_name[name]).size
+    if any(_mentions_all(plan, atom) for plan, atom in mentions):
+        return size
+    if sum(num_groundings(world, plan, plan.conditions) for plan, _ in mentions) > MAX_LISTED:
+        return size
+    listed = " UNION ".join(_listed(world, plan, atom) for plan, atom in mentions)
+    return int(world.connection.execute(f"SELECT count(*) FROM ({listed})").fetchall()[0][0])
+
+
+def _mentions_all(plan: RulePlan, atom: Atom) -> bool:
+    """Whether an atom's variables run freely over all constants, or under a quantifier."""
+    names = [term.name for term in atom.arguments if isinstance(term, Variable) and not term.shift]
+    if not set(names) <= set(plan.ranges):
+        return True
+    return len(set(names)) == len(atom.arguments) and not plan.conditions
+
+
+def _listed(world: World, plan: RulePlan, atom: Atom) -> str:
+    """SQL for the ground atoms that an atom of a rule stands for."""
+    query = Query(world, plan, plan.conditions)
+    types = world.model.predicate_by_name[atom.predicate].arguments
+    columns = [
+        f"{query.value(term, type_name)}::INTEGER AS a{place}"
+        for place, (term, type_name) in enumerate(zip(atom.arguments, types, strict=True))
+    ]
+    return query.select(columns or ["1 AS one"])

@@ -149,8 +149,11 @@ def _compared_constants(
                 case Comparison(left=Constant() as left, right=Constant() as right):
                     known = [*model.parameter_by_name, *model.predicate_by_name]
                     close = did_you_mean(left.name, known) or did_you_mean(right.name, known)
-                    message = f"'{shown(comparison)}' compares two constants.{close}"
-                    yield Problem("warning", message, comparison.place)
+                    message = (
+                        f"'{shown(comparison)}' compares two constants; variables begin with a "
+                        f"small letter.{close}"
+                    )
+                    yield Problem("error", message, comparison.place)
 
 
 def _quantifier_problems(rule: Rule) -> Iterator[Problem]:

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hylift.errors import did_you_mean
 from hylift.language.report import Problem
-from hylift.language.syntax import Binary, Expr, Model, Rule, WeightTable
+from hylift.language.syntax import Binary, Expr, Model, Place, Rule, WeightTable
 from hylift.language.types import constant_or_problem, is_truth, shown
 from hylift.language.walk import atoms, free_variables, terms
 
 Listed = Mapping[str, Mapping[str, None]]
 """The constants of each type that lists them, in their order."""
+
+MAX_WEIGHT = 1e100
 
 MOST_COMPARED = 10_000
 """The constants among which the closest to a misspelt one is looked for."""
@@ -39,6 +41,17 @@ def weight_problems(
             yield weight
         elif weight == 0:
             yield Problem("warning", "a rule of weight 0 changes nothing", rule.weight.place)
+        else:
+            yield from _too_large(weight, rule.weight.place)
+
+
+def _too_large(weight: float, place: Place | None) -> Iterator[Problem]:
+    if abs(weight) > MAX_WEIGHT:
+        message = (
+            f"a weight of {weight:g} is too large to compute with; {MAX_WEIGHT:g} is the most. "
+            "For a hard rule, end it with a period instead"
+        )
+        yield Problem("error", message, place)
 
 
 def _missing_weight(model: Model, rule: Rule) -> Iterator[Problem]:
@@ -77,6 +90,8 @@ def _table_problems(
         value = constant_or_problem(model, weight, "a weight")
         if isinstance(value, Problem):
             yield value
+        else:
+            yield from _too_large(value, weight.place)
     if not rule.per_constant:
         message = "a table of weights needs a variable marked '+' in the formula, as in 'A(+x)'"
         yield Problem("error", message, table.place)

@@ -19,6 +19,9 @@ from hylift.language.walk import atoms, logical_comparisons, nodes
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
 from hylift.potentials.base import FloatArray, IntArray
 
+MAX_QUOTED = 200
+"""Most letters of a formula that an error quotes."""
+
 MAX_ENTRIES = 2**22
 """Most numbers per row of a table or quadratic."""
 
@@ -55,9 +58,10 @@ def lower(
     entries = math.prod(grid.states) * (1 + grid.num_reals + grid.num_reals**2)
     if entries > MAX_ENTRIES:
         raise ModelError(
-            f"the formula '{_text(formula)}' is a potential of {entries:,} numbers over "
-            f"{len(grid.states) + grid.num_reals} variables, more than the {MAX_ENTRIES:,} that "
-            "are possible: observe some of its atoms, or split it into smaller formulas"
+            f"the formula '{_shortened(_text(formula))}' is a potential of {entries:,} numbers "
+            f"over {len(grid.states) + grid.num_reals} variables, more than the {MAX_ENTRIES:,} "
+            "that are possible: close some of its predicates (closed=…), quantify over fewer "
+            "constants, or split it into smaller formulas"
         )
     try:
         form = grid.weighted(weight, hard)
@@ -248,6 +252,10 @@ def _function(
 
 def _leaf_nodes(formula: Expr) -> list[Atom | Comparison]:
     return [*atoms(formula), *logical_comparisons(formula)]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
 
 
 def _text(expr: Expr) -> str:
