@@ -123,7 +123,8 @@ def _closed_atoms(world: World, plans: Sequence[RulePlan], name: str) -> int:
     if sum(num_groundings(world, plan, plan.conditions) for plan, _ in mentions) > MAX_LISTED:
         return size
     listed = " UNION ".join(_listed(world, plan, atom) for plan, atom in mentions)
-    return int(world.connection.execute(f"SELECT count(*) FROM ({listed})").fetchall()[0][0])
+    sql = f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({listed}))"
+    return int(world.connection.execute(sql).fetchall()[0][0])
 
 
 def _mentions_all(plan: RulePlan, atom: Atom) -> bool:
