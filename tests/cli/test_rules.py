@@ -280,6 +280,19 @@ REFUSED = {
         ".arrow, .feather, .db, .sqlite, .duckdb\n",
     ),
     "no constants": (["infer", "papers.mln"], "hylift: the type 'paper' has no constants: list"),
+    "value outside the domain": (
+        ["infer", "sizes.mln", "-e", "far.csv"],
+        "hylift: far.csv, row 2: Size(P2) is '12'; its domain is [0, 10]\n",
+    ),
+    "rows that contradict": (
+        ["infer", "sizes.mln", "-e", "Size=against.csv"],
+        "hylift: against.csv: Size(P1): row 3 says 4 where row 1 says 3\n",
+    ),
+    "unknown constant": (
+        ["ground", "smokers.mln", "-e", "some.db"],
+        "hylift: some.db, line 2: Smokes(Bo): 'Bo' is not a constant of type 'person', which has "
+        "Ann, Bob; pass ",
+    ),
     "evidence given twice": (
         ["infer", "papers.mln", "-e", "facts.db", "-e", "In=in.parquet"],
         "In(P1, T1): in.parquet, row 1 repeats facts.db, line 1 … and 1 more row like it\n",
@@ -356,6 +369,10 @@ def test_what_does_not_fit_is_refused_in_one_line(
 ) -> None:
     (folder / "rules.txt").write_text("P(t)\n")
     (folder / "folder.mln").mkdir()
+    (folder / "sizes.mln").write_text("Size(paper): real[0, 10]\n1 Size(p) = 1\n")
+    (folder / "far.csv").write_text("predicate,arg1,value\nSize,P1,3\nSize,P2,12\n")
+    (folder / "against.csv").write_text("paper,value\nP1,3\nP2,3\nP1,4\n")
+    (folder / "some.db").write_text("Smokes(Ann)\nSmokes(Bo)\n")
     before = sorted(folder.iterdir())
 
     ended = run(*arguments)

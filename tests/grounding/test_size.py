@@ -23,6 +23,7 @@ def memory(monkeypatch):
 
     def have(num_bytes: int) -> None:
         monkeypatch.setattr(size, "free_memory", lambda: num_bytes)
+        monkeypatch.setattr(size, "total_memory", lambda: num_bytes)
 
     return have
 

@@ -11,7 +11,7 @@ import random_models
 import zoo
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, boolean, categorical, real
-from hylift.inference.exact.dominated import without_dominated
+from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
 DISTANCE = ConditionalQuadratic.squared_distance(1.0, [1.0, -1.0])

@@ -34,9 +34,9 @@ from hylift.graph import (
     real,
 )
 from hylift.inference import Exact, infer
-from hylift.inference.exact import branch_and_bound, maximum
-from hylift.inference.exact.dominated import Reduced
-from hylift.inference.exact.linear_program import Program
+from hylift.inference.exact.maximum import branch_and_bound, search
+from hylift.inference.exact.maximum.dominated import Reduced
+from hylift.inference.exact.maximum.linear_program import Program
 from hylift.posterior import Assignment
 from hylift.potentials import ConditionalQuadratic, Table
 
@@ -57,9 +57,9 @@ def no_tables(*, dominated: bool = True) -> Iterator[None]:
         return Reduced(graph, np.arange(num), np.zeros(num), 0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(maximum, "sum_states", refuse)
+        patch.setattr(search, "sum_states", refuse)
         if not dominated:
-            patch.setattr(maximum, "without_dominated", keep)
+            patch.setattr(search, "without_dominated", keep)
         yield
 
 

@@ -19,6 +19,9 @@ from hylift.language.syntax import PredicateDeclaration
 MAX_DENSE = 1 << 26
 """Most possible atoms of a predicate for which a mark each is kept; beyond, they are sorted."""
 
+SPARSE = 16
+"""How many times more possible atoms than groundings make sorting cheaper than marking."""
+
 
 @dataclass(frozen=True, slots=True)
 class AtomSpace:
@@ -75,29 +78,31 @@ class AtomTable:
     space: AtomSpace
     marks: NDArray[np.bool_] | None = None  # (possible atom,): whether it is used
     found: list[NDArray[np.int64]] = field(default_factory=list)
-    """Used atoms in parts, where there are too many possible ones to mark."""
+    """Used atoms in parts, where they are few among the possible ones."""
 
     def use(self, codes: NDArray[Any]) -> None:
         """Takes note that factors use these atoms."""
-        if self.space.size > MAX_DENSE:
+        size = self.space.size
+        if self.marks is None and (size > MAX_DENSE or size > SPARSE * len(codes)):
             self.found.append(np.unique(codes).astype(np.int64, copy=False))
             return
         if self.marks is None:
-            self.marks = np.zeros(self.space.size, dtype=bool)
+            self.marks = np.zeros(size, dtype=bool)
         mark(self.marks, codes)
 
     def numbered(self, offset: int) -> AtomNumbers:
         """The used atoms in order, as variables from `offset` on."""
-        if self.space.size <= MAX_DENSE:
-            marks = np.zeros(self.space.size, dtype=bool) if self.marks is None else self.marks
-            if marks.all():
-                return AtomNumbers(self.space, offset, self.space.size, None, None)
-            codes = np.flatnonzero(marks)
-            position = np.cumsum(marks, dtype=np.int32) - np.int32(1)
-            position[~marks] = -1
-            return AtomNumbers(self.space, offset, len(codes), codes, position)
-        codes = np.unique(np.concatenate(self.found)) if self.found else np.zeros(0, np.int64)
-        return AtomNumbers(self.space, offset, len(codes), codes, None)
+        if self.marks is None:
+            codes = np.unique(np.concatenate([np.zeros(0, np.int64), *self.found]))
+            return AtomNumbers(self.space, offset, len(codes), codes, None)
+        for codes in self.found:
+            self.marks[codes] = True
+        if self.marks.all():
+            return AtomNumbers(self.space, offset, self.space.size, None, None)
+        codes = np.flatnonzero(self.marks)
+        position = np.cumsum(self.marks, dtype=np.int32) - np.int32(1)
+        position[~self.marks] = -1
+        return AtomNumbers(self.space, offset, len(codes), codes, position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,29 +59,29 @@ def _component(
     world: World, plan: RulePlan, names: tuple[str, ...], guards: tuple[Guard, ...]
 ) -> NDArray[np.float64]:
     """Counts along the axes of those `+` variables that are among `names`."""
-    own = [name for name in plan.rule.per_constant if name in names]
+    own = [name for name in plan.weighted_by if name in names]
     shape = [
         size if name in own else 1
-        for name, size in zip(plan.rule.per_constant, plan.weight.shape, strict=True)
+        for name, size in zip(plan.weighted_by, plan.weight.shape, strict=True)
     ]
     if not guards:
         (name,) = names
         values = plan.ranges[name]
         if not own:
             return np.full(shape, float(len(values)))
-        counts = np.zeros(plan.weight.shape[plan.rule.per_constant.index(name)])
+        counts = np.zeros(plan.weight.shape[plan.weighted_by.index(name)])
         counts[values.start : values.stop] = 1.0
         return counts.reshape(shape)
     if not own and (known := _pair(plan, names, guards)) is not None:
         return np.full(shape, known)
-    part = replace(plan, ranges={name: plan.ranges[name] for name in names})
-    query = Query(world, part, guards)
+    ranges = {name: plan.ranges[name] for name in names}
+    query = Query(world, plan.types, ranges, guards)
     keys = [f"{query.value(Variable(name))} AS v{place}" for place, name in enumerate(own)]
     tail = " GROUP BY ALL" if own else ""
     found = world.connection.execute(query.select([*keys, "count(*) AS n"], tail)).fetchnumpy()
     if not own:
         return np.full(shape, float(found["n"][0]))
-    counts = np.zeros([plan.weight.shape[plan.rule.per_constant.index(name)] for name in own])
+    counts = np.zeros([plan.weight.shape[plan.weighted_by.index(name)] for name in own])
     counts[tuple(np.asarray(found[f"v{place}"]) for place in range(len(own)))] = found["n"]
     return counts.reshape(shape)
 

@@ -69,7 +69,7 @@ def argument_ids(
     if isinstance(term, Constant):
         return np.asarray(world.constant_id(space.predicate.arguments[place], term.name))
     column = columns[term.name]
-    return column + column.dtype.type(term.shift) if term.shift else column
+    return np.add(column, term.shift, dtype=np.int64) if term.shift else column
 
 
 def _parameter_rows(world: World, plan: RulePlan, found: Groundings) -> ParameterRows:
@@ -78,7 +78,7 @@ def _parameter_rows(world: World, plan: RulePlan, found: Groundings) -> Paramete
     keys += [found.bits[test] for test in plan.bits]
     row, example = _distinct(keys, sizes, found.count)
     values = {name: found.columns[name][example].astype(np.int64) for name in plan.row_variables}
-    weight = plan.weight[tuple(values[name] for name in plan.rule.per_constant)]
+    weight = plan.weight[tuple(values[name] for name in plan.weighted_by)]
     return ParameterRows(
         row,
         values,

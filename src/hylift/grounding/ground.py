@@ -16,6 +16,7 @@ from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.folded import constant_sum, decided_sum, guarded_sum
 from hylift.grounding.observe import Observations, observations
 from hylift.grounding.plan import RulePlan, as_number, plan_rule, rule_label
+from hylift.grounding.quantified import with_relations
 from hylift.grounding.query import Groundings, groundings
 from hylift.grounding.size import estimate, warn_of_size
 from hylift.grounding.statistics import GroundStatistics, statistics
@@ -74,7 +75,7 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     """Grounds all rules of a world: one query each."""
     for warning in world.warnings:
         warnings.warn(str(warning), ModelWarning, stacklevel=3)
-    plans = plan_rules(world)
+    world, plans = plan_rules(world)
     warn_of_size(world, plans)
     parameters = {
         declared.name: constant_value(world.model, declared.value, "a constant")
@@ -107,11 +108,13 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     return Grounding(graph, world, plans, num_factors, numbers, observed)
 
 
-def plan_rules(world: World) -> tuple[RulePlan, ...]:
-    """A plan for each rule of a world."""
-    return tuple(
-        plan_rule(world, rule, rule_label(rule, place))
-        for place, rule in enumerate(world.model.rules)
+def plan_rules(world: World) -> tuple[World, tuple[RulePlan, ...]]:
+    """A plan for each rule, and the world with the relations that the plans look up."""
+    rules = world.model.rules
+    world, formulas = with_relations(world)
+    return world, tuple(
+        plan_rule(world, rule, formula, rule_label(rule, place))
+        for place, (rule, formula) in enumerate(zip(rules, formulas, strict=True))
     )
 
 
@@ -124,7 +127,7 @@ def size_estimate(
 ) -> SizeEstimate:
     """How large the factor graph of a model and its evidence will be; arguments as of `ground`."""
     world = World.of(model, evidence, closed=closed, unmatched=unmatched)
-    return estimate(world, plan_rules(world))
+    return estimate(*plan_rules(world))
 
 
 def _ground_one(
@@ -146,9 +149,9 @@ def _ground_one(
 
 def _per_weight(plan: RulePlan, found: Groundings) -> Any:
     """How many groundings there are per combination of `+` variables."""
-    if not plan.rule.per_constant:
+    if not plan.weighted_by:
         return np.array(float(found.count))
-    keys = tuple(found.columns[name] for name in plan.rule.per_constant)
+    keys = tuple(found.columns[name] for name in plan.weighted_by)
     code = np.ravel_multi_index(keys, plan.weight.shape)
     counts = np.bincount(code, minlength=plan.weight.size)
     return counts.reshape(plan.weight.shape).astype(np.float64)

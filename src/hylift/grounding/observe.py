@@ -81,5 +81,9 @@ def _exclusions(
     name: str, ids: NDArray[np.int32], state: NDArray[np.float64], num_states: int
 ) -> FactorGroup:
     """A factor that is impossible in the state which evidence says does not hold."""
-    table = Table(np.where(np.eye(num_states, dtype=bool), -np.inf, 0.0))
-    return FactorGroup(table, ids[:, None], state.astype(np.int32), label=f"evidence on {name}")
+    distinct, row = np.unique(state, return_inverse=True)
+    table = np.zeros((len(distinct), num_states))
+    table[np.arange(len(distinct)), distinct.astype(np.int64)] = -np.inf
+    return FactorGroup(
+        Table(table), ids[:, None], row.astype(np.int32), label=f"evidence on {name}"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from hylift.language.report import located
 from hylift.language.syntax import (
     Atom,
     Comparison,
+    Constant,
     Expr,
     Number,
     PredicateDeclaration,
@@ -30,7 +31,14 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.formatter import format_expression, format_rule
 from hylift.language.types import constant_value, variable_types
-from hylift.language.walk import atoms, children, free_variables, logical_comparisons, nodes
+from hylift.language.walk import (
+    atoms,
+    children,
+    free_variables,
+    logical_comparisons,
+    nodes,
+    terms,
+)
 
 Test = Atom | Comparison
 """What evidence and the grounding itself decide: a closed-world atom, or x != y."""
@@ -68,10 +76,12 @@ class RulePlan:
     bits: tuple[Test, ...]
     """The tests in `formula` that groundings decide and that guard nothing."""
     row_variables: tuple[str, ...]
-    """The variables on which the parameters depend: those with a `+`, and those that name a state
-    of a categorical variable."""
+    """The variables on which the parameters depend: `weighted_by`, and those that name a state of a
+    categorical variable."""
+    weighted_by: tuple[str, ...]
+    """The variables with a `+`, where the constants have different weights."""
     weight: NDArray[np.float64]
-    """One axis per `+` variable: the weight for each combination of their constants."""
+    """An axis for each of `weighted_by`: the weight for each combination of their constants."""
 
     @property
     def conditions(self) -> tuple[Guard, ...]:
@@ -87,38 +97,43 @@ def rule_label(rule: Rule, place: int) -> str:
         return f"rule {place + 1}"
 
 
-def plan_rule(world: World, rule: Rule, label: str) -> RulePlan:
-    """The guards of a rule, found by asking what each closed-world atom decides on its own."""
+def plan_rule(world: World, rule: Rule, formula: Expr, label: str) -> RulePlan:
+    """The guards of a rule, found by asking what each closed-world atom decides on its own.
+
+    formula: the rule's, with relations in place of quantified truths that evidence decides.
+    """
     types = variable_types(world.model, rule)
-    formula = _expanded(world, rule, types, label)
+    formula = _expanded(world, formula, types, label)
     written = (rule.formula, *rule.where)
     free = dict.fromkeys(name for part in written for name in free_variables(part))
-    used = [node for part in written for node in nodes(part)]
+    ranges = variable_ranges(world, {name: types[name] for name in free}, written)
     conditions = [_condition(world, part) for part in rule.where]
     known: dict[Expr, bool] = {guard.test: guard.holds for guard in conditions}
     guards, formula = _find_guards(world, fold(formula, known))
     decided: list[Test] = [*logical_comparisons(formula), *_closed(world, formula)]
     slots = tuple(atom for atom in atoms(formula) if atom.predicate not in world.closed)
+    weighted_by = rule.per_constant if isinstance(rule.weight, WeightTable) else ()
     return RulePlan(
         rule,
         label,
         {name: types[name] for name in free},
-        {name: _range(world, types[name], name, used) for name in free},
+        _narrowed(world, types, ranges, conditions),
         (*conditions, *guards),
         formula,
         slots,
         tuple(decided),
-        tuple(dict.fromkeys([*rule.per_constant, *_state_variables(world, slots)])),
+        tuple(dict.fromkeys([*weighted_by, *_state_variables(world, slots)])),
+        weighted_by,
         _weights(world, rule, types),
     )
 
 
-def _expanded(world: World, rule: Rule, types: Mapping[str, str], label: str) -> Expr:
+def _expanded(world: World, formula: Expr, types: Mapping[str, str], label: str) -> Expr:
     """The formula with its quantifiers written out."""
-    quantified = [node for node in nodes(rule.formula) if isinstance(node, Quantified)]
+    quantified = [node for node in nodes(formula) if isinstance(node, Quantified)]
     if not quantified:
-        return rule.formula
-    size = _expanded_size(world, rule.formula, types)
+        return formula
+    size = _expanded_size(world, formula, types)
     if size > MAX_EXPANDED:
         raise ModelError(
             located(
@@ -130,7 +145,7 @@ def _expanded(world: World, rule: Rule, types: Mapping[str, str], label: str) ->
         )
     bound = {types[name] for node in quantified for name in node.variables}
     constants = {name: world.constants[name].to_pylist() for name in bound}
-    return expand(rule.formula, constants, types)
+    return expand(formula, constants, types)
 
 
 def _expanded_size(world: World, expr: Expr, types: Mapping[str, str]) -> int:
@@ -200,18 +215,50 @@ def as_number(formula: Expr) -> float | None:
     return None
 
 
-def _range(world: World, type_name: str, name: str, used: list[Expr]) -> range:
-    """The ids of a variable, such that every t+1 and t-1 it stands in is a constant too."""
-    standing = [
-        term
-        for node in used
-        for term in (node.arguments if isinstance(node, Atom) else (node,))
-        if isinstance(term, Variable) and term.name == name
-    ]
-    shifts = [0, *(term.shift for term in standing)]
-    if any(shifts):
-        _check_neighbours(world, type_name, next(term for term in standing if term.shift))
-    return range(-min(shifts), max(-min(shifts), world.size(type_name) - max(shifts)))
+def variable_ranges(
+    world: World, types: Mapping[str, str], written: Sequence[Expr]
+) -> dict[str, range]:
+    """The ids of variables, such that every t+1 and t-1 they stand in is a constant too."""
+    standing = [term for part in written for term in terms(part)]
+    shifts: dict[str, list[int]] = {name: [0] for name in types}
+    for term in standing:
+        if isinstance(term, Variable) and term.shift and term.name in types:
+            shifts[term.name].append(term.shift)
+            _check_neighbours(world, types[term.name], term)
+    return {
+        name: range(-min(own), max(-min(own), world.size(types[name]) - max(own)))
+        for name, own in shifts.items()
+    }
+
+
+def _narrowed(
+    world: World,
+    types: Mapping[str, str],
+    ranges: Mapping[str, range],
+    conditions: Sequence[Guard],
+) -> dict[str, range]:
+    """The ranges without what a condition such as t < 3 cuts off at an end."""
+    narrowed = dict(ranges)
+    for guard in conditions:
+        test = guard.test
+        if not (guard.holds and isinstance(test, Comparison)):
+            continue
+        op: str = test.op
+        variable, constant = test.left, test.right
+        if isinstance(variable, Constant):
+            op, variable, constant = MIRRORED[op], constant, variable
+        if not (isinstance(variable, Variable) and isinstance(constant, Constant)):
+            continue
+        name = variable.name
+        at = world.constant_id(types[name], constant.name) - variable.shift
+        start, stop = narrowed[name].start, narrowed[name].stop
+        start = max(start, {"=": at, ">": at + 1, ">=": at}.get(op, start))
+        stop = min(stop, {"=": at + 1, "<": at, "<=": at + 1}.get(op, stop))
+        narrowed[name] = range(start, max(start, stop))
+    return narrowed
+
+
+MIRRORED: dict[str, str] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _check_neighbours(world: World, type_name: str, term: Variable) -> None:
@@ -242,36 +289,52 @@ def unique_term(predicate: PredicateDeclaration, atom: Atom) -> Term | None:
 
 
 def _weights(world: World, rule: Rule, types: Mapping[str, str]) -> NDArray[np.float64]:
-    shape = [world.size(types[name]) for name in rule.per_constant]
+    """The weight of a rule, or its weights along an axis per variable with a `+`."""
     model, given = world.model, rule.weight
+    if rule.hard:
+        return np.array(np.inf)
+    if not isinstance(given, WeightTable):
+        return np.array(1.0 if given is None else constant_value(model, given, "a weight"))
+    shape = [world.size(types[name]) for name in rule.per_constant]
     if math.prod(shape) > MAX_WEIGHTS:
         marked = " and ".join(f"+{name}" for name in rule.per_constant)
         raise IntractableError(
             f"{marked} ask for a weight for each of {math.prod(shape):,} combinations of "
             f"constants, and {MAX_WEIGHTS:,} is the most"
         )
-    if rule.hard:
-        return np.full(shape, np.inf)
-    if not isinstance(given, WeightTable):
-        return np.full(shape, 1.0 if given is None else constant_value(model, given, "a weight"))
     weights = np.full(shape, np.nan)
     if given.default is not None:
         weights[...] = constant_value(model, given.default, "a weight")
-    for key, value in given.entries:
-        pairs = zip(rule.per_constant, key, strict=True)
-        place = tuple(world.constant_id(types[name], constant) for name, constant in pairs)
-        weights[place] = constant_value(model, value, "a weight")
-    if np.isnan(weights).any():
-        missing = np.argwhere(np.isnan(weights))[0]
-        names = [
-            world.constants[types[name]][int(at)].as_py()
-            for name, at in zip(rule.per_constant, missing, strict=True)
-        ]
-        raise ModelError(
-            located(
-                f"there is no weight for {', '.join(names)}: list it, or add a weight for all "
-                "others as '*: 0'",
-                given.place,
-            )
-        )
+    keys = zip(*(key for key, _ in given.entries), strict=True)
+    places = [
+        world.constant_ids(types[name], words)
+        for name, words in zip(rule.per_constant, keys, strict=False)
+    ]
+    if places:
+        values = [constant_value(model, value, "a weight") for _, value in given.entries]
+        weights[tuple(places)] = values
+    _check_all_weighted(world, rule, given, types, weights)
     return weights
+
+
+def _check_all_weighted(
+    world: World,
+    rule: Rule,
+    given: WeightTable,
+    types: Mapping[str, str],
+    weights: NDArray[np.float64],
+) -> None:
+    if not np.isnan(weights).any():
+        return
+    missing = np.argwhere(np.isnan(weights))[0]
+    names = [
+        world.constants[types[name]][int(at)].as_py()
+        for name, at in zip(rule.per_constant, missing, strict=True)
+    ]
+    raise ModelError(
+        located(
+            f"there is no weight for {', '.join(names)}: list it, or add a weight for all "
+            "others as '*: 0'",
+            given.place,
+        )
+    )

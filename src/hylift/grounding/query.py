@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Comparison, Constant, Term, Variable
 
 IntColumn = NDArray[np.int32]
+
+MAX_FILTERED = 1 << 25
+"""Most combinations that are made in order to keep some of them."""
 
 SQL_OPERATOR = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
@@ -39,7 +43,7 @@ def groundings(world: World, plan: RulePlan) -> Groundings:
     """The groundings in which all guards hold, in an order that the data alone decides."""
     if is_product(plan):
         return _product(world, plan)
-    query = Query(world, plan, plan.guards)
+    query = Query(world, plan.types, plan.ranges, plan.guards)
     names = [f"{query.value(Variable(name))}::INTEGER AS v{i}" for i, name in enumerate(plan.types)]
     bits = [f"{query.holds(test)} AS b{i}" for i, test in enumerate(plan.bits)]
     sql = query.select([*names, *bits] or ["1 AS none"])
@@ -52,10 +56,16 @@ def groundings(world: World, plan: RulePlan) -> Groundings:
 
 
 def is_product(plan: RulePlan) -> bool:
-    """Whether nothing is joined: no atom is looked up, and no two variables are equated."""
+    """Whether nothing is joined: no atom is looked up, and no two variables are equated.
+
+    A large product of which conditions keep a part is left to the database, which never holds it
+    whole.
+    """
     tests = [*(guard.test for guard in plan.guards), *plan.bits]
     joined = any(isinstance(test, Atom) for test in tests)
-    return not joined and not any(_equates(guard) for guard in plan.guards)
+    equated = any(_equates(guard) for guard in plan.guards)
+    size = math.prod(len(values) for values in plan.ranges.values())
+    return not joined and not equated and not (plan.guards and size > MAX_FILTERED)
 
 
 def _equates(guard: Guard) -> bool:
@@ -87,11 +97,11 @@ def _compared(
     world: World, plan: RulePlan, test: Test, columns: dict[str, IntColumn]
 ) -> NDArray[np.bool_]:
     assert isinstance(test, Comparison)
-    type_name = compared_type(plan, test)
+    type_name = compared_type(plan.types, test)
     left, right = (
-        columns[side.name] + np.int32(side.shift)
+        columns[side.name] + np.int64(side.shift)
         if isinstance(side, Variable)
-        else np.int32(world.constant_id(type_name, side.name))
+        else np.int64(world.constant_id(type_name, side.name))
         for side in _sides(test)
     )
     return np.asarray(COMPARE[test.op](left, right))
@@ -103,27 +113,37 @@ def _sides(test: Comparison) -> tuple[Term, Term]:
     return test.left, test.right
 
 
-def compared_type(plan: RulePlan, test: Comparison) -> str:
+def compared_type(types: Mapping[str, str], test: Comparison) -> str:
     """The type of the terms that are compared."""
-    return next(plan.types[side.name] for side in _sides(test) if isinstance(side, Variable))
+    return next(types[side.name] for side in _sides(test) if isinstance(side, Variable))
 
 
 class Query:
     """The relational part of a rule's SQL: tables for its variables, and what must hold of them."""
 
-    def __init__(self, world: World, plan: RulePlan, guards: Sequence[Guard]) -> None:
-        self.world, self.plan = world, plan
+    def __init__(
+        self,
+        world: World,
+        types: Mapping[str, str],
+        ranges: Mapping[str, range],
+        guards: Sequence[Guard],
+    ) -> None:
+        """types, ranges: of each variable; guards: what must hold."""
+        self.world, self.types = world, types
         self.tables: list[str] = []
         self.conditions: list[str] = []
         self.column: dict[str, str] = {}
         """SQL for the id of each variable that a table has bound."""
+        self.shifted: set[str] = set()
+        """Variables bound by a neighbour, which may lie beyond the ends of their type."""
         joins = [g.test for g in guards if isinstance(g.test, Atom) and g.holds]
         for atom in joins:
             self._join(atom)
-        for place, (name, values) in enumerate(plan.ranges.items()):
+        for place, (name, values) in enumerate(ranges.items()):
             if name in self.column:
-                self.conditions.append(f"{self.column[name]} >= {values.start}")
-                self.conditions.append(f"{self.column[name]} < {values.stop}")
+                if name in self.shifted or values != range(world.size(types[name])):
+                    self.conditions.append(f"{self.column[name]} >= {values.start}")
+                    self.conditions.append(f"{self.column[name]} < {values.stop}")
             else:
                 self.tables.append(f"range({values.start}, {values.stop}) AS r{place}(v)")
                 self.column[name] = f"r{place}.v"
@@ -139,6 +159,7 @@ class Query:
             column = f"{alias}.a{place}"
             if isinstance(term, Variable) and term.name not in self.column:
                 self.column[term.name] = f"({column} - {term.shift})" if term.shift else column
+                self.shifted |= {term.name} if term.shift else set()
             else:
                 self.conditions.append(f"{column} = {self._argument(atom, place)}")
 
@@ -157,7 +178,7 @@ class Query:
         """SQL for whether a test comes out as expected."""
         no = "" if expected else "NOT "
         if isinstance(test, Comparison):
-            type_name = compared_type(self.plan, test)
+            type_name = compared_type(self.types, test)
             left, right = (self.value(side, type_name) for side in _sides(test))
             return f"{no}({left} {SQL_OPERATOR[test.op]} {right})"
         table = self.world.evidence[test.predicate].table

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from hylift.errors import IntractableError
 from hylift.graph.size import SizeEstimate, bytes_text
@@ -22,7 +24,7 @@ SKEW = 5
 """How many times more rows a join may have than one of evenly spread tables of its sizes."""
 
 HOPELESS = 1.5
-"""Times the free memory beyond which a grounding is refused instead of warned of."""
+"""Times all the memory there is beyond which a grounding is refused instead of warned of."""
 
 
 class SizeWarning(UserWarning):
@@ -55,7 +57,7 @@ def warn_of_size(world: World, plans: Sequence[RulePlan]) -> None:
         f"{count:,}, come from the rule '{largest.label}': a closed-world predicate that "
         "multiplies or guards it, or a condition after 'where', would make them fewer"
     )
-    if size.num_bytes > HOPELESS * free:
+    if size.num_bytes > HOPELESS * total_memory():
         raise IntractableError(text)
     warnings.warn(text, SizeWarning, stacklevel=4)
 
@@ -93,8 +95,20 @@ def _guess(world: World, plan: RulePlan) -> int:
 
 
 def free_memory() -> int:
-    """Bytes of memory that a process could have now; all there is where that is not known."""
-    for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
-        if name in os.sysconf_names:
-            return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE")
-    return 16 << 30
+    """Bytes of memory that a process could have now, caches of files included."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return total_memory()
+    return min(free, total_memory())
+
+
+def total_memory() -> int:
+    """Bytes of memory that this machine, or the container it runs in, has in all."""
+    known = [1 << 40]
+    if "SC_PHYS_PAGES" in os.sysconf_names:
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(OSError, ValueError):  # "max" where there is no limit
+        known.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(known)

@@ -137,7 +137,7 @@ def _mentions_all(plan: RulePlan, atom: Atom) -> bool:
 
 def _listed(world: World, plan: RulePlan, atom: Atom) -> str:
     """SQL for the ground atoms that an atom of a rule stands for."""
-    query = Query(world, plan, plan.conditions)
+    query = Query(world, plan.types, plan.ranges, plan.conditions)
     types = world.model.predicate_by_name[atom.predicate].arguments
     columns = [
         f"{query.value(term, type_name)}::INTEGER AS a{place}"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import duckdb
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, UnknownNameError, did_you_mean
+from hylift.graph.names import positions
 from hylift.grounding.constants import closest, in_order, in_rules, not_among
 from hylift.grounding.evidence.facts import Facts
 from hylift.grounding.evidence.observed import ObservedAtoms, observed_atoms
@@ -104,12 +106,17 @@ class World:
 
     def constant_id(self, type_name: str, constant: str) -> int:
         """The position of a constant among those of its type."""
-        position = pc.index(self.constants[type_name], constant).as_py()
-        if position < 0:
-            constants = self.constants[type_name]
-            hint = closest(constant, constants)
-            raise UnknownNameError(f"{not_among(constant, type_name, constants)}.{hint}")
-        return int(position)
+        return int(self.constant_ids(type_name, [constant])[0])
+
+    def constant_ids(self, type_name: str, words: Sequence[str]) -> NDArray[np.int64]:
+        """The positions of constants among those of their type."""
+        constants = self.constants[type_name]
+        found = positions(constants, words)
+        if (found < 0).any():
+            word = words[int(np.argmax(found < 0))]
+            hint = closest(word, constants)
+            raise UnknownNameError(f"{not_among(word, type_name, constants)}.{hint}")
+        return found
 
 
 def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:

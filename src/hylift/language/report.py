@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from hylift.language.syntax import Place
@@ -20,6 +21,8 @@ class Problem:
     severity: Literal["error", "warning"]
     message: str
     place: Place | None = None
+    subject: str | None = None
+    """The predicate that a warning is about, where it is about one."""
 
     def __str__(self) -> str:
         return located(self.message, self.place)
@@ -33,16 +36,23 @@ def located(message: str, place: Place | None) -> str:
     """The message with file, line and column before it, and the line with carets below it."""
     if place is None:
         return message
-    lines = place.source.text.split("\n")
+    lines = _lines(place.source.text)
     line = lines[place.line - 1] if place.line <= len(lines) else ""
     first = max(0, place.column - 1 - WIDEST // 2) if len(line) > WIDEST else 0
     shown = _printable(line[first : first + WIDEST])
     start = place.column - 1 - first
     width = max(1, min(place.end - 1 - first, len(shown)) - start)
     where = f"{place.source.name}:{place.line}:{place.column}"
-    return f"{where}: {message}\n{INDENT}{shown}\n{INDENT}{' ' * start}{'^' * width}"
+    margin = "".join(letter if letter == "\t" else " " for letter in shown[:start].ljust(start))
+    return f"{where}: {message}\n{INDENT}{shown}\n{INDENT}{margin}{'^' * width}"
+
+
+@lru_cache(maxsize=4)
+def _lines(text: str) -> tuple[str, ...]:
+    """The lines of a text, which many problems may be about."""
+    return tuple(text.split("\n"))
 
 
 def _printable(text: str) -> str:
-    """The text with a blank for each letter that would not print as one."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    """The text with a blank for each letter that would not print, tabs aside."""
+    return "".join(letter if letter.isprintable() or letter == "\t" else " " for letter in text)

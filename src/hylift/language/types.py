@@ -32,7 +32,7 @@ from hylift.language.syntax import (
     Variable,
 )
 from hylift.language.text.formatter import format_expression
-from hylift.language.walk import children, logical_comparisons, nodes, terms
+from hylift.language.walk import MAX_DEPTH, children, depth, logical_comparisons, nodes, terms
 
 LOGIC = ("^", "v", "=>", "<=>")
 """The operators between truths."""
@@ -182,6 +182,8 @@ def _unbound(model: Model, rule: Rule, types: Mapping[str, str]) -> list[Problem
 
 def shown(expr: Expr) -> str:
     """The expression as text for messages, or dots if it cannot be written."""
+    if depth(expr) > MAX_DEPTH:
+        return "…"
     try:
         return format_expression(expr)
     except UnsupportedError:

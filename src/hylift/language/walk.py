@@ -23,6 +23,11 @@ from hylift.language.syntax import (
     Variable,
 )
 
+MAX_DEPTH = 100
+"""Most levels of an expression: what works on models goes down them one call at a time."""
+
+TOO_DEEP = f"the expression has more than {MAX_DEPTH} levels; split it into several rules"
+
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions an expression is made of; the arguments of an atom are not among them."""
@@ -81,6 +86,15 @@ def nodes(expr: Expr) -> Iterator[Expr]:
     yield expr
     for child in children(expr):
         yield from nodes(child)
+
+
+def depth(expr: Expr) -> int:
+    """The levels of an expression, one that has no parts being one level by itself."""
+    levels, level = 0, [expr]
+    while level:
+        levels += 1
+        level = [child for node in level for child in children(node)]
+    return levels
 
 
 def atoms(expr: Expr) -> list[Atom]:

@@ -24,47 +24,71 @@ ISO_TIME = "%Y-%m-%dT%H:%M:%S"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordColumn:
-    """A column of words: the distinct ones, and which of them each row has."""
+    """A column of words that name constants."""
 
-    words: pa.StringArray
-    code: NDArray[np.int32]  # (row,): a position in `words`, -1 where there is nothing
+    stated: pa.ChunkedArray  # text, or whole numbers; null where there is nothing
+    looked_up: tuple[pa.StringArray, NDArray[np.int32]] | None = None
+    """Constants, and the ids of the words among them, where they are known."""
 
     @classmethod
     def of(cls, column: pa.ChunkedArray, name: str) -> WordColumn:
         """The words of a column; whole numbers, dates and truth values are written as text."""
-        encoded = _plain(column, name).dictionary_encode()
-        if not encoded.num_chunks:
-            return cls(pa.array([], pa.string()), np.zeros(0, dtype=np.int32))
-        words = pc.cast(encoded.chunk(0).dictionary, pa.string())
-        indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks])
-        code = pc.fill_null(indices, -1).to_numpy().astype(np.int32)
-        nothing = pc.index(words, "").as_py()
-        if nothing >= 0:
-            code[code == nothing] = -1
-        return cls(words, code)
+        plain = _plain(column, name)
+        if not pa.types.is_integer(plain.type) and pc.index(plain, "").as_py() >= 0:
+            plain = pc.if_else(pc.equal(plain, ""), None, plain)
+        return cls(plain)
 
     def __len__(self) -> int:
-        return len(self.code)
+        return len(self.stated)
 
     def __getitem__(self, row: int) -> str | None:
-        code = int(self.code[row])
-        return None if code < 0 else str(self.words[code].as_py())
+        word = self.stated[row].as_py()
+        return None if word is None else str(word)
 
     def filter(self, keep: NDArray[np.bool_]) -> WordColumn:
-        return WordColumn(self.words, self.code[keep])
+        known = self.looked_up
+        return WordColumn(
+            self.stated.filter(pa.array(keep)), known and (known[0], known[1][keep])
+        )
+
+    @property
+    def missing(self) -> NDArray[np.int64]:
+        """The rows that have nothing."""
+        if not self.stated.null_count:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(self.stated.is_null().to_numpy())
 
     @property
     def used(self) -> pa.StringArray:
         """The distinct words that some row has."""
-        is_used = np.zeros(len(self.words) + 1, dtype=bool)  # the last is for rows with nothing
-        is_used[self.code] = True
-        return self.words if is_used[:-1].all() else self.words.filter(pa.array(is_used[:-1]))
+        return pc.cast(self.stated.unique().drop_null(), pa.string())
+
+    def encoded(self) -> tuple[pa.StringArray, NDArray[np.int32]]:
+        """The distinct words; and (row,): which of them each row has, -1 where it has nothing."""
+        encoded = self.stated.dictionary_encode()
+        if not encoded.num_chunks:
+            return pa.array([], pa.string()), np.zeros(0, dtype=np.int32)
+        indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks])
+        return pc.cast(encoded.chunk(0).dictionary, pa.string()), _places(indices)
+
+    def among(self, constants: pa.StringArray) -> WordColumn:
+        """The same words, with their ids among the constants looked up once for all."""
+        return WordColumn(self.stated, (constants, self.ids(constants)))
 
     def ids(self, constants: pa.StringArray) -> NDArray[np.int32]:
         """(row,): the position of each word among the constants, -1 where it is not there."""
-        found = pc.fill_null(pc.index_in(self.words, value_set=constants), -1)
+        if self.looked_up is not None and self.looked_up[0] is constants:
+            return self.looked_up[1]
+        if not pa.types.is_integer(self.stated.type):
+            return _places(pc.index_in(self.stated, value_set=constants.cast(self.stated.type)))
+        words, code = self.encoded()
         # Code -1 picks the entry behind the last word.
-        return np.append(found.to_numpy(zero_copy_only=False), -1).astype(np.int32)[self.code]
+        return np.append(_places(pc.index_in(words, value_set=constants)), np.int32(-1))[code]
+
+
+def _places(found: pa.Array | pa.ChunkedArray) -> NDArray[np.int32]:
+    """Positions as numbers, -1 for null."""
+    return np.asarray(pc.fill_null(found, -1) if found.null_count else found, dtype=np.int32)
 
 
 def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -78,7 +102,7 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column.cast(pa.int64())
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _whole_or_text(column.cast(pa.float64()))
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         return _iso_text(column)
     if not pa.types.is_nested(kind) and not pa.types.is_binary(kind):
         try:
@@ -98,10 +122,19 @@ def _whole_or_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _iso_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dates where no row has a time of day, as pandas has no type of its own for dates."""
-    days = pc.floor_temporal(column, unit="day")
-    only_days = pc.all(pc.equal(days, column)).as_py() is not False
-    return pc.strftime(column, format="%Y-%m-%d" if only_days else ISO_TIME)
+    """One text per moment, whatever its unit, as libraries differ in theirs.
+
+    Midnight is a date, as pandas has no type of its own for dates.
+    """
+    if pa.types.is_time(column.type):
+        return _without_zeros(column.cast(pa.string()), column.type.unit)
+    text = _without_zeros(pc.strftime(column, format=ISO_TIME), column.type.unit)
+    return pc.replace_substring_regex(text, "T00:00:00$", "")
+
+
+def _without_zeros(text: pa.ChunkedArray, unit: str) -> pa.ChunkedArray:
+    """Without the zeros that end a fraction of a second; all texts have one unless in seconds."""
+    return text if unit == "s" else pc.replace_substring_regex(text, r"\.?0+$", "")
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -127,10 +160,10 @@ def _parsed(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """The numbers that words are, or stand for; and where they do neither."""
     try:
-        column = WordColumn.of(stated, "value")
+        distinct, code = WordColumn.of(stated, "value").encoded()
     except EvidenceError:  # no words at all
         return np.full(len(stated), np.nan), stated.is_valid().to_numpy()
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(column.words))
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(distinct))
     is_number = pc.match_substring_regex(words, NUMBER).to_numpy(zero_copy_only=False)
     place = pc.fill_null(pc.index_in(words, value_set=pa.array(list(spoken))), -1)
     place = place.to_numpy(zero_copy_only=False)
@@ -139,4 +172,4 @@ def _parsed(
     value[:-1][is_number] = pc.cast(digits, pa.float64()).to_numpy(zero_copy_only=False)
     value[:-1][place >= 0] = np.array(list(spoken.values()))[place[place >= 0]]
     is_wrong = np.append(~is_number & (place < 0), False)
-    return value[column.code], is_wrong[column.code]
+    return value[code], is_wrong[code]

@@ -61,20 +61,21 @@ class LongTable:
         self, known: Mapping[str, PredicateDeclaration]
     ) -> tuple[list[Facts], list[Unmatched]]:
         """The facts about each predicate, and what is about unknown ones."""
-        missing = np.flatnonzero(self.predicate.code < 0)
+        missing = self.predicate.missing
         if len(missing):
             where = self.origin.where(int(self.row[missing[0]]))
             raise EvidenceError(f"{where}: there is no predicate{like_it(len(missing) - 1)}")
-        order = np.argsort(self.predicate.code, kind="stable")
-        ends = np.searchsorted(self.predicate.code[order], np.arange(len(self.predicate.words) + 1))
-        names = self.predicate.words.to_pylist()
+        words, code_of_row = self.predicate.encoded()
+        order = np.argsort(code_of_row, kind="stable")
+        ends = np.searchsorted(code_of_row[order], np.arange(len(words) + 1))
+        names = words.to_pylist()
         facts = [
             self._facts(known[name], order[ends[code] : ends[code + 1]])
             for code, name in enumerate(names)
             if name in known
         ]
         is_known = np.array([name in known for name in names], dtype=bool)
-        unknown = np.flatnonzero(~is_known[self.predicate.code])
+        unknown = np.flatnonzero(~is_known[code_of_row])
         unmatched = []
         for first in unknown[:1].tolist():
             name = str(self.predicate[first])
@@ -92,9 +93,10 @@ class LongTable:
             for place, column in enumerate(self.arguments)
         )
         for column in columns[count:]:
-            extra = np.flatnonzero(column.code >= 0)
-            if len(extra):
-                self._fail(predicate, columns, at, int(extra[0]), len(extra))
+            extra = len(column) - len(column.missing)
+            if extra:
+                first = int(np.setdiff1d(np.arange(len(column)), column.missing)[0])
+                self._fail(predicate, columns, at, first, extra)
         if len(columns) < count and len(at):
             self._fail(predicate, columns, at, 0, len(at))
         value = None if self.value is None else self.value.take(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -48,15 +48,18 @@ def match_facts(
 ) -> tuple[Facts, list[Unmatched]]:
     """The facts whose constants are in the lists of their types, by type; and what others say."""
     keep = np.ones(len(facts), dtype=bool)
+    columns = list(facts.arguments)
     problems: dict[int, tuple[str, str]] = {}  # by fact
-    for column, type_name in zip(facts.arguments, facts.predicate.arguments, strict=True):
+    for place, type_name in enumerate(facts.predicate.arguments):
         if type_name in listed:
+            column = columns[place] = columns[place].among(listed[type_name])
             wrong = column.ids(listed[type_name]) < 0
             for first in np.flatnonzero(wrong)[:1].tolist():
                 word, constants = str(column[first]), listed[type_name]
                 text = f"{facts.atom(first)}: {not_among(word, type_name, constants)}"
                 problems.setdefault(first, (text, closest(word, constants)))
             keep &= ~wrong
+    facts = replace(facts, arguments=tuple(columns))
     if not problems:
         return facts, []
     first = min(problems)

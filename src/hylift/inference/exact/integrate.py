@@ -18,13 +18,13 @@ from hylift.errors import (
 from hylift.graph import FactorGroup
 from hylift.inference.exact import tables
 from hylift.inference.exact.elimination import Elimination, eliminate_tables, scope_edges
-from hylift.inference.exact.gaussian import (
+from hylift.inference.exact.reals.gaussian import (
     Components,
     GaussianStates,
     find_components,
     solve_states,
 )
-from hylift.inference.exact.grid import Grid, put_on_grid
+from hylift.inference.exact.reals.grid import Grid, put_on_grid
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.parts import Parts
 from hylift.potentials import Table

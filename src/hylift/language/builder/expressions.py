@@ -34,6 +34,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
+from hylift.language.text.notation import MAX_SHIFT
 from hylift.language.types import arity_fault, shown
 
 
@@ -199,14 +200,18 @@ class LogicalVariable:
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, shift: int) -> LogicalVariable:
-        if not _is_whole(shift):
-            raise ModelError(f"{self!r} moves by a whole number of constants, not by {shift!r}")
-        return replace(self, shift=self.shift + int(shift))
+        return self._shifted(shift, 1)
 
     def __sub__(self, shift: int) -> LogicalVariable:
+        return self._shifted(shift, -1)
+
+    def _shifted(self, shift: int, sign: int) -> LogicalVariable:
         if not _is_whole(shift):
             raise ModelError(f"{self!r} moves by a whole number of constants, not by {shift!r}")
-        return replace(self, shift=self.shift - int(shift))
+        total = self.shift + sign * int(shift)
+        if abs(total) > MAX_SHIFT:
+            raise ModelError(f"{self!r} cannot move that far: {MAX_SHIFT:,} is the longest shift")
+        return replace(self, shift=total)
 
     def __pos__(self) -> LogicalVariable:
         return replace(self, per_constant=True)

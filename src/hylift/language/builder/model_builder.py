@@ -18,6 +18,7 @@ from hylift.language.builder.expressions import (
     constant_name,
     parts,
 )
+from hylift.language.chains import with_halved_chains
 from hylift.language.checks.check import check
 from hylift.language.report import ModelWarning
 from hylift.language.syntax import (
@@ -122,14 +123,14 @@ class ModelBuilder:
         A number needs no weight (None). A dictionary has one weight per constant of the variable
         marked `+`, or per tuple of constants; "*" is the weight of all others.
         """
-        expr, marked = parts(formula)
+        expr, marked = _formula(formula)
         self._rules.append(
             Rule(expr, _weight(weight), where=_conditions(where), per_constant=marked)
         )
 
     def hard(self, formula: Value, *, where: Conditions = ()) -> None:
         """A formula that holds for all values of its variables."""
-        expr, marked = parts(formula)
+        expr, marked = _formula(formula)
         self._rules.append(Rule(expr, hard=True, where=_conditions(where), per_constant=marked))
 
     def potential(
@@ -202,6 +203,12 @@ def _position(unique: Type | str | int, types: tuple[str, ...], predicate: str) 
             "give its position"
         )
     return types.index(name)
+
+
+def _formula(formula: Value) -> tuple[Expr, tuple[str, ...]]:
+    """The syntax of a rule's formula, and the variables marked `+` in it."""
+    expr, marked = parts(formula)
+    return with_halved_chains(expr), marked
 
 
 def _weight(weight: Weight) -> Expr | WeightTable | None:

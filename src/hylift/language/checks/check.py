@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -11,6 +12,7 @@ from difflib import get_close_matches
 from hylift.errors import ModelError, UnsupportedError, did_you_mean
 from hylift.graph.domains import boolean
 from hylift.language.checks.rules import rule_problems
+from hylift.language.checks.weights import weights_of
 from hylift.language.report import Problem
 from hylift.language.syntax import (
     Model,
@@ -21,10 +23,13 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.formatter import format_rule
 from hylift.language.types import BUILT_IN, solved_constants
-from hylift.language.walk import used_predicates
+from hylift.language.walk import MAX_DEPTH, TOO_DEEP, depth, used_predicates
 
 MOST_SHOWN = 20
 """The errors that one exception lists."""
+
+MOST_PAIRS = 20_000
+"""The pairs of a type and one that is not declared whose names are compared."""
 
 
 def check(model: Model, closed: frozenset[str] = frozenset()) -> tuple[Problem, ...]:
@@ -45,9 +50,12 @@ def check(model: Model, closed: frozenset[str] = frozenset()) -> tuple[Problem, 
 
 def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem]:
     """All errors and warnings about a model, in order of place."""
+    if too_deep := list(_depth_problems(model)):
+        return too_deep
     solved, wrong_constants = solved_constants(model)
-    found = [*_declaration_problems(model), *wrong_constants]
-    listed = {t.name: dict.fromkeys(t.constants) for t in model.types if t.constants is not None}
+    lists = [(declared, dict.fromkeys(declared.constants or ())) for declared in model.types]
+    found = [*_declaration_problems(model, lists), *wrong_constants]
+    listed = {t.name: constants for t, constants in lists if t.constants is not None}
     for number, rule in enumerate(model.rules, start=1):
         wrong = rule_problems(solved, rule, listed)
         found += [_attributed(problem, rule, number) for problem in wrong]
@@ -56,6 +64,20 @@ def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem
 
         found += unheld_reals(model, closed)
     return sorted(dict.fromkeys(found), key=_position)
+
+
+def _depth_problems(model: Model) -> Iterator[Problem]:
+    """The expressions that nothing else may look into, as it would not come back."""
+    for declared in model.parameters:
+        if depth(declared.value) > MAX_DEPTH:
+            yield Problem("error", f"constant '{declared.name}': {TOO_DEEP}", declared.place)
+    for number, rule in enumerate(model.rules, start=1):
+        for expr in (rule.formula, *rule.where, *weights_of(rule)):
+            if depth(expr) > MAX_DEPTH:
+                place = expr.place or rule.place
+                name = "" if place else f"rule {number}: "
+                yield Problem("error", f"{name}{TOO_DEEP}", place)
+                break
 
 
 def _position(problem: Problem) -> tuple[str, int, int]:
@@ -77,11 +99,14 @@ def _attributed(problem: Problem, rule: Rule, number: int) -> Problem:
 # Declarations.
 
 
-def _declaration_problems(model: Model) -> Iterator[Problem]:
+def _declaration_problems(
+    model: Model, lists: Iterable[tuple[TypeDeclaration, Mapping[str, None]]]
+) -> Iterator[Problem]:
+    """lists: the types with their constants, each once."""
     yield from _repeated_names(model)
     yield from _taken_names(model)
-    for declared_type in model.types:
-        yield from _type_problems(declared_type)
+    for declared_type, constants in lists:
+        yield from _type_problems(declared_type, len(constants))
     for predicate in model.predicates:
         yield from _predicate_problems(predicate)
     yield from _strange_types(model)
@@ -129,13 +154,13 @@ def _taken_names(model: Model) -> Iterator[Problem]:
             yield Problem("error", message, place)
 
 
-def _type_problems(declared: TypeDeclaration) -> Iterator[Problem]:
+def _type_problems(declared: TypeDeclaration, num_distinct: int) -> Iterator[Problem]:
     if declared.constants is None:
         return
     if not declared.constants:
         message = f"type '{declared.name}' lists no constants; without a list the data give them"
         yield Problem("error", message, declared.place)
-    elif len(set(declared.constants)) < len(declared.constants):
+    elif num_distinct < len(declared.constants):
         repeated = next(name for name, count in Counter(declared.constants).items() if count > 1)
         message = f"type '{declared.name}' lists '{repeated}' twice"
         yield Problem("error", message, declared.place)
@@ -158,19 +183,19 @@ def _predicate_problems(declared: PredicateDeclaration) -> Iterator[Problem]:
 
 def _strange_types(model: Model) -> Iterator[Problem]:
     """Types that are not declared, although one of nearly the same name is."""
-    declared = {declared.name for declared in model.types}
+    letters = {declared.name: _letters(declared.name) for declared in model.types}
+    undeclared: dict[str, PredicateDeclaration] = {}
     for predicate in model.predicates:
-        for name in dict.fromkeys(predicate.arguments):
-            if name in declared:
-                continue
-            # Names that differ in a number alone are meant to differ.
-            unlike = [d for d in declared if _letters(d) != _letters(name)]
-            if get_close_matches(name, unlike, n=1, cutoff=0.8):
-                message = (
-                    f"type '{name}' of '{predicate.name}' is not declared."
-                    f"{did_you_mean(name, unlike)}"
-                )
-                yield Problem("warning", message, predicate.place)
+        for name in predicate.arguments:
+            if name not in letters:
+                undeclared.setdefault(name, predicate)
+    num_compared = MOST_PAIRS // max(1, len(letters))
+    for name, user in itertools.islice(undeclared.items(), num_compared):
+        # Names that differ in a number alone are meant to differ.
+        unlike = [known for known, word in letters.items() if word != _letters(name)]
+        if get_close_matches(name, unlike, n=1, cutoff=0.8):
+            message = f"type '{name}' of '{user.name}' is not declared.{did_you_mean(name, unlike)}"
+            yield Problem("warning", message, user.place)
 
 
 def _letters(name: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.errors import ModelError
+from hylift.language.checks.weights import weights_of
 from hylift.language.lowering.evaluate import TruthArray
 from hylift.language.lowering.lower import Leaf, Slot, lower
 from hylift.language.report import Problem
@@ -23,7 +24,6 @@ from hylift.language.syntax import (
     Rule,
     Term,
     Variable,
-    WeightTable,
 )
 from hylift.language.types import constant_value, shown
 from hylift.language.walk import atoms, free_variables, logical_comparisons, rebuild
@@ -37,8 +37,9 @@ MAX_JOINT_STATES = 2**20
 def unheld_reals(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem]:
     """A warning for each predicate of unbounded reals that no rule is sure to keep finite.
 
-    A rule holds a real in a state of its discrete atoms where the square of the real falls off;
-    several rules may share the work, each in some of the states. A rule counts for all atoms of
+    A rule holds a real in a state of its discrete atoms where the square of the real falls off, or
+    where the real has one open end and the formula falls straight towards it; several rules may
+    share the work, each in some of the states. A rule counts for all atoms of
     its predicates, even where constants, `where` or comparisons restrict it to some. What is not
     quadratic is trusted. Only single reals are looked at: rules that hold differences alone, as
     `x(a) = x(b)` does, count as well. The atoms of closed-world predicates are no states; they
@@ -73,6 +74,7 @@ def _warning(declared: PredicateDeclaration, reason: str) -> Problem:
         f"nothing is sure to keep '{declared.name}' finite: {reason}. "
         f"Add a prior such as '-0.01 {atom}^2', or give it an interval",
         declared.place,
+        declared.name,
     )
 
 
@@ -90,7 +92,7 @@ class _Grip:
     """By what the real sees them as: equal for the same variable in other rules."""
     holds: TruthArray  # (states of the first choice, ...)
     pushes: bool = False
-    """Whether the square of the real grows in some state."""
+    """Whether it grows towards where the real has no end, in some state."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,13 +141,25 @@ class _Reader:
         weights = _weights(self.model, rule)
         for index, real in enumerate(reals):
             if isinstance(potential, ConditionalQuadratic):
-                square = potential.A[..., index, index]
+                outward = self._outward(potential, index, real)
                 choices = {
                     _seen_from(real, atom, number): labels for atom, labels in variables.items()
                 }
-                yield real.predicate, _grip(real, square, weights, axes, choices)
+                yield real.predicate, _grip(real, outward, weights, axes, choices)
             else:
                 yield real.predicate, _Grip({}, np.ones((), dtype=np.bool_))
+
+    def _outward(self, potential: ConditionalQuadratic, index: int, real: Atom) -> FloatArray:
+        """(row, states...): how a formula grows far out; below zero where it holds the real.
+
+        That is the coefficient of the square; or, where the real does not matter otherwise and
+        has one open end, the slope towards that end.
+        """
+        square: FloatArray = potential.A[..., index, index]
+        domain = self.model.predicate_by_name[real.predicate].domain
+        open_end = float(np.isinf(domain.upper)) - float(np.isinf(domain.lower))
+        is_straight = ~potential.A[..., index, :].any(axis=-1)
+        return np.where(is_straight, open_end * potential.b[..., index], square)
 
     def _is_real(self, atom: Atom) -> bool:
         declared = self.model.predicate_by_name.get(atom.predicate)
@@ -228,15 +242,15 @@ class _Reader:
 
 def _grip(
     real: Atom,
-    square: FloatArray,
+    outward: FloatArray,
     weights: FloatArray,
     axes: Mapping[Expr, Labels],
     choices: Mapping[Hashable, Labels],
 ) -> _Grip:
-    """square: (row, states...), the coefficient of the real's square without the weight."""
-    square = square.reshape((*map(len, axes.values()), *square.shape[1:]))
-    signs = np.sign(weights).reshape((-1,) + (1,) * square.ndim)
-    holds: TruthArray = np.asarray((signs * square < 0).all(axis=0))
+    """outward: (row, states...), how the formula grows far out, without the weight."""
+    outward = outward.reshape((*map(len, axes.values()), *outward.shape[1:]))
+    signs = np.sign(weights).reshape((-1,) + (1,) * outward.ndim)
+    holds: TruthArray = np.asarray((signs * outward < 0).all(axis=0))
     names = [term.name if isinstance(term, Variable) else "" for term in real.arguments]
     own: dict[Hashable, Labels] = {}
     for axis, labels in axes.items():
@@ -245,19 +259,13 @@ def _grip(
         else:
             # Of all the groundings around a real, one that holds it suffices.
             holds = np.asarray(holds.any(axis=len(own)))
-    return _Grip({**own, **choices}, holds, bool((signs * square > 0).any()))
+    return _Grip({**own, **choices}, holds, bool((signs * outward > 0).any()))
 
 
 def _weights(model: Model, rule: Rule) -> FloatArray:
     """All the weights a rule may have."""
-    match rule.weight:
-        case None:
-            return np.ones(1)
-        case WeightTable(entries=entries, default=default):
-            given = [weight for _, weight in entries] + ([] if default is None else [default])
-        case weight:
-            given = [weight]
-    return np.array([constant_value(model, weight, "a weight") for weight in given])
+    given = weights_of(rule)
+    return np.array([constant_value(model, weight, "a weight") for weight in given] or [1.0])
 
 
 def _without_quantifiers(expr: Expr) -> Expr:
@@ -305,7 +313,7 @@ def _reason(grips: Sequence[_Grip]) -> str | None:
         example = f" (for example where {state} nothing does)" if state else ""
         return f"its rules hold it only in some states{example}"
     if any(grip.pushes for grip in grips):
-        return "its rules with negative weight push it away"
+        return "its rules push it away"
     return "none of its rules has a square of it that falls off"
 
 

@@ -213,7 +213,7 @@ def _names_of_constants(rule: Rule, types: dict[str, str], listed: Listed) -> It
 
 def _where_problems(model: Model, rule: Rule, types: dict[str, str]) -> Iterator[Problem]:
     for condition in rule.where:
-        yield from _condition_problems(model, condition)
+        yield from _condition_problems(model, rule, condition)
     literals = [condition for condition in rule.where if not isinstance(condition, Comparison)]
     bound = {name for expr in (rule.formula, *literals) for name in free_variables(expr)}
     loose: dict[str, Variable] = {}
@@ -226,7 +226,7 @@ def _where_problems(model: Model, rule: Rule, types: dict[str, str]) -> Iterator
         yield Problem("error", message, term.place)
 
 
-def _condition_problems(model: Model, condition: Expr) -> Iterator[Problem]:
+def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[Problem]:
     allowed = "where takes comparisons of logical terms, and Boolean atoms or their negation"
     literal = condition
     if isinstance(condition, Unary) and condition.op == "!":
@@ -235,5 +235,12 @@ def _condition_problems(model: Model, condition: Expr) -> Iterator[Problem]:
         if not is_truth(model, literal):
             message = f"'{shown(literal)}' is real, but {allowed}"
             yield Problem("error", message, literal.place)
+        elif model.predicate_by_name[literal.predicate].unique is not None:
+            instead = f"{shown(condition)} => (…)" if rule.hard else f"{shown(condition)} * (…)"
+            message = (
+                f"'{literal.predicate}' has an argument marked '!', so that it cannot be "
+                f"closed-world as where needs it: write '{instead}' instead"
+            )
+            yield Problem("error", message, condition.place)
     elif not (isinstance(condition, Comparison) and condition.is_logical):
         yield Problem("error", f"{allowed}, not '{shown(condition)}'", condition.place)

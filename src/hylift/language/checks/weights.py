@@ -45,6 +45,14 @@ def weight_problems(
             yield from _too_large(weight, rule.weight.place)
 
 
+def weights_of(rule: Rule) -> list[Expr]:
+    """All the weights that are written for a rule."""
+    if not isinstance(rule.weight, WeightTable):
+        return [] if rule.weight is None else [rule.weight]
+    given = [weight for _, weight in rule.weight.entries]
+    return given if rule.weight.default is None else [*given, rule.weight.default]
+
+
 def _too_large(weight: float, place: Place | None) -> Iterator[Problem]:
     if abs(weight) > MAX_WEIGHT:
         message = (
@@ -85,8 +93,7 @@ def _leading_constant(formula: Expr) -> Expr | None:
 def _table_problems(
     model: Model, rule: Rule, table: WeightTable, types: Mapping[str, str], listed: Listed
 ) -> Iterator[Problem]:
-    weights = [weight for _, weight in table.entries]
-    for weight in (*weights, *(() if table.default is None else (table.default,))):
+    for weight in weights_of(rule):
         value = constant_or_problem(model, weight, "a weight")
         if isinstance(value, Problem):
             yield value

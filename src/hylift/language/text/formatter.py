@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from hylift.errors import UnsupportedError
 from hylift.graph.domains import Domain, boolean
+from hylift.language.chains import LONGEST_SPINE, halves, spine
 from hylift.language.syntax import (
     Apply,
     Atom,
@@ -286,8 +287,14 @@ class _Writer:
         return f"{expr.quantifier} {names} {body}"
 
     def _binary(self, expr: Binary, own: int, is_last: bool) -> str:
+        if (operands := halves(expr)) is not None:
+            *others, last = operands
+            texts = [self.text(operand, own + 1, is_last=False) for operand in others]
+            return f" {expr.op} ".join([*texts, self.text(last, own + 1, is_last)])
         is_right = expr.op == "=>"
-        left = self.text(expr.left, own + is_right, is_last=False)
+        # Without brackets, a chain that is too long to lean to the left would not.
+        is_cut = len(spine(expr)) > LONGEST_SPINE
+        left = self.text(expr.left, own + (is_right or is_cut), is_last=False)
         right = self.text(expr.right, own + (not is_right), is_last)
         return f"{left} {expr.op} {right}"
 

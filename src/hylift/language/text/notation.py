@@ -5,10 +5,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from hylift.language.syntax import FUNCTIONS
 
-KEYWORDS = frozenset({"true", "false", "where", "const", "EXIST", "FORALL"})
+Quantifier = Literal["EXIST", "FORALL"]
+
+QUANTIFIERS: dict[str, Quantifier] = {
+    "EXIST": "EXIST",
+    "Exist": "EXIST",
+    "exist": "EXIST",
+    "FORALL": "FORALL",
+    "Forall": "FORALL",
+    "forall": "FORALL",
+}
+"""The words for each quantifier; the one in capitals is written."""
+
+KEYWORDS = frozenset({"true", "false", "where", "const", *QUANTIFIERS})
 
 CALLED = frozenset({*FUNCTIONS, "gaussian", "normal"})
 """The words that are no predicates where brackets follow."""
@@ -17,7 +30,10 @@ MAX_CONSTANTS = 10_000_000
 """Most constants that a type may list."""
 
 MAX_DIGITS = 15
-"""Most digits of the numbers at the ends of a range, and of a shift."""
+"""Most digits of the numbers at the ends of a range."""
+
+MAX_SHIFT = 999_999_999
+"""Most constants that a variable may be shifted by."""
 
 SHORTEST_RANGE = 4
 """Fewest consecutive constants that are written as a range."""

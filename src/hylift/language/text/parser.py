@@ -16,6 +16,9 @@ from hylift.language.text.statements import Draft
 from hylift.language.text.syntax_errors import unexpected
 from hylift.language.text.tokens import fail, grammar, place_of, quoted, statements
 
+SUFFIX = ".mln"
+"""How the names of included files end."""
+
 MAX_INCLUDES = 50
 """Most files that may include one another in a row."""
 
@@ -80,6 +83,9 @@ class _Reader:
             key = os.path.realpath(path)
         except ValueError as error:
             fail(f"{file} is not the name of a file: {error}", where)
+        # Errors quote the text that is read, which must not be that of just any file.
+        if not (path.name.endswith(SUFFIX) and key.endswith(SUFFIX)):
+            fail(f"{file} cannot be included: only files that end in '{SUFFIX}' can", where)
         if key in self._open:
             fail(f"{file} includes itself, directly or through others", where)
         if key in included:

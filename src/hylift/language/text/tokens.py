@@ -12,6 +12,7 @@ from lark import Lark, Token
 from hylift.errors import ModelError
 from hylift.language.report import located
 from hylift.language.syntax import FUNCTIONS, Place, Source
+from hylift.language.text.notation import QUANTIFIERS
 
 MAX_BRACKETS = 1000
 """Most brackets that may be open at once."""
@@ -112,6 +113,8 @@ def _tokens(source: Source) -> Iterator[Token]:
             case "UNKNOWN":
                 message = f"{quoted(token)} means nothing here{hint(token)}"
                 fail(message, place_of(token, source))
+            case "NAME" if token in QUANTIFIERS:
+                token.type = QUANTIFIERS[token]
         yield token
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, NoReturn, cast
+from typing import NoReturn, cast
 
 from lark import Token, Tree
 
+from hylift.language.chains import ASSOCIATIVE, LONGEST_CHAIN, halved, is_long, num_levels
 from hylift.language.syntax import (
     Atom,
     Binary,
@@ -31,11 +32,12 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
-from hylift.language.text.notation import CALLED, MAX_DIGITS, is_capital
+from hylift.language.text.notation import CALLED, MAX_SHIFT, QUANTIFIERS, is_capital
 from hylift.language.text.tokens import fail, quoted
 from hylift.language.text.trees import (
     Branch,
     bound_variables,
+    chain,
     conjuncts,
     constant,
     is_number,
@@ -47,9 +49,7 @@ from hylift.language.text.trees import (
     tokens_of,
     trees_of,
 )
-
-MAX_DEPTH = 100
-"""Most levels of an expression: what works on models goes down them one call at a time."""
+from hylift.language.walk import MAX_DEPTH, TOO_DEEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +105,14 @@ class _Reading:
     def expression(self, branch: Branch) -> Expr:
         while isinstance(branch, Tree) and branch.data == "group":
             branch = branch.children[0]
-        if isinstance(branch, Token):
-            return self._leaf(branch)
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            message = (
-                f"the expression has more than {MAX_DEPTH} levels; split it into several rules"
-            )
-            self.fail(message, branch)
-        result: Expr = getattr(self, f"_{branch.data}")(branch, *branch.children)
+            self.fail(TOO_DEEP, branch)
+        result: Expr
+        if isinstance(branch, Token):
+            result = self._leaf(branch)
+        else:
+            result = getattr(self, f"_{branch.data}")(branch, *branch.children)
         self._depth -= 1
         return result
 
@@ -147,8 +146,19 @@ class _Reading:
         return Parameter(name, place=where) if is_constant else Atom(name, place=where)
 
     def _binary(self, tree: Tree[Token], left: Branch, op: Token, right: Branch) -> Expr:
+        joined = cast(BinaryOp, str(op))
+        operands = chain(tree) if joined in ASSOCIATIVE else []
+        if len(operands) > LONGEST_CHAIN:
+            message = f"more than {LONGEST_CHAIN:,} operands of {quoted(op)} in a row"
+            self.fail(f"{message}; split them into several rules", tree)
+        if is_long(len(operands)):
+            below = num_levels(len(operands)) - 1
+            self._depth += below
+            parts = [self.expression(operand) for operand in operands]
+            self._depth -= below
+            return halved(joined, parts, self.place(tree))
         sides = self.expression(left), self.expression(right)
-        return Binary(cast(BinaryOp, str(op)), *sides, place=self.place(tree))
+        return Binary(joined, *sides, place=self.place(tree))
 
     def _unary(self, tree: Tree[Token], op: Token, operand: Branch) -> Expr:
         where = self.place(tree)
@@ -161,7 +171,8 @@ class _Reading:
         value = number(exponent, self.source)
         return Power(self.expression(base), value, place=self.place(tree))
 
-    def _comparison(self, tree: Tree[Token], left: Branch, op: Token, right: Branch) -> Expr:
+    def _comparison(self, tree: Tree[Token], *parts: Branch) -> Comparison:
+        left, op, right = parts
         return Comparison(
             cast(CompareOp, str(op)), *self._sides(left, right), place=self.place(tree)
         )
@@ -172,8 +183,7 @@ class _Reading:
             self.fail(message, setting)
         if not isinstance(branch, Tree) or branch.data != "comparison":
             self.fail("only a comparison has a slope", branch)
-        comparison = self.expression(branch)
-        assert isinstance(comparison, Comparison)
+        comparison = self._comparison(branch, *branch.children)
         return replace(comparison, slope=self.constants(slope))
 
     def _sides(self, left: Branch, right: Branch) -> tuple[Expr, Expr]:
@@ -208,8 +218,10 @@ class _Reading:
         return Constant(name, place=where) if is_capital(name) else Variable(name, place=where)
 
     def _shift(self, sign: Token, steps: Token) -> int:
-        if not steps.isdecimal() or len(steps) > MAX_DIGITS:
+        if not steps.isdecimal():
             self.fail(f"a variable is shifted by a whole number, not by {quoted(steps)}", steps)
+        if len(steps) > len(str(MAX_SHIFT)):
+            self.fail(f"{quoted(steps)} is too far: {MAX_SHIFT:,} is the longest shift", steps)
         return int(sign + steps)
 
     def _quantified(self, tree: Tree[Token], quantifier: Token, *rest: Branch) -> Expr:
@@ -219,8 +231,9 @@ class _Reading:
                 message = f"{quantifier} is about variables, and {quoted(name)} is a constant"
                 self.fail(f"{message}: variables begin with a small letter", name)
         body = self.expression(rest[-1])
-        kind: Literal["EXIST", "FORALL"] = "EXIST" if quantifier == "EXIST" else "FORALL"
-        return Quantified(kind, tuple(map(str, names)), body, place=self.place(tree))
+        return Quantified(
+            QUANTIFIERS[quantifier], tuple(map(str, names)), body, place=self.place(tree)
+        )
 
     def _atom(self, _: Tree[Token], predicate: Token, *arguments: Tree[Token]) -> Expr:
         terms = tuple(map(self._argument, arguments))

@@ -115,8 +115,15 @@ def split_rule(tree: Tree[Token]) -> tuple[list[Branch], Tree[Token] | None, boo
 
 def conjuncts(branch: Branch) -> list[Branch]:
     """The parts that `^` joins, without looking into brackets."""
-    parts = []
-    while isinstance(branch, Tree) and branch.data == "binary" and branch.children[1] == "^":
+    is_joined = isinstance(branch, Tree) and branch.data == "binary" and branch.children[1] == "^"
+    return chain(branch) if is_joined else [branch]
+
+
+def chain(branch: Branch) -> list[Branch]:
+    """The parts that the operator of a binary branch joins, without looking into brackets."""
+    assert isinstance(branch, Tree)
+    op, parts = branch.children[1], []
+    while isinstance(branch, Tree) and branch.data == "binary" and branch.children[1] == op:
         branch, _, last = branch.children
         parts.append(last)
     return [branch, *reversed(parts)]

@@ -24,7 +24,7 @@ from hylift.inference.exact.integrate import (
     raise_divergent,
 )
 from hylift.inference.exact.kernels.tables import INFINITE
-from hylift.inference.exact.linear_program import Program, make_program, num_entries
+from hylift.inference.exact.maximum.linear_program import Program, make_program, num_entries
 from hylift.inference.exact.parts import Parts
 from hylift.potentials import Table
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.bounds import grid_check, improper_but_closed, in_functions
-from hylift.inference.exact.branch_and_bound import best_states
-from hylift.inference.exact.dominated import without_dominated
+from hylift.inference.exact.maximum.branch_and_bound import best_states
+from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.elimination import connected, scope_edges
-from hylift.inference.exact.grid import make_grid
+from hylift.inference.exact.reals.grid import make_grid
 from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
-from hylift.inference.exact.panels import halved, resolving_edges
+from hylift.inference.exact.reals.panels import halved, resolving_edges
 from hylift.inference.exact.parts import Parts, take_apart
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
