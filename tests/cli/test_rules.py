@@ -235,7 +235,7 @@ def test_ground_without_stats_says_only_the_size(run: Run, folder: Path) -> None
 def test_a_ground_model_is_read_back_with_the_same_log_z(
     options: list[str], run: Run, folder: Path
 ) -> None:
-    (folder / "some.db").write_text("Friends(Ann,Bob)\n")
+    (folder / "some.db").write_text("Friends(Ann,Bob)\n!Friends(Bob,Ann)\n")
 
     ended = run("ground", "smokers.mln", *options, "--output", "smokers.uai")
 

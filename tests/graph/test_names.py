@@ -129,8 +129,8 @@ def test_selected_names_keep_their_order() -> None:
         (
             Names((Atoms("lends", (MARKETS, BANKS), SPARSE),)),
             "lends(c0,b0)",
-            "there is no variable 'lends(c0,b0)'. These constants exist, but the model has no such "
-            "atom.",
+            "there is no variable 'lends(c0,b0)'. No factor mentions it; atoms of closed-world "
+            "predicates are data, not variables.",
         ),
         (
             Names.listed(["a", "b"]).take(np.array([1])),

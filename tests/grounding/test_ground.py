@@ -6,7 +6,7 @@ import pytest
 
 from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.grounding import World, ground, ground_world, size_estimate
-from hylift.language import parse
+from hylift.language import ModelWarning, parse
 from slow_grounding import agree
 
 pytestmark = pytest.mark.filterwarnings("ignore::hylift.language.report.ModelWarning")
@@ -160,7 +160,7 @@ def test_observations_of_atoms_in_no_rule_are_noted():
 
     grounding = ground_world(world)
 
-    assert grounding.notes == ("1 observation of atoms that stand in no ground rule",)
+    assert grounding.notes[0] == "1 observation of atoms that stand in no ground rule"
     assert len(grounding.graph.evidence) == 1
 
 
@@ -198,3 +198,25 @@ def test_atoms_of_closed_predicates_are_counted(rules, true_atoms, count):
 
     counts = {p.name: p.num_atoms for p in grounding.statistics().predicates}
     assert counts["Friends"] == count
+
+
+def test_a_constant_that_only_a_rule_has_is_doubted_if_the_data_has_one_like_it():
+    model = parse("F(person, person)\nS(person)\n1 F(x, Robert) => S(x)\n")
+
+    with pytest.warns(
+        ModelWarning,
+        match="the constant 'Robert' of type 'person' stands in a rule, but in no table. "
+        "Did you mean 'Rober'?",
+    ):
+        ground(model, {"F": [("Ann", "Rober")]})
+
+
+def test_an_open_predicate_with_true_evidence_only_is_noted():
+    model = parse(PEOPLE + "1 Friends(x, y) => Smokes(x)\n")
+
+    grounding = ground_world(World.of(model, {"Friends(Ann, Bob)": True}))
+
+    assert grounding.notes == (
+        "'Friends' is open: the evidence names true atoms only, and all others (8) are hidden; "
+        "closed=['Friends'] (--closed Friends) makes them false",
+    )

@@ -546,3 +546,20 @@ def test_the_published_map_is_a_world(data_dir: Path) -> None:
     segments = world.constants["segment"].take(pa.array(ids[:, 0])).to_pylist()
     kinds = world.constants["type"].take(pa.array(state, pa.int64())).to_pylist()
     assert dict(zip(segments, kinds, strict=True))["A1_5"] == "Other"
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (["10.5", "0.5", "9.5"], ["0.5", "9.5", "10.5"]),
+        (["t10", "t2", "t1"], ["t1", "t2", "t10"]),
+        (["2024-05-01", "2024-04-30"], ["2024-04-30", "2024-05-01"]),
+        (["b", "a"], ["a", "b"]),
+    ],
+)
+def test_where_rules_speak_of_the_order_numbers_at_the_end_count(times, expected) -> None:
+    model = parse("x(time): real\nnormal(x(t+1) | x(t), 1)\n-1 x(t)^2\n")
+
+    world = World.of(model, {"time": pa.array(times)})
+
+    assert world.constants["time"].to_pylist() == expected

@@ -100,9 +100,12 @@ def test_a_chain_of_implications_is_followed_to_its_end() -> None:
         (DISTANCE.times([-1, 0]), {"on": 0}),
         # Three reals of one direction, with a target: the least difference is zero but for digits.
         (
-            ConditionalQuadratic.squared_distance(0.7, [0.1, 0.3, -0.7], 1.1).times([0, 1]),
+            ConditionalQuadratic.squared_distance(0.7, [1.0, -2.0, -1.0], 1.1).times([0, 1]),
             {"on": 0},
         ),
+        (ConditionalQuadratic.squared_distance(3.0, [3.0, 5.0], 7.0).times([0, 1]), {"on": 0}),
+        # The same with coefficients whose products are rounded: nothing is flat any more.
+        (ConditionalQuadratic.squared_distance(0.7, [0.1, 0.3, -0.7], 1.1).times([0, 1]), {}),
         # Better than nothing near the diagonal.
         (
             ConditionalQuadratic.switch(

@@ -35,7 +35,7 @@ from hylift.language.walk import atoms
 VARIABLES = ["x", "y", "t1", "v", "max", "_z", "élan"]
 SHARED = "rate"  # a variable and a constant at once
 CONSTANTS = ["Door", "V", "12", "-3", "0.5", "t0", "New York", 'a "b" \\', "two\nlines", "true", ""]
-CONSTANTS += ["W", "Rain", "Place", "Été", "\r", "EXIST", "1e5", "ǆ", "\x00", "\u2028"]
+CONSTANTS += ["W", "Rain", "Place", "Été", "\r", "EXIST", "exist", "1e5", "ǆ", "\x00", "\u2028"]
 TYPES = ["paper", "topic", "v", "Place", "log", "real"]
 PREDICATES = {"In": 2, "x": 1, "v": 1, "Topic": 1, "Rain": 0, "gdp": 0, "Near": 3}
 PARAMETERS = ["W", "K", SHARED, "inf"]
@@ -229,7 +229,18 @@ _SPLINTERS += [
     " ",
 ]
 _SPLINTERS += ["v", " v ", "x", "W", "In", "In(", "1", "0.5", "1e999", "true", "where", "const "]
-_SPLINTERS += ["EXIST x ", "FORALL ", "real", ": real", "#include ", "max(", "normal(", "gaussian("]
+_SPLINTERS += [
+    "EXIST x ",
+    "FORALL ",
+    "exist ",
+    "Forall y ",
+    "real",
+    ": real",
+    "#include ",
+    "max(",
+    "normal(",
+    "gaussian(",
+]
 _SPLINTERS += [
     "\x00",
     "\ud800",

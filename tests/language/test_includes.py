@@ -49,7 +49,9 @@ def test_a_file_that_two_others_include_is_taken_in_once(tmp_path: Path) -> None
         ({"a": '#include "a.mln"'}, "a.mln:1:10", "'a.mln' includes itself"),
         ({"a": '#include "b.mln"\n' * 2, "b": ""}, "a.mln:2:10", "'b.mln' is included twice"),
         ({"a": '#include "b.mln"'}, "a.mln:1:10", "'b.mln' cannot be included: no such file"),
-        ({"a": '#include "."'}, "a.mln:1:10", "'.' is not a file"),
+        ({"a": '#include "."'}, "a.mln:1:10", "only files that end in '.mln' can"),
+        ({"a": '#include "/etc/hosts"'}, "a.mln:1:10", "only files that end in '.mln' can"),
+        ({"a": '#include "a.mln/../b"'}, "a.mln:1:10", "only files that end in '.mln' can"),
         ({"a": '#include "b.mln"', "b": "1 &"}, "b.mln:1:3", "'&' means nothing here"),
         ({"a": '#include "\x00"'}, "a.mln:1:10", r"'\x00'"),
         ({"a": f'#include "{"x" * 5000}"'}, "a.mln:1:10", "cannot be included"),
@@ -66,6 +68,23 @@ def test_bad_includes_are_refused_with_their_place(
     first = str(caught.value).splitlines()[0]
     assert first.startswith(f"{tmp_path}/{place}: ")
     assert message in first
+
+
+def test_a_folder_is_not_included(tmp_path: Path) -> None:
+    (tmp_path / "b.mln").mkdir()
+
+    with pytest.raises(ModelError, match=r"a.mln:1:10: 'b.mln' is not a file"):
+        read_model(write(tmp_path, a='#include "b.mln"'))
+
+
+def test_other_files_are_not_quoted_behind_a_link_either(tmp_path: Path) -> None:
+    (tmp_path / "key.txt").write_text("& secret", encoding="utf-8")
+    (tmp_path / "b.mln").symlink_to(tmp_path / "key.txt")
+
+    with pytest.raises(ModelError, match=r"only files that end in '.mln' can") as caught:
+        read_model(write(tmp_path, a='#include "b.mln"'))
+
+    assert "secret" not in str(caught.value)
 
 
 def test_a_long_row_of_includes_is_refused(tmp_path: Path) -> None:

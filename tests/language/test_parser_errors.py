@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hylift.errors import ModelError
-from hylift.language.syntax import Atom, Variable
+from hylift.language.report import WIDEST, _lines, located
+from hylift.language.syntax import Atom, Place, Source, Variable
 from hylift.language.text.parser import parse
 
 
@@ -21,6 +22,31 @@ def test_an_error_shows_the_place() -> None:
         "    1\tA(x) & B(x)\n"
         "     \t     ^"
     )
+
+
+def test_unprintable_letters_are_blanks_and_long_lines_are_cut() -> None:
+    assert error("1 A(x)\x0b& B(x)").splitlines()[1:] == ["    1 A(x) & B(x)", "           ^"]
+
+    shown = error("\t" + "1 A(x) v " * 30 + "&").splitlines()
+
+    assert len(shown[1]) <= 4 + WIDEST
+    assert shown[1][shown[2].index("^")] == "&"
+
+
+def test_a_place_past_the_end_of_its_line_is_shown() -> None:
+    place = Place(Source("m.mln", "\ta"), 1, 9, 10)
+
+    assert located("oh", place) == "m.mln:1:9: oh\n    \ta\n    \t       ^"
+
+
+def test_thousands_of_problems_split_the_text_once() -> None:
+    text = "a = {b}\n" * 3000
+    _lines.cache_clear()
+
+    for line in range(1, 3001):
+        located("oh", Place(Source("m.mln", text), line, 1, 2))
+
+    assert _lines.cache_info().misses == 1
 
 
 @pytest.mark.parametrize(
@@ -75,8 +101,17 @@ def test_an_error_shows_the_place() -> None:
         ("1 A(x) ^ max", "1:10", "'max' is a function: write max(…)"),
         ("1 P(+Door)", "1:5", "'Door' is a constant: only variables are marked or shifted"),
         ("1 P(t+1.5)", "1:7", "a variable is shifted by a whole number, not by '1.5'"),
+        (
+            "1 P(t+999999999999)",
+            "1:7",
+            "'999999999999' is too far: 999,999,999 is the longest shift",
+        ),
+        ("1 P(t) ^ t+9999999999 = u", "1:12", "999,999,999 is the longest shift"),
         ("1 P(x) where Q(+x)", "1:16", "'+x' may only stand in the formula"),
         ("{*: 1, *: 2} P(+x)", "1:8", "'*' is given twice"),
+        ("1 exist X P(X)", "1:9", "exist is about variables, and 'X' is a constant"),
+        ("exist(paper)", "1:6", "expected a name after 'exist', not '('"),
+        ("Forall: real", "1:7", "expected a name after 'Forall', not ':'"),
         ("1 EXIST X P(X)", "1:9", "EXIST is about variables, and 'X' is a constant"),
         ("1 (A(x); slope=1)", "1:4", "only a comparison has a slope"),
         ("1 (A(x) < 1; steep=1)", "1:14", "'steep' is no setting of a comparison"),
@@ -97,13 +132,14 @@ def test_an_error_says_what_is_wrong_and_where(text: str, place: str, message: s
 @pytest.mark.parametrize(
     "text",
     [
-        "1 " + " v ".join(["A(x)"] * 5000),
-        "1 " + " + ".join(["A(x)"] * 5000),
+        "1 " + " <=> ".join(["A(x)"] * 5000),
+        "1 " + " - ".join(["A(x)"] * 5000),
+        "1 " + " + 1 * ".join(["A(x)"] * 900) + " - 1" * 100,
         "1 " + " => ".join(["A(x)"] * 5000),
         "1 " + "!" * 5000 + "A(x)",
         "1 " + "EXIST x " * 5000 + "A(x)",
         "1 " + "abs(" * 500 + "A(x)" + ")" * 500,
-        "const W = " + " + ".join(["1"] * 5000),
+        "const W = " + " / ".join(["1"] * 5000),
     ],
 )
 def test_an_expression_of_too_many_levels_is_refused(text: str) -> None:

@@ -218,7 +218,7 @@ class Atoms(NameBlock):
             if pc.index(constants, word).as_py() == -1:
                 close = did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
                 return f" '{word}' is not a constant of argument {place + 1} of it.{close}"
-        return " These constants exist, but the model has no such atom."
+        return " No factor mentions it; atoms of closed-world predicates are data, not variables."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -390,7 +390,7 @@ ARGUMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"\s*|([^,]*)),')
 
 def _quoted(words: pa.StringArray) -> pa.StringArray:
     """Words as they stand in an atom: in quotes where they would be misread without."""
-    doubtful = pc.match_substring_regex(words, r'[,()"\\]|^[^[:graph:]]|[^[:graph:]]$|^$')
+    doubtful = pc.match_substring_regex(words, r'[,()"\\]|^\s|\s$|[[:cntrl:]]|^$')
     if not pc.any(doubtful).as_py():
         return words
     escaped = pc.replace_substring_regex(words, r'(["\\])', r"\\\1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -13,22 +14,29 @@ from hylift.errors import did_you_mean
 from hylift.graph.names import MAX_SUGGESTIONS
 from hylift.language.syntax import Atom, Comparison, Constant, Model, Variable, WeightTable
 from hylift.language.types import typed_variables
-from hylift.language.walk import nodes
+from hylift.language.walk import logical_comparisons, nodes, terms
 
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 """A whole number as it is usually written: without leading zeros or a plus."""
+
+NUMBER = r"-?[0-9]{1,15}(\.[0-9]{1,15})?"
 
 FEW = 6
 """Longest list of constants that an error shows in full."""
 
 
 def in_order(
-    listed: Iterable[pa.StringArray], mentioned: Iterable[pa.StringArray]
+    listed: Iterable[pa.StringArray],
+    mentioned: Iterable[pa.StringArray],
+    *,
+    order_matters: bool = False,
 ) -> pa.StringArray:
     """All words, each once: by number if all are whole numbers.
 
     Otherwise those that are listed come first, in the order of their list, then those that are
-    only mentioned, by text (bytewise). No array has a word twice.
+    only mentioned, by text (bytewise). Where rules speak of the order, numbers with fractions, and
+    words that differ in a number at their end, are ordered by number too. No array has a word
+    twice.
     """
     lists, others = list(listed), list(mentioned)
     distinct = _distinct([*lists, *others])
@@ -37,7 +45,23 @@ def in_order(
         return distinct.take(pa.array(np.argsort(numbers)))
     first = _distinct(lists)
     rest = distinct.slice(len(first))
-    return pa.concat_arrays([first, rest.take(pc.sort_indices(rest))])
+    trailing = _trailing_numbers(rest) if order_matters else None
+    order = pc.sort_indices(rest) if trailing is None else pa.array(np.argsort(trailing))
+    return pa.concat_arrays([first, rest.take(order)])
+
+
+def _trailing_numbers(words: pa.StringArray) -> NDArray[np.float64] | None:
+    """The number that each word is, or that follows what all words begin with; None if there is
+    none."""
+    if not len(words):
+        return None
+    first = str(words[0])
+    prefix = "" if re.fullmatch(NUMBER, first) else first.rstrip("0123456789.")
+    rest = pc.utf8_slice_codeunits(words, len(prefix))
+    same = pc.all(pc.starts_with(words, prefix)).as_py()
+    if not (same and pc.all(pc.match_substring_regex(rest, f"^{NUMBER}$")).as_py()):
+        return None
+    return np.asarray(pc.cast(rest, pa.float64()).to_numpy(zero_copy_only=False))
 
 
 def _distinct(arrays: list[pa.StringArray]) -> pa.StringArray:
@@ -74,6 +98,24 @@ def in_rules(model: Model) -> Iterator[tuple[str, str]]:
             for constants, _ in rule.weight.entries:
                 for variable, name in zip(rule.per_constant, constants, strict=False):
                     yield types[variable], name
+
+
+def ordered_types(model: Model) -> set[str]:
+    """The types whose order rules speak of: with t+1, or t < u."""
+    found = set()
+    for rule in model.rules:
+        types, _ = typed_variables(model, rule)
+        for expr in (rule.formula, *rule.where):
+            shifted = (t for t in terms(expr) if isinstance(t, Variable) and t.shift)
+            compared = (
+                side
+                for node in logical_comparisons(expr)
+                if node.op not in ("=", "!=")
+                for side in (node.left, node.right)
+                if isinstance(side, Variable)
+            )
+            found |= {types[t.name] for t in (*shifted, *compared) if t.name in types}
+    return found
 
 
 def not_among(word: str, type_name: str, constants: pa.StringArray) -> str:

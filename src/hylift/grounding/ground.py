@@ -41,12 +41,19 @@ class Grounding:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out of the evidence."""
-        unused = self.observed.num_unused
-        if not unused:
-            return self.world.notes
-        what = "1 observation" if unused == 1 else f"{unused:,} observations"
-        return (*self.world.notes, f"{what} of atoms that stand in no ground rule")
+        """What was left out of the evidence, or may be meant otherwise."""
+        notes = list(self.world.notes)
+        if unused := self.observed.num_unused:
+            what = "1 observation" if unused == 1 else f"{unused:,} observations"
+            notes.append(f"{what} of atoms that stand in no ground rule")
+        for name in sorted(self.observed.only_true):
+            hidden = self.numbers[name].count - self.observed.num_observed[name]
+            if hidden:
+                notes.append(
+                    f"'{name}' is open: the evidence names true atoms only, and all others "
+                    f"({hidden:,}) are hidden; closed=['{name}'] (--closed {name}) makes them false"
+                )
+        return tuple(notes)
 
     def statistics(self) -> GroundStatistics:
         """Counts per predicate and per rule."""
@@ -103,7 +110,7 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     ]
     observed = observations(world, numbers)
     groups = [group for groups in made for group in groups]
-    graph = _assemble(numbers, groups, observed, log_constant)
+    graph = _assemble(world, numbers, groups, observed, log_constant)
     num_factors = tuple(sum(map(len, groups)) for groups in made)
     return Grounding(graph, world, plans, num_factors, numbers, observed)
 
@@ -167,13 +174,21 @@ def _numbered(tables: Mapping[str, AtomTable]) -> dict[str, AtomNumbers]:
     return numbers
 
 
+def _data_only(world: World) -> list[AtomNumbers]:
+    """Closed-world predicates, none of whose atoms is a variable; errors know their names."""
+    declared = (p for p in world.model.predicates if p.name in world.closed)
+    nothing = np.zeros(0, dtype=np.int64)
+    return [AtomNumbers(AtomSpace.of(world, p), 0, 0, nothing, None) for p in declared]
+
+
 def _assemble(
+    world: World,
     numbers: Mapping[str, AtomNumbers],
     groups: list[FactorGroup],
     observed: Observations,
     log_constant: float,
 ) -> FactorGraph:
-    variables = variables_of(list(numbers.values()))
+    variables = variables_of([*numbers.values(), *_data_only(world)])
     observed.evidence.check(variables)
     return FactorGraph.unchecked(
         variables, (*groups, *observed.groups), observed.evidence, log_constant

@@ -24,6 +24,8 @@ class Observations:
     """Likelihoods of Booleans known by a probability, and states that are excluded."""
     num_observed: Mapping[str, int]
     """By predicate: atoms that are observed without error."""
+    only_true: frozenset[str]
+    """Boolean predicates of which the evidence names true atoms and no others."""
     num_unused: int
     """Observations of atoms that stand in no factor."""
 
@@ -33,6 +35,7 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
     parts: list[Evidence] = []
     groups: list[FactorGroup] = []
     num_observed: dict[str, int] = {}
+    only_true: list[str] = []
     num_unused = 0
     for name, table in world.evidence.items():
         if name in world.closed or name not in numbers:
@@ -44,6 +47,8 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
         soft = np.zeros(len(ids), dtype=bool)
         if numbers[name].space.predicate.unique is None and numbers[name].space.domain.is_discrete:
             soft = (value > 0) & (value < 1)
+            if len(value) and (value == 1).all():
+                only_true.append(name)
         if soft.any():
             groups.append(_likelihoods(name, ids[soft], value[soft]))
         parts.append(Evidence.of(ids[~soft], value[~soft], sd[~soft] ** 2))
@@ -58,7 +63,7 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
         np.concatenate([np.zeros(0), *(part.value for part in parts)]),
         np.concatenate([np.zeros(0), *(part.var for part in parts)]),
     )
-    return Observations(evidence, tuple(groups), num_observed, num_unused)
+    return Observations(evidence, tuple(groups), num_observed, frozenset(only_true), num_unused)
 
 
 def _located(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -12,11 +12,12 @@ from typing import Literal
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, UnknownNameError, did_you_mean
 from hylift.graph.names import positions
-from hylift.grounding.constants import closest, in_order, in_rules, not_among
+from hylift.grounding.constants import closest, in_order, in_rules, not_among, ordered_types
 from hylift.grounding.evidence.facts import Facts
 from hylift.grounding.evidence.observed import ObservedAtoms, observed_atoms
 from hylift.grounding.evidence.sources import Gathered, gather
@@ -85,6 +86,7 @@ class World:
             for name, found in observed.items()
             if found.num_unknown
         ]
+        warnings += tuple(_doubtful_constants(in_model, gathered, listed, constants))
         connection = _connect()
         tables = {
             predicate.name: _stored(
@@ -163,17 +165,13 @@ def _from_data(
     gathered: Gathered, in_model: set[tuple[str, str]], type_name: str
 ) -> pa.StringArray:
     """The constants of a type that data and rules speak of."""
-    words = [
-        column.used
-        for facts in gathered.facts
-        for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
-        if of_type == type_name
-    ]
     given = [given for given in gathered.constants if given.type_name == type_name]
     listed = [part.words.used for part in given if part.is_ordered]
-    words += [part.words.used for part in given if not part.is_ordered]
+    words = _in_data(gathered, type_name)
     spoken = sorted(name for of_type, name in in_model if of_type == type_name)
-    constants = in_order(listed, [*words, pa.array(spoken, pa.string())])
+    order_matters = type_name in ordered_types(gathered.model)
+    mentioned = [*words, pa.array(spoken, pa.string())]
+    constants = in_order(listed, mentioned, order_matters=order_matters)
     users = [p.name for p in gathered.model.predicates if type_name in p.arguments]
     if not len(constants) and any(name in used_predicates(gathered.model) for name in users):
         raise EvidenceError(
@@ -182,6 +180,40 @@ def _from_data(
             f"{' or '.join(users)}"
         )
     return constants
+
+
+def _in_data(gathered: Gathered, type_name: str) -> list[pa.StringArray]:
+    """The constants of a type in tables, each once per column."""
+    words = [
+        column.used
+        for facts in gathered.facts
+        for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
+        if of_type == type_name
+    ]
+    given = (given for given in gathered.constants if given.type_name == type_name)
+    return [*words, *(part.words.used for part in given)]
+
+
+def _doubtful_constants(
+    in_model: set[tuple[str, str]],
+    gathered: Gathered,
+    listed: Mapping[str, pa.StringArray],
+    constants: Mapping[str, pa.StringArray],
+) -> Iterator[Problem]:
+    """Constants that only a rule mentions, and that look like one which the data has."""
+    for type_name, word in sorted(in_model):
+        in_data = () if type_name in listed else _in_data(gathered, type_name)
+        if not in_data or any(positions(array, [word])[0] >= 0 for array in in_data):
+            continue
+        spoken = pa.array([name for of_type, name in in_model if of_type == type_name])
+        is_spoken = pc.is_in(constants[type_name], value_set=spoken)
+        close = closest(word, constants[type_name].filter(pc.invert(is_spoken)))
+        if close:
+            yield Problem(
+                "warning",
+                f"the constant '{word}' of type '{type_name}' stands in a rule, but in no "
+                f"table.{close}",
+            )
 
 
 def _observed(

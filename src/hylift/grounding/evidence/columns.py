@@ -46,17 +46,15 @@ class WordColumn:
         return None if word is None else str(word)
 
     def filter(self, keep: NDArray[np.bool_]) -> WordColumn:
-        known = self.looked_up
-        return WordColumn(
-            self.stated.filter(pa.array(keep)), known and (known[0], known[1][keep])
-        )
+        stated, looked_up = self.stated.filter(pa.array(keep)), self.looked_up
+        if looked_up is not None:
+            looked_up = looked_up[0], looked_up[1][keep]
+        return WordColumn(stated, looked_up)
 
     @property
-    def missing(self) -> NDArray[np.int64]:
-        """The rows that have nothing."""
-        if not self.stated.null_count:
-            return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(self.stated.is_null().to_numpy())
+    def is_missing(self) -> NDArray[np.bool_]:
+        """(row,): whether it has nothing."""
+        return np.asarray(self.stated.is_null().to_numpy())
 
     @property
     def used(self) -> pa.StringArray:

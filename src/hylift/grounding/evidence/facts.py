@@ -146,7 +146,7 @@ def words_of(column: pa.ChunkedArray, name: str, origin: Origin) -> WordColumn:
 def complete(facts: Facts) -> Facts:
     """The facts, after a check that no argument is missing."""
     for place, column in enumerate(facts.arguments):
-        missing = column.missing
+        missing = np.flatnonzero(column.is_missing)
         if len(missing):
             first = int(missing[0])
             raise EvidenceError(

@@ -61,7 +61,7 @@ class LongTable:
         self, known: Mapping[str, PredicateDeclaration]
     ) -> tuple[list[Facts], list[Unmatched]]:
         """The facts about each predicate, and what is about unknown ones."""
-        missing = self.predicate.missing
+        missing = np.flatnonzero(self.predicate.is_missing)
         if len(missing):
             where = self.origin.where(int(self.row[missing[0]]))
             raise EvidenceError(f"{where}: there is no predicate{like_it(len(missing) - 1)}")
@@ -93,10 +93,9 @@ class LongTable:
             for place, column in enumerate(self.arguments)
         )
         for column in columns[count:]:
-            extra = len(column) - len(column.missing)
-            if extra:
-                first = int(np.setdiff1d(np.arange(len(column)), column.missing)[0])
-                self._fail(predicate, columns, at, first, extra)
+            extra = np.flatnonzero(~column.is_missing)
+            if len(extra):
+                self._fail(predicate, columns, at, int(extra[0]), len(extra))
         if len(columns) < count and len(at):
             self._fail(predicate, columns, at, 0, len(at))
         value = None if self.value is None else self.value.take(rows)

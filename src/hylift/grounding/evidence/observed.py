@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from hylift.errors import EvidenceError
 from hylift.grounding.evidence.columns import numbers, truths
 from hylift.grounding.evidence.facts import Facts, like_it
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,32 +44,57 @@ def observed_atoms(
     """What facts about one predicate observe; all their constants are known."""
     predicate = facts[0].predicate
     values, sds = zip(*(_values(part, closed=closed) for part in facts), strict=True)
-    value, sd = np.concatenate(values), np.concatenate(sds)
+    value, sd = _joined(values), _joined(sds)
     columns = [
-        np.concatenate([part.arguments[place].ids(constants[type_name]) for part in facts])
+        _joined([part.arguments[place].ids(constants[type_name]) for part in facts])
         for place, type_name in enumerate(predicate.arguments)
     ]
-    stated = np.flatnonzero(~np.isnan(value))
-    num_unknown = len(value) - len(stated)
+    is_unknown = np.isnan(value)
+    num_unknown = int(np.count_nonzero(is_unknown))
     if num_unknown:
-        columns = [column[stated] for column in columns]
-    order = _order(columns, [len(constants[t]) for t in predicate.arguments], len(stated))
-    fact = stated[order]
-    ids = np.empty((len(order), len(columns)), dtype=np.int32)
+        columns = [column[~is_unknown] for column in columns]
+    sizes = [len(constants[type_name]) for type_name in predicate.arguments]
+    order = _order(columns, sizes, len(value) - num_unknown)
+    fact = np.flatnonzero(~is_unknown)[order] if num_unknown else order
+    ids = np.empty((len(order), len(columns)), dtype=np.int32, order="F")
     for place, column in enumerate(columns):
         ids[:, place] = column[order]
-    found = ObservedAtoms(ids, value[fact], sd[fact], fact, tuple(facts), num_unknown)
+    value, sd = _taken(value, fact), _taken(sd, fact)
+    found = ObservedAtoms(ids, value, sd, fact, tuple(facts), num_unknown)
     _check_once(found)
     return found
 
 
+def _joined(parts: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _all(value: float, count: int) -> NDArray[np.float64]:
+    """One value for all, in the memory of one."""
+    return np.broadcast_to(np.float64(value), count)
+
+
+def _taken(column: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    is_one_value = column.strides == (0,)
+    return column[: len(rows)] if is_one_value else column[rows]
+
+
 def _order(columns: list[NDArray[np.int32]], sizes: list[int], count: int) -> NDArray[np.int64]:
     """The rows by their arguments; of equal ones the first stated comes first."""
-    if np.prod(sizes, dtype=np.float64) >= 2.0**62:
+    num_codes = math.prod(sizes)
+    if num_codes >= 2**63:
         return np.lexsort(columns[::-1])
     code = np.zeros(count, dtype=np.int64)
     for column, size in zip(columns, sizes, strict=True):
-        code = code * size + column
+        code *= size
+        code += column
+    if num_codes <= 2**63 >> count.bit_length():
+        # Sorting numbers is much faster than sorting rows by them, so the rows ride along.
+        code <<= count.bit_length()
+        code |= np.arange(count)
+        code.sort()
+        code &= (1 << count.bit_length()) - 1
+        return code
     order = np.argsort(code)
     if (np.diff(code[order]) == 0).any():
         order = np.argsort(code, kind="stable")  # slower, and needed only for an error
@@ -84,7 +112,7 @@ def _values(facts: Facts, *, closed: bool) -> tuple[NDArray[np.float64], NDArray
         value, wrong = numbers(facts.value)
         _refuse(facts, wrong, "is {}, which is not a number")
     if facts.sd is None:
-        sd = np.zeros(len(facts))
+        sd = _all(0.0, len(facts))
     else:
         sd, wrong = numbers(facts.sd)
         sd = np.where(np.isnan(sd) & ~wrong, 0.0, sd)
@@ -102,7 +130,7 @@ def _values(facts: Facts, *, closed: bool) -> tuple[NDArray[np.float64], NDArray
 
 def _truths(facts: Facts, *, closed: bool) -> NDArray[np.float64]:
     if facts.value is None:
-        return np.ones(len(facts))
+        return _all(1.0, len(facts))
     value, wrong = truths(facts.value)
     wrong |= (value < 0) | (value > 1)
     _refuse(facts, wrong, "is {}, which is neither true or false nor a probability")
@@ -138,7 +166,9 @@ def _refuse(
 
 def _check_once(found: ObservedAtoms) -> None:
     """Raises if an atom is observed more than once."""
-    same = (found.ids[1:] == found.ids[:-1]).all(axis=1)
+    same = np.ones(max(len(found) - 1, 0), dtype=bool)
+    for column in found.ids.T:
+        same &= column[1:] == column[:-1]
     if not same.any():
         return
     # The first row of each run of equal ones, for every row.

@@ -244,7 +244,7 @@ def _table_in(path: Path, name: str) -> tuple[pa.Table, Origin]:
 def _constants(type_name: str, table: pa.Table, origin: Origin) -> GivenConstants:
     column = _constant_column(type_name, table, origin)
     words = WordColumn.of(column, type_name)
-    missing = words.missing
+    missing = np.flatnonzero(words.is_missing)
     if len(missing):
         where = origin.where(int(missing[0]) + 1)
         raise EvidenceError(f"{where}: there is no constant{like_it(len(missing) - 1)}")

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
-from hylift.inference.exact.reals.grid import Grid, make_grid
 from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
-from hylift.inference.exact.reals.panels import MAX_PANELS, halved, resolving_edges
 from hylift.inference.exact.parts import Parts
+from hylift.inference.exact.reals.grid import Grid, make_grid
+from hylift.inference.exact.reals.panels import MAX_PANELS, halved, resolving_edges
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
 

@@ -18,6 +18,8 @@ from hylift.errors import (
 from hylift.graph import FactorGroup
 from hylift.inference.exact import tables
 from hylift.inference.exact.elimination import Elimination, eliminate_tables, scope_edges
+from hylift.inference.exact.kernels.tables import INFINITE
+from hylift.inference.exact.parts import Parts
 from hylift.inference.exact.reals.gaussian import (
     Components,
     GaussianStates,
@@ -25,8 +27,6 @@ from hylift.inference.exact.reals.gaussian import (
     solve_states,
 )
 from hylift.inference.exact.reals.grid import Grid, put_on_grid
-from hylift.inference.exact.kernels.tables import INFINITE
-from hylift.inference.exact.parts import Parts
 from hylift.potentials import Table
 
 DIVERGES = 10 * INFINITE

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
 
 import numpy as np
 
+from hylift.language.chains import halved
 from hylift.language.lowering.evaluate import evaluate
 from hylift.language.lowering.quadratic_form import QuadraticForm
 from hylift.language.syntax import (
@@ -21,7 +21,6 @@ from hylift.language.syntax import (
     Constant,
     Expr,
     Number,
-    Place,
     Power,
     Quantified,
     Term,
@@ -157,19 +156,10 @@ def expand(expr: Expr, constants: Mapping[str, Sequence[str]], types: Mapping[st
         chosen = dict(zip(expr.variables, zip(orders, positions, strict=True), strict=True))
         with suppress(_OffTheEndError):
             bodies.append(expand(_placed(expr.body, chosen), constants, types))
-    op: Literal["v", "^"] = "v" if expr.quantifier == "EXIST" else "^"
-    return _joined(op, bodies, expr.place)
-
-
-def _joined(op: Literal["v", "^"], parts: Sequence[Expr], place: Place | None) -> Expr:
-    """All parts in a balanced tree, so that what walks through it need not go deep."""
-    if not parts:
-        return Truth(op == "^", place=place)
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    left, right = _joined(op, parts[:half], place), _joined(op, parts[half:], place)
-    return Binary(op, left, right, place=place)
+    is_any = expr.quantifier == "EXIST"
+    if not bodies:
+        return Truth(not is_any, place=expr.place)
+    return halved("v" if is_any else "^", bodies, expr.place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def lower(
     entries = math.prod(grid.states) * (1 + grid.num_reals + grid.num_reals**2)
     if entries > MAX_ENTRIES:
         raise ModelError(
-            f"the formula '{_shortened(_text(formula))}' is a potential of {entries:,} numbers "
+            f"the formula '{_shortened(_text(formula))}' is a potential of {_count(entries)} numbers "
             f"over {len(grid.states) + grid.num_reals} variables, more than the {MAX_ENTRIES:,} "
             "that are possible: close some of its predicates (closed=…), quantify over fewer "
             "constants, or split it into smaller formulas"
@@ -252,6 +252,11 @@ def _function(
 
 def _leaf_nodes(formula: Expr) -> list[Atom | Comparison]:
     return [*atoms(formula), *logical_comparisons(formula)]
+
+
+def _count(number: int) -> str:
+    """The number, or its order of magnitude if it is too long to read."""
+    return f"{number:,}" if number < 10**15 else f"about 10^{math.log10(number):.0f}"
 
 
 def _shortened(text: str) -> str:

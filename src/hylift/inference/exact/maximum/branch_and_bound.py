@@ -136,9 +136,14 @@ def _solve(
         energy = _energy(groups, state)
     known = found.mip_dual_bound is not None
     bound = program.constant + found.mip_dual_bound / SCALE if known else -np.inf
-    if energy == np.inf or not energy - bound <= PROVEN + 64 * EPS * abs(energy):
+    if energy == np.inf or not energy - bound <= negligible_gap(energy):
         _raise_unproven(len(num_states), found, energy, bound)
     return state, -energy
+
+
+def negligible_gap(energy: float) -> float:
+    """Up to which an energy is the least one."""
+    return PROVEN + 64 * EPS * abs(energy)
 
 
 def _energy(groups: list[FactorGroup], state: NDArray[np.int32]) -> float:

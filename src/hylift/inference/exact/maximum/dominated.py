@@ -9,8 +9,14 @@ that is as good: some most probable assignment is without t. Of states that beat
 lowest stays.
 
 A factor in which t is impossible can only gain. Reals count as unbounded, which makes the smallest
-differences smaller, and so errs on the safe side; so does a function of the user's own, whose
-variables keep all their states.
+differences smaller, and so errs on the safe side. So do a function of the user's own, whose
+variables keep all their states, and rounding, which `least_value` counts against s throughout.
+
+One thing is forgiven. The constants of quadratics have been rounded: of -w (x - 2.1)², which is
+never above 0, the stored c may leave a top of 10⁻¹⁶. A loss of that size counts as none, and what
+this can cost is added up over all states dropped: no assignment without them is worse by more than
+`Reduced.forgiven`. Curvatures and slopes are never forgiven, since along an unbounded real they
+have no such limit.
 """
 
 from __future__ import annotations
@@ -24,14 +30,15 @@ from numpy.typing import NDArray
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.exact.integrate import NO_STATE
+from hylift.inference.exact.maximum.least_value import difference, least_value
 from hylift.potentials import ConditionalQuadratic, Potential, Table
 from hylift.potentials.base import FloatArray, along_axis
 
 MARGIN = 1e-9
 """Share by which summed gains must exceed summed losses, if there are any: more than rounding."""
 
-TOLERANCE = 1e-12
-"""Relative size below which an eigenvalue, a slope or a least difference counts as zero."""
+ROUNDING = 32 * float(np.finfo(np.float64).eps)
+"""Largest loss that is forgiven, relative to 1 + the largest constant of the quadratic."""
 
 MAX_STATES = 32
 """Variables of more states are left alone: all pairs of their states would be compared."""
@@ -46,13 +53,14 @@ MAX_ROUNDS = 100
 class Reduced:
     """A graph without the variables that have one state left; others have dropped states at -inf.
 
-    The largest log-density is that of the whole graph.
+    The largest log-density is that of the whole graph, or lower by `forgiven` at most.
     """
 
     graph: FactorGraph
     left: NDArray[np.int64]  # (variable of `graph`,): its id in the whole graph
     fixed: NDArray[np.float64]  # (variable of the whole graph,): states of those that are not left
     num_dropped: int  # states, over all variables
+    forgiven: float = 0.0
 
     @property
     def num_fixed(self) -> int:
@@ -100,10 +108,11 @@ def without_dominated(graph: FactorGraph) -> Reduced:
     num_states = graph.variables.num_states.astype(np.int64)
     states = States(num_states, np.zeros(num_states.sum(), dtype=bool))
     left, fixed = np.arange(graph.num_variables), np.zeros(graph.num_variables)
-    num_dropped = 0
+    num_dropped, forgiven = 0, 0.0
     for _ in range(MAX_ROUNDS):
         before = states
-        states = _drop(graph, before)
+        states, price = _drop(graph, before)
+        forgiven += price
         more = int(np.count_nonzero(states.dropped & ~before.dropped))
         num_dropped += more
         single = np.flatnonzero(states.num_left == 1)
@@ -118,7 +127,7 @@ def without_dominated(graph: FactorGraph) -> Reduced:
         keep[single] = False
         states = States(states.num_states[keep], states.dropped[keep[states.owner]])
         left = left[keep]
-    return Reduced(_with_dropped(graph, states), left, fixed, num_dropped)
+    return Reduced(_with_dropped(graph, states), left, fixed, num_dropped, forgiven)
 
 
 def _absorbed(
@@ -141,29 +150,52 @@ def _with_dropped(graph: FactorGraph, states: States) -> FactorGraph:
     return FactorGraph(graph.variables, (*graph.groups, *groups), log_constant=graph.log_constant)
 
 
-def _drop(graph: FactorGraph, states: States) -> States:
-    """The states after one round: those that another beats are dropped."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """Smallest differences, summed over factors by sign, for pairs of states (variable, s, t)."""
+
+    first: NDArray[np.int64]  # (variable,): where its pairs start
+    gain: FloatArray  # flat
+    loss: FloatArray  # flat
+    rounding: FloatArray  # flat: the part of `loss` that may be forgiven
+
+    @property
+    def price(self) -> FloatArray:
+        """What going from t to s loses at most, and so has to be forgiven."""
+        with np.errstate(invalid="ignore"):
+            uncovered = self.loss - self.gain * (1 - MARGIN)
+        return np.where(self.gain == np.inf, 0.0, np.maximum(uncovered, 0.0))
+
+    @property
+    def beats(self) -> NDArray[np.bool_]:
+        return self.price <= self.rounding
+
+
+def _drop(graph: FactorGraph, states: States) -> tuple[States, float]:
+    """The states after one round, without those that another beats, and what was forgiven."""
     sizes = np.where(states.num_states <= MAX_STATES, states.num_states, 0)
-    pair_first = np.cumsum(sizes**2) - sizes**2
-    gain, loss = np.zeros(int((sizes**2).sum())), np.zeros(int((sizes**2).sum()))
+    numbers = int((sizes**2).sum())
+    changes = Changes(np.cumsum(sizes**2) - sizes**2, *(np.zeros(numbers) for _ in range(3)))
     for whole in graph.groups:
         for group in _without_dropped(whole, states):
-            _add_differences(group, states.num_states, pair_first, gain, loss)
-    beats = gain * (1 - MARGIN) >= loss
-    dropped = states.dropped.copy()
+            _add_differences(group, states.num_states, changes)
+    beats, price = changes.beats, changes.price
+    dropped, forgiven = states.dropped.copy(), 0.0
     for size in np.unique(sizes[sizes > 1]).tolist():
         variable = np.flatnonzero(sizes == size)
-        at = pair_first[variable][:, None] + np.arange(size * size)
-        better = beats[at].reshape(-1, size, size)  # (variable, s, t): s beats t
+        at = (changes.first[variable][:, None] + np.arange(size * size)).reshape(-1, size, size)
         here = states.of(variable, size)
         # From the last state on, so that of equal ones the first stays. What beats a state is
         # there when it is dropped, so one always stays.
         for state in reversed(range(size)):
-            rivals = better[:, :, state] & ~here
+            rivals = beats[at[:, :, state]] & ~here
             rivals[:, state] = False
-            here[:, state] |= rivals.any(axis=1)
+            lost = rivals.any(axis=1) & ~here[:, state]
+            cheapest = np.where(rivals, price[at[:, :, state]], np.inf).min(axis=1)
+            forgiven += float(cheapest[lost].sum())
+            here[:, state] |= lost
         dropped[states.first[variable][:, None] + np.arange(size)] = here
-    return States(states.num_states, dropped)
+    return States(states.num_states, dropped), forgiven
 
 
 def _without_dropped(group: FactorGroup, states: States) -> list[FactorGroup]:
@@ -195,14 +227,9 @@ def _without_dropped(group: FactorGroup, states: States) -> list[FactorGroup]:
     return [group.take(others), FactorGroup(own, inside.scope, rows, inside.multiplicity)]
 
 
-def _add_differences(
-    group: FactorGroup,
-    num_states: NDArray[np.int64],
-    pair_first: NDArray[np.int64],
-    gain: FloatArray,
-    loss: FloatArray,
-) -> None:
-    """Adds the smallest differences of each factor, by sign, to those of its variables' pairs."""
+def _add_differences(group: FactorGroup, num_states: NDArray[np.int64], changes: Changes) -> None:
+    """Adds the smallest differences of each factor to those of its variables' pairs."""
+    forgivable = _forgivable(group.potential)
     for slot in range(group.arity):
         sizes = num_states[group.scope[:, slot]]
         # The slots of a function may have variables of several sizes.
@@ -211,11 +238,22 @@ def _add_differences(
             least = _smallest_differences(group.potential, slot, size)
             for part in np.array_split(factors, 1 + len(factors) * size**2 // MAX_EXPANDED):
                 change = least[group.row[part]].reshape(len(part), -1)
-                change = change * group.multiplicity[part][:, None]
-                first = pair_first[group.scope[part, slot]]
+                loss = np.maximum(-change, 0.0)
+                rounding = np.where(loss <= forgivable[group.row[part]][:, None], loss, 0.0)
+                times = group.multiplicity[part][:, None]
+                first = changes.first[group.scope[part, slot]]
                 at = (first[:, None] + np.arange(size * size)).reshape(-1)
-                np.add.at(gain, at, np.maximum(change, 0.0).reshape(-1))
-                np.add.at(loss, at, np.maximum(-change, 0.0).reshape(-1))
+                np.add.at(changes.gain, at, (np.maximum(change, 0.0) * times).reshape(-1))
+                np.add.at(changes.loss, at, (loss * times).reshape(-1))
+                np.add.at(changes.rounding, at, (rounding * times).reshape(-1))
+
+
+def _forgivable(potential: Potential) -> FloatArray:
+    """(row,): the largest loss that may be due to rounded constants."""
+    if not isinstance(potential, ConditionalQuadratic):
+        return np.zeros(potential.num_rows)
+    size = np.abs(np.where(np.isfinite(potential.c), potential.c, 0.0))
+    return ROUNDING * (1 + size.reshape(potential.num_rows, -1).max(axis=1))
 
 
 def _smallest_differences(potential: Potential, slot: int, size: int) -> FloatArray:
@@ -230,7 +268,8 @@ def _smallest_differences(potential: Potential, slot: int, size: int) -> FloatAr
         with np.errstate(invalid="ignore"):
             change = constant - beaten
         if isinstance(potential, ConditionalQuadratic):
-            change = _least_of_quadratic(potential, slot, t, change)
+            over_reals = _least_of_quadratic(potential, slot, t)
+            change = np.where(np.isfinite(change), over_reals, change)
         least[:, :, t] = np.where(beaten == -np.inf, np.inf, change).min(axis=2)
     return least
 
@@ -241,33 +280,10 @@ def _by_state(values: FloatArray, slot: int, size: int, trailing: int = 0) -> Fl
     return front.reshape(len(values), size, -1, *values.shape[values.ndim - trailing :])
 
 
-def _least_of_quadratic(
-    potential: ConditionalQuadratic, slot: int, t: int, change: FloatArray
-) -> FloatArray:
-    """(row, s, other states): least difference over all reals, whose constant is `change`.
-
-    The difference xᵀAx + bᵀx + c of two quadratics, along the eigenvectors of A: it has no least
-    value if an eigenvalue is negative, or is zero where b has a slope; otherwise the least value
-    is c - Σ βᵢ² / 4λᵢ over the positive eigenvalues λᵢ.
-    """
-    size = change.shape[1]
+def _least_of_quadratic(potential: ConditionalQuadratic, slot: int, t: int) -> FloatArray:
+    """(row, s, other states): least difference over all reals, constants of -inf counting as 0."""
+    size = potential.slot_states[slot]
     A = _by_state(potential.A, slot, size, 2)
     b = _by_state(potential.b, slot, size, 1)
-    c = _by_state(potential.c, slot, size)
-    curvature, vectors = np.linalg.eigh(A - A[:, t : t + 1])
-    slope = np.einsum("...ij,...i->...j", vectors, b - b[:, t : t + 1])
-    steep = TOLERANCE * _size(A, t, (-1, -2))[..., None]
-    flat = np.abs(curvature) <= steep
-    sloped = np.abs(slope) > TOLERANCE * _size(b, t, (-1,))[..., None]
-    endless = ((curvature < -steep) | (flat & sloped)).any(axis=-1)
-    depth = np.where(flat, 0.0, slope**2 / (4 * np.where(flat, 1.0, curvature))).sum(axis=-1)
-    least = change - depth
-    about = TOLERANCE * (np.abs(depth) + _size(np.where(np.isfinite(c), c, 0.0), t, ()))
-    least = np.where(np.abs(least) <= about, 0.0, least)
-    return np.where(endless, -np.inf, least)
-
-
-def _size(values: FloatArray, t: int, axes: tuple[int, ...]) -> FloatArray:
-    """The largest number, in size, of each state and state t."""
-    size = np.abs(values).max(axis=axes) if axes else np.abs(values)
-    return np.maximum(size, size[:, t : t + 1])
+    c = _by_state(np.where(np.isfinite(potential.c), potential.c, 0.0), slot, size)
+    return least_value(*(difference(values, values[:, t : t + 1]) for values in (A, b, c)))

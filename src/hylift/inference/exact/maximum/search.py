@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.bounds import grid_check, improper_but_closed, in_functions
-from hylift.inference.exact.maximum.branch_and_bound import best_states
-from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.elimination import connected, scope_edges
-from hylift.inference.exact.reals.grid import make_grid
 from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
-from hylift.inference.exact.reals.panels import halved, resolving_edges
+from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
+from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.parts import Parts, take_apart
+from hylift.inference.exact.reals.grid import make_grid
+from hylift.inference.exact.reals.panels import halved, resolving_edges
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
 
@@ -28,8 +28,9 @@ def maximise(
 ) -> tuple[NDArray[np.float64], float, Kind]:
     """Values of all hidden variables, their energy, and whether they are surely the best.
 
-    They are where every bounded real has its unbounded optimum inside its interval. Otherwise
-    bounded reals are searched on a grid, and polished given the best discrete states.
+    They are where every bounded real has its unbounded optimum inside its interval, and rounding
+    decides nothing. Otherwise bounded reals are searched on a grid, and polished given the best
+    discrete states.
     """
 
     def by_tables(parts: Parts, reals: Reals) -> Outcome:
@@ -38,13 +39,16 @@ def maximise(
             advance=lambda share: progress(share, "maximising"),
         )  # fmt: skip
 
-    gridded = in_functions(parts)
+    gridded, forgiven = in_functions(parts), 0.0
     try:
         values = _search(parts, gridded, max_entries, by_tables)
     except IntractableError as refusal:
-        values, gridded = _search_beyond(parts, gridded, max_entries, by_tables, seconds, refusal)
-    kind: Kind = "estimate" if gridded.any() else "exact"
-    return values, -parts.graph.log_density(values), kind
+        values, gridded, forgiven = _search_beyond(
+            parts, gridded, max_entries, by_tables, seconds, refusal
+        )
+    energy = -parts.graph.log_density(values)
+    unsure = gridded.any() or forgiven > negligible_gap(energy)
+    return values, energy, "estimate" if unsure else "exact"
 
 
 def _search(
@@ -79,8 +83,9 @@ def _search_beyond(
     by_tables: BestStates,
     seconds: float,
     refusal: IntractableError,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The best assignment of a model too large for tables, and the reals it has on a grid.
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
+    """The best assignment of a model too large for tables, the reals it has on a grid, and by how
+    much rounding may have made it worse than the best.
 
     Dominated states are dropped; where what is left is still too large, branch and bound finds
     the best states. If none was dropped it goes on where tables have failed.
@@ -107,7 +112,9 @@ def _search_beyond(
             f"{refusal} For the most probable assignment, dropping dominated states fixed "
             f"{reduced.num_fixed} of {len(whole.discrete)} discrete variables.{more}"
         ) from None
-    return (reduced.spread(values) if reduced.num_dropped else values), gridded
+    if reduced.num_dropped:
+        values = reduced.spread(values)
+    return values, gridded, reduced.forgiven
 
 
 def _values(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
