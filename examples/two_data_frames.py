@@ -27,4 +27,5 @@ graph = hl.ground(model, {"About": topics, "quality": ratings}, closed=["About"]
 posterior = hl.infer(graph)
 
 print(posterior)
-print(posterior.marginals().to_pandas()[["atom", "mean", "var"]].round(3).to_string(index=False))
+for predicate in ("quality", "trend"):
+    print(posterior.table(predicate).to_pandas().round(3).to_string(index=False))

@@ -221,3 +221,52 @@ def test_messages_that_would_not_fit_together_are_refused() -> None:
 def test_settings_without_meaning_are_refused(settings: dict[str, float], text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):
         Exact(**settings)
+
+
+@pytest.mark.parametrize("task", ["logz", "marginals", "map"])
+@pytest.mark.parametrize("weight", [1e291, 1e300, 8e307, -8e307])
+def test_finite_weights_too_large_to_compute_with_are_quoted(weight: float, task: str) -> None:
+    graph = FactorGraph.build(
+        {"a": boolean, "b": boolean},
+        [
+            (Table.weighted(weight, np.eye(2)), ["a", "b"]),
+            (Table.weighted(weight / 4, ~np.eye(2, dtype=bool)), ["a", "b"]),
+        ],
+    )
+
+    with pytest.raises(UnsupportedError) as refusal:
+        infer(graph, tasks=[task])
+
+    assert f"a factor of 'a', 'b' has {abs(weight):.3g}." in str(refusal.value)
+    assert "weight inf" in str(refusal.value)
+
+
+def test_weights_that_are_too_large_once_observed_are_quoted() -> None:
+    graph = FactorGraph.build(
+        {"a": boolean, "b": boolean}, [(Table.weighted(1e300, np.eye(2)), ["a", "b"])] * 3
+    )
+
+    with pytest.raises(UnsupportedError, match=r"what is observed add up to 3e[+]300"):
+        infer(graph.observe({"a": True, "b": True}))
+
+
+def test_large_weights_within_the_limit_decide_everything() -> None:
+    graph = FactorGraph.build(
+        {"a": boolean, "b": boolean},
+        [(Table.weighted(1e289, np.eye(2)), ["a", "b"]), (Table.shared([0.0, 1e288]), ["b"])],
+    )
+
+    posterior = infer(graph)
+
+    assert posterior.marginal("a").probs == pytest.approx([0, 1], abs=0)
+    assert posterior.map()["a"] == "true"
+    assert posterior.log_partition.value == pytest.approx(1.1e289)
+
+
+@pytest.mark.parametrize("task", ["logz", "map"])
+def test_numbers_that_only_reals_make_too_large_are_said_to_be_so(task: str) -> None:
+    steep = ConditionalQuadratic.shared([[-1.0]], [1e160]).times([0, 1])
+    graph = FactorGraph.build({"on": boolean, "x": real}, [(steep, ["on", "x"]), (SQUARE, ["x"])])
+
+    with pytest.raises(DivergentModelError, match="numbers are too large to compute with"):
+        infer(graph, tasks=[task])

@@ -154,7 +154,8 @@ def test_the_parts_of_a_long_chain_have_places() -> None:
 
     assert isinstance(rule.formula, Binary)
     whole, half = rule.formula.place, rule.formula.left.place
-    assert whole is not None and half is not None
+    assert whole is not None
+    assert half is not None
     assert (whole.column, whole.end) == (3, 3 + len(sum_of(60)))
     assert (half.column, half.end) == (3, 3 + len(sum_of(30)))
 

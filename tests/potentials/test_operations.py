@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hylift.errors import ModelError
 from hylift.potentials import (
     ConditionalQuadratic,
     Function,
@@ -172,3 +173,10 @@ def test_what_is_impossible_counts_only_where_it_has_probability(potential: Pote
     beliefs = [SlotBelief.discrete(np.array([[0.0, 1.0], [0.5, 0.5]]))]
 
     assert potential.expectation(row, beliefs).tolist() == [2.0, -np.inf]
+
+
+def test_a_function_that_fails_is_told_as_an_error_of_the_model() -> None:
+    potential = Function(lambda v: 1.0 if v > 50 else 0.0, num_reals=1)
+
+    with pytest.raises(ModelError, match=r"failed with ValueError.*np\.where stands for 'if'"):
+        potential.log_value(np.zeros(2, dtype=np.int64), [np.array([1.0, 60.0])])

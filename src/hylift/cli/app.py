@@ -238,6 +238,7 @@ def ground(
 def _warnings_heard(quiet: bool) -> Iterator[None]:
     """Warnings are lines on the error stream; none when quiet."""
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of arithmetic; results are checked
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: print(
             f"hylift: warning: {message}", file=sys.stderr

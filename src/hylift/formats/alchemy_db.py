@@ -47,6 +47,11 @@ PARTS = (
 """The parts of a line that is an atom. Two expressions are faster than one that does both, as
 this one has a single way to match."""
 
+BLANK = r"[\s\pZ\v\x1c-\x1f\x{85}]"
+WORD = r'"(?:[^"\\]|\\.)*"|' + rf'(?:[^,()"\s\pZ\v\x1c-\x1f\x{{85}}])+'
+QUOTED_PARTS = (
+    rf"^(?:(?:(?P<sign>[!?])\s*|(?P<before>{NUMBER})\s+)"
+)
 COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 """A comment; or a quoted text, in which nothing is a comment."""
 
@@ -72,11 +77,10 @@ def read_facts(path: str | Path) -> pa.Table:
         reader = _LineReader(path, all_lines[line - 1], line)
         reader.fact()  # says what is wrong
         reader.fail("expected a ground atom")
-    rows = [
-        _LineReader(path, all_lines[line - 1], line).fact() for line in number[is_quoted].tolist()
-    ]
-    both = pa.concat_tables([facts, pa.Table.from_pylist(rows, schema=SCHEMA)])
-    return both.sort_by("line").combine_chunks()
+    quoted, rest = _quoted_facts(lines.filter(pa.array(is_quoted)), number[is_quoted])
+    rows = [_LineReader(path, all_lines[line - 1], line).fact() for line in rest.tolist()]
+    parts = [facts, *quoted, pa.Table.from_pylist(rows, schema=SCHEMA)]
+    return pa.concat_tables(parts).sort_by("line").combine_chunks()
 
 
 def _without_comments(path: str | Path, text: str) -> str:
@@ -111,6 +115,58 @@ def _plain_facts(
     arguments, is_fact = _split(words)
     is_fact &= is_atom.to_numpy(zero_copy_only=False)
 
+    return _table(sign, before, predicate, arguments, behind, number), is_fact
+
+
+def _quoted_facts(
+    lines: pa.StringArray, number: NDArray[np.int64]
+) -> tuple[list[pa.Table], NDArray[np.int64]]:
+    """The facts of lines with quotes, by how many arguments they have; the numbers of the rest."""
+    tables = []
+    for count in range(1, MOST_QUOTED + 1):
+        if not len(lines):
+            break
+        words = [f"word{place}" for place in range(count)]
+        between = r"\s*,\s*".join(f"(?P<{word}>{WORD})" for word in words)
+        parts = pc.extract_regex(lines, QUOTED_PARTS.format(words=between))
+        is_fact = parts.is_valid()
+        parts = parts.filter(is_fact)
+        sign, before, predicate, behind = (
+            _not_empty(pc.struct_field(parts, name))
+            for name in ("sign", "before", "predicate", "behind")
+        )
+        columns = [_unquoted(pc.struct_field(parts, word)) for word in words]
+        arguments = _rows(columns, len(parts))
+        number_of_fact = number[is_fact.to_numpy(zero_copy_only=False)]
+        tables.append(_table(sign, before, predicate, arguments, behind, number_of_fact))
+        lines = lines.filter(pc.invert(is_fact))
+        number = number[~is_fact.to_numpy(zero_copy_only=False)]
+    return tables, number
+
+
+def _unquoted(words: pa.StringArray) -> pa.StringArray:
+    is_quoted = pc.starts_with(words, '"')
+    inner = pc.utf8_slice_codeunits(words, 1, -1)
+    return pc.if_else(is_quoted, pc.replace_substring_regex(inner, r"\\(.)", r"\1"), words)
+
+
+def _rows(columns: list[pa.StringArray], count: int) -> pa.ListArray:
+    """Lists with one entry of each column."""
+    order = np.arange(len(columns) * count).reshape(len(columns), count).T.ravel()
+    offsets = np.arange(count + 1) * len(columns)
+    flat = pa.concat_arrays(columns).take(pa.array(order))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat)
+
+
+def _table(
+    sign: pa.StringArray,
+    before: pa.StringArray,
+    predicate: pa.StringArray,
+    arguments: pa.ListArray,
+    behind: pa.StringArray,
+    number: NDArray[np.int64],
+) -> pa.Table:
+    """The facts of lines from their parts, null where a line lacks one."""
     is_false, is_unknown = (pc.fill_null(pc.equal(sign, mark), False) for mark in "!?")
     digits = pc.utf8_ltrim(pc.coalesce(behind, before), "+")
     truth = pc.if_else(is_unknown, None, pc.if_else(is_false, 0.0, 1.0))
@@ -123,9 +179,9 @@ def _plain_facts(
         "true",
     )
     value = pc.coalesce(pc.cast(digits, pa.float64()), truth)
-    sd = pa.array(np.zeros(len(lines)))
+    sd = pa.array(np.zeros(len(number)))
     columns = [predicate, arguments, value, sd, form, pa.array(number, pa.int64())]
-    return pa.table(columns, schema=SCHEMA), is_fact
+    return pa.table(columns, schema=SCHEMA)
 
 
 def _split(words: pa.StringArray) -> tuple[pa.ListArray, NDArray[np.bool_]]:

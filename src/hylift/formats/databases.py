@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from hylift.errors import FormatError
-from hylift.formats.tables import column_of
+from hylift.formats.tables import check_regular, column_of
 
 DatabaseKind = Literal["sqlite", "duckdb"]
 
@@ -41,23 +41,40 @@ def table_names(path: str | Path, kind: DatabaseKind) -> list[tuple[str, ...]]:
 
 
 def read_database_table(path: str | Path, kind: DatabaseKind, name: tuple[str, ...]) -> pa.Table:
-    """All rows of one table."""
-    identifier = ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in name)
+    """All rows of one table.
+
+    Generated columns are left out: they are expressions of the file. Older versions of DuckDB
+    do not tell which columns of their files are generated, and compute them.
+    """
+    identifier = ".".join(map(_quoted, name))
     if kind == "duckdb":
         with _duckdb(path) as database:
-            return database.sql(f"SELECT * FROM evidence.{identifier}").to_arrow_table()
+            found = database.execute(
+                "SELECT column_name FROM information_schema.columns "
+                "WHERE table_catalog = 'evidence' AND table_schema = ? AND table_name = ? "
+                "AND is_generated IS DISTINCT FROM 'ALWAYS' ORDER BY ordinal_position",
+                name,
+            ).fetchall()
+            columns = ", ".join(_quoted(column) for (column,) in found)
+            return database.sql(f"SELECT {columns} FROM evidence.{identifier}").to_arrow_table()
     with _sqlite(path) as database:
-        cursor = database.execute(f"SELECT * FROM {identifier}")
-        names = [description[0] for description in cursor.description]
+        found = database.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", name)
+        names = [str(column) for (column,) in found]
+        cursor = database.execute(f"SELECT {', '.join(map(_quoted, names))} FROM {identifier}")
         chunks: list[list[pa.Array]] = []
         while rows := cursor.fetchmany(CHUNK):
             chunks.append([column_of(values) for values in zip(*rows, strict=True)])
-    columns = [_chunked([chunk[place] for chunk in chunks]) for place in range(len(names))]
-    return pa.table(columns, names=names)
+    stored = [_chunked([chunk[place] for chunk in chunks]) for place in range(len(names))]
+    return pa.table(stored, names=names)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager
 def _sqlite(path: str | Path) -> Iterator[sqlite3.Connection]:
+    check_regular(path)
     try:
         uri = f"{Path(path).resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as database:
@@ -69,6 +86,7 @@ def _sqlite(path: str | Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _duckdb(path: str | Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    check_regular(path)
     literal = str(Path(path).resolve()).replace("'", "''")
     try:
         with duckdb.connect() as database:

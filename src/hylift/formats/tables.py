@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
+import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -43,10 +45,13 @@ programs."""
 
 def kind_of(path: str | Path) -> FileKind:
     """What a file holds, by its first bytes or else by its name."""
-    if not Path(path).is_file():
+    check_regular(path)
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(16)
+    except OSError:
         read_bytes(path)  # says why
-    with open(path, "rb") as stream:
-        head = stream.read(16)
+        raise
     for start, magic, kind in MAGIC:
         if head[start:].startswith(magic):
             return kind
@@ -61,8 +66,24 @@ def kind_of(path: str | Path) -> FileKind:
     return promised
 
 
+def check_regular(path: str | Path) -> None:
+    """Raises unless the path is that of a file that can be read: pipes and devices may not end."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        read_bytes(path)  # says why
+        raise
+    if stat.S_ISDIR(mode):
+        read_bytes(path)  # says so
+    if not stat.S_ISREG(mode):
+        raise FormatError(
+            path, "is a pipe or a device, not a file; write what it gives to a file first"
+        )
+
+
 def read_table(path: str | Path, kind: FileKind) -> pa.Table:
     """The table in a CSV, TSV, Parquet or Arrow file."""
+    check_regular(path)
     if kind in ("csv", "tsv"):
         return _read_csv(path, kind)
     content = read_bytes(path)

@@ -120,6 +120,8 @@ class Atoms(NameBlock):
     arguments: NDArray[np.int32] | None = None  # (atom, argument): positions in `constants`
     distinct: bool = False
     """Whether the constants are known to differ from each other, which saves looking."""
+    labels: tuple[str, ...] = ()
+    """Names of the arguments, for tables; arg1, arg2, … by default."""
 
     def __post_init__(self) -> None:
         if isinstance(self.constants, str) or any(isinstance(c, str) for c in self.constants):
@@ -165,6 +167,15 @@ class Atoms(NameBlock):
         ]
         inside = pc.binary_join_element_wise(*words, ",") if len(words) > 1 else words[0]
         return pc.binary_join_element_wise(f"{self.predicate}(", inside, ")", "")
+
+    def argument_columns(self) -> dict[str, pa.StringArray]:
+        """The arguments of all atoms, by label."""
+        columns = self._columns(np.arange(len(self))) if self.constants else []
+        labels = self.labels or tuple(f"arg{i + 1}" for i in range(len(self.constants)))
+        return {
+            label: constants.take(pa.array(column))
+            for label, constants, column in zip(labels, self.constants, columns, strict=True)
+        }
 
     def _columns(self, index: NDArray[np.int64]) -> Sequence[NDArray[Any]]:
         if self.arguments is not None:
@@ -331,6 +342,14 @@ class Names:
             name = names[int(np.argmax(found < 0))]
             raise UnknownNameError(f"there is no variable '{name}'.{self.suggest(name)}")
         return found
+
+    def predicate(self, name: str) -> tuple[NDArray[np.int64], Atoms]:
+        """The ids of all atoms of a predicate, and their names."""
+        for block, offset in zip(self.blocks, self.offsets, strict=False):
+            if isinstance(block, Atoms) and block.predicate == name:
+                return offset + np.arange(len(block)), block
+        known = [block.predicate for block in self.blocks if isinstance(block, Atoms)]
+        raise UnknownNameError(f"there is no predicate '{name}'.{did_you_mean(name, known)}")
 
     def id(self, name: str) -> int:
         """The id of one name."""

@@ -44,6 +44,15 @@ class AtomSpace:
         return cls(predicate, places, constants, domain)
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """A name for each argument: its type, numbered where a type occurs more than once."""
+        types = [self.predicate.arguments[place] for place in self.places]
+        return tuple(
+            name if types.count(name) == 1 else f"{name}{1 + types[:place].count(name)}"
+            for place, name in enumerate(types)
+        )
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(len(constants) for constants in self.constants)
 
@@ -138,15 +147,15 @@ class AtomNumbers:
 
     def block(self) -> NameBlock:
         """Their names."""
-        name, constants = self.space.predicate.name, self.space.constants
+        name, constants, labels = self.space.predicate.name, self.space.constants, self.space.labels
         if self.codes is None:
-            return Atoms(name, constants, distinct=True)
+            return Atoms(name, constants, distinct=True, labels=labels)
         sizes = self.space.sizes
         columns = np.unravel_index(self.codes, sizes) if sizes else ()
         arguments = np.empty((self.count, len(sizes)), dtype=np.int32)
         for place, column in enumerate(columns):
             arguments[:, place] = column
-        return Atoms(name, constants, arguments, distinct=True)
+        return Atoms(name, constants, arguments, distinct=True, labels=labels)
 
 
 def variables_of(numbers: Sequence[AtomNumbers]) -> Variables:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hylift.errors import EvidenceError, UnknownNameError, did_you_mean
+from hylift.errors import EvidenceError, ModelError, UnknownNameError, did_you_mean
 from hylift.graph.names import positions
 from hylift.grounding.constants import closest, in_order, in_rules, not_among, ordered_types
 from hylift.grounding.evidence.facts import Facts
@@ -61,6 +61,11 @@ class World:
         `unmatched` says what becomes of rows that speak of unknown predicates, or of constants
         that a type's list does not have.
         """
+        if not isinstance(model, Model):
+            raise ModelError(
+                "a model is what hl.parse(text), hl.read_model(path) or ModelBuilder.build() "
+                f"makes, not a value of type '{type(model).__name__}'"
+            )
         closed = _closed(model, closed)
         warnings = check(model, closed)
         if unmatched not in ("error", "ignore"):

@@ -34,7 +34,10 @@ def infer(
     if method is not None and (isinstance(method, type) or not hasattr(method, "solve")):
         raise UnsupportedError(f"a method is a value such as Exact(), not {method!r}")
     if not isinstance(graph, FactorGraph):
-        raise UnsupportedError(f"inference takes a FactorGraph, not {graph!r}")
+        raise UnsupportedError(
+            f"inference takes a FactorGraph, such as hl.ground(model, evidence) makes, not a value "
+            f"of type '{type(graph).__name__}'"
+        )
     announce_compilation()
     return (method or Exact()).solve(graph, request)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.graph import FactorGraph, Variables
+from hylift.graph import FactorGraph, Variables, boolean
 from hylift.posterior.distributions import (
     BatchedDistribution,
     Categorical,
@@ -73,6 +74,20 @@ class Marginals:
         columns["states"] = labels.take(pa.array(variables.domain_id[ids]))
         columns["probs"] = self._probs_column(ids)
         return pa.table(columns)
+
+    def columns(self, variables: Variables, ids: NDArray[Any]) -> dict[str, Any]:
+        """A column per statistic of reals, or per state; the variables have one domain."""
+        table = self.to_arrow(variables, ids)
+        domain = variables.domain(int(ids[0])) if len(ids) else None
+        if domain is None or domain.states is None:
+            std = pc.sqrt(table["var"])
+            return {"mean": table["mean"], "std": std} | {
+                name: table[name] for name in table.column_names if name.startswith("q")
+            }
+        probs = pc.list_flatten(table["probs"]).to_numpy().reshape(len(ids), domain.num_states)
+        if domain == boolean:
+            return {"prob": probs[:, 1]}
+        return {state: probs[:, place] for place, state in enumerate(domain.states)}
 
     def _probs_column(self, ids: NDArray[Any]) -> pa.ListArray:
         """The probabilities as one Arrow list column, without a Python object per variable."""

@@ -58,6 +58,20 @@ class Posterior:
         """The table of `marginals`, for variables by id."""
         return self._marginals().to_arrow(self.variables, ids)
 
+    def table(self, predicate: str, *, observed: bool = False) -> pa.Table:
+        """Marginals of one predicate as an Arrow table with a column per argument.
+
+        Reals have mean, std, q05, q50 and q95, Booleans prob (of being true), categorical variables
+        a column per state. Observed atoms are left out unless asked for.
+        """
+        ids, block = self.variables.names.predicate(predicate)
+        keep = np.ones(len(ids), dtype=bool) if observed else ~self.observed[ids]
+        arguments = {
+            label: column.filter(pa.array(keep))
+            for label, column in block.argument_columns().items()
+        }
+        return pa.table({**arguments, **self._marginals().columns(self.variables, ids[keep])})
+
     def map(self) -> Assignment:
         """The most probable joint assignment, with its energy.
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import ModelError
+from hylift.errors import HyliftError, ModelError
 from hylift.potentials.base import (
     ANY_STATES,
     REAL,
@@ -82,7 +82,7 @@ class Function(Potential):
             for a in range(self.num_discrete + self.num_reals)
         ]
         shape = np.broadcast_shapes(np.shape(row), *(np.shape(a) for a in arguments))
-        values = np.asarray(self.log_potential(*arguments, *columns[:num_own]), dtype=np.float64)
+        values = self._called(*arguments, *columns[:num_own])
         try:
             values = np.broadcast_to(values, shape)
         except ValueError:
@@ -96,6 +96,19 @@ class Function(Potential):
             point = [np.broadcast_to(a, shape)[where].item() for a in arguments]
             raise ModelError(f"{_called(self.log_potential)} returned {values[where]} at {point}")
         return values
+
+    def _called(self, *arguments: NDArray[Any]) -> FloatArray:
+        """What the function returns, its own errors told as errors of the model."""
+        try:
+            return np.asarray(self.log_potential(*arguments), dtype=np.float64)
+        except HyliftError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"{_called(self.log_potential)} failed with {type(error).__name__}: {error}. It is "
+                f"called with {len(arguments)} arrays that hold the values of many factors at once "
+                "(np.where stands for 'if')"
+            ) from error
 
     def expectation(self, row: IntArray, beliefs: Sequence[SlotBelief]) -> FloatArray:
         return expectation_on_grid(self, row, beliefs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -108,24 +109,58 @@ def _roles(
 ) -> dict[str, list[int]]:
     """The places of the columns that are arguments (in order), values and errors."""
     types = predicate.arguments
+    folded, folded_types = ([name.casefold() for name in words] for words in (names, types))
     places: dict[str, list[int]] = {"argument": [], "value": [], "sd": []}
-    for place, name in enumerate(names):
-        places[ROLES.get(name.lower(), "argument")].append(place)
-    if len(names) == len(types) and sorted(names) == sorted(types):
+    for place, name in enumerate(folded):
+        places[ROLES.get(name, "argument")].append(place)
+    if sorted(folded) == sorted(folded_types):
         places = {"argument": list(range(len(names))), "value": [], "sd": []}
-    rest = places["argument"]
-    if len(rest) == len(types) + 2 and not places["value"] and not places["sd"]:
+    by_name = [folded[place] for place in places["value"]]
+    improbable = not predicate.domain.is_discrete and by_name in (["probability"], ["prob"])
+    _move_surplus(predicate, folded, places)
+    one_each = len(places["value"]) <= 1 and len(places["sd"]) <= 1
+    if len(places["argument"]) != len(types) or not one_each or improbable:
+        raise EvidenceError(_wrong_columns(predicate, names, origin))
+    places["argument"] = _by_type(places["argument"], names, types)
+    expected = [*zip(places["argument"], types, strict=True)]
+    expected += [(place, role) for role in ("value", "sd") for place in places[role]]
+    for place, role in expected:
+        if folded[place] in folded_types and folded[place] not in (role.casefold(), *ROLES):
+            raise EvidenceError(
+                f"{_wrong_columns(predicate, names, origin)}, with '{names[place]}' in the place "
+                f"of '{role}': rename or reorder the columns"
+            )
+    return places
+
+
+def _move_surplus(
+    predicate: PredicateDeclaration, folded: list[str], places: dict[str, list[int]]
+) -> None:
+    """Makes columns beyond the arguments values and errors: the last ones, value before error.
+
+    A column that is called like the predicate has the values wherever it stands.
+    """
+    types, rest = predicate.arguments, places["argument"]
+    own = predicate.name.casefold()
+    is_argument = own in (name.casefold() for name in types)
+    called_so = [place for place in rest if folded[place] == own and not is_argument]
+    has_sd = len(rest) == len(types) + 2 and not places["value"] and not places["sd"]
+    if len(rest) > len(types) and not places["value"]:
+        places["value"] = called_so[:1]
+        rest[:] = [place for place in rest if place not in called_so[:1]]
+    if has_sd:
         places["sd"] = [rest.pop()]
     if len(rest) == len(types) + 1 and not places["value"]:
         places["value"] = [rest.pop()]
-    one_each = len(places["value"]) <= 1 and len(places["sd"]) <= 1
-    by_name = [names[place].lower() for place in places["value"]]
-    improbable = not predicate.domain.is_discrete and by_name in (["probability"], ["prob"])
-    if len(rest) != len(types) or not one_each or improbable:
-        raise EvidenceError(_wrong_columns(predicate, names, origin))
-    if len(set(types)) == len(types) and {names[place] for place in rest} == set(types):
-        rest.sort(key=lambda place: types.index(names[place]))
-    return places
+
+
+def _by_type(rest: list[int], names: list[str], types: Sequence[str]) -> list[int]:
+    """The places of arguments in the order of their types, if they are called like them."""
+    for fold in (str, str.casefold):
+        wanted, given = [fold(name) for name in types], [fold(names[place]) for place in rest]
+        if len(set(wanted)) == len(wanted) and set(given) == set(wanted):
+            return [rest[given.index(name)] for name in wanted]
+    return rest
 
 
 def _wrong_columns(predicate: PredicateDeclaration, names: list[str], origin: Origin) -> str:

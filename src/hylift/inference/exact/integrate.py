@@ -274,6 +274,11 @@ def raise_divergent(
     """Names the reals that are not integrable in this joint state of the discrete variables."""
     components, gaussian = reals.components, reals.gaussian
     joint = gaussian.state_ptr[:-1] + components.joint_states(state, reals.grid.num_states)
+    if not (gaussian.failed[joint] >= 0).any():
+        raise DivergentModelError(
+            "the model's numbers are too large to compute with: in some joint state its log-values "
+            f"add up to more than {INFINITE:.0e}"
+        )
     component = int(np.argmax(gaussian.failed[joint] >= 0))
     failed = int(gaussian.failed[joint[component]])
     inside = components.steps[components.ptr[component] : components.ptr[component + 1]]

@@ -12,6 +12,9 @@ from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.decouple import decouple
 from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 
+LARGEST = 1e290
+"""Finite log-values beyond this, in size, are refused: their sums would pass for infinite ones."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RealFactors:
@@ -111,7 +114,34 @@ def take_apart(graph: FactorGraph) -> Parts:
                     group.multiplicity,
                 )
             )
-    return Parts(graph, discrete, real, number, tables, quadratics, functions, constant)
+    parts = Parts(graph, discrete, real, number, tables, quadratics, functions, constant)
+    _check_log_values(parts)
+    return parts
+
+
+def _check_log_values(parts: Parts) -> None:
+    """Raises if a finite number in a table is too large to compute with."""
+    found = 0.0 if parts.log_constant == -np.inf else abs(parts.log_constant)
+    whose = "the factors of what is observed add up to"
+    for group in parts.tables:
+        assert isinstance(group.potential, Table)
+        values = group.potential.log_table.reshape(group.potential.num_rows, -1)
+        largest = np.abs(values).max(axis=1, where=values > -np.inf, initial=0.0)
+        if largest.max(initial=0.0) * group.multiplicity.max(initial=1.0) <= LARGEST:
+            continue
+        of_factor = largest[group.row] * group.multiplicity
+        worst = int(np.argmax(of_factor))
+        if of_factor[worst] > found:
+            found = float(of_factor[worst])
+            variables = parts.discrete[group.scope[worst]].tolist()
+            names = ", ".join(f"'{parts.graph.variables.names[v]}'" for v in variables)
+            whose = f"a factor of {names} has"
+    if not found <= LARGEST:
+        raise UnsupportedError(
+            f"exact inference computes with finite log-values up to {LARGEST:.0e}, and {whose} "
+            f"{found:.3g}. A rule that must hold has the weight inf, and what is impossible the "
+            "log-value -inf."
+        )
 
 
 def _pieces(group: FactorGroup) -> list[FactorGroup]:

@@ -58,8 +58,8 @@ def lower(
     entries = math.prod(grid.states) * (1 + grid.num_reals + grid.num_reals**2)
     if entries > MAX_ENTRIES:
         raise ModelError(
-            f"the formula '{_shortened(_text(formula))}' is a potential of {_count(entries)} numbers "
-            f"over {len(grid.states) + grid.num_reals} variables, more than the {MAX_ENTRIES:,} "
+            f"the formula '{_shortened(_text(formula))}' is a potential of {_count(entries)} "
+            f"numbers over {len(grid.states) + grid.num_reals} variables, more than the {MAX_ENTRIES:,} "
             "that are possible: close some of its predicates (closed=…), quantify over fewer "
             "constants, or split it into smaller formulas"
         )
