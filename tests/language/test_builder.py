@@ -253,6 +253,14 @@ TERMS = "takes logical variables and constants (text or whole numbers), not"
         (lambda Pop, p, **_: Pop(p) ** Pop(p), "an exponent is a number, not <Pop(p)>"),
         (lambda p, **_: p + 0.5, "<p> moves by a whole number of constants, not by 0.5"),
         (lambda p, **_: p - "1", "<p> moves by a whole number of constants, not by '1'"),
+        (
+            lambda p, **_: p + 999_999_999 + 1,
+            "<p + 999999999> cannot move that far: 999,999,999 is the longest shift",
+        ),
+        (
+            lambda p, **_: p - 10**12,
+            "<p> cannot move that far: 999,999,999 is the longest shift",
+        ),
         (lambda Pop, p, **_: Pop(p).with_slope(2), "<Pop(p)> has no slope: only comparisons have"),
         (
             lambda In, p, q, **_: exists([q + 1], In(p, q)),

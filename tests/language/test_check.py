@@ -6,7 +6,7 @@ import pytest
 
 from hylift.errors import ModelError
 from hylift.graph.domains import boolean, categorical, real
-from hylift.language.checks.check import check, problems
+from hylift.language.checks.check import MOST_PAIRS, check, problems
 from hylift.language.syntax import (
     Apply,
     Atom,
@@ -212,6 +212,37 @@ def test_a_predicate_has_no_states_of_its_own():
 )
 def test_declarations_without_places_are_named(model, message):
     assert [p.message for p in problems(model) if p.severity == "error"] == [message]
+
+
+def test_a_type_that_several_predicates_misspell_is_warned_about_once():
+    model = parse("paper\nA(papr)\nB(papr)\n1 A(p) ^ B(p)", name="m.mln")
+
+    assert [str(problem) for problem in problems(model)] == [
+        "m.mln:2:1: type 'papr' of 'A' is not declared. Did you mean 'paper'?\n    A(papr)\n    ^"
+    ]
+
+
+def test_thousands_of_types_are_compared_up_to_a_limit(monkeypatch):
+    compared = []
+    monkeypatch.setattr(
+        "hylift.language.checks.check.get_close_matches",
+        lambda name, known, **_: compared.extend((name, other) for other in known),
+    )
+    declared = tuple(TypeDeclaration(f"t{'a' * (i % 7)}{i}") for i in range(2000))
+    predicates = tuple(PredicateDeclaration(f"P{i}", (f"u{i}",), boolean) for i in range(2000))
+
+    problems(Model(declared, predicates))
+
+    assert 0 < len(compared) <= MOST_PAIRS
+
+
+def test_a_type_declared_twice_is_checked_twice():
+    lists = (TypeDeclaration("kind", ("a", "a")), TypeDeclaration("kind", ("a", "b")))
+
+    assert [p.message for p in problems(Model(lists))] == [
+        "type 'kind' is declared twice",
+        "type 'kind' lists 'a' twice",
+    ]
 
 
 def test_checks_are_silent_in_themselves():

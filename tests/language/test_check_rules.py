@@ -95,6 +95,7 @@ VARIABLES = [
 NEEDS = "needs a truth value"
 MULTIPLY = "compare it with a number, and multiply by that comparison"
 INSTEAD = "multiply by it instead, as in 'A(x) * (B(x) = 1)'"
+UNIQUE = "'Kind' has an argument marked '!', so that it cannot be closed-world as where needs it"
 WHERE = "where takes comparisons of logical terms, and Boolean atoms or their negation"
 
 KINDS = [
@@ -124,6 +125,16 @@ KINDS = [
         "'^' with a space behind it is logical and, which needs truth values: for a power write "
         "'Pop(p)^2', without a space",
         "Pop(p) ^ 2",
+    ),
+    (
+        '0.5 Pop(p) where Kind(p, "t0")',
+        f"{UNIQUE}: write 'Kind(p, \"t0\") * (…)' instead",
+        "Kind",
+    ),
+    (
+        "In(p, t) => Topic(t) where !Kind(p, t).",
+        f"{UNIQUE}: write '!Kind(p, t) => (…)' instead",
+        "!Kind(p, t)",
     ),
     ("1 In(p, t) where Pop(p)", f"'Pop(p)' is real, but {WHERE}", "Pop"),
     ("1 In(p, t) where Pop(p) > 2", f"{WHERE}, not 'Pop(p) > 2'", "Pop(p) > 2"),

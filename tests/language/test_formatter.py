@@ -107,6 +107,7 @@ def test_kinds_of_statements_are_sorted_and_nothing_else() -> None:
         (Comparison("=", A, Parameter("K")), "A(x) = K"),
         (Atom("P", (Variable("t", 2), Constant("low"), Constant("Up"))), 'P(t+2, "low", Up)'),
         (Atom("P", (Constant("12"), Constant("EXIST"), Constant(""))), 'P(12, "EXIST", "")'),
+        (Atom("P", (Constant("exist"), Constant("Forall"))), 'P("exist", "Forall")'),
         (Atom("P", (Constant('a"\\\n'),)), r'P("a\"\\\n")'),
     ],
 )

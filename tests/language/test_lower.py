@@ -385,3 +385,13 @@ def test_a_formula_over_too_many_variables_is_refused_before_it_fills_the_memory
         caught.value
     )
     assert "the formula 'P0 v P1 v" in str(caught.value)
+
+
+def test_a_size_that_is_too_long_to_read_is_rounded() -> None:
+    many = [Atom(f"P{i}") for i in range(60)]
+    formula: Expr = many[0]
+    for atom in many[1:]:
+        formula = Binary("v", formula, atom)
+
+    with pytest.raises(ModelError, match=r"is a potential of about 10\^18 numbers over 60"):
+        alone(formula, {atom: Slot(i, 2) for i, atom in enumerate(many)})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hylift.graph.domains import boolean, interval, real
+from hylift.graph.domains import Domain, boolean, interval, real
 from hylift.language.checks.normalisable import unheld_reals
 from hylift.language.syntax import (
     Atom,
@@ -78,6 +78,7 @@ def reason(*rules: Rule | Expr, kinds: tuple[str, ...] | None = ("Door", "Wall",
     (problem,) = found
     assert problem.severity == "warning"
     assert problem.place == PLACE
+    assert problem.subject == "x"
     head, tail = (
         "nothing is sure to keep 'x' finite: ",
         (". Add a prior such as '-0.01 x(p)^2', or give it an interval"),
@@ -199,6 +200,39 @@ def test_half_an_interval_is_not_enough() -> None:
     positive = Model(predicates=(PredicateDeclaration("x", (), interval(0, float("inf"))),))
 
     assert len(unheld_reals(positive)) == 1
+
+
+ABOVE, BELOW = interval(0, float("inf")), interval(float("-inf"), 0)
+OTHER = atom("y", "p")
+
+
+@pytest.mark.parametrize(
+    ("domain", "rule", "is_held"),
+    [
+        (ABOVE, soft(X, -1.0), True),
+        (ABOVE, soft(X, 1.0), False),
+        (BELOW, soft(X, 1.0), True),
+        (BELOW, soft(X, -1.0), False),
+        (real, soft(X, -1.0), False),
+        (ABOVE, soft(times(B, X), -1.0), False),
+        (ABOVE, soft(Binary("+", times(B, X), times(Unary("!", B), Power(X, 2.0))), -1.0), True),
+        (ABOVE, soft(Binary("-", X, Power(X, 2.0)), -1.0), False),
+        (ABOVE, soft(Binary("+", X, times(X, OTHER)), -1.0), False),
+        (ABOVE, soft(Binary("+", X, OTHER), -1.0), True),
+    ],
+)
+def test_a_slope_towards_the_one_open_end_holds_a_real(
+    domain: Domain, rule: Rule, is_held: bool
+) -> None:
+    declared = (
+        PredicateDeclaration("x", ("paper",), domain),
+        PredicateDeclaration("y", ("paper",), interval(0, 1)),
+        PredicateDeclaration("B", ("paper",), boolean),
+    )
+
+    found = unheld_reals(Model(predicates=declared, rules=(rule,)))
+
+    assert [problem.subject for problem in found] == ([] if is_held else ["x"])
 
 
 def test_rules_too_large_to_look_at_are_trusted() -> None:

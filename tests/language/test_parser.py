@@ -260,6 +260,9 @@ def test_a_quantifier_reaches_as_far_as_it_can() -> None:
     assert formula("A(x) ^ FORALL x, y B(x) v C(x)") == Binary(
         "^", A, Quantified("FORALL", ("x", "y"), Binary("v", B, C))
     )
+    assert formula("exist x A(x) ^ B(x) => C(x)") == formula("EXIST x A(x) ^ B(x) => C(x)")
+    assert formula("Exist x A(x)") == formula("EXIST x A(x)")
+    assert formula("forall x A(x)") == formula("Forall x A(x)") == formula("FORALL x A(x)")
     assert formula("!EXIST x A(x)") == Unary("!", Quantified("EXIST", ("x",), A))
     assert formula("(EXIST x (A(x))) v B(x)") == Binary("v", Quantified("EXIST", ("x",), A), B)
 

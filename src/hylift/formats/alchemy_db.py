@@ -47,11 +47,12 @@ PARTS = (
 """The parts of a line that is an atom. Two expressions are faster than one that does both, as
 this one has a single way to match."""
 
-BLANK = r"[\s\pZ\v\x1c-\x1f\x{85}]"
-WORD = r'"(?:[^"\\]|\\.)*"|' + rf'(?:[^,()"\s\pZ\v\x1c-\x1f\x{{85}}])+'
-QUOTED_PARTS = (
-    rf"^(?:(?:(?P<sign>[!?])\s*|(?P<before>{NUMBER})\s+)"
-)
+WORD = r'"(?:[^"\\]|\\.)*"|[^,()"\s\pZ\v\x1c-\x1f\x{85}]+'
+"""An argument, in quotes or without any blanks."""
+
+MOST_QUOTED = 8
+"""Most arguments of a line with quotes that is read together with others of its kind."""
+
 COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 """A comment; or a quoted text, in which nothing is a comment."""
 
@@ -121,37 +122,41 @@ def _plain_facts(
 def _quoted_facts(
     lines: pa.StringArray, number: NDArray[np.int64]
 ) -> tuple[list[pa.Table], NDArray[np.int64]]:
-    """The facts of lines with quotes, by how many arguments they have; the numbers of the rest."""
+    """The facts of lines with quotes, by the number of their arguments; the numbers of the rest."""
     tables = []
     for count in range(1, MOST_QUOTED + 1):
         if not len(lines):
             break
-        words = [f"word{place}" for place in range(count)]
-        between = r"\s*,\s*".join(f"(?P<{word}>{WORD})" for word in words)
-        parts = pc.extract_regex(lines, QUOTED_PARTS.format(words=between))
-        is_fact = parts.is_valid()
-        parts = parts.filter(is_fact)
-        sign, before, predicate, behind = (
-            _not_empty(pc.struct_field(parts, name))
-            for name in ("sign", "before", "predicate", "behind")
-        )
-        columns = [_unquoted(pc.struct_field(parts, word)) for word in words]
-        arguments = _rows(columns, len(parts))
-        number_of_fact = number[is_fact.to_numpy(zero_copy_only=False)]
-        tables.append(_table(sign, before, predicate, arguments, behind, number_of_fact))
-        lines = lines.filter(pc.invert(is_fact))
-        number = number[~is_fact.to_numpy(zero_copy_only=False)]
+        parts = pc.extract_regex(lines, _quoted_pattern(count))
+        columns = [_not_empty(part) for part in parts.flatten()]
+        sign, before, behind = columns[0], columns[1], columns[-1]
+        says_more = pc.and_(behind.is_valid(), pc.or_(sign.is_valid(), before.is_valid()))
+        is_fact = pc.and_not(parts.is_valid(), says_more)
+        sign, before, predicate, *words, behind = (part.filter(is_fact) for part in columns)
+        arguments = _rows([_unquoted(word) for word in words])
+        keep = is_fact.to_numpy(zero_copy_only=False)
+        tables.append(_table(sign, before, predicate, arguments, behind, number[keep]))
+        lines, number = lines.filter(pa.array(~keep)), number[~keep]
     return tables, number
 
 
+def _quoted_pattern(count: int) -> str:
+    """The parts of a line with this many arguments, with or without quotes."""
+    words = r"\s*,\s*".join(f"(?P<word{place}>{WORD})" for place in range(count))
+    return (
+        rf"^(?:(?P<sign>[!?])\s*|(?P<before>{NUMBER})\s+)?(?P<predicate>{NAME})\s*"
+        rf"\(\s*{words}\s*\)\s*(?P<behind>{NUMBER})?$"
+    )
+
+
 def _unquoted(words: pa.StringArray) -> pa.StringArray:
-    is_quoted = pc.starts_with(words, '"')
-    inner = pc.utf8_slice_codeunits(words, 1, -1)
-    return pc.if_else(is_quoted, pc.replace_substring_regex(inner, r"\\(.)", r"\1"), words)
+    inner = pc.replace_substring_regex(pc.utf8_slice_codeunits(words, 1, -1), r"\\(.)", r"\1")
+    return pc.if_else(pc.starts_with(words, '"'), inner, words)
 
 
-def _rows(columns: list[pa.StringArray], count: int) -> pa.ListArray:
+def _rows(columns: list[pa.StringArray]) -> pa.ListArray:
     """Lists with one entry of each column."""
+    count = len(columns[0])
     order = np.arange(len(columns) * count).reshape(len(columns), count).T.ravel()
     offsets = np.arange(count + 1) * len(columns)
     flat = pa.concat_arrays(columns).take(pa.array(order))

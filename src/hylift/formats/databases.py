@@ -49,17 +49,19 @@ def read_database_table(path: str | Path, kind: DatabaseKind, name: tuple[str, .
     identifier = ".".join(map(_quoted, name))
     if kind == "duckdb":
         with _duckdb(path) as database:
-            found = database.execute(
+            listed = database.execute(
                 "SELECT column_name FROM information_schema.columns "
                 "WHERE table_catalog = 'evidence' AND table_schema = ? AND table_name = ? "
                 "AND is_generated IS DISTINCT FROM 'ALWAYS' ORDER BY ordinal_position",
                 name,
-            ).fetchall()
-            columns = ", ".join(_quoted(column) for (column,) in found)
+            )
+            columns = ", ".join(_quoted(column) for (column,) in listed.fetchall())
             return database.sql(f"SELECT {columns} FROM evidence.{identifier}").to_arrow_table()
     with _sqlite(path) as database:
-        found = database.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", name)
-        names = [str(column) for (column,) in found]
+        rows_of_columns = database.execute(
+            "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid", name
+        )
+        names = [str(column) for (column,) in rows_of_columns]
         cursor = database.execute(f"SELECT {', '.join(map(_quoted, names))} FROM {identifier}")
         chunks: list[list[pa.Array]] = []
         while rows := cursor.fetchmany(CHUNK):

@@ -14,9 +14,9 @@ variables keep all their states, and rounding, which `least_value` counts agains
 
 One thing is forgiven. The constants of quadratics have been rounded: of -w (x - 2.1)², which is
 never above 0, the stored c may leave a top of 10⁻¹⁶. A loss of that size counts as none, and what
-this can cost is added up over all states dropped: no assignment without them is worse by more than
-`Reduced.forgiven`. Curvatures and slopes are never forgiven, since along an unbounded real they
-have no such limit.
+this can cost is added up over all states dropped: the best assignment without them is worse than
+the best of all by `Reduced.forgiven` at most. Curvatures and slopes are never forgiven, since along
+an unbounded real they have no such limit.
 """
 
 from __future__ import annotations
