@@ -60,8 +60,8 @@ def lower(
         raise ModelError(
             f"the formula '{_shortened(_text(formula))}' is a potential of {_count(entries)} "
             f"numbers over {len(grid.states) + grid.num_reals} variables, more than the "
-            f"{MAX_ENTRIES:,} that are possible: close some of its predicates (closed=…), quantify over fewer "
-            "constants, or split it into smaller formulas"
+            f"{MAX_ENTRIES:,} that are possible: close some of its predicates (closed=…), "
+            "quantify over fewer constants, or split it into smaller formulas"
         )
     try:
         form = grid.weighted(weight, hard)
