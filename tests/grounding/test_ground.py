@@ -9,6 +9,7 @@ from hylift.grounding import World, ground, ground_world, size_estimate
 from hylift.language import ModelWarning, parse
 from slow_grounding import agree
 
+
 pytestmark = pytest.mark.filterwarnings("ignore::hylift.language.report.ModelWarning")
 
 PEOPLE = """
@@ -220,3 +221,12 @@ def test_an_open_predicate_with_true_evidence_only_is_noted():
         "'Friends' is open: the evidence names true atoms only, and all others (8) are hidden; "
         "closed=['Friends'] (--closed Friends) makes them false",
     )
+
+
+@pytest.mark.filterwarnings("error")
+def test_reals_that_are_all_observed_need_not_be_held():
+    model = parse("age(person): real\nSick(person)\n0.02 Sick(x) * age(x)\n")
+
+    graph = ground(model, {"age": [("Ann", 50), ("Bob", 20)]})
+
+    assert graph.num_factors == 2

@@ -17,6 +17,9 @@ from hylift.grounding.world import World
 from hylift.language.lowering.lower import Slot, lower
 from hylift.language.syntax import Atom, Constant, Expr, Term
 
+MAX_SLOTS = 2000
+"""Most slots that are compared with each other."""
+
 MAX_LOOKUP = 1 << 22
 """Most combinations of parameters for which a mark each is kept; beyond, used ones are sorted."""
 
@@ -152,13 +155,15 @@ def _coincidences(
 
     For each kind: per slot the first slot with the same variable, and the groundings (None: all).
     """
+    apart = tuple(range(len(slots)))
+    if len(slots) > MAX_SLOTS:  # no potential is that large; lowering says so
+        return [(apart, None)]
     pairs = [
         (early, late)
         for late in range(len(slots))
         for early in range(late)
         if slots[early].predicate == slots[late].predicate
     ]
-    apart = tuple(range(len(slots)))
     if not pairs:
         return [(apart, None)]
     equal = [codes[early] == codes[late] for early, late in pairs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -105,6 +106,8 @@ class World:
             for number, predicate in enumerate(model.predicates)
             if predicate.name in closed or len(observed.get(predicate.name, ()))
         }
+        complete = _observed_completely(model, constants, observed)
+        warnings = tuple(warning for warning in warnings if warning.subject not in complete)
         return cls(model, connection, constants, tables, closed, tuple(notes), warnings)
 
     def size(self, type_name: str) -> int:
@@ -185,6 +188,21 @@ def _from_data(
             f"{' or '.join(users)}"
         )
     return constants
+
+
+def _observed_completely(
+    model: Model,
+    constants: Mapping[str, pa.StringArray],
+    observed: Mapping[str, ObservedAtoms],
+) -> set[str]:
+    """The predicates of which every atom is observed without error."""
+    return {
+        name
+        for name, found in observed.items()
+        if not found.sd.any()
+        and len(found)
+        == math.prod(len(constants[t]) for t in model.predicate_by_name[name].arguments)
+    }
 
 
 def _in_data(gathered: Gathered, type_name: str) -> list[pa.StringArray]:
