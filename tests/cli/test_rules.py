@@ -394,3 +394,14 @@ def test_an_error_in_a_model_shows_its_place(run: Run, folder: Path) -> None:
             "    1.5  Smoke(x)\n"
             "         ^^^^^\n"
         )
+
+
+@pytest.mark.parametrize("name", ["facts.csv", "papers.mln"])
+def test_what_is_read_is_not_written_over(name: str, run: Run, folder: Path) -> None:
+    copy = folder / "copy.csv"
+    copy.hardlink_to(folder / name)
+
+    ended = run("infer", "papers.mln", "-e", "facts.csv", "--unmatched", "ignore", "-o", copy)
+
+    assert ended.code == 2
+    assert f"{copy}: is read by this command; name another file to write" in ended.err

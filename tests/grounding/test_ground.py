@@ -9,7 +9,6 @@ from hylift.grounding import World, ground, ground_world, size_estimate
 from hylift.language import ModelWarning, parse
 from slow_grounding import agree
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::hylift.language.report.ModelWarning")
 
 PEOPLE = """

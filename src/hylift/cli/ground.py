@@ -9,7 +9,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from hylift.cli.model import Given, ground_file
+from hylift.cli.model import Given, check_not_read, ground_file
 from hylift.cli.render import console, print_notes, progress_bar
 from hylift.errors import UnsupportedError
 from hylift.files import check_target
@@ -22,6 +22,7 @@ def run(model: Path, given: Given, *, stats: bool, output: Path | None, quiet: b
         check_target(output)
         if output.suffix.lower() != ".uai":
             raise UnsupportedError(f"{output}: a ground model is written to a file in .uai")
+        check_not_read(output, model, given)
     start = time.perf_counter()
     with progress_bar(quiet) as progress:
         grounding = ground_file(model, given, progress)

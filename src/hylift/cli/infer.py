@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.cli.model import Given, read_graph
+from hylift.cli.model import Given, check_not_read, read_graph
 from hylift.cli.render import print_notes, progress_bar, show
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.files import check_target
@@ -48,6 +48,7 @@ def run(
     tasks = _tasks(named_tasks)
     if output is not None and output != "-":
         tasks = _check_output(output, tasks, query)
+        check_not_read(output, model, given)
     tasks = tasks or list(DEFAULT_TASKS)
     with progress_bar(quiet) as progress:
         graph, notes = read_graph(model, given, progress)

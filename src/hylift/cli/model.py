@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -31,18 +32,31 @@ class Given:
     def closed_predicates(self) -> list[str]:
         return [name.strip() for text in self.closed for name in text.split(",")]
 
+    @property
+    def files(self) -> list[tuple[str | None, Path]]:
+        """The files, each with the predicate or type it is about if that is said."""
+        found: list[tuple[str | None, Path]] = []
+        for text in self.evidence:
+            named = None if os.path.exists(text) else NAMED.fullmatch(text)
+            found.append((named[1], Path(named[2])) if named else (None, Path(text)))
+        return found
+
     def sources(self, known: Collection[str]) -> list[Any]:
         """Paths, and mappings from one of the known predicates and types to a path."""
-        sources: list[Any] = []
-        for text in self.evidence:
-            named = None if Path(text).exists() else NAMED.fullmatch(text)
-            if named and named[1] not in known:
+        for name, path in self.files:
+            if name is not None and name not in known:
                 raise EvidenceError(
-                    f"{text}: '{named[1]}' is no predicate or type of the model."
-                    f"{did_you_mean(named[1], known)}"
+                    f"{name}={path}: '{name}' is no predicate or type of the model."
+                    f"{did_you_mean(name, known)}"
                 )
-            sources.append({named[1]: Path(named[2])} if named else Path(text))
-        return sources
+        return [path if name is None else {name: path} for name, path in self.files]
+
+
+def check_not_read(output: str | Path, model: Path, given: Given) -> None:
+    """Raises if the output would replace a file that the command reads."""
+    for path in (model, *(path for _, path in given.files)):
+        if os.path.exists(output) and os.path.exists(path) and os.path.samefile(output, path):
+            raise UnsupportedError(f"{output}: is read by this command; name another file to write")
 
 
 def read_graph(
