@@ -229,3 +229,10 @@ def test_reals_that_are_all_observed_need_not_be_held():
     graph = ground(model, {"age": [("Ann", 50), ("Bob", 20)]})
 
     assert graph.num_factors == 2
+
+
+def test_a_variable_named_like_a_constant_of_the_data_is_doubted():
+    model = parse("Is(day, weather)\nHappy(day)\n2 Is(d, sunny) => Happy(d)\n")
+
+    with pytest.warns(ModelWarning, match="'sunny' is a variable here, although type 'weather'"):
+        ground(model, {"Is": [("d1", "sunny"), ("d2", "rainy")]}, closed=["Is"])

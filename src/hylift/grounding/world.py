@@ -25,8 +25,10 @@ from hylift.grounding.evidence.sources import Gathered, gather
 from hylift.grounding.evidence.table import EvidenceTable, store, store_states
 from hylift.grounding.evidence.unmatched import match_constants, match_facts, refuse
 from hylift.language.checks.check import check
+from hylift.language.checks.rules import names_of_constants
 from hylift.language.report import Problem
 from hylift.language.syntax import Model, PredicateDeclaration
+from hylift.language.types import variable_types
 from hylift.language.walk import used_predicates
 
 
@@ -93,6 +95,7 @@ class World:
             if found.num_unknown
         ]
         warnings += tuple(_doubtful_constants(in_model, gathered, listed, constants))
+        warnings += tuple(_doubtful_variables(model, listed, constants))
         connection = _connect()
         tables = {
             predicate.name: _stored(
@@ -237,6 +240,18 @@ def _doubtful_constants(
                 f"the constant '{word}' of type '{type_name}' stands in a rule, but in no "
                 f"table.{close}",
             )
+
+
+def _doubtful_variables(
+    model: Model, listed: Mapping[str, pa.StringArray], constants: Mapping[str, pa.StringArray]
+) -> Iterator[Problem]:
+    """Variables that were probably meant as constants of the data."""
+
+    def in_data(type_name: str, word: str) -> bool:
+        return type_name not in listed and positions(constants[type_name], [word])[0] >= 0
+
+    for rule in model.rules:
+        yield from names_of_constants(rule, variable_types(model, rule), in_data)
 
 
 def _observed(

@@ -32,7 +32,7 @@ from hylift.language.syntax import (
     Variable,
 )
 from hylift.language.text.formatter import format_expression
-from hylift.language.walk import MAX_DEPTH, children, depth, logical_comparisons, nodes, terms
+from hylift.language.walk import MAX_DEPTH, children, depth, logical_comparisons, nodes
 
 LOGIC = ("^", "v", "=>", "<=>")
 """The operators between truths."""
@@ -92,7 +92,7 @@ def variable_types(model: Model, rule: Rule) -> dict[str, str]:
 def typed_variables(model: Model, rule: Rule) -> tuple[dict[str, str], list[Problem]]:
     """The types of a rule's variables, and what is wrong with them.
 
-    A variable has the type of the arguments it stands in, or of a variable it is compared with.
+    A variable has the type of the arguments it stands in.
     """
     standings = [s for expr in (rule.formula, *rule.where) for s in _standings(model, expr, {})]
     first: dict[str, _Standing] = {}
@@ -105,8 +105,7 @@ def typed_variables(model: Model, rule: Rule) -> tuple[dict[str, str], list[Prob
             clashing[name] = _clash(first[name], standing)
     types = {name: standing.type for name, standing in first.items()}
     compared = [c for expr in (rule.formula, *rule.where) for c in logical_comparisons(expr)]
-    unlike = _compare(types, compared)
-    return types, [*clashing.values(), *unlike, *_unbound(model, rule, types)]
+    return types, [*clashing.values(), *_unlike(types, compared), *_unbound(model, rule)]
 
 
 def _standings(model: Model, expr: Expr, binders: Mapping[str, int]) -> Iterator[_Standing]:
@@ -132,52 +131,61 @@ def _clash(one: _Standing, other: _Standing) -> Problem:
     return Problem("error", message, other.variable.place)
 
 
-def _compare(types: dict[str, str], compared: list[Comparison]) -> list[Problem]:
-    """Give the variables that are compared with typed ones their type, and find unlike pairs."""
+def _unlike(types: Mapping[str, str], compared: list[Comparison]) -> list[Problem]:
+    """The comparisons between variables of two types."""
     pairs = [
-        (c, c.left.name, c.right.name)
+        (c, types[c.left.name], types[c.right.name])
         for c in compared
-        if isinstance(c.left, Variable) and isinstance(c.right, Variable)
+        if isinstance(c.left, Variable) and c.left.name in types
+        if isinstance(c.right, Variable) and c.right.name in types
     ]
-    waiting = pairs
-    while waiting:
-        num_waiting = len(waiting)
-        for _, one, other in waiting:
-            if one in types:
-                types.setdefault(other, types[one])
-            elif other in types:
-                types[one] = types[other]
-        waiting = [pair for pair in waiting if pair[1] not in types]
-        if len(waiting) == num_waiting:
-            break
     return [
-        Problem(
-            "error",
-            f"'{shown(comparison)}' compares a '{types[one]}' with a '{types[other]}'",
-            comparison.place,
-        )
-        for comparison, one, other in pairs
-        if one in types and other in types and types[one] != types[other]
+        Problem("error", f"'{shown(c)}' compares a '{one}' with a '{other}'", c.place)
+        for c, one, other in pairs
+        if one != other
     ]
 
 
-def _unbound(model: Model, rule: Rule, types: Mapping[str, str]) -> list[Problem]:
-    unbound = {
-        term.name: term
-        for expr in (rule.formula, *rule.where)
-        for term in terms(expr)
-        if isinstance(term, Variable) and term.name not in types
-    }
+def _unbound(model: Model, rule: Rule) -> list[Problem]:
+    """The variables that only comparisons mention, so that nothing gives them constants."""
+    bound = {name for expr in (rule.formula, *rule.where) for name in _atom_variables(expr)}
     known = [*model.parameter_by_name, *model.predicate_by_name]
-    return [
-        Problem(
-            "error",
-            f"variable '{name}' stands in no atom of the rule, so that it has no type."
-            f"{did_you_mean(name, known)}",
-            term.place,
-        )
-        for name, term in unbound.items()
-    ]
+    found: dict[tuple[str, str], Problem] = {}
+    for expr in (rule.formula, *rule.where):
+        where = " in where" if expr is not rule.formula else ""
+        for variable, binder in _loose(expr, dict.fromkeys(bound, True), {}):
+            name = variable.name
+            if binder:
+                what, part = f"variable '{name}' of {binder}", "its formula"
+            else:
+                what, part = f"variable '{name}'", "the rule"
+            message = f"{what} is compared{where}, but no atom of {part} has it"
+            if close := did_you_mean(name, known):
+                message += f".{close}"
+            found.setdefault((name, binder), Problem("error", message, variable.place))
+    return list(found.values())
+
+
+def _atom_variables(expr: Expr) -> set[str]:
+    """The variables that stand in atoms and that no quantifier binds."""
+    if isinstance(expr, Atom):
+        return {term.name for term in expr.arguments if isinstance(term, Variable)}
+    found = {name for child in children(expr) for name in _atom_variables(child)}
+    return found - set(expr.variables) if isinstance(expr, Quantified) else found
+
+
+def _loose(
+    expr: Expr, bound: Mapping[str, bool], binder: Mapping[str, str]
+) -> Iterator[tuple[Variable, str]]:
+    """The variables outside atoms that none of the atoms around has; with their quantifier."""
+    if isinstance(expr, Quantified):
+        inside = _atom_variables(expr.body)
+        bound = {**bound, **{name: name in inside for name in expr.variables}}
+        binder = {**binder, **dict.fromkeys(expr.variables, expr.quantifier)}
+    if isinstance(expr, Variable) and not bound.get(expr.name, False):
+        yield expr, binder.get(expr.name, "")
+    for child in children(expr):
+        yield from _loose(child, bound, binder)
 
 
 def shown(expr: Expr) -> str:

@@ -25,17 +25,19 @@ from hylift.language.syntax import (
 from hylift.language.types import LOGIC, call_fault, constant_or_problem, is_truth, shown
 from hylift.language.walk import atoms, nodes
 
+_SOFT = "give the rule a weight in place of the period"
+
 
 def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
     """What is wrong with the parts of a rule's formula, whose names are known."""
     for node in nodes(rule.formula):
         match node:
             case Unary(op="!", operand=operand):
-                yield from _truth_problems(model, operand, "'!'")
+                yield from _truth_problems(model, rule, operand, "'!'")
             case Quantified(quantifier=quantifier, body=body):
-                yield from _truth_problems(model, body, quantifier)
+                yield from _truth_problems(model, rule, body, quantifier)
             case Binary(op=op) if op in LOGIC:
-                yield from _logic_problems(model, node)
+                yield from _logic_problems(model, rule, node)
             case Comparison():
                 yield from _comparison_problems(model, node)
             case Call():
@@ -45,8 +47,8 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
                 yield from _gaussian_problems(model, node)
             case Normal():
                 yield from _normal_problems(model, node)
-    if rule.hard:
-        yield from _truth_problems(model, rule.formula, "a hard rule")
+    if rule.hard and not is_truth(model, rule.formula):
+        yield _hard_number(rule.formula)
     for condition in rule.where:
         if isinstance(condition, Comparison) and condition.is_logical:
             yield from _slope_problems(model, condition)
@@ -55,7 +57,7 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
 # Truths.
 
 
-def _logic_problems(model: Model, node: Binary) -> Iterator[Problem]:
+def _logic_problems(model: Model, rule: Rule, node: Binary) -> Iterator[Problem]:
     if node.op == "^" and isinstance(_leading(node.right), Number):
         power = f"{shown(node.left)}^{shown(_leading(node.right))}"
         message = (
@@ -65,7 +67,7 @@ def _logic_problems(model: Model, node: Binary) -> Iterator[Problem]:
         yield Problem("error", message, node.place)
         return
     for operand in (node.left, node.right):
-        yield from _truth_problems(model, operand, f"'{node.op}'")
+        yield from _truth_problems(model, rule, operand, f"'{node.op}'")
 
 
 def _leading(expr: Expr) -> Expr:
@@ -75,7 +77,7 @@ def _leading(expr: Expr) -> Expr:
     return expr
 
 
-def _truth_problems(model: Model, expr: Expr, user: str) -> Iterator[Problem]:
+def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator[Problem]:
     """The problem that `user` needs a truth value, but this is a number."""
     if is_truth(model, expr):
         return
@@ -92,7 +94,15 @@ def _truth_problems(model: Model, expr: Expr, user: str) -> Iterator[Problem]:
             )
         case _:
             message = f"'{shown(expr)}' is a number, but {user} needs a truth value"
+    if rule.hard and isinstance(expr, Atom | Comparison):
+        message += f", and {_SOFT}"
     yield Problem("error", message, expr.place)
+
+
+def _hard_number(formula: Expr) -> Problem:
+    kind = "a soft comparison of numbers" if isinstance(formula, Comparison) else "a number"
+    message = f"'{shown(formula)}' is {kind}, but a hard rule needs a truth value: {_SOFT}"
+    return Problem("error", message, formula.place)
 
 
 # Comparisons.
@@ -107,6 +117,8 @@ def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
         same = f"{shown(node.left)} <=> {shown(node.right)}"
         instead = same if node.op == "=" else f"!({same})"
         message = f"'{shown(node)}' compares truth values: write '{instead}'"
+        if meant := _declared_real(truths):
+            message += f", or {meant}"
         yield Problem("error", message, node.place)
     elif node.op == "!=":
         message = (
@@ -116,7 +128,18 @@ def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
     elif node.op != "=":
         for side in truths:
             message = f"'{node.op}' compares numbers, but '{shown(side)}' is a truth value"
+            if meant := _declared_real(truths):
+                message += f": {meant}"
             yield Problem("error", message, side.place)
+
+
+def _declared_real(truths: list[Expr]) -> str:
+    """What to do if the atoms on both sides were meant to be numbers."""
+    names = dict.fromkeys(f"'{side.predicate}'" for side in truths if isinstance(side, Atom))
+    if not all(isinstance(side, Atom) for side in truths):
+        return ""
+    they = "it is a number" if len(names) == 1 else "they are numbers"
+    return f"declare {' and '.join(names)} with ': real' if {they}"
 
 
 def _slope_problems(model: Model, node: Comparison) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from hylift.errors import did_you_mean
 from hylift.language.checks.formulas import formula_problems
@@ -35,8 +35,8 @@ def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]
         yield from wrong_types
         yield from _compared_constants(model, rule, types, listed)
         yield from _quantifier_problems(rule)
-        yield from _where_problems(model, rule, types)
-        yield from _names_of_constants(rule, types, listed)
+        yield from _where_problems(model, rule)
+        yield from names_of_constants(rule, types, lambda t, name: name in listed.get(t, ()))
         yield from formula_problems(model, rule)
     yield from weight_problems(model, rule, types, listed, kind_known=not wrong_names)
 
@@ -181,8 +181,13 @@ def _quantifiers_inside(expr: Expr, outside: frozenset[str]) -> Iterator[Problem
         yield from _quantifiers_inside(child, outside)
 
 
-def _names_of_constants(rule: Rule, types: dict[str, str], listed: Listed) -> Iterator[Problem]:
-    """Variables that stand in the rule once, and have the name of a constant of their type."""
+def names_of_constants(
+    rule: Rule, types: Mapping[str, str], has_constant: Callable[[str, str], bool]
+) -> Iterator[Problem]:
+    """Warnings about variables that stand in the rule once, and are named like a constant.
+
+    has_constant: whether a type has a constant of that name.
+    """
     standing = [
         term
         for expr in (rule.formula, *rule.where)
@@ -200,7 +205,7 @@ def _names_of_constants(rule: Rule, types: dict[str, str], listed: Listed) -> It
         if count[term.name] > 1 or term.name in bound or term.name in rule.per_constant:
             continue
         type_name = types.get(term.name, "")
-        if term.name in listed.get(type_name, ()):
+        if has_constant(type_name, term.name):
             message = (
                 f"'{term.name}' is a variable here, although type '{type_name}' has a constant "
                 f'of that name: write "{term.name}" with quotes to mean the constant'
@@ -211,19 +216,9 @@ def _names_of_constants(rule: Rule, types: dict[str, str], listed: Listed) -> It
 # Conditions.
 
 
-def _where_problems(model: Model, rule: Rule, types: dict[str, str]) -> Iterator[Problem]:
+def _where_problems(model: Model, rule: Rule) -> Iterator[Problem]:
     for condition in rule.where:
         yield from _condition_problems(model, rule, condition)
-    literals = [condition for condition in rule.where if not isinstance(condition, Comparison)]
-    bound = {name for expr in (rule.formula, *literals) for name in free_variables(expr)}
-    loose: dict[str, Variable] = {}
-    for condition in rule.where:
-        for term in terms(condition):
-            if isinstance(term, Variable) and term.name in types and term.name not in bound:
-                loose.setdefault(term.name, term)
-    for name, term in loose.items():
-        message = f"variable '{name}' is compared in where, but no atom of the rule has it"
-        yield Problem("error", message, term.place)
 
 
 def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[Problem]:

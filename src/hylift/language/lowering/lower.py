@@ -25,6 +25,9 @@ MAX_QUOTED = 200
 MAX_ENTRIES = 2**22
 """Most numbers per row of a table or quadratic."""
 
+MAX_NUMBERS = 2**27
+"""Most numbers of all rows together."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
@@ -55,14 +58,7 @@ def lower(
     returned: a function only where the formula is not quadratic in its reals.
     """
     grid = _Grid.of(formula, len(weight), leaves, parameters)
-    entries = math.prod(grid.states) * (1 + grid.num_reals + grid.num_reals**2)
-    if entries > MAX_ENTRIES:
-        raise ModelError(
-            f"the formula '{_shortened(_text(formula))}' is a potential of {_count(entries)} "
-            f"numbers over {len(grid.states) + grid.num_reals} variables, more than the "
-            f"{MAX_ENTRIES:,} that are possible: close some of its predicates (closed=…), "
-            "quantify over fewer constants, or split it into smaller formulas"
-        )
+    _check_size(grid)
     try:
         form = grid.weighted(weight, hard)
     except NotQuadratic:
@@ -70,6 +66,24 @@ def lower(
     if not grid.num_reals:
         return Table(grid.spread(form, ()))
     return _quadratic(form, grid)
+
+
+def _check_size(grid: _Grid) -> None:
+    """Raises where the potential would have too many numbers."""
+    entries = math.prod(grid.states) * (1 + grid.num_reals + grid.num_reals**2)
+    if entries > MAX_ENTRIES:
+        raise ModelError(
+            f"the formula '{_shortened(_text(grid.formula))}' is a potential of "
+            f"{_count(entries)} numbers over {len(grid.states) + grid.num_reals} variables, "
+            f"more than the {MAX_ENTRIES:,} that are possible: close some of its predicates "
+            "(closed=…), quantify over fewer constants, or split it into smaller formulas"
+        )
+    if grid.num_rows * entries > MAX_NUMBERS:
+        raise ModelError(
+            f"the formula '{_shortened(_text(grid.formula))}' is {grid.num_rows:,} potentials of "
+            f"{entries:,} numbers each, more than the {MAX_NUMBERS:,} numbers that are possible in "
+            "all: restrict its groundings with constants or 'where', or list fewer constants"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +119,7 @@ class _Grid:
             if isinstance(value, QuadraticForm) or value.dtype != np.bool_:
                 raise ModelError(
                     f"a hard formula is true or false, but '{_text(self.formula)}' is a number: "
-                    "give it a weight"
+                    "give it a weight in place of the period"
                 )
             form = as_form(np.where(value, 0.0, -np.inf))
         else:

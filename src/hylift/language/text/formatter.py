@@ -130,7 +130,9 @@ def _type_text(declared: TypeDeclaration) -> str:
 
 
 def _predicate_texts(model: Model) -> Iterator[str]:
-    numeric = numeric_predicates(model.rules)
+    reals = {declared.name for declared in model.predicates if not declared.domain.is_discrete}
+    booleans = {declared.name for declared in model.predicates if declared.domain.is_discrete}
+    numeric = numeric_predicates(model.rules, booleans, reals)
     seen: set[str] = set()
     for declared in model.predicates:
         text = _signature(declared)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from lark import Token, Tree
@@ -13,6 +14,7 @@ from hylift.language.syntax import (
     Model,
     ParameterDeclaration,
     PredicateDeclaration,
+    Rule,
     Source,
     TypeDeclaration,
 )
@@ -100,17 +102,25 @@ class Draft:
             frozenset(predicate.name for predicate in predicates if not predicate.arguments),
         )
         rules = tuple(rule(tree, source, names) for tree, source in self._rules)
-        numeric = numeric_predicates(rules)
-        for position in self._without_domain:
-            predicate = declared[position]
-            if isinstance(predicate, PredicateDeclaration) and predicate.name in numeric:
-                declared[position] = replace(predicate, domain=real)
+        self._settle_domains(rules, predicates)
         return Model(
             tuple(d for d in declared if isinstance(d, TypeDeclaration)),
             tuple(d for d in declared if isinstance(d, PredicateDeclaration)),
             parameters,
             rules,
         )
+
+    def _settle_domains(
+        self, rules: Iterable[Rule], predicates: Iterable[PredicateDeclaration]
+    ) -> None:
+        """Makes those predicates without a domain real that the rules use as numbers."""
+        undecided = {self._declarations[position].name for position in self._without_domain}
+        reals = {declared.name for declared in predicates if not declared.domain.is_discrete}
+        numeric = numeric_predicates(rules, undecided, reals)
+        for position in self._without_domain:
+            declared = self._declarations[position]
+            if isinstance(declared, PredicateDeclaration) and declared.name in numeric:
+                self._declarations[position] = replace(declared, domain=real)
 
     def _turn_types_into_atoms(self) -> None:
         """Makes predicates of the words on lines of their own that formulas use as atoms."""
