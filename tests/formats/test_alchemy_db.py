@@ -79,6 +79,9 @@ def test_an_empty_file_has_no_facts(tmp_path: Path) -> None:
         ("P(A) x", 6, "expected a number: 'P(A) x'"),
         ("P(A) 1.2.3", 6, "expected a number: 'P(A) 1.2.3'"),
         ('P("A)', 3, "expected a constant: 'P(\"A)'"),
+        ('P("A" B)', 7, "expected ',' or ')': 'P(\"A\" B)'"),
+        ('!P("A") 3', 9, "expected the end of the line: '!P(\"A\") 3'"),
+        ('P "A"', 3, "expected a number: 'P \"A\"'"),
         ("recession0.3", 11, "expected a number: 'recession0.3'"),
     ],
 )
@@ -94,6 +97,24 @@ def test_a_bad_line_is_quoted_with_its_place(
 def test_a_comment_without_end_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"facts\.db:2:6: the comment /\* has no end \*/"):
         facts(tmp_path, "P(A)\nP(B) /* P(C)\n")
+
+
+QUOTED_LINES = [
+    ('!P("a b",C)', ("P", ["a b", "C"], 0.0, "false")),
+    ('? P( C , "a b" , "")', ("P", ["C", "a b", ""], None, "unknown")),
+    ('0.5 Größe("ä")', ("Größe", ["ä"], 0.5, "probability")),
+    ('Len("\\\\", "\\"") +2', ("Len", ["\\", '"'], 2.0, "number")),
+    ("P(" + ", ".join(['"a b"'] * 12) + ")", ("P", ["a b"] * 12, 1.0, "true")),
+    ("P(A)", ("P", ["A"], 1.0, "true")),
+]
+
+
+def test_lines_with_quotes_keep_their_places_among_others(tmp_path: Path) -> None:
+    text = "\n\n".join(line for line, _ in QUOTED_LINES)
+
+    found = facts(tmp_path, text)
+
+    assert found == [(*fact, 2 * at + 1) for at, (_, fact) in enumerate(QUOTED_LINES)]
 
 
 @given(words=st.lists(st.text("ab \"\\,()/*'é1", min_size=1), min_size=1, max_size=3))

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,21 @@ def test_tables_of_a_database_that_are_not_used_are_noted(tmp_path: Path) -> Non
     assert "Likes" not in world.evidence  # a view
 
 
+def test_generated_columns_of_a_database_are_not_read(tmp_path: Path) -> None:
+    lite, duck = tmp_path / "facts.sqlite", tmp_path / "facts.duckdb"
+    with sqlite3.connect(lite) as database:
+        fails_if_run = "AS (abs(-9223372036854775807 - 1))"
+        database.execute(f"CREATE TABLE Size (paper, odd {fails_if_run}, value)")
+        database.execute("INSERT INTO Size VALUES ('p1', 2.5)")
+    database.close()
+    with duckdb.connect(duck) as other:
+        other.execute("CREATE TABLE Size (paper TEXT, odd AS (1 / 0), value DOUBLE DEFAULT 2.5)")
+        other.execute("INSERT INTO Size (paper) VALUES ('p1')")
+
+    for path in (lite, duck):
+        assert contents(World.of(MODEL, path))["Size"] == [[[0]], [2.5], [0.0]]
+
+
 @pytest.mark.parametrize("named", [["t1", "p1", 1], ["p1", "t1", True], ["p1", "t1", "YES"]])
 def test_columns_named_like_their_types_may_stand_in_any_order(named: list[Any]) -> None:
     names = ["topic", "paper", "Prob"] if named[0] == "t1" else ["a", "b", "c"]
@@ -206,6 +222,41 @@ def test_columns_named_like_their_types_may_stand_in_any_order(named: list[Any])
     world = World.of(MODEL, {"In": pa.table([[v] for v in named], names=names)})
 
     assert contents(world)["In"] == [[[0, 1]], [1.0], [0.0]]
+
+
+@pytest.mark.parametrize(
+    ("names", "row"),
+    [
+        (["Topic", "PAPER"], ["t1", "p1"]),
+        (["TOPIC", "Paper", "in"], ["t1", "p1", True]),
+        (["In", "paper", "topic"], [1, "p1", "t1"]),
+        (["who", "topic", "IN"], ["p1", "t1", "yes"]),
+        (["who", "in"], ["p1", "t1"]),
+    ],
+)
+def test_case_does_not_matter_and_values_may_be_called_like_the_predicate(
+    names: list[str], row: list[Any]
+) -> None:
+    world = World.of(MODEL, {"In": pa.table([[value] for value in row], names=names)})
+
+    assert contents(world)["In"] == [[[0, 1]], [1.0], [0.0]]
+
+
+@pytest.mark.parametrize("names", [["size", "paper", "sd"], ["paper", "Size", "error"]])
+def test_a_measured_value_may_be_called_like_its_predicate(names: list[str]) -> None:
+    row: dict[str, Any] = {"size": 2.5, "paper": "p1", "sd": 0.5, "error": 0.5}
+
+    table = pa.table([[row[name.lower()]] for name in names], names=names)
+
+    assert contents(World.of(MODEL, {"Size": table}))["Size"] == [[[0]], [2.5], [0.5]]
+
+
+def test_types_that_differ_by_case_are_told_apart() -> None:
+    model = parse("Has(Box, box)")
+
+    world = World.of(model, {"Has": pa.table([["inner"], ["outer"]], names=["box", "Box"])})
+
+    assert [world.constants[name].to_pylist() for name in ("Box", "box")] == [["outer"], ["inner"]]
 
 
 def test_columns_without_values_are_true_facts() -> None:
@@ -274,6 +325,28 @@ def test_dates_are_named_in_iso_form() -> None:
     assert world.constants["paper"].to_pylist() == ["2024-04-30", "2024-05-01", "2024-05-02"]
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_moment_has_one_name_whatever_its_unit(unit: str) -> None:
+    moments = pa.array(["2024-05-01T10:20:00", "2024-05-01"]).cast(pa.timestamp(unit))
+    times = pa.array([36_000, 36_030], pa.time32("s"))
+    times = times.cast(pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit))
+
+    named = World.of(MODEL, {"paper": moments}).constants["paper"].to_pylist()
+    of_day = World.of(MODEL, {"paper": times}).constants["paper"].to_pylist()
+
+    assert named == ["2024-05-01", "2024-05-01T10:20:00"]
+    assert of_day == ["10:00:00", "10:00:30"]
+
+
+def test_a_fraction_of_a_second_has_no_zeros_at_its_end() -> None:
+    moment = datetime(2024, 5, 1, 10, 20, 30, 250_000)
+    frames = [pd.Series([moment], dtype="datetime64[ns]"), pl.Series([moment]), [moment]]
+
+    names = [World.of(MODEL, {"paper": frame}).constants["paper"].to_pylist() for frame in frames]
+
+    assert names == [["2024-05-01T10:20:30.25"]] * 3
+
+
 def test_rows_without_a_value_observe_nothing_and_are_counted() -> None:
     frame = pd.DataFrame({"paper": ["p1", "p2", "p3"], "value": [np.nan, 1.0, None]})
 
@@ -285,6 +358,19 @@ def test_rows_without_a_value_observe_nothing_and_are_counted() -> None:
         "Size: 2 of its rows observe nothing, as they have no value",
         "In: 1 of its rows observe nothing, as they have no value",
     )
+
+
+@pytest.mark.parametrize("num_arguments", [3, 62, 64])
+def test_facts_are_in_order_however_many_atoms_there_may_be(num_arguments: int) -> None:
+    model = parse(f"coin = {{c0, c1}}\nToss({', '.join(['coin'] * num_arguments)})")
+    ids = np.eye(num_arguments, dtype=int)[[1, 2, 0]]
+    given = [tuple(f"c{number}" for number in row) for row in ids]
+
+    world = World.of(model, {"Toss": given})
+    with pytest.raises(EvidenceError, match=r"c0\): row 4 repeats row 2"):
+        World.of(model, {"Toss": [*given, given[1]]})
+
+    assert contents(world)["Toss"] == [ids[[1, 0, 2]].tolist(), [1.0] * 3, [0.0] * 3]
 
 
 def test_one_state_is_observed_or_some_are_excluded() -> None:

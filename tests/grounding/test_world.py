@@ -1,5 +1,6 @@
 """Constants, closed predicates, and what errors say about evidence that does not fit."""
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from hylift.errors import EvidenceError, FormatError, HyliftError, UnknownNameError
+from hylift.formats.alchemy_db import read_facts
+from hylift.formats.databases import table_names
 from hylift.graph import Soft
 from hylift.grounding.world import World
 from hylift.language import parse
@@ -109,6 +112,21 @@ ERRORS = [
         {"Size": pd.DataFrame({"paper": ["p"], "prob": [0.5]})},
         "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
         "one has paper, prob",
+    ),
+    (
+        {"In": pa.table([["t1"], ["p"]], names=["Topic", "paper_id"])},
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "Topic, paper_id, with 'Topic' in the place of 'paper': rename or reorder the columns",
+    ),
+    (
+        {"In": pa.table([["p"], ["q"]], names=["paper", "PAPER"])},
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "paper, PAPER, with 'PAPER' in the place of 'topic': rename or reorder the columns",
+    ),
+    (
+        {"Size": pa.table([[2.0], ["p"]], names=["cm", "paper"])},
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "one has cm, paper, with 'paper' in the place of 'value': rename or reorder the columns",
     ),
     (
         {"Size": pd.DataFrame([["p", 1]], columns=["x", "x"])},
@@ -334,6 +352,32 @@ def test_files_that_cannot_be_used_are_refused(
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     assert message(path) == expected.format(path=path)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/dev/zero", "is a pipe or a device, not a file; write what it gives to a file first"),
+        ("x" * 5000 + ".csv", "cannot be read: File name too long"),
+        ("a\0b.csv", "cannot be read: embedded null byte"),
+    ],
+)
+@pytest.mark.parametrize("as_table", [False, True])
+def test_paths_that_are_no_files_are_refused(path: str, expected: str, as_table: bool) -> None:
+    evidence = {"In": path} if as_table else path
+
+    assert message(evidence) == f"{path}: {expected}"
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.db", "x.sqlite", "x.parquet"])
+def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)  # reading it would wait for ever
+
+    assert "is a pipe or a device, not a file" in message(tmp_path / name)
+    with pytest.raises(FormatError, match="is a pipe or a device"):
+        read_facts(tmp_path / name)
+    with pytest.raises(FormatError, match="is a pipe or a device"):
+        table_names(tmp_path / name, "sqlite")
 
 
 @pytest.mark.parametrize(

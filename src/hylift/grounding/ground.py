@@ -12,12 +12,12 @@ import numpy as np
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.size import SizeEstimate
 from hylift.grounding.atoms import AtomNumbers, AtomSpace, AtomTable, variables_of
-from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
-from hylift.grounding.folded import constant_sum, decided_sum, guarded_sum
 from hylift.grounding.observe import Observations, observations
-from hylift.grounding.plan import RulePlan, as_number, plan_rule, rule_label
-from hylift.grounding.quantified import with_relations
-from hylift.grounding.query import Groundings, groundings
+from hylift.grounding.rules.factors import GroundRule, factor_groups, ground_rule
+from hylift.grounding.rules.folded import constant_sum, decided_sum, guarded_sum
+from hylift.grounding.rules.plan import RulePlan, as_number, plan_rule, rule_label
+from hylift.grounding.rules.quantified import with_relations
+from hylift.grounding.rules.query import Groundings, groundings
 from hylift.grounding.size import estimate, warn_of_size
 from hylift.grounding.statistics import GroundStatistics, statistics
 from hylift.grounding.world import World

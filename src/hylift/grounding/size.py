@@ -11,9 +11,9 @@ from pathlib import Path
 from hylift.errors import IntractableError
 from hylift.graph.size import SizeEstimate, bytes_text
 from hylift.grounding.atoms import AtomSpace
-from hylift.grounding.count import num_groundings
-from hylift.grounding.plan import RulePlan
-from hylift.grounding.query import is_product
+from hylift.grounding.rules.count import num_groundings
+from hylift.grounding.rules.plan import RulePlan
+from hylift.grounding.rules.query import is_product
 from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Variable
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hylift.grounding.atoms import AtomNumbers, AtomSpace
-from hylift.grounding.count import num_groundings
 from hylift.grounding.observe import Observations
-from hylift.grounding.plan import RulePlan
-from hylift.grounding.query import Query
+from hylift.grounding.rules.count import num_groundings
+from hylift.grounding.rules.plan import RulePlan
+from hylift.grounding.rules.query import Query
 from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Variable
 from hylift.language.walk import atoms

@@ -320,6 +320,6 @@ class Model:
         return {declared.name: declared for declared in self.parameters}
 
     def __str__(self) -> str:
-        from hylift.language.text.formatter import format_model
+        from hylift.language.text.formatter import show_model
 
-        return format_model(self)
+        return show_model(self)

@@ -25,8 +25,6 @@ from hylift.language.syntax import (
 from hylift.language.types import LOGIC, call_fault, constant_or_problem, is_truth, shown
 from hylift.language.walk import atoms, nodes
 
-_SOFT = "give the rule a weight in place of the period"
-
 
 def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
     """What is wrong with the parts of a rule's formula, whose names are known."""
@@ -95,14 +93,20 @@ def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator
         case _:
             message = f"'{shown(expr)}' is a number, but {user} needs a truth value"
     if rule.hard and isinstance(expr, Atom | Comparison):
-        message += f", and {_SOFT}"
+        message += f", and {_softened(expr)}"
     yield Problem("error", message, expr.place)
 
 
 def _hard_number(formula: Expr) -> Problem:
     kind = "a soft comparison of numbers" if isinstance(formula, Comparison) else "a number"
-    message = f"'{shown(formula)}' is {kind}, but a hard rule needs a truth value: {_SOFT}"
+    message = f"'{shown(formula)}' is {kind}, but a hard rule needs a truth value: {_softened(formula)}"
     return Problem("error", message, formula.place)
+
+
+def _softened(expr: Expr) -> str:
+    """What makes a hard rule soft, in text or in Python."""
+    instead = "'m.rule' in place of 'm.hard'" if expr.place is None else "in place of the period"
+    return f"give the rule a weight, {instead}"
 
 
 # Comparisons.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hylift.errors import ModelError
+from hylift.language.checks.grips import Fault, Grip, Labels, fault_of, in_words
 from hylift.language.checks.weights import weights_of
 from hylift.language.lowering.evaluate import TruthArray
 from hylift.language.lowering.lower import Leaf, Slot, lower
@@ -26,12 +27,15 @@ from hylift.language.syntax import (
     Variable,
 )
 from hylift.language.types import constant_value, shown
-from hylift.language.walk import atoms, free_variables, logical_comparisons, rebuild
+from hylift.language.walk import (
+    atoms,
+    free_variables,
+    logical_comparisons,
+    rebuild,
+    used_predicates,
+)
 from hylift.potentials import REAL, ConditionalQuadratic, Potential
 from hylift.potentials.base import FloatArray
-
-MAX_JOINT_STATES = 2**20
-"""Most joint states of the atoms around a real that are looked at together."""
 
 
 def unheld_reals(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem]:
@@ -45,16 +49,19 @@ def unheld_reals(model: Model, closed: frozenset[str] = frozenset()) -> list[Pro
     `x(a) = x(b)` does, count as well. The atoms of closed-world predicates are no states; they
     decide which groundings there are.
     """
-    unbounded = [declared for declared in model.predicates if _is_unbounded(declared)]
+    used = used_predicates(model)
+    unbounded = [p for p in model.predicates if _is_unbounded(p) and p.name in used]
     if not unbounded:
         return []
     reader = _Reader.of(model, closed)
-    grips: dict[str, list[_Grip]] = {declared.name: [] for declared in unbounded}
-    for number, rule in enumerate(model.rules):
-        for name, grip in reader.grips(rule, number):
-            grips.setdefault(name, []).append(grip)
-    reasons = ((declared, _reason(grips[declared.name])) for declared in unbounded)
-    return [_warning(declared, reason) for declared, reason in reasons if reason is not None]
+    grips = reader.all_grips()
+    found = []
+    for declared in unbounded:
+        fault = fault_of(grips.get(declared.name, []))
+        if fault is not None:
+            reason = in_words(fault, _closable(reader, declared, fault))
+            found.append(_warning(declared, reason))
+    return found
 
 
 def _is_unbounded(declared: PredicateDeclaration) -> bool:
@@ -78,21 +85,17 @@ def _warning(declared: PredicateDeclaration, reason: str) -> Problem:
     )
 
 
+def _closable(reader: _Reader, declared: PredicateDeclaration, fault: Fault) -> Sequence[str]:
+    """The predicates whose closing would hold a real: those that decide, or all around it."""
+    for names in (fault.deciding, fault.around):
+        if names and all(map(reader.is_boolean, names)):
+            closed = replace(reader, closed=reader.closed.union(names))
+            if fault_of(closed.grips_of(declared.name)) is None:
+                return names
+    return ()
+
+
 # What one rule does.
-
-Labels = tuple[str, ...]
-"""Per state of a discrete variable: what holds in it, in words; empty where there are none."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Grip:
-    """What a rule does to a real, in each joint state of the discrete variables around it."""
-
-    choices: Mapping[Hashable, Labels]
-    """By what the real sees them as: equal for the same variable in other rules."""
-    holds: TruthArray  # (states of the first choice, ...)
-    pushes: bool = False
-    """Whether it grows towards where the real has no end, in some state."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +126,30 @@ class _Reader:
         names_by_type = {name: tuple(found) for name, found in mentioned.items()}
         return cls(model, closed, parameters, names_by_type)
 
-    def grips(self, rule: Rule, number: int) -> Iterator[tuple[str, _Grip]]:
+    def all_grips(self) -> dict[str, list[Grip]]:
+        """Per predicate of reals: what the rules do to it."""
+        found: dict[str, list[Grip]] = {}
+        for number, rule in enumerate(self.model.rules):
+            for name, grip in self.grips(rule, number):
+                found.setdefault(name, []).append(grip)
+        return found
+
+    def grips_of(self, name: str) -> list[Grip]:
+        """What the rules do to one predicate of reals."""
+        about = (
+            (number, rule)
+            for number, rule in enumerate(self.model.rules)
+            if any(atom.predicate == name for atom in atoms(rule.formula))
+        )
+        grips = (pair for number, rule in about for pair in self.grips(rule, number))
+        return [grip for predicate, grip in grips if predicate == name]
+
+    def is_boolean(self, name: str) -> bool:
+        """Whether a predicate has Boolean atoms, so that it may be closed-world."""
+        declared = self.model.predicate_by_name.get(name)
+        return declared is not None and declared.domain.is_discrete and declared.unique is None
+
+    def grips(self, rule: Rule, number: int) -> Iterator[tuple[str, Grip]]:
         """Per real atom of a rule: its predicate, and what the rule does to it."""
         formula = _without_quantifiers(rule.formula)
         reals = [atom for atom in atoms(formula) if self._is_real(atom)]
@@ -147,7 +173,7 @@ class _Reader:
                 }
                 yield real.predicate, _grip(real, outward, weights, axes, choices)
             else:
-                yield real.predicate, _Grip({}, np.ones((), dtype=np.bool_))
+                yield real.predicate, Grip({}, np.ones((), dtype=np.bool_))
 
     def _outward(self, potential: ConditionalQuadratic, index: int, real: Atom) -> FloatArray:
         """(row, states...): how a formula grows far out; below zero where it holds the real.
@@ -246,7 +272,7 @@ def _grip(
     weights: FloatArray,
     axes: Mapping[Expr, Labels],
     choices: Mapping[Hashable, Labels],
-) -> _Grip:
+) -> Grip:
     """outward: (row, states...), how the formula grows far out, without the weight."""
     outward = outward.reshape((*map(len, axes.values()), *outward.shape[1:]))
     signs = np.sign(weights).reshape((-1,) + (1,) * outward.ndim)
@@ -259,7 +285,7 @@ def _grip(
         else:
             # Of all the groundings around a real, one that holds it suffices.
             holds = np.asarray(holds.any(axis=len(own)))
-    return _Grip({**own, **choices}, holds, bool((signs * outward > 0).any()))
+    return Grip({**own, **choices}, holds, bool((signs * outward > 0).any()))
 
 
 def _weights(model: Model, rule: Rule) -> FloatArray:
@@ -295,48 +321,3 @@ def _seen_from(real: Atom, variable: Atom, number: int) -> Hashable:
         else:
             return (number, variable)
     return (variable.predicate, *seen)
-
-
-# What all rules do together.
-
-
-def _reason(grips: Sequence[_Grip]) -> str | None:
-    """Why a real may run away, or None if it is held in every state."""
-    if any(grip.holds.all() for grip in grips):
-        return None
-    if not grips:
-        return "no rule mentions its value"
-    if any(grip.holds.any() for grip in grips):
-        state = _unheld_state(grips)
-        if state is None:
-            return None
-        example = f" (for example where {state} nothing does)" if state else ""
-        return f"its rules hold it only in some states{example}"
-    if any(grip.pushes for grip in grips):
-        return "its rules push it away"
-    return "none of its rules has a square of it that falls off"
-
-
-def _unheld_state(grips: Sequence[_Grip]) -> str | None:
-    """A joint state in which no rule holds a real, in words; None if there is none."""
-    choices = {key: labels for grip in grips for key, labels in grip.choices.items()}
-    sizes = [len(labels) for labels in choices.values()]
-    if math.prod(sizes) > MAX_JOINT_STATES:
-        return ""
-    order = list(choices)
-    held = np.zeros(sizes, dtype=np.bool_)
-    for grip in grips:
-        axes = [order.index(key) for key in grip.choices]
-        shape = [size if axis in axes else 1 for axis, size in enumerate(sizes)]
-        held |= np.transpose(grip.holds, np.argsort(axes)).reshape(shape)
-    if held.all():
-        return None
-    state: list[int | slice] = [int(i) for i in np.argwhere(~held)[0]]
-    for axis, fixed in enumerate(state):
-        # What makes no difference is left out.
-        state[axis] = slice(None)
-        if held[tuple(state)].any():
-            state[axis] = fixed
-    pairs = zip(choices.values(), state, strict=True)
-    words = [labels[i] for labels, i in pairs if not isinstance(i, slice)]
-    return " and ".join(filter(None, words))

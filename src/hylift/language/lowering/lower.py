@@ -25,7 +25,7 @@ MAX_QUOTED = 200
 MAX_ENTRIES = 2**22
 """Most numbers per row of a table or quadratic."""
 
-MAX_NUMBERS = 2**27
+MAX_NUMBERS = 2**26
 """Most numbers of all rows together."""
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGroup, by_slots
 from hylift.grounding.atoms import AtomNumbers, AtomSpace
-from hylift.grounding.plan import RulePlan, unique_term
-from hylift.grounding.query import Groundings
+from hylift.grounding.rules.plan import RulePlan, unique_term
+from hylift.grounding.rules.query import Groundings
 from hylift.grounding.world import World
 from hylift.language.lowering.lower import Slot, lower
 from hylift.language.syntax import Atom, Constant, Expr, Term

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.grounding.plan import Guard, RulePlan
-from hylift.grounding.query import Query
+from hylift.grounding.rules.plan import Guard, RulePlan
+from hylift.grounding.rules.query import Query
 from hylift.grounding.world import World
 from hylift.language.syntax import Comparison, Variable
 from hylift.language.walk import free_variables

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ImpossibleEvidenceError, ModelError
-from hylift.grounding.count import count
-from hylift.grounding.factors import GroundRule
-from hylift.grounding.plan import RulePlan, as_number
+from hylift.grounding.rules.count import count
+from hylift.grounding.rules.factors import GroundRule
+from hylift.grounding.rules.plan import RulePlan, as_number
 from hylift.grounding.world import World
 from hylift.language.lowering.lower import lower
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hylift.graph.domains import boolean
 from hylift.grounding.evidence import EvidenceTable
-from hylift.grounding.plan import Guard, variable_ranges
-from hylift.grounding.query import Query
+from hylift.grounding.rules.plan import Guard, variable_ranges
+from hylift.grounding.rules.query import Query
 from hylift.grounding.world import World
 from hylift.language.syntax import (
     Atom,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.grounding.plan import Guard, RulePlan, Test
+from hylift.grounding.rules.plan import Guard, RulePlan, Test
 from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Comparison, Constant, Term, Variable
 
