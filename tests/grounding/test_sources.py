@@ -203,12 +203,13 @@ def test_tables_of_a_database_that_are_not_used_are_noted(tmp_path: Path) -> Non
 def test_generated_columns_of_a_database_are_not_read(tmp_path: Path) -> None:
     lite, duck = tmp_path / "facts.sqlite", tmp_path / "facts.duckdb"
     with sqlite3.connect(lite) as database:
-        fails_if_run = "AS (abs(-9223372036854775807 - 1))"
-        database.execute(f"CREATE TABLE Size (paper, odd {fails_if_run}, value)")
+        database.execute("CREATE TABLE Size (paper, twice AS (2 * value), value, x AS (1) STORED)")
         database.execute("INSERT INTO Size VALUES ('p1', 2.5)")
     database.close()
     with duckdb.connect(duck) as other:
-        other.execute("CREATE TABLE Size (paper TEXT, odd AS (1 / 0), value DOUBLE DEFAULT 2.5)")
+        other.execute(
+            "CREATE TABLE Size (paper TEXT, twice AS (2 * value), value DOUBLE DEFAULT 2.5)"
+        )
         other.execute("INSERT INTO Size (paper) VALUES ('p1')")
 
     for path in (lite, duck):
@@ -367,7 +368,7 @@ def test_facts_are_in_order_however_many_atoms_there_may_be(num_arguments: int) 
     given = [tuple(f"c{number}" for number in row) for row in ids]
 
     world = World.of(model, {"Toss": given})
-    with pytest.raises(EvidenceError, match=r"c0\): row 4 repeats row 2"):
+    with pytest.raises(EvidenceError, match="row 4 repeats row 2"):
         World.of(model, {"Toss": [*given, given[1]]})
 
     assert contents(world)["Toss"] == [ids[[1, 0, 2]].tolist(), [1.0] * 3, [0.0] * 3]

@@ -357,8 +357,8 @@ def test_building_raises_the_errors_of_the_model(m):
         "rule 1, `1 x ^ x`: 'x' is real, but '^' needs a truth value: "
         "compare it with a number, and multiply by that comparison\n"
         "\n"
-        "rule 2, `x.`: 'x' is real, but a hard rule needs a truth value: "
-        "compare it with a number, and multiply by that comparison"
+        "rule 2, `x.`: 'x' is a number, but a hard rule needs a truth value: "
+        "give the rule a weight with 'm.rule' in place of 'm.hard'"
     )
 
 

@@ -66,6 +66,12 @@ def test_an_error_in_a_declaration_says_what_is_wrong_and_where(text, message, w
         ),
         ("0 In(p, t)", "a rule of weight 0 changes nothing", "0"),
         (
+            "1 EXIST t (In(p, t) ^ Topic(t)) => Wet(p)",
+            "EXIST t reaches over '=>' to the end of the formula: write '(EXIST t …) => …' to end "
+            "it before",
+            "EXIST t (In(p, t) ^ Topic(t)) => Wet(p)",
+        ),
+        (
             "Loud(papr)\n1 Loud(p)",
             "type 'papr' of 'Loud' is not declared. Did you mean 'paper'?",
             "Loud",
@@ -74,6 +80,20 @@ def test_an_error_in_a_declaration_says_what_is_wrong_and_where(text, message, w
 )
 def test_what_is_allowed_but_strange_is_a_warning(text, message, words):
     assert_one(text, "warning", message, words)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "EXIST t In(p, t) => Wet(p)",
+        "EXIST t ((In(p, t)) => Wet(p))",
+        "EXIST t (In(p, t)) => Topic(t)",
+        "(EXIST t (In(p, t))) => Wet(p)",
+        "EXIST t (In(p, t)) ^ Wet(p)",
+    ],
+)
+def test_a_quantifier_whose_reach_is_clear_is_left_alone(formula):
+    assert found(f"1 {formula}") == []
 
 
 def test_predicates_that_no_rule_uses_are_warned_about():

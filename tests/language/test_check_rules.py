@@ -63,7 +63,31 @@ NAMES = [
     ),
 ]
 
+TRUTHS = "truth values are written 'true' and 'false'"
+FUNCTIONS = "the functions of numbers are abs, exp, log, min and max"
+
+FOREIGN = [
+    ("1 Wet(p) <=> TRUE", f"'TRUE' is neither a constant nor a predicate; {TRUTHS}", "TRUE"),
+    ("1 Wet(p) ^ False", f"'False' is neither a constant nor a predicate; {TRUTHS}", "False"),
+    ("Pop(p) = sqrt(2)", f"unknown predicate 'sqrt'; {FUNCTIONS}", "sqrt"),
+]
+
 VARIABLES = [
+    (
+        "1 Wet(p) ^ p != q",
+        "variable 'q' is compared, but no atom of the rule has it",
+        "q",
+    ),
+    (
+        "1 Wet(p) ^ EXIST q p != q",
+        "variable 'q' of EXIST is compared, but no atom of its formula has it",
+        "q",
+    ),
+    (
+        "1 Wet(p) ^ leve != p",
+        "variable 'leve' is compared, but no atom of the rule has it. Did you mean 'level'?",
+        "leve",
+    ),
     (
         "1 In(p, t) ^ Topic(p)",
         "variable 'p' is a 'paper' in In(p, t) and a 'topic' in Topic(p)",
@@ -71,7 +95,7 @@ VARIABLES = [
     ),
     (
         "1 In(p, t) ^ z = A",
-        "variable 'z' stands in no atom of the rule, so that it has no type.",
+        "variable 'z' is compared, but no atom of the rule has it",
         "z",
     ),
     (
@@ -95,6 +119,7 @@ VARIABLES = [
 NEEDS = "needs a truth value"
 MULTIPLY = "compare it with a number, and multiply by that comparison"
 INSTEAD = "multiply by it instead, as in 'A(x) * (B(x) = 1)'"
+SOFTEN = "give the rule a weight in place of the period"
 UNIQUE = "'Kind' has an argument marked '!', so that it cannot be closed-world as where needs it"
 WHERE = "where takes comparisons of logical terms, and Boolean atoms or their negation"
 
@@ -103,11 +128,16 @@ KINDS = [
     ("1 In(p, t) => Pop(p)", f"'Pop(p)' is real, but '=>' {NEEDS}: {MULTIPLY}", "Pop"),
     ("1 !Pop(p)", f"'Pop(p)' is real, but '!' {NEEDS}: {MULTIPLY}", "Pop"),
     ("1 EXIST p Pop(p)", f"'Pop(p)' is real, but EXIST {NEEDS}: {MULTIPLY}", "Pop"),
-    ("Pop(p).", f"'Pop(p)' is real, but a hard rule {NEEDS}: {MULTIPLY}", "Pop"),
-    ("Pop(p)^2.", f"'Pop(p)^2' is a number, but a hard rule {NEEDS}", "Pop(p)^2"),
+    ("Pop(p).", f"'Pop(p)' is a number, but a hard rule {NEEDS}: {SOFTEN}", "Pop"),
+    ("Pop(p)^2.", f"'Pop(p)^2' is a number, but a hard rule {NEEDS}: {SOFTEN}", "Pop(p)^2"),
+    (
+        "In(p, t) => Pop(p).",
+        f"'Pop(p)' is real, but '=>' {NEEDS}: {MULTIPLY}, and {SOFTEN}",
+        "Pop",
+    ),
     (
         "Pop(p) = 1.",
-        f"'Pop(p) = 1' is a soft comparison of numbers, but a hard rule {NEEDS}: {INSTEAD}",
+        f"'Pop(p) = 1' is a soft comparison of numbers, but a hard rule {NEEDS}: {SOFTEN}",
         "Pop(p) = 1",
     ),
     (
@@ -145,13 +175,26 @@ KINDS = [
     ),
     (
         "1 Wet(p) = Dry(p)",
-        "'Wet(p) = Dry(p)' compares truth values: write 'Wet(p) <=> Dry(p)'",
+        "'Wet(p) = Dry(p)' compares truth values: write 'Wet(p) <=> Dry(p)', or declare "
+        "'Wet' and 'Dry' with ': real' if they are numbers",
         "Wet(p) = Dry(p)",
     ),
     (
         "1 Wet(p) != Dry(p)",
-        "'Wet(p) != Dry(p)' compares truth values: write '!(Wet(p) <=> Dry(p))'",
+        "'Wet(p) != Dry(p)' compares truth values: write '!(Wet(p) <=> Dry(p))', or declare "
+        "'Wet' and 'Dry' with ': real' if they are numbers",
         "Wet(p) != Dry(p)",
+    ),
+    (
+        "1 Wet(p) = Wet(q)",
+        "'Wet(p) = Wet(q)' compares truth values: write 'Wet(p) <=> Wet(q)', or declare 'Wet' with "
+        "': real' if it is a number",
+        "Wet(p) = Wet(q)",
+    ),
+    (
+        "1 Wet(p) = true",
+        "'Wet(p) = true' compares truth values: write 'Wet(p) <=> true'",
+        "Wet(p) = true",
     ),
     ("1 Kind(p, t) < 0.5", "'<' compares numbers, but 'Kind(p, t)' is a truth value", "Kind"),
     (
@@ -223,6 +266,18 @@ DENSITIES = [
 ]
 
 WEIGHTS = [
+    (
+        "In(paper, topic)",
+        "'In' is declared already in line 4; the rule needs a weight, or a period at its end to be "
+        "hard",
+        "In",
+    ),
+    (
+        "inf In(p, t)",
+        "unknown constant 'inf'; for a hard rule, end it with a period in place of the weight",
+        "inf",
+    ),
+    ("not In(p, t)", "unknown constant 'not'; 'not' is written '!'", "not"),
     ("In(p, t)", "the rule needs a weight, or a period at its end to be hard", "In"),
     (
         "0.3 - Pop(p)^2",
@@ -247,14 +302,14 @@ WEIGHTS = [
     (
         "{(t0, t1): 1, *: 0} In(p, +t)",
         "a key of this table has 1 constant (+t), but 't0, t1' has 2",
-        "1",
+        "(t0, t1)",
     ),
     (
         "{t0: 1, t7: 2, *: 0} In(p, +t)",
         "type 'topic' has no constant 't7'.",
-        "2",
+        "t7",
     ),
-    ("{t0: 1, t0: 2, *: 0} In(p, +t)", "the table of weights has 't0' twice", "2"),
+    ("{t0: 1, t0: 2, *: 0} In(p, +t)", "the table of weights has 't0' twice", "t0"),
     (
         "{t0: 1} In(p, +t)",
         "the table has no weight for t1; t2: add it, or a default, '*: 0'",
@@ -275,7 +330,7 @@ WEIGHTS = [
 
 @pytest.mark.parametrize(
     ("text", "message", "words"),
-    [*NAMES, *VARIABLES, *KINDS, *DENSITIES, *WEIGHTS],
+    [*NAMES, *FOREIGN, *VARIABLES, *KINDS, *DENSITIES, *WEIGHTS],
 )
 def test_an_error_in_a_rule_says_what_is_wrong_and_where(text, message, words):
     assert_one(text, "error", message, words)

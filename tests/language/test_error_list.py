@@ -57,7 +57,7 @@ papers.mln:7:27: variable 'q' is compared in where, but no atom of the rule has 
     0.3  In(p, t)  where p != q
                               ^""",
     "an unbound variable in a formula": """\
-papers.mln:7:17: variable 'q' stands in no atom of the rule, so that it has no type.
+papers.mln:7:17: variable 'q' is compared, but no atom of the rule has it
     0.3  In(p, t) ^ q = A
                     ^""",
     "an unbound variable of a quantifier": """\
@@ -66,16 +66,17 @@ papers.mln:7:6: EXIST names 'q', but its formula does not use it
          ^^^^^^^^^^^^^^^^""",
     "a hard rule that is a comparison of numbers": """\
 papers.mln:7:1: 'Pop(p) = 1' is a soft comparison of numbers, but a hard rule needs a truth value: \
-multiply by it instead, as in 'A(x) * (B(x) = 1)'
+give the rule a weight in place of the period
     Pop(p) = 1.
     ^^^^^^^^^^""",
     "a hard rule that is a real": """\
-papers.mln:7:1: 'Pop(p)' is real, but a hard rule needs a truth value: compare it with a number, \
-and multiply by that comparison
+papers.mln:7:1: 'Pop(p)' is a number, but a hard rule needs a truth value: give the rule a weight \
+in place of the period
     Pop(p).
     ^^^""",
     "a hard rule that is a product": """\
-papers.mln:7:1: 'In(p, t) * (Pop(p) = 1)' is a number, but a hard rule needs a truth value
+papers.mln:7:1: 'In(p, t) * (Pop(p) = 1)' is a number, but a hard rule needs a truth value: give \
+the rule a weight in place of the period
     In(p, t) * (Pop(p) = 1).
     ^^^^^^^^^^^^^^^^^^^^^^^""",
 }
@@ -106,7 +107,7 @@ REMEDY = "Add a prior such as '-0.01 x(p)^2', or give it an interval"
         (
             "1  In(p, t) * (x(p) = 1)",
             "its rules hold it only in some states (for example where In(p, t) is false nothing "
-            "does)",
+            "does, unless 'In' is closed-world)",
         ),
     ],
 )

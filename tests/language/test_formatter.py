@@ -27,6 +27,7 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.formatter import format_expression, format_model, format_rule
 from hylift.language.text.parser import parse
+from hylift.language.walk import TOO_DEEP
 
 CANONICAL = """\
 topic = {t0, ..., t9}
@@ -172,6 +173,29 @@ def test_consecutive_constants_are_a_range(constants: tuple[str, ...], text: str
 
     assert format_model(model) == f"t = {text}\n"
     assert parse(format_model(model)) == model
+
+
+def test_a_model_is_shown_whatever_it_holds() -> None:
+    deep: Expr = A
+    for _ in range(2000):
+        deep = Unary("!", deep)
+    odd = Model(
+        types=(TypeDeclaration("two words"),),
+        rules=(
+            Rule(Apply(own_function, (A, A)), Number(2.0)),
+            Rule(A, Number(float("inf"))),
+            Rule(deep, hard=True),
+        ),
+    )
+
+    assert str(odd) == (
+        "// the type 'two words' cannot be written: its name is not a word\n"
+        "\n"
+        f"2 <function own_function>({format_expression(A)}, {format_expression(A)})\n"
+        "// the number inf cannot be written\n"
+        "\n"
+        f"// {TOO_DEEP}\n"
+    )
 
 
 def own_function(value: float) -> float:

@@ -368,30 +368,6 @@ def test_a_number_cannot_be_hard() -> None:
         lower(X, np.ones(1), {X: Slot(0, REAL)}, parameters={}, hard=True)
 
     assert str(caught.value) == (
-        "a hard formula is true or false, but 'X(p)' is a number: give it a weight"
+        "a hard formula is true or false, but 'X(p)' is a number: give it a weight in place of "
+        "the period"
     )
-
-
-def test_a_formula_over_too_many_variables_is_refused_before_it_fills_the_memory() -> None:
-    many = [Atom(f"P{i}") for i in range(23)]
-    formula: Expr = many[0]
-    for atom in many[1:]:
-        formula = Binary("v", formula, atom)
-
-    with pytest.raises(ModelError) as caught:
-        alone(formula, {atom: Slot(i, 2) for i, atom in enumerate(many)})
-
-    assert "is a potential of 8,388,608 numbers over 23 variables, more than the 4,194,304" in str(
-        caught.value
-    )
-    assert "the formula 'P0 v P1 v" in str(caught.value)
-
-
-def test_a_size_that_is_too_long_to_read_is_rounded() -> None:
-    many = [Atom(f"P{i}") for i in range(60)]
-    formula: Expr = many[0]
-    for atom in many[1:]:
-        formula = Binary("v", formula, atom)
-
-    with pytest.raises(ModelError, match=r"is a potential of about 10\^18 numbers over 60"):
-        alone(formula, {atom: Slot(i, 2) for i, atom in enumerate(many)})

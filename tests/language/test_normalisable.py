@@ -131,24 +131,23 @@ def test_all_states_of_a_listed_type_have_to_be_held() -> None:
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        ([], "no rule mentions its value"),
-        ([square(atom("Bounded", "p"))], "no rule mentions its value"),
         ([soft(EQUAL, -0.3)], "its rules push it away"),
         ([Power(X, 2.0)], "its rules push it away"),
         ([soft(X, 0.3)], "none of its rules has a square of it that falls off"),
         (
             [times(IN, EQUAL)],
             "its rules hold it only in some states (for example where In(p, t) is false "
-            "nothing does)",
+            "nothing does, unless 'In' is closed-world)",
         ),
         (
             [times(IN, times(B, EQUAL)), soft(times(IN, X), 2.0)],
-            "its rules hold it only in some states (for example where B(p) is false nothing does)",
+            "its rules hold it only in some states (for example where B(p) is false nothing does, "
+            "unless 'In' and 'B' are closed-world)",
         ),
         (
             [times(Binary("v", IN, B), EQUAL)],
             "its rules hold it only in some states (for example where In(p, t) is false and "
-            "B(p) is false nothing does)",
+            "B(p) is false nothing does, unless 'In' and 'B' are closed-world)",
         ),
         (
             [times(Quantified("EXIST", ("t",), IN), EQUAL)],
@@ -158,7 +157,7 @@ def test_all_states_of_a_listed_type_have_to_be_held() -> None:
         (
             [times(atom("B", "q"), EQUAL), times(Unary("!", B), EQUAL)],
             "its rules hold it only in some states (for example where B(q) is false and B(p) is "
-            "true nothing does)",
+            "true nothing does, unless 'B' is closed-world)",
         ),
         (
             [soft(EQUAL, WeightTable(((("C",), ONE),), ZERO))],
@@ -170,6 +169,16 @@ def test_a_real_that_may_run_away_is_reported_with_the_reason(
     rules: list[Rule | Expr], expected: str
 ) -> None:
     assert reason(*rules) == expected
+
+
+def test_a_real_that_no_rule_uses_is_left_alone() -> None:
+    assert reason() == ""
+    assert reason(square(atom("Bounded", "p"))) == ""
+
+
+def test_a_predicate_whose_closing_would_not_help_is_not_named() -> None:
+    assert "closed-world" not in reason(times(DOOR, EQUAL))
+    assert "closed-world" not in reason(times(IN, times(DOOR, EQUAL)))
 
 
 def test_the_states_of_a_reals_own_arguments_are_not_free_to_choose() -> None:
@@ -189,15 +198,23 @@ def test_the_states_of_a_reals_own_arguments_are_not_free_to_choose() -> None:
 
 
 def test_arguments_of_one_type_get_different_names_in_the_hint() -> None:
-    near = Model(predicates=(PredicateDeclaration("near", ("paper", "paper"), real),))
-    recession = Model(predicates=(PredicateDeclaration("recession", (), real),))
+    near = Model(
+        predicates=(PredicateDeclaration("near", ("paper", "paper"), real),),
+        rules=(Rule(atom("near", "p", "q")),),
+    )
+    recession = Model(
+        predicates=(PredicateDeclaration("recession", (), real),), rules=(Rule(atom("recession")),)
+    )
 
     assert "'-0.01 near(p, p2)^2'" in unheld_reals(near)[0].message
     assert "'-0.01 recession^2'" in unheld_reals(recession)[0].message
 
 
 def test_half_an_interval_is_not_enough() -> None:
-    positive = Model(predicates=(PredicateDeclaration("x", (), interval(0, float("inf"))),))
+    positive = Model(
+        predicates=(PredicateDeclaration("x", (), interval(0, float("inf"))),),
+        rules=(Rule(atom("x")),),
+    )
 
     assert len(unheld_reals(positive)) == 1
 

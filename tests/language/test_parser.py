@@ -119,7 +119,24 @@ def test_a_predicate_without_domain_is_real_where_it_is_used_as_a_number(use: st
     assert model.predicates[0].domain == real
 
 
-@pytest.mark.parametrize("use", ["1 L(x)", "1 L(x) * (M(x) = 2)", "1 L(x) v x = y"])
+def test_a_predicate_compared_with_one_that_is_real_is_real() -> None:
+    model = parse("A(t)\nB(t)\nC(t)\nD(t): real\n1 A(x) = B(x)\n1 B(x) = C(x)\n1 C(x) > D(x)")
+
+    assert [declared.domain for declared in model.predicates] == [real] * 4
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "1 L(x)",
+        "1 L(x) * (M(x) = 2)",
+        "1 L(x) v x = y",
+        "1 L(x) = L(y)",
+        "1 L(x) = true",
+        "M(seg)\n1 L(x) = M(x)",
+        "M(seg): boolean\n1 L(x) = M(x)\n1 M(x) = 1",
+    ],
+)
 def test_a_predicate_without_domain_is_boolean_otherwise(use: str) -> None:
     assert parse(f"L(seg)\n{use}").predicates[0].domain == boolean
 

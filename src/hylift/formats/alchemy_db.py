@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import FormatError
 from hylift.files import read_text
+from hylift.formats.tables import check_regular
 
 QUOTED = 80
 """Longest piece of a line that an error quotes."""
@@ -63,6 +64,7 @@ def read_facts(path: str | Path) -> pa.Table:
     `form` says how a fact is written: `true`, `false`, `unknown`, `number` (behind the atom) or
     `probability` (before it). The value is 1 or 0 for the first two, null for the third; `sd` is 0.
     """
+    check_regular(path)
     text = _without_comments(path, read_text(path))
     lines = pc.utf8_trim_whitespace(pc.split_pattern(pa.array([text]), "\n").flatten())
     number = np.flatnonzero(pc.not_equal(lines, "").to_numpy(zero_copy_only=False)) + 1

@@ -274,6 +274,8 @@ class WeightTable:
     """Constants, one per `+` variable, with their weight."""
     default: Expr | None = None
     place: Place | None = _place()
+    key_places: tuple[Place, ...] = field(default=(), compare=False, repr=False, kw_only=True)
+    """Where the constants of each entry stand, if the table was read."""
 
 
 @dataclass(frozen=True, slots=True)

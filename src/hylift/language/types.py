@@ -32,6 +32,7 @@ from hylift.language.syntax import (
     Variable,
 )
 from hylift.language.text.formatter import format_expression
+from hylift.language.text.hints import word_hint
 from hylift.language.walk import MAX_DEPTH, children, depth, logical_comparisons, nodes
 
 LOGIC = ("^", "v", "=>", "<=>")
@@ -244,7 +245,9 @@ class _Scope:
             raise _NoConstantError.at(parameter, message)
         if name not in self.values:
             sound = [known for known, value in self.values.items() if isinstance(value, float)]
-            message = f"unknown constant '{name}'.{did_you_mean(name, sound)}"
+            message = f"unknown constant '{name}'"
+            hint = word_hint(name)
+            message += f"; {hint}" if hint else f".{did_you_mean(name, sound)}"
             raise _NoConstantError.at(parameter, message)
         value = self.values[name]
         if isinstance(value, Problem):

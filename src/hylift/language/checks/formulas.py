@@ -99,14 +99,18 @@ def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator
 
 def _hard_number(formula: Expr) -> Problem:
     kind = "a soft comparison of numbers" if isinstance(formula, Comparison) else "a number"
-    message = f"'{shown(formula)}' is {kind}, but a hard rule needs a truth value: {_softened(formula)}"
+    message = (
+        f"'{shown(formula)}' is {kind}, but a hard rule needs a truth value: {_softened(formula)}"
+    )
     return Problem("error", message, formula.place)
 
 
 def _softened(expr: Expr) -> str:
     """What makes a hard rule soft, in text or in Python."""
-    instead = "'m.rule' in place of 'm.hard'" if expr.place is None else "in place of the period"
-    return f"give the rule a weight, {instead}"
+    instead = (
+        "with 'm.rule' in place of 'm.hard'" if expr.place is None else "in place of the period"
+    )
+    return f"give the rule a weight {instead}"
 
 
 # Comparisons.
@@ -121,7 +125,7 @@ def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
         same = f"{shown(node.left)} <=> {shown(node.right)}"
         instead = same if node.op == "=" else f"!({same})"
         message = f"'{shown(node)}' compares truth values: write '{instead}'"
-        if meant := _declared_real(truths):
+        if meant := _declared_real(model, truths):
             message += f", or {meant}"
         yield Problem("error", message, node.place)
     elif node.op == "!=":
@@ -132,18 +136,20 @@ def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
     elif node.op != "=":
         for side in truths:
             message = f"'{node.op}' compares numbers, but '{shown(side)}' is a truth value"
-            if meant := _declared_real(truths):
+            if meant := _declared_real(model, truths):
                 message += f": {meant}"
             yield Problem("error", message, side.place)
 
 
-def _declared_real(truths: list[Expr]) -> str:
-    """What to do if the atoms on both sides were meant to be numbers."""
-    names = dict.fromkeys(f"'{side.predicate}'" for side in truths if isinstance(side, Atom))
-    if not all(isinstance(side, Atom) for side in truths):
+def _declared_real(model: Model, truths: list[Expr]) -> str:
+    """What to do if two atoms that are compared were meant to be numbers."""
+    names = dict.fromkeys(side.predicate for side in truths if isinstance(side, Atom))
+    declared = (model.predicate_by_name[name] for name in names)
+    are_atoms = len(truths) == 2 and all(isinstance(side, Atom) for side in truths)
+    if not are_atoms or any(predicate.unique is not None for predicate in declared):
         return ""
     they = "it is a number" if len(names) == 1 else "they are numbers"
-    return f"declare {' and '.join(names)} with ': real' if {they}"
+    return f"declare {' and '.join(map(repr, names))} with ': real' if {they}"
 
 
 def _slope_problems(model: Model, node: Comparison) -> Iterator[Problem]:

@@ -11,17 +11,20 @@ from hylift.language.checks.weights import Listed, unlisted_fault, weight_proble
 from hylift.language.report import Problem
 from hylift.language.syntax import (
     Atom,
+    Binary,
     Comparison,
     Constant,
     Expr,
     Model,
     Parameter,
+    Place,
     Quantified,
     Rule,
     Term,
     Unary,
     Variable,
 )
+from hylift.language.text.hints import word_hint
 from hylift.language.types import BUILT_IN, arity_fault, is_truth, shown, typed_variables
 from hylift.language.walk import children, free_variables, logical_comparisons, nodes, terms
 
@@ -82,14 +85,18 @@ def _unlisted(listed: Listed, type_name: str, constant: Constant) -> Iterator[Pr
 
 def _unknown(model: Model, name: str, node: Expr) -> Problem:
     """The problem that a word stands for nothing here."""
-    if isinstance(node, Atom) and node.arguments:
-        close = did_you_mean(name, [*model.predicate_by_name, *BUILT_IN])
-        return Problem("error", f"unknown predicate '{name}'.{close}", node.place)
+    is_called = isinstance(node, Atom) and bool(node.arguments)
     declared = model.predicate_by_name.get(name)
-    if declared and (fault := arity_fault(declared, 0)):
+    if declared and not is_called and (fault := arity_fault(declared, 0)):
         return Problem("error", fault, node.place)
-    close = did_you_mean(name, [*model.parameter_by_name, *model.predicate_by_name])
-    return Problem("error", f"'{name}' is neither a constant nor a predicate.{close}", node.place)
+    if is_called:
+        message, known = f"unknown predicate '{name}'", (*model.predicate_by_name, *BUILT_IN)
+    else:
+        message = f"'{name}' is neither a constant nor a predicate"
+        known = (*model.parameter_by_name, *model.predicate_by_name)
+    hint = word_hint(name)
+    message += f"; {hint}" if hint else f".{did_you_mean(name, known)}"
+    return Problem("error", message, node.place)
 
 
 def _stray_terms(
@@ -176,6 +183,7 @@ def _quantifiers_inside(expr: Expr, outside: frozenset[str]) -> Iterator[Problem
                     "rename one of them"
                 )
                 yield Problem("warning", message, expr.place)
+        yield from _far_reach(expr)
         outside |= set(expr.variables)
     for child in children(expr):
         yield from _quantifiers_inside(child, outside)
@@ -211,6 +219,29 @@ def names_of_constants(
                 f'of that name: write "{term.name}" with quotes to mean the constant'
             )
             yield Problem("warning", message, term.place)
+
+
+def _far_reach(expr: Quantified) -> Iterator[Problem]:
+    """A warning where brackets behind a quantifier look as if it ended with them."""
+    body = expr.body
+    if not (isinstance(body, Binary) and body.op in ("=>", "<=>")):
+        return
+    whole, left = body.place, body.left.place
+    # The place of an operand leaves out the brackets around it; that of the operation has them.
+    if not (expr.place and whole and left and _order(whole) < _order(left)):
+        return
+    is_bare = expr.place.end == whole.end  # no brackets around the operation itself
+    if is_bare and not set(expr.variables) & set(free_variables(body.right)):
+        names = ", ".join(expr.variables)
+        message = (
+            f"{expr.quantifier} {names} reaches over '{body.op}' to the end of the formula: "
+            f"write '({expr.quantifier} {names} …) {body.op} …' to end it before"
+        )
+        yield Problem("warning", message, expr.place)
+
+
+def _order(place: Place) -> tuple[int, int]:
+    return place.line, place.column
 
 
 # Conditions.

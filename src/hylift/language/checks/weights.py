@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hylift.errors import did_you_mean
 from hylift.language.report import Problem
-from hylift.language.syntax import Binary, Expr, Model, Place, Rule, WeightTable
+from hylift.language.syntax import (
+    Atom,
+    Binary,
+    Expr,
+    Model,
+    Place,
+    Rule,
+    Variable,
+    WeightTable,
+)
 from hylift.language.types import constant_or_problem, is_truth, shown
 from hylift.language.walk import atoms, free_variables, terms
 
@@ -70,6 +79,10 @@ def _missing_weight(model: Model, rule: Rule) -> Iterator[Problem]:
         return
     elif is_truth(model, formula):
         message = "the rule needs a weight, or a period at its end to be hard"
+        if isinstance(formula, Atom) and _is_declaration(model, formula):
+            message = (
+                f"'{formula.predicate}' is declared already{_line_of(model, formula)}; {message}"
+            )
         yield Problem("error", message, formula.place)
     elif (constant := _leading_constant(formula)) is not None:
         number = shown(constant)
@@ -78,6 +91,17 @@ def _missing_weight(model: Model, rule: Rule) -> Iterator[Problem]:
             f"for a rule of weight {number} write '{number} (…)'"
         )
         yield Problem("error", message, formula.place)
+
+
+def _is_declaration(model: Model, atom: Atom) -> bool:
+    """Whether an atom names types as a declaration does."""
+    words = (term.name for term in atom.arguments if isinstance(term, Variable))
+    return any(word in model.type_by_name for word in words)
+
+
+def _line_of(model: Model, atom: Atom) -> str:
+    declared = model.predicate_by_name[atom.predicate].place
+    return "" if declared is None else f" in line {declared.line}"
 
 
 def _leading_constant(formula: Expr) -> Expr | None:
@@ -105,13 +129,14 @@ def _table_problems(
         return
     columns = [listed.get(types.get(name, "")) for name in rule.per_constant]
     seen: set[tuple[str, ...]] = set()
-    for key, weight in table.entries:
+    places = table.key_places or itertools.repeat(table.place)
+    for (key, _), place in zip(table.entries, places, strict=False):
         if key in seen:
             message = f"the table of weights has '{', '.join(key)}' twice"
-            yield Problem("error", message, weight.place or table.place)
+            yield Problem("error", message, place)
         seen.add(key)
         for message in _key_faults(rule, key, columns, types):
-            yield Problem("error", message, weight.place or table.place)
+            yield Problem("error", message, place)
     if table.default is None:
         yield from _missing_keys(table, seen, columns)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
 
-from hylift.errors import FormatError
+from hylift.errors import FormatError, ModelError
 from hylift.files import read_text
 from hylift.language.syntax import Model, Place, Source
 from hylift.language.text.notation import unquote
@@ -19,6 +20,8 @@ from hylift.language.text.tokens import fail, grammar, place_of, quoted, stateme
 SUFFIX = ".mln"
 """How the names of included files end."""
 
+_PATH = re.compile(r"([\w:. ~-]|[/\\](?![/*]))+\.mln")
+
 MAX_INCLUDES = 50
 """Most files that may include one another in a row."""
 
@@ -28,6 +31,9 @@ def parse(text: str, *, name: str = "<text>", folder: Path | None = None) -> Mod
 
     Errors call the text `name`; files it includes are looked for in `folder`.
     """
+    if _PATH.fullmatch(text.strip()):
+        file = quoted(text.strip())
+        raise ModelError(f"{file} is the name of a file, not a model: read it with 'read_model'")
     reader = _Reader()
     reader.read(_source(name, text), folder)
     return reader.draft.model()

@@ -18,6 +18,7 @@ from hylift.language.syntax import (
     Source,
     TypeDeclaration,
 )
+from hylift.language.text.hints import meant_domain
 from hylift.language.text.notation import CALLED, MAX_CONSTANTS, constants_between
 from hylift.language.text.tokens import fail, place_of, quoted
 from hylift.language.text.transform import Names, expression, rule
@@ -56,7 +57,7 @@ class Draft:
                 self._declarations.append(_parameter(tree, source))
             case "domain_declaration":
                 subject, *domain = tree.children
-                self._add_predicate(subject, _domain(domain, source), source)
+                self._add_predicate(subject, domain, source)
             case _:
                 self._add_rule(tree, source)
 
@@ -70,7 +71,7 @@ class Draft:
         elif is_number(first):
             fail("expected a formula after the weight", place(first, source))
         elif isinstance(first, Tree) and first.data == "atom" and self._is_new(first):
-            self._add_predicate(first, None, source)
+            self._add_predicate(first, [], source)
         else:
             self._rules.append((tree, source))
 
@@ -81,8 +82,10 @@ class Draft:
             return True
         return predicate not in self._predicates and all(map(_is_word, arguments))
 
-    def _add_predicate(self, subject: Branch, domain: Domain | None, source: Source) -> None:
+    def _add_predicate(self, subject: Branch, given: list[Branch], source: Source) -> None:
+        """given: the parts of the domain, if there is one."""
         name, arguments, unique = _signature(subject, source)
+        domain = _domain(given, source) if given else None
         if domain is None and unique is None:
             self._without_domain.add(len(self._declarations))
         self._predicates.add(str(name))
@@ -152,7 +155,10 @@ def _signature(subject: Branch, source: Source) -> tuple[Token, tuple[str, ...],
     if isinstance(subject, Tree) and subject.data == "atom":
         subject, *arguments = subject.children
     if not isinstance(subject, Token) or subject.type not in ("NAME", "PREDICATE"):
-        fail("only a predicate may stand before ':'", place(subject, source))
+        message = "only a predicate may stand before ':'"
+        if is_number(subject):
+            message += "; a weight stands before its formula without a colon"
+        fail(message, place(subject, source))
     if subject in CALLED:
         fail(f"{quoted(subject)} is a function and cannot be declared", place_of(subject, source))
     unique: int | None = None
@@ -172,6 +178,8 @@ def _domain(parts: list[Branch], source: Source) -> Domain:
     assert isinstance(name, Token)
     if name not in ("real", "boolean") or (name == "boolean" and bounds):
         message = f"a domain is boolean, real or real[lower, upper], not {quoted(name)}"
+        if meant := meant_domain(name):
+            message += f". Did you mean '{meant}'?"
         fail(message, place_of(name, source))
     if not bounds:
         return boolean if name == "boolean" else real

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lark import Token
 
-from hylift.language.text.tokens import BRACKETS, grammar, hint, quoted
+from hylift.language.text.hints import ALL_FUNCTIONS, pair_hint, sign_hint, word_hint
+from hylift.language.text.tokens import BRACKETS, grammar, quoted
 
 _OPERATORS = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
 _OPERATORS |= {"POWER", "LIST_EQUALS"}
@@ -24,7 +25,8 @@ def unexpected(statement: list[Token], position: int, accepted: set[str]) -> str
     message += _context(before, token)
     if token is None:
         return message
-    return message + (hint(token) or _advice(before, token, accepted))
+    advice = _instead(before, token) or _advice(statement, position, accepted)
+    return f"{message}; {advice}" if advice else message
 
 
 def _context(before: list[Token], token: Token | None) -> str:
@@ -42,11 +44,55 @@ def _context(before: list[Token], token: Token | None) -> str:
     return text
 
 
-def _advice(before: list[Token], token: Token, accepted: set[str]) -> str:
+def _instead(before: list[Token], token: Token) -> str:
+    """What to write in place of signs and words that other languages have."""
+    if before and before[-1].end_pos == token.start_pos:
+        found = pair_hint(before[-1] + token) or sign_hint(token)
+    else:
+        found = sign_hint(token)
+    opened = _innermost(before)
+    called = before[opened - 1 : opened] if opened else []
+    words = [token, *reversed(before[-2:]), *called]
+    hints = (word_hint(word) for word in words if word.type in ("NAME", "PREDICATE"))
+    return found or next(filter(None, hints), "")
+
+
+def _advice(statement: list[Token], position: int, accepted: set[str]) -> str:
+    before, token = statement[:position], statement[position]
     if not before and token.type in _OPERATORS:
-        return "; an operator continues a line from its end, not from the start of the next"
+        after = statement[position + 1 : position + 2]
+        if token == "*" and after and after[0].start_pos == token.end_pos:
+            return "closed-world predicates are named when grounding, by closed=… or --closed"
+        return "an operator continues a line from its end, not from the start of the next"
     if token.type in ("EQUALS", "COMPARE") and "STAR" in accepted:
-        return "; of two comparisons in a row, put one in brackets"
+        return "of two comparisons in a row, put one in brackets"
+    if before and before[-1] == ":" and _innermost(before) is None:
+        return _after_colon(before, token)
+    return _in_brackets(before, token)
+
+
+def _after_colon(before: list[Token], token: Token) -> str:
+    if token == "real":
+        return "an interval is written 'real[0, 1]'"
+    if before[-2].type == "NUMBER":
+        return "a weight stands before its formula without a colon"
+    return ""
+
+
+def _in_brackets(before: list[Token], token: Token) -> str:
+    """Advice that depends on what the innermost bracket belongs to."""
+    opened = _innermost(before)
+    if opened is None:
+        return ""
+    owner = before[opened - 1].type if opened else ""
+    if before[opened] == "{" and not opened and token == ",":
+        return "several constants stand in brackets, as in '{(A, B): 0.5}'"
+    if owner == "NORMAL":
+        return "it is written 'normal(value | mean, variance)'"
+    if owner == "GAUSSIAN":
+        return "it is written 'gaussian(a, b; mean=[0, 0], cov=[[1, 0], [0, 1]])'"
+    if owner == "PREDICATE" and token.type in ("PREDICATE", "FUNCTION"):
+        return f"atoms are about variables and constants, and {ALL_FUNCTIONS}"
     return ""
 
 

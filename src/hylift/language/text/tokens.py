@@ -12,6 +12,7 @@ from lark import Lark, Token
 from hylift.errors import ModelError
 from hylift.language.report import located
 from hylift.language.syntax import FUNCTIONS, Place, Source
+from hylift.language.text.hints import sign_hint
 from hylift.language.text.notation import QUANTIFIERS
 
 MAX_BRACKETS = 1000
@@ -26,17 +27,6 @@ _CONTINUES = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS
 _CONTINUES |= {"BANG", "BAR", "COMMA", "COLON", "SEMICOLON", "WHERE"}
 
 _LONGEST_QUOTE = 40
-_INSTEAD = {
-    "&": "'and' is written '^'",
-    "∧": "'and' is written '^'",
-    "|": "'or' is written 'v'",
-    "∨": "'or' is written 'v'",
-    "~": "'not' is written '!'",
-    "¬": "'not' is written '!'",
-    "'": 'quotes are written "',
-    "#": "comments begin with '//'",
-    "%": "comments begin with '//'",
-}
 
 
 @cache
@@ -67,11 +57,6 @@ def place_of(token: Token, source: Source) -> Place:
 
 def fail(message: str, place: Place | None) -> NoReturn:
     raise ModelError(located(message, place)) from None
-
-
-def hint(token: Token) -> str:
-    """What may have been meant by a sign that means something elsewhere."""
-    return f"; {_INSTEAD[token]}" if token in _INSTEAD else ""
 
 
 def statements(source: Source, consts: set[str]) -> Iterator[list[Token]]:
@@ -111,7 +96,8 @@ def _tokens(source: Source) -> Iterator[Token]:
             case "UNCLOSED_COMMENT":
                 fail("the comment is never closed: '*/' is missing", place_of(token, source))
             case "UNKNOWN":
-                message = f"{quoted(token)} means nothing here{hint(token)}"
+                hint = sign_hint(token)
+                message = f"{quoted(token)} means nothing here{hint and f'; {hint}'}"
                 fail(message, place_of(token, source))
             case "NAME" if token in QUANTIFIERS:
                 token.type = QUANTIFIERS[token]

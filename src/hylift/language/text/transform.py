@@ -307,6 +307,7 @@ class _Reading:
 
     def _table(self, tree: Tree[Token]) -> WeightTable:
         entries: list[tuple[tuple[str, ...], Expr]] = []
+        keys: list[Place] = []
         default: Expr | None = None
         for entry in trees_of(tree):
             key, value = entry.children
@@ -314,8 +315,10 @@ class _Reading:
             if isinstance(key, Tree):
                 names = (constant(child, self.source).name for child in key.children)
                 entries.append((tuple(names), weight))
+                keys.append(self.place(key))
             elif default is not None:
                 self.fail("'*' is given twice", key)
             else:
                 default = weight
-        return WeightTable(tuple(entries), default, place=self.place(tree))
+        where = self.place(tree)
+        return WeightTable(tuple(entries), default, place=where, key_places=tuple(keys))

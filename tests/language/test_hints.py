@@ -1,0 +1,97 @@
+"""What other languages write is answered with what this one writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from hylift.errors import ModelError
+from hylift.language.text.parser import parse
+
+AND, OR, NOT = "'and' is written '^'", "'or' is written 'v'", "'not' is written '!'"
+IMPLIES, MINUS = "'implies' is written '=>'", "minus is written '-'"
+EXIST, FORALL = "'there is' is written 'EXIST x'", "'for all' is written 'FORALL x'"
+NO_COLON = "a weight stands before its formula without a colon"
+FUNCTIONS = "the functions of numbers are abs, exp, log, min and max"
+NORMAL = "it is written 'normal(value | mean, variance)'"
+CLOSED = "closed-world predicates are named when grounding, by closed=… or --closed"
+
+
+def error(text: str) -> str:
+    with pytest.raises(ModelError) as caught:
+        parse(text)
+    return str(caught.value).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("1 A(x) and B(x)", AND),
+        ("1 A(x) AND (B(x))", AND),
+        ("A(x) and B(x)", AND),
+        ("1 A(x) ∧ B(x)", AND),
+        ("1 A(x) or B(x)", OR),
+        ("1 A(x) OR B(x)", OR),
+        ("1 A(x) || B(x)", OR),
+        ("1 not A(x)", NOT),
+        ("1 A(x) ^ NOT B(x)", NOT),
+        ("1 not (A(x))", NOT),
+        ("1 A(x) -> B(x)", IMPLIES),
+        ("1 A(x) implies B(x)", IMPLIES),
+        ("1 A(x) == B(x)", "'equal' is written '=' between terms or numbers, and '<=>' between"),
+        ("1 A(x) where x <> y", "'not equal' is written '!='"),
+        ("-1 x(t)**2", "powers are written 'x^2'"),
+        ("x(t) ~ normal(0, 1)", "'x ~ normal(m, v)' is written 'normal(x | m, v)', where v is the"),
+        ("normal(x(t), 0, 1)", NORMAL),
+        ("normal(x(t) | 0)", NORMAL),
+        (
+            "gaussian([x(t)], 1)",
+            "it is written 'gaussian(a, b; mean=[0, 0], cov=[[1, 0], [0, 1]])'",
+        ),
+        ("A(t): bool", "Did you mean 'boolean'?"),
+        ("A(t): Boolean", "Did you mean 'boolean'?"),
+        ("x(t): float", "Did you mean 'real'?"),
+        ("x(t): int", "Did you mean 'real'?"),
+        ("x(t): real(0, 1)", "an interval is written 'real[0, 1]'"),
+        ("1 exists x A(x)", EXIST),
+        ("EXISTS x A(x).", EXIST),
+        ("1 B(y) ^ exists x, y A(x)", EXIST),
+        ("1 ForAll x A(x)", FORALL),
+        ("1 sqrt(x(t))", FUNCTIONS),
+        ("1 sum(y, x(y))", FUNCTIONS),
+        ("1 Twice(x(t))", f"atoms are about variables and constants, and {FUNCTIONS}"),
+        (
+            "{Sunny, Sunny: 2} A(+x, +y)",
+            "several constants stand in brackets, as in '{(A, B): 0.5}'",
+        ),
+        ("1: P(a)", NO_COLON),
+        ("1: !P(a)", NO_COLON),
+        ("1: rain", NO_COLON),
+        ("−1 P(a)", MINUS),
+        ("1 P(a) – 1", MINUS),
+        ("*P(t)", CLOSED),
+        ("1 A(x) where x in {A, B}", "compare with each constant, or write several rules"),
+    ],
+)
+def test_what_is_meant_is_told(text: str, hint: str) -> None:
+    assert hint in error(text)
+
+
+def test_a_sign_that_begins_a_line_is_told_apart_from_a_closed_world_predicate() -> None:
+    assert error("1 A(x)\n  * B(x)").endswith(
+        "an operator continues a line from its end, not from the start of the next"
+    )
+
+
+def test_predicates_may_have_the_names_of_foreign_words() -> None:
+    assert error("1 In(p, )").endswith("in the arguments of 'In'")
+
+
+@pytest.mark.parametrize("name", ["toy.mln", "models/toy.mln", "C:\\models\\toy.mln", " a b.mln\n"])
+def test_the_name_of_a_file_is_not_a_model(name: str) -> None:
+    assert error(name) == (
+        f"'{name.strip()}' is the name of a file, not a model: read it with 'read_model'"
+    )
+
+
+def test_a_comment_may_end_like_the_name_of_a_file() -> None:
+    assert parse("paper // as in toy.mln").types[0].name == "paper"
