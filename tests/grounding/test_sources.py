@@ -216,7 +216,7 @@ def test_generated_columns_of_a_database_are_not_read(tmp_path: Path) -> None:
         assert contents(World.of(MODEL, path))["Size"] == [[[0]], [2.5], [0.0]]
 
 
-@pytest.mark.parametrize("named", [["t1", "p1", 1], ["p1", "t1", True], ["p1", "t1", "YES"]])
+@pytest.mark.parametrize("named", [["t1", "p1", 1], ["p1", "t1", True]])
 def test_columns_named_like_their_types_may_stand_in_any_order(named: list[Any]) -> None:
     names = ["topic", "paper", "Prob"] if named[0] == "t1" else ["a", "b", "c"]
 
@@ -418,4 +418,29 @@ def test_rows_that_match_nothing_can_be_left_out(tmp_path: Path) -> None:
         "'topic', which has t0 to t2",
         "evidence[1]['topic']: 1 row left out; the first, row 2: 't7' is not a constant of type "
         "'topic', which has t0 to t2",
+    )
+
+
+def test_row_labels_that_pandas_stores_are_no_column(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"paper": ["p1", "p2"], "topic": ["t0", "t1"]}, index=[0, 0])
+    frame.to_parquet(tmp_path / "in.parquet")
+    table = pa.Table.from_pandas(frame)
+
+    worlds = [
+        World.of(MODEL, {"In": source}, closed=["In"])
+        for source in (frame, tmp_path / "in.parquet", table)
+    ]
+
+    assert [world.evidence["In"].num_rows for world in worlds] == [2, 2, 2]
+
+
+def test_a_column_that_nothing_marks_as_truth_is_not_taken_for_it() -> None:
+    frame = pd.DataFrame({"paper": ["p1", "p2"], "topic": ["t0", "t1"], "stars": [1, 0]})
+
+    with pytest.raises(EvidenceError) as refusal:
+        World.of(MODEL, {"In": frame})
+
+    assert str(refusal.value) == (
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "paper, topic, stars: leave 'stars' out, or call it 'value' if it says which rows are true"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,10 @@ MAGIC: tuple[tuple[int, bytes, FileKind], ...] = (
 )
 """Where a binary file says what it is; this counts for more than its name, as `.db` is used by many
 programs."""
+
+
+INDEX = re.compile(r"__index_level_[0-9]+__")
+"""What pandas calls row labels without a name in the files it writes."""
 
 
 def kind_of(path: str | Path) -> FileKind:
@@ -90,10 +95,10 @@ def read_table(path: str | Path, kind: FileKind) -> pa.Table:
     source = pa.BufferReader(content)
     try:
         if kind == "parquet":
-            return pa_parquet.ParquetFile(source).read()
+            return _without_index(pa_parquet.ParquetFile(source).read())
         if content.startswith((b"ARROW1", b"FEA1")):
-            return pa_feather.read_table(source)
-        return pa.ipc.open_stream(source).read_all()
+            return _without_index(pa_feather.read_table(source))
+        return _without_index(pa.ipc.open_stream(source).read_all())
     except (pa.ArrowException, OSError) as error:
         raise FormatError(path, f"cannot be read as {kind}: {_one_line(error)}") from None
 
@@ -171,7 +176,7 @@ def as_table(data: object, label: str) -> pa.Table:
     A column without a name is called by its number, `#1`, `#2`, …
     """
     if isinstance(data, pa.Table):
-        return data
+        return _without_index(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
             return _from_stream(data)
@@ -193,6 +198,11 @@ def as_table(data: object, label: str) -> pa.Table:
         f"{label} cannot be a {type(data).__name__}: give a file, an Arrow table, a frame, a "
         "DuckDB relation or a list of rows"
     )
+
+
+def _without_index(table: pa.Table) -> pa.Table:
+    """The table without the row labels that pandas stores beside its columns."""
+    return table.drop_columns([n for n in table.column_names if INDEX.fullmatch(n)])
 
 
 def _from_stream(data: Any) -> pa.Table:

@@ -97,6 +97,7 @@ def from_table(predicate: PredicateDeclaration, table: pa.Table, origin: Origin)
         words_of(table.column(place), name, origin)
         for place, name in zip(places["argument"], names, strict=True)
     )
+    _check_truths(predicate, table, places["value"], origin)
     value, sd = (
         table.column(places[role][0]) if places[role] else None for role in ("value", "sd")
     )
@@ -131,6 +132,20 @@ def _roles(
                 f"of '{role}': rename or reorder the columns"
             )
     return places
+
+
+def _check_truths(
+    predicate: PredicateDeclaration, table: pa.Table, places: list[int], origin: Origin
+) -> None:
+    """Raises if a column that nothing marks as truth values would be taken for them."""
+    for place in places if predicate.domain.is_discrete else ():
+        name = table.column_names[place]
+        known = {*ROLES, predicate.name.casefold(), f"#{place + 1}"}
+        if name.casefold() not in known and not pa.types.is_boolean(table.column(place).type):
+            raise EvidenceError(
+                f"{_wrong_columns(predicate, table.column_names, origin)}: leave '{name}' out, or "
+                "call it 'value' if it says which rows are true"
+            )
 
 
 def _move_surplus(
