@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hylift.graph import interval as interval
     from hylift.graph import real as real
     from hylift.grounding import Grounding as Grounding
+    from hylift.grounding import SizeWarning as SizeWarning
     from hylift.grounding import World as World
     from hylift.grounding import ground as ground
     from hylift.grounding import ground_world as ground_world
@@ -103,6 +104,7 @@ _HOME = {
     "parse": "language",
     "read_model": "language",
     "Grounding": "grounding",
+    "SizeWarning": "grounding",
     "World": "grounding",
     "ground": "grounding",
     "ground_world": "grounding",
