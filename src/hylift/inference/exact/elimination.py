@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from scipy.sparse import coo_array, diags_array
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
+from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
 
 SMALL_TABLES = 100_000
@@ -28,7 +30,23 @@ MAX_BAND = 64
 
 MAX_TRIES = 64
 MAX_TRIED_VARIABLES = 200_000
-"""Limits of that search: passes, and passes times variables."""
+MAX_WORK = 2**28
+"""Limits of that search: passes, passes times variables, and pairs of neighbours looked at."""
+
+CHUNK = 2**23
+"""Pairs of neighbours that are looked at before the user can interrupt: some tenths of a second."""
+
+FEW_VARIABLES = 64
+"""A graph of no more is not bounded: its orders are soon tried, and tell its width."""
+
+SAMPLE = 500_000
+"""Factors of each group that a first bound looks at."""
+
+MARGIN = 1e-6
+"""By how much a table must pass the limit, in logs, to be surely beyond it."""
+
+MAX_ROUNDS = 32
+"""Times that a bound drops variables whose tables fit, before it is given up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,42 +83,155 @@ def eliminate_tables(
 
     Every connected component gets the best of several orders: as numbered, by bandwidth, and
     greedy ones (mostly fewest edges filled, every fourth time smallest table first), with ties
-    broken at random as long as its tables are large, yet not hopelessly beyond the limit (log of
-    the entries of all tables).
+    broken at random as long as its tables are large. Raises where every order would be hopelessly
+    beyond the limit (log of the entries of all tables), or all that were tried are.
     """
+    _check_bound(log_states, edges, log_limit)
     num_variables = len(log_states)
     component = connected(num_variables, edges)
     num_components = int(component.max(initial=-1)) + 1
-    cost = np.full(num_components, np.inf)
-    rank = np.arange(num_variables)
-    for tried, found in enumerate(_orders(log_states, edges, np.random.default_rng(seed))):
+    cost = np.full(num_components, log_limit + HOPELESS)
+    rank = np.full(num_variables, -1)
+    orders = _orders(log_states, edges, component, cost, np.random.default_rng(seed))
+    for tried, (found, given_up) in enumerate(orders):
         by_step = log_states[found.order]
         size = by_step + found.separator_sums(by_step)
         found_cost = np.full(num_components, -np.inf)
         np.logaddexp.at(found_cost, component[found.order], size)
+        found_cost[given_up] = np.inf
         better = (found_cost < cost)[component]
         rank[better] = found.step[better]
-        cost = np.minimum(cost, found_cost)
+        np.minimum(cost, found_cost, out=cost)
         total = float(np.logaddexp.reduce(cost)) if num_components else -np.inf
-        if total < np.log(SMALL_TABLES) or (tried >= 2 and total > log_limit + HOPELESS):
+        if total < np.log(SMALL_TABLES) or (tried >= 2 and total >= log_limit + HOPELESS):
             break
+    if (rank < 0).any():
+        raise IntractableError(
+            f"exact elimination of these {num_variables} variables has tables of more than "
+            f"2^{(log_limit + HOPELESS) / np.log(2):.0f} entries in every order tried. "
+            + _remedy(log_limit)
+        )
     return _eliminate_by(np.lexsort((rank, component)).astype(np.int32), edges)
 
 
 def _orders(
-    log_states: NDArray[np.float64], edges: NDArray[np.int32], rng: np.random.Generator
-) -> Iterator[Elimination]:
-    """Orders worth trying, the likeliest first."""
+    log_states: NDArray[np.float64],
+    edges: NDArray[np.int32],
+    component: NDArray[np.int32],
+    log_limit: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> Iterator[tuple[Elimination, NDArray[np.bool_]]]:
+    """Orders worth trying, the likeliest first, each with the components (component,) for which
+    it was given up, because its tables pass the limit: log_limit (component,), read at every try.
+    """
     num = len(log_states)
     tries = int(np.clip(MAX_TRIED_VARIABLES // max(num, 1), 1, MAX_TRIES))
-    yield _in_steps(*kernels.greedy(num, edges, log_states, np.zeros(num), True))
+    graph = (log_states, edges, component, log_limit)
+    first, passed, work = _greedy(*graph, np.zeros(num), True)
+    yield first, passed
     banded = reverse_cuthill_mckee(_links(num, edges).tocsr(), symmetric_mode=True)
     for order in (np.arange(num, dtype=np.int32), banded.astype(np.int32)):
         if _bandwidth(order, edges) <= MAX_BAND:
-            yield _eliminate_by(order, edges)
+            yield _eliminate_by(order, edges), np.zeros(len(log_limit), dtype=bool)
     for attempt in range(1, tries):
-        noise = rng.random(num)
-        yield _in_steps(*kernels.greedy(num, edges, log_states, noise, attempt % 4 != 3))
+        if work > MAX_WORK:
+            return
+        elimination, given_up, more = _greedy(*graph, rng.random(num), attempt % 4 != 3)
+        work += more
+        yield elimination, given_up
+
+
+def _greedy(
+    log_states: NDArray[np.float64],
+    edges: NDArray[np.int32],
+    component: NDArray[np.int32],
+    log_limit: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    by_fill: bool,
+) -> tuple[Elimination, NDArray[np.bool_], int]:
+    """A greedy order, the components (component,) for which it was given up, and the work done."""
+    state = _start(log_states, edges, component, log_limit, noise)
+    work = 0
+    while state.counts[kernels.LEFT] > 0:
+        left, short = kernels.greedy(state, by_fill, CHUNK)
+        work += CHUNK - left
+        if short:
+            state = _with_room(state, short)
+    step = int(state.counts[kernels.STEPS])
+    state.order[step:] = np.flatnonzero(~state.done)
+    state.ptr[step:] = state.ptr[step]
+    later = state.later[: state.ptr[step]]
+    given_up = state.share > 1 + kernels.ROUNDING
+    return _in_steps(state.order, state.ptr, later), given_up, work
+
+
+def _start(
+    log_states: NDArray[np.float64],
+    edges: NDArray[np.int32],
+    component: NDArray[np.int32],
+    log_limit: NDArray[np.float64],
+    noise: NDArray[np.float64],
+) -> kernels.Greedy:
+    """A greedy elimination that has yet to begin."""
+    num, room = len(log_states), 2 * len(edges) + 16
+    counts = np.zeros(7, dtype=np.int64)
+    counts[kernels.LEFT], counts[kernels.PENDING] = num, -1
+    return kernels.Greedy(
+        edges,
+        log_states,
+        noise,
+        component,
+        log_limit,
+        left=np.bincount(component, minlength=len(log_limit)),
+        share=np.zeros(len(log_limit)),
+        counts=counts,
+        head=np.full(num, -1, dtype=np.int64),
+        link=np.empty(room, dtype=np.int64),
+        to=np.empty(room, dtype=np.int32),
+        pairs=np.full(_power_of_two(2 * room), -1, dtype=np.int64),
+        degree=np.zeros(num, dtype=np.int64),
+        size=log_states.copy(),
+        done=np.zeros(num, dtype=bool),
+        priority=np.full(num, np.nan),
+        heap=np.empty(num + 16),
+        owner=np.empty(num + 16, dtype=np.int32),
+        order=np.empty(num, dtype=np.int32),
+        ptr=np.zeros(num + 1, dtype=np.int64),
+        later=np.empty(room, dtype=np.int32),
+        around=np.empty(num, dtype=np.int32),
+        room=np.empty(num, dtype=np.int32),
+    )
+
+
+def _with_room(state: kernels.Greedy, short: int) -> kernels.Greedy:
+    """The same elimination, with room for a variable of so many neighbours."""
+    counts = state.counts
+    links = int(counts[kernels.LINKS]) + short * (short - 1)
+    queued = int(counts[kernels.QUEUED]) + short
+    pairs = state.pairs
+    if links > len(pairs):
+        pairs = kernels.rehashed(pairs, _power_of_two(2 * links))
+    return state._replace(
+        link=_resized(state.link, links),
+        to=_resized(state.to, links),
+        pairs=pairs,
+        heap=_resized(state.heap, queued),
+        owner=_resized(state.owner, queued),
+        later=_resized(state.later, int(state.ptr[counts[kernels.STEPS]]) + short),
+    )
+
+
+def _resized(array: NDArray[Any], room: int) -> NDArray[Any]:
+    """The array, or one with the same beginning that is twice as long, or as long as is needed."""
+    if room <= len(array):
+        return array
+    larger = np.empty(max(room, 2 * len(array)), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
 
 
 def _bandwidth(order: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
@@ -152,6 +283,64 @@ def _links(num_variables: int, edges: NDArray[np.int32]) -> coo_array:
     return coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), (num_variables,) * 2)
 
 
+def check_factors(
+    log_states: NDArray[np.float64], scopes: list[NDArray[np.int32]], log_limit: float
+) -> None:
+    """Raises if some of the factors alone make a table beyond the limit, whatever the order."""
+    sample = scope_edges([scope[:SAMPLE] for scope in scopes], len(log_states))
+    _check_bound(log_states, sample, log_limit)
+
+
+def _check_bound(
+    log_states: NDArray[np.float64], edges: NDArray[np.int32], log_limit: float
+) -> None:
+    """Raises if every order makes a table beyond the limit, as far as a quick look can tell."""
+    if len(log_states) <= FEW_VARIABLES or not np.isfinite(log_limit):
+        return
+    width, log_size = 0, log_limit
+    while found := _core(log_states, edges, log_size):
+        edges, width, least = found
+        log_size = max(least, 2 * log_size)
+    if width:
+        raise IntractableError(
+            f"exact elimination of these {len(log_states)} variables has width at least {width} "
+            f"in any order: its largest table would have 2^{least / np.log(2):.1f} entries or "
+            f"more. {_remedy(log_limit)}"
+        )
+
+
+def _core(
+    log_states: NDArray[np.float64], edges: NDArray[np.int32], log_limit: float
+) -> tuple[NDArray[np.int32], int, float] | None:
+    """The edges of a subgraph in which every variable has a table beyond the limit, with its
+    neighbours; the fewest neighbours there, and the least log of entries.
+
+    Whichever of these variables is eliminated first meets all its neighbours there, so no order
+    does better. Variables whose tables fit are dropped until none is left that does.
+    """
+    for _ in range(MAX_ROUNDS):
+        degree = np.bincount(edges.reshape(-1), minlength=len(log_states))
+        size = log_states.copy()
+        for this, other in ((0, 1), (1, 0)):
+            size += np.bincount(edges[:, this], log_states[edges[:, other]], len(log_states))
+        large = size > log_limit + MARGIN
+        inside = large[edges[:, 0]] & large[edges[:, 1]]
+        if not inside.any():
+            return None
+        if inside.all():
+            ends = degree > 0
+            return edges, int(degree[ends].min()), float(size[ends].min())
+        edges = edges[inside]
+    return None
+
+
+def _remedy(log_limit: float) -> str:
+    return (
+        f"The limit is {np.exp(log_limit):.3g} entries of eight bytes (Exact(max_entries=…)); "
+        "evidence on some variables would make it smaller."
+    )
+
+
 def scope_edges(scopes: list[NDArray[np.int32]], num_variables: int) -> NDArray[np.int32]:
     """(edge, 2): the pairs of variables that share a factor, each once."""
     codes = [np.zeros(0, dtype=np.int64)]
@@ -160,9 +349,16 @@ def scope_edges(scopes: list[NDArray[np.int32]], num_variables: int) -> NDArray[
             for b in range(a):
                 low = np.minimum(scope[:, a], scope[:, b]).astype(np.int64)
                 high = np.maximum(scope[:, a], scope[:, b])
-                codes.append(np.unique(low * num_variables + high))
-    code = np.unique(np.concatenate(codes))
-    return np.stack([code // num_variables, code % num_variables], axis=1).astype(np.int32)
+                codes.append(_distinct(low * num_variables + high))
+    code = _distinct(np.concatenate(codes))
+    low = code // num_variables
+    return np.stack([low, code - low * num_variables], axis=1, dtype=np.int32, casting="unsafe")
+
+
+def _distinct(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each number once, in order; sorted, since NumPy's own hashing is slow on many numbers."""
+    codes = np.sort(codes)
+    return codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]]
 
 
 def _in_steps(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.exact.bounds import Integral, integrate
+from hylift.inference.exact.elimination import check_factors
 from hylift.inference.exact.maximum import maximise
 from hylift.inference.exact.parts import Parts, take_apart
 from hylift.inference.method import Request
@@ -74,6 +75,8 @@ class Exact:
         notes: tuple[str, ...] = ()
         settled = True
         if request.tasks & {"marginals", "logz"}:
+            scopes = [group.scope for group in parts.tables]
+            check_factors(np.log(parts.num_states), scopes, float(np.log(self.max_entries)))
             integral = integrate(
                 parts,
                 max_entries=self.max_entries,

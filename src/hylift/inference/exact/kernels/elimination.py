@@ -1,10 +1,53 @@
 """Elimination of a graph: a greedy order, or the structure that a given order makes."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 HUB_DEGREE = 128
 """Variables with more neighbours are kept for later without counting the edges they would fill."""
+
+ROUNDING = 1e-9
+"""How far a sum of table sizes may pass its limit, relative to that, and still be within it."""
+
+LINKED, RANKED, STEPS, LINKS, QUEUED, LEFT, PENDING = range(7)
+"""Places in the counts of a `Greedy`: edges linked, variables with a priority, variables
+eliminated, links used, entries of the heap, variables still to eliminate, and the variable whose
+turn it is, or -1."""
+
+
+class Greedy(NamedTuple):
+    """All that a greedy elimination knows, so that it can stop and go on.
+
+    Neighbours are linked lists, joined pairs an open-addressing set, priorities a heap whose
+    outdated entries are passed over.
+    """
+
+    edges: NDArray[np.int32]  # (edge, 2)
+    weights: NDArray[np.float64]  # (variable,): log of the number of states
+    noise: NDArray[np.float64]  # (variable,)
+    component: NDArray[np.int32]  # (variable,)
+    log_limit: NDArray[np.float64]  # (component,): given up once its tables together pass this
+    left: NDArray[np.int64]  # (component,): variables to eliminate
+    share: NDArray[np.float64]  # (component,): of its limit, used
+    counts: NDArray[np.int64]  # (7,): see above
+    head: NDArray[np.int64]  # (variable,): its first link
+    link: NDArray[np.int64]  # the next link
+    to: NDArray[np.int32]  # (link,): the neighbour
+    pairs: NDArray[np.int64]  # the set of joined pairs
+    degree: NDArray[np.int64]  # (variable,)
+    size: NDArray[np.float64]  # (variable,): log of the entries of its table, were it next
+    done: NDArray[np.bool_]  # (variable,)
+    priority: NDArray[np.float64]  # (variable,)
+    heap: NDArray[np.float64]  # priorities
+    owner: NDArray[np.int32]  # whose they are
+    order: NDArray[np.int32]  # (step,)
+    ptr: NDArray[np.int64]  # (step + 1,)
+    later: NDArray[np.int32]  # neighbours left at each step
+    around: NDArray[np.int32]  # scratch: the neighbours of the variable whose turn it is
+    room: NDArray[np.int32]  # scratch: those of another
 
 
 @njit(cache=True)
@@ -50,14 +93,15 @@ def _alive(v, head, link, to, done, out):
 
 
 @njit(cache=True)
-def _priority(v, degree, size, head, link, to, done, room, table, noise, by_fill):
+def _priority(s, v, by_fill):
     """What is eliminated first is least: by edges to fill, then size of the table; or by size."""
     if not by_fill:
-        return size[v] + 1e-3 * noise[v]
-    if degree[v] > HUB_DEGREE:
-        return 0.5 * degree[v] * (degree[v] - 1.0)
-    count = _alive(v, head, link, to, done, room)
-    return _missing(room, count, table, len(head)) + 0.9 * noise[v] + 1e-6 * size[v]
+        return s.size[v] + 1e-3 * s.noise[v]
+    if s.degree[v] > HUB_DEGREE:
+        return 0.5 * s.degree[v] * (s.degree[v] - 1.0)
+    count = _alive(v, s.head, s.link, s.to, s.done, s.room)
+    missing = _missing(s.room, count, s.pairs, len(s.head))
+    return missing + 0.9 * s.noise[v] + 1e-6 * s.size[v]
 
 
 @njit(cache=True)
@@ -90,108 +134,122 @@ def _pop(heap, owner, size):
 
 
 @njit(cache=True)
+def _prioritise(s, v, by_fill):
+    """Puts a variable in its place on the heap, and returns how many pairs that has looked at."""
+    priority = _priority(s, v, by_fill)
+    if priority != s.priority[v]:
+        s.priority[v] = priority
+        _push(s.heap, s.owner, s.counts[QUEUED], priority, np.int32(v))
+        s.counts[QUEUED] += 1
+    degree = min(s.degree[v], HUB_DEGREE)
+    return 1 + degree * degree // 2
+
+
+@njit(cache=True)
+def _join(s, a, b):
+    """Links two variables, unless they are."""
+    low, high = min(a, b), max(a, b)
+    pair = np.int64(low) * len(s.head) + high
+    at = _slot(s.pairs, pair)
+    if s.pairs[at] == pair:
+        return
+    s.pairs[at] = pair
+    for u, w in ((low, high), (high, low)):
+        used = s.counts[LINKS]
+        s.link[used], s.to[used], s.head[u] = s.head[u], w, used
+        s.degree[u] += 1
+        s.size[u] += s.weights[w]
+        s.counts[LINKS] += 1
+
+
+@njit(cache=True)
+def _next(s):
+    """The variable whose turn it is; those of components that were given up have none."""
+    v = s.counts[PENDING]
+    while v == -1:
+        key, v = _pop(s.heap, s.owner, s.counts[QUEUED])
+        s.counts[QUEUED] -= 1
+        if s.done[v] or key != s.priority[v] or s.share[s.component[v]] > 1 + ROUNDING:
+            v = -1
+    return v
+
+
+@njit(cache=True)
+def _eliminate(s, v, by_fill):
+    """Joins the neighbours of a variable, and returns how many pairs that has looked at."""
+    count = _alive(v, s.head, s.link, s.to, s.done, s.around)
+    step = s.counts[STEPS]
+    s.done[v] = True
+    s.order[step] = v
+    s.ptr[step + 1] = s.ptr[step] + count
+    s.counts[STEPS] += 1
+    s.counts[LEFT] -= 1
+    s.left[s.component[v]] -= 1
+    for i in range(count):
+        u = s.around[i]
+        s.later[s.ptr[step] + i] = u
+        s.degree[u] -= 1
+        s.size[u] -= s.weights[v]
+        for j in range(i):
+            _join(s, u, s.around[j])
+    work = 1 + count * count // 2
+    for i in range(count):
+        work += _prioritise(s, s.around[i], by_fill)
+    return work
+
+
+@njit(cache=True)
+def greedy(s, by_fill, work):
+    """Eliminates the variable of least priority, again and again, for a while.
+
+    That is until `work` pairs have been looked at, no variable is left, or room is short. Returns
+    the work left, and the number of neighbours that there was no room for.
+    """
+    while s.counts[LINKED] < len(s.edges) and work > 0:
+        _join(s, s.edges[s.counts[LINKED], 0], s.edges[s.counts[LINKED], 1])
+        s.counts[LINKED] += 1
+        work -= 1
+    while s.counts[RANKED] < len(s.head) and work > 0:
+        work -= _prioritise(s, np.int32(s.counts[RANKED]), by_fill)
+        s.counts[RANKED] += 1
+    while s.counts[LEFT] > 0 and work > 0:
+        v = _next(s)
+        s.counts[PENDING] = -1
+        part = s.component[v]
+        share = s.share[part] + np.exp(s.size[v] - s.log_limit[part])
+        if share > 1 + ROUNDING:
+            s.share[part] = share
+            s.counts[LEFT] -= s.left[part]
+            continue
+        links = s.counts[LINKS] + s.degree[v] * (s.degree[v] - 1)
+        if (
+            links > min(len(s.to), len(s.pairs))
+            or s.counts[QUEUED] + s.degree[v] > len(s.heap)
+            or s.ptr[s.counts[STEPS]] + s.degree[v] > len(s.later)
+        ):
+            s.counts[PENDING] = v
+            return work, s.degree[v]
+        s.share[part] = share
+        work -= _eliminate(s, v, by_fill)
+    return work, 0
+
+
+@njit(cache=True)
+def rehashed(pairs, room):
+    """The open-addressing set in a larger array."""
+    larger = np.full(room, -1, dtype=np.int64)
+    for pair in pairs:
+        if pair != -1:
+            larger[_slot(larger, pair)] = pair
+    return larger
+
+
+@njit(cache=True)
 def _grown(array):
     """The array with twice the room."""
     larger = np.empty(2 * len(array) + 16, dtype=array.dtype)
     larger[: len(array)] = array
     return larger
-
-
-@njit(cache=True)
-def _rehashed(table):
-    """The open-addressing set with twice the room."""
-    larger = np.full(2 * len(table), -1, dtype=np.int64)
-    for key in table:
-        if key != -1:
-            larger[_slot(larger, key)] = key
-    return larger
-
-
-@njit(cache=True)
-def greedy(num, edges, weights, noise, by_fill):
-    """Eliminates the variable of least priority, again and again.
-
-    Neighbours are linked lists, joined pairs an open-addressing set, priorities a heap whose
-    outdated entries are passed over. Returns the order, and the remaining neighbours at each step.
-    """
-    capacity = 2 * len(edges) + 16
-    head = np.full(num, -1, dtype=np.int64)
-    link = np.empty(capacity, dtype=np.int64)
-    to = np.empty(capacity, dtype=np.int32)
-    degree = np.zeros(num, dtype=np.int64)
-    size = weights.copy()
-    room_for = 64
-    while room_for < 4 * len(edges):
-        room_for *= 2
-    table = np.full(room_for, -1, dtype=np.int64)
-    used = 0
-    for k in range(len(edges)):
-        low, high = min(edges[k, 0], edges[k, 1]), max(edges[k, 0], edges[k, 1])
-        pair = np.int64(low) * num + high
-        table[_slot(table, pair)] = pair
-        for u, w in ((low, high), (high, low)):
-            link[used], to[used], head[u] = head[u], w, used
-            degree[u] += 1
-            size[u] += weights[w]
-            used += 1
-
-    done = np.zeros(num, dtype=np.bool_)
-    around = np.empty(num, dtype=np.int32)
-    room = np.empty(num, dtype=np.int32)
-    current = np.empty(num)
-    heap = np.empty(num + 16)
-    owner = np.empty(num + 16, dtype=np.int32)
-    for v in range(num):
-        current[v] = _priority(v, degree, size, head, link, to, done, room, table, noise, by_fill)
-        _push(heap, owner, v, current[v], np.int32(v))
-    heap_size = num
-
-    order = np.empty(num, dtype=np.int32)
-    ptr = np.zeros(num + 1, dtype=np.int64)
-    later = np.empty(capacity, dtype=np.int32)
-    for step in range(num):
-        while True:
-            key, v = _pop(heap, owner, heap_size)
-            heap_size -= 1
-            if not done[v] and key == current[v]:
-                break
-        count = _alive(v, head, link, to, done, around)
-        done[v] = True
-        order[step] = v
-        ptr[step + 1] = ptr[step] + count
-        while ptr[step + 1] > len(later):
-            later = _grown(later)
-        for i in range(count):
-            later[ptr[step] + i] = around[i]
-        for i in range(count):
-            degree[around[i]] -= 1
-            size[around[i]] -= weights[v]
-            for j in range(i):
-                low, high = min(around[i], around[j]), max(around[i], around[j])
-                pair = np.int64(low) * num + high
-                at = _slot(table, pair)
-                if table[at] != -1:
-                    continue
-                table[at] = pair
-                if used + 2 > len(to):
-                    link, to = _grown(link), _grown(to)
-                if used + 2 > len(table):
-                    table = _rehashed(table)
-                for u, w in ((low, high), (high, low)):
-                    link[used], to[used], head[u] = head[u], w, used
-                    degree[u] += 1
-                    size[u] += weights[w]
-                    used += 1
-        for i in range(count):
-            u = around[i]
-            priority = _priority(u, degree, size, head, link, to, done, room, table, noise, by_fill)
-            if priority != current[u]:
-                current[u] = priority
-                if heap_size == len(heap):
-                    heap, owner = _grown(heap), _grown(owner)
-                _push(heap, owner, heap_size, priority, u)
-                heap_size += 1
-    return order, ptr, later[: ptr[num]]
 
 
 @njit(cache=True)
