@@ -15,7 +15,7 @@ STAGES = [
     "formats",
     "language",
     "grounding",
-    "lift",
+    "lifting",
 ]
 STAGES += ["posterior", "inference", "plot", "cli"]
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]  # may import every stage

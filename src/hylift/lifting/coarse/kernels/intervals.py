@@ -1,0 +1,74 @@
+"""Intervals of sorted values: their moments, and the best place to cut them."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def moments(value, weight, distinct, begin, end):
+    """Per interval [begin, end) of the sorted values: mean, variance, number of distinct values.
+
+    Values are taken relative to the first and in units of the range, so that neither a large
+    offset nor a large range loses digits.
+    """
+    count = len(begin)
+    mean, variance = np.empty(count), np.empty(count)
+    num_distinct = np.empty(count, dtype=np.int64)
+    for number in range(count):
+        low, high = begin[number], end[number]
+        lowest, half_range = value[low], value[high - 1] / 2 - value[low] / 2
+        num_distinct[number] = distinct[high - 1] - distinct[low] + 1
+        total, first, second = 0.0, 0.0, 0.0
+        for place in range(low, high):
+            total += weight[place]
+            first += weight[place] * _relative(value[place], lowest, half_range)
+        centre = first / total
+        first = 0.0
+        for place in range(low, high):
+            away = _relative(value[place], lowest, half_range) - centre
+            first += weight[place] * away
+            second += weight[place] * away * away
+        spread = max(second - first * first / total, 0.0) / total
+        mean[number] = lowest + centre * half_range + centre * half_range
+        variance[number] = 4 * spread * half_range * half_range if spread > 0 else 0.0
+    return mean, variance, num_distinct
+
+
+@njit(cache=True)
+def best_cuts(value, weight, distinct, begin, end):
+    """int64 (interval,): where to cut [begin, end) so that the weighted squared distances to the
+    means of both sides are least; -1 where all values are equal.
+
+    distinct: (value,), increasing: values with one number are not separated.
+    """
+    cuts = np.empty(len(begin), dtype=np.int64)
+    for number in range(len(begin)):
+        low, high = begin[number], end[number]
+        lowest, half_range = value[low], value[high - 1] / 2 - value[low] / 2
+        total, first = 0.0, 0.0
+        for place in range(low, high):
+            total += weight[place]
+            first += weight[place] * _relative(value[place], lowest, half_range)
+        centre = first / total
+        first = 0.0
+        for place in range(low, high):
+            first += weight[place] * (_relative(value[place], lowest, half_range) - centre)
+        left, left_first = 0.0, 0.0
+        best, cut = -1.0, -1
+        for place in range(low, high):
+            if place > low and distinct[place] != distinct[place - 1]:
+                # Squared distances fall by W₁W₂/W (m₁ - m₂)² = (S₁ - S W₁/W)² W / (W₁W₂).
+                apart = left_first - first * left / total
+                fall = apart * apart / left / (total - left)
+                if fall > best:
+                    best, cut = fall, place
+            left += weight[place]
+            left_first += weight[place] * (_relative(value[place], lowest, half_range) - centre)
+        cuts[number] = cut
+    return cuts
+
+
+@njit(cache=True, inline="always")
+def _relative(value, lowest, half_range):
+    """How far from the lowest value, from 0 to 1; halves, so that no range is too large."""
+    return (value / 2 - lowest / 2) / half_range if half_range > 0 else 0.0

@@ -1,0 +1,42 @@
+"""From variables to the factors they stand in."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def incidence(slots, first, orbit, num_variables):
+    """Per variable the factors and orbits of its slots: start (variable + 1,), factor (edge,),
+    orbit (edge,)."""
+    start = np.zeros(num_variables + 1, dtype=np.int64)
+    for edge in range(len(slots)):
+        start[slots[edge] + 1] += 1
+    for variable in range(num_variables):
+        start[variable + 1] += start[variable]
+    at = start[:-1].copy()
+    factors = np.empty(len(slots), dtype=np.int32)
+    orbits = np.empty(len(slots), dtype=np.int16)
+    for factor in range(len(first) - 1):
+        for edge in range(first[factor], first[factor + 1]):
+            place = at[slots[edge]]
+            at[slots[edge]] = place + 1
+            factors[place] = factor
+            orbits[place] = orbit[edge]
+    return start, factors, orbits
+
+
+@njit(cache=True)
+def factors_of(flag, color, start, factors, num_factors):
+    """int32: factors with a variable whose class is flagged, each once."""
+    seen = np.zeros(num_factors, dtype=np.bool_)
+    found = np.empty(num_factors, dtype=np.int32)
+    count = 0
+    for variable in range(len(color)):
+        if flag[color[variable]]:
+            for place in range(start[variable], start[variable + 1]):
+                factor = factors[place]
+                if not seen[factor]:
+                    seen[factor] = True
+                    found[count] = factor
+                    count += 1
+    return found[:count].copy()

@@ -1,0 +1,78 @@
+"""Variables and factors sorted into classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.lifting.coloring.kernels.grouping import first_members, group_factors, group_pairs
+from hylift.lifting.coloring.structure import Structure
+
+ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """Classes of variables and of factors, numbered in the order of their first members."""
+
+    variable: NDArray[np.int32]  # (variable,): its class
+    factor: NDArray[np.int32]  # (factor,): its class
+    first_variable: NDArray[np.int64]  # (variable class,): its first member
+    first_factor: NDArray[np.int64]  # (factor class,): its first member
+
+    @property
+    def num_variable_classes(self) -> int:
+        return len(self.first_variable)
+
+    @property
+    def num_factor_classes(self) -> int:
+        return len(self.first_factor)
+
+
+def tie(
+    structure: Structure, variable: NDArray[Any], kind: NDArray[np.int32] | None = None
+) -> Partition:
+    """Any classes of variables, and the classes of factors that follow from them.
+
+    Factors are in one class when they have one kind and the same classes of variables in their
+    slots, exchangeable ones in any order. By default all factors of a group have one kind, except
+    where the rows of its potential cannot be averaged.
+    """
+    variable = np.asarray(variable)
+    if variable.shape != (structure.num_variables,) or variable.dtype.kind not in "iu":
+        raise ModelError(
+            f"a partition of {structure.num_variables} variables has an integer for each, "
+            f"not an array of {variable.dtype} of shape {variable.shape}"
+        )
+    classes, count = group_pairs(variable, np.zeros(len(variable), dtype=np.uint64))
+    if kind is None:
+        kind = _kinds_by_group(structure)
+    return partition(structure, classes, count, kind)
+
+
+def partition(
+    structure: Structure,
+    variable: NDArray[np.int32],
+    count: int,
+    kind: NDArray[np.int32],
+    mask: int = ALL_BITS,
+) -> Partition:
+    """Classes of variables, numbered in the order of their first members, with those of factors."""
+    s = structure
+    factor, first_factor = group_factors(
+        s.slots, s.first, s.orbit, kind, variable, np.uint64(0), np.uint64(mask)
+    )
+    return Partition(variable, factor, first_members(variable, count), first_factor)
+
+
+def _kinds_by_group(structure: Structure) -> NDArray[np.int32]:
+    kind = structure.kind.copy()
+    for group, averages in enumerate(structure.averages):
+        if averages:
+            begin, end = structure.offsets[group : group + 2]
+            kind[begin:end] = structure.num_kinds + group
+    return kind

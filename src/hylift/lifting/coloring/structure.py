@@ -1,0 +1,116 @@
+"""A factor graph as color passing walks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph, Variables
+from hylift.lifting.coloring.kernels.grouping import group_pairs
+from hylift.lifting.coloring.kernels.incidence import incidence
+from hylift.lifting.coloring.parameters import TOLERANCE, row_classes
+
+Links = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int16]]
+"""Per variable its slots: start (variable + 1,), factor (edge,), orbit (edge,)."""
+
+MAX_WEIGHT = 2.0**62
+"""Sums of weights stay below, so that they are exact in int64."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """The scopes of all groups in flat arrays, with what tells variables and factors apart."""
+
+    slots: NDArray[np.int32]  # (edge,): variable of each slot, factor after factor
+    first: NDArray[np.int64]  # (factor + 1,): first edge of each factor
+    orbit: NDArray[np.int16]  # (edge,): slots of a factor with one number may be exchanged
+    weight: NDArray[np.int64]  # (factor,): multiples of a common unit; empty where all are 1
+    color: NDArray[np.int32]  # (variable,): domain and multiplicity
+    num_colors: int
+    kind: NDArray[np.int32]  # (factor,): group and parameters
+    num_kinds: int
+    offsets: NDArray[np.int64]  # (group + 1,): first factor of each group
+    averages: tuple[bool, ...]  # (group,): whether the rows of its potential may be averaged
+
+    @classmethod
+    def of(cls, graph: FactorGraph, tolerance: float = TOLERANCE) -> Structure:
+        """Of a graph without evidence; parameters are equal to a relative tolerance."""
+        groups = graph.groups
+        kinds, orbits, num_kinds = [], [], 0
+        for group in groups:
+            found = row_classes(group.potential, tolerance)
+            row_class = found.row_to_class[group.row]
+            kinds.append(row_class + np.int32(num_kinds))
+            orbits.append(_spread_orbit(found.orbit, row_class).ravel())
+            num_kinds += found.num_classes
+        kind = _joined(kinds, np.int32)
+        sizes = np.repeat([g.arity for g in groups], [len(g) for g in groups])
+        weight = _weights(_joined([group.multiplicity for group in groups], np.float64), sizes)
+        if weight is None:
+            bits = _joined([group.multiplicity for group in groups], np.float64).view(np.uint64)
+            kind, num_kinds = group_pairs(kind, bits)
+            weight = np.zeros(0, dtype=np.int64)
+        color, num_colors = _initial_color(graph.variables)
+        return cls(
+            _joined([group.scope.ravel() for group in groups], np.int32),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            _joined(orbits, np.int16),
+            weight,
+            color,
+            num_colors,
+            kind,
+            num_kinds,
+            np.cumsum([0, *(len(group) for group in groups)]),
+            tuple(group.potential.averages for group in groups),
+        )
+
+    def links(self) -> Links:
+        """From variables back to the factors they stand in."""
+        return incidence(self.slots, self.first, self.orbit, self.num_variables)
+
+    @property
+    def num_variables(self) -> int:
+        return len(self.color)
+
+    @property
+    def num_factors(self) -> int:
+        return len(self.kind)
+
+
+def _spread_orbit(orbit: NDArray[np.int16], row_class: NDArray[np.int32]) -> NDArray[np.int16]:
+    """(factor, slot); one copy in memory where all rows have the same symmetries."""
+    if len(orbit) and (orbit == orbit[0]).all():
+        return np.broadcast_to(orbit[0], (len(row_class), orbit.shape[1]))
+    return orbit[row_class]
+
+
+def _weights(
+    multiplicity: NDArray[np.float64], num_slots: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """Multiplicities as whole multiples of a power of two, empty where all are 1; None where sums
+    of them might not be exact."""
+    if (multiplicity == 1).all():
+        return np.zeros(0, dtype=np.int64)
+    fraction, exponent = np.frexp(multiplicity)
+    digits = np.ldexp(fraction, 53).astype(np.int64)
+    lowest = (digits & -digits).astype(np.float64)  # the lowest bit that is set
+    unit = int((exponent - 53 + np.frexp(lowest)[1] - 1).min())
+    if np.ldexp((multiplicity * num_slots).sum(), -unit) >= MAX_WEIGHT:
+        return None
+    return np.ldexp(multiplicity, -unit).astype(np.int64)
+
+
+def _initial_color(variables: Variables) -> tuple[NDArray[np.int32], int]:
+    numbers = {domain: place for place, domain in enumerate(dict.fromkeys(variables.domains))}
+    distinct = np.array([numbers[domain] for domain in variables.domains], dtype=np.int32)
+    domain = distinct[variables.domain_id]
+    return group_pairs(domain, variables.multiplicity.view(np.uint64))
+
+
+def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    if len(parts) == 1:
+        return np.ascontiguousarray(parts[0], dtype=dtype)
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts]).astype(dtype, copy=False)

@@ -1,0 +1,116 @@
+"""One variable for each class of variables, one factor for each class of factors."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.graph import FactorGraph, FactorGroup, Variables
+from hylift.lifting.coloring import Partition, Structure
+from hylift.lifting.kernels.averaging import average_rows
+from hylift.potentials import Potential
+
+
+def quotient(graph: FactorGraph, structure: Structure, partition: Partition) -> FactorGraph:
+    """The graph of the classes; its multiplicities sum to those of the graph.
+
+    For any partition its energy, and every objective that is a sum over factors and variables, is
+    that of the graph where all members of a class are treated alike: factors of a class with
+    different parameters are replaced by their mean.
+    """
+    if len(graph.evidence):
+        raise ModelError("a graph with evidence is conditioned before it is lifted")
+    groups = []
+    for group, factors, to_class in _classes(graph, structure, partition):
+        size = len(factors)
+        potential, row = _parameters(group, factors, to_class)
+        groups.append(
+            FactorGroup(
+                potential,
+                partition.variable[group.scope[factors]],
+                row,
+                np.bincount(to_class, group.multiplicity, size) if len(group) else None,
+                group.label,
+            )
+        )
+    return FactorGraph.unchecked(
+        _variables(graph.variables, partition), groups, graph.evidence, graph.log_constant
+    )
+
+
+def factor_classes(structure: Structure, partition: Partition) -> tuple[NDArray[np.int32], ...]:
+    """Per group (factor,): the factor of the quotient's group that stands for each."""
+    found = []
+    for begin, end in zip(structure.offsets[:-1], structure.offsets[1:], strict=True):
+        part = partition.factor[begin:end]
+        found.append(part - part[0] if len(part) else part)
+    return tuple(found)
+
+
+def _classes(
+    graph: FactorGraph, structure: Structure, partition: Partition
+) -> list[tuple[FactorGroup, NDArray[np.int64], NDArray[np.int32]]]:
+    """Each group, the first factors of its classes, and the class of each of its factors.
+
+    No class has factors of two groups, so the numbers of those of one group follow each other.
+    """
+    found, done = [], 0
+    for place, (group, to_class) in enumerate(
+        zip(graph.groups, factor_classes(structure, partition), strict=True)
+    ):
+        count = int(to_class.max(initial=-1)) + 1
+        first = partition.first_factor[done : done + count] - structure.offsets[place]
+        found.append((group, first, to_class))
+        done += count
+    return found
+
+
+def _parameters(
+    group: FactorGroup, first: NDArray[np.int64], to_class: NDArray[np.int32]
+) -> tuple[Potential, NDArray[np.int32]]:
+    """The potential of the classes' factors, and the row of each.
+
+    A row that all members of a class share is kept, and shared still.
+    """
+    own = group.row[first]
+    mixed = np.zeros(len(first), dtype=bool)
+    if group.potential.averages:
+        mixed[to_class[group.row != own[to_class]]] = True
+    kept, row = np.unique(own[~mixed], return_inverse=True)
+    potential = group.potential if len(kept) == group.potential.num_rows else None
+    potential = potential or group.potential.take(kept)
+    new_row = np.empty(len(first), dtype=np.int32)
+    new_row[~mixed] = row
+    num_mixed = int(np.count_nonzero(mixed))
+    if num_mixed:
+        target = np.full(len(first), -1, dtype=np.int32)
+        target[mixed] = np.arange(num_mixed, dtype=np.int32)
+        means = average_rows(
+            group.potential.flat, group.row, group.multiplicity, target[to_class], own[mixed],
+            num_mixed,
+        )  # fmt: skip
+        averaged = group.potential.with_flat(means)
+        potential = potential.stack([averaged]) if len(kept) else averaged
+        new_row[mixed] = len(kept) + np.arange(num_mixed)
+    return potential, new_row
+
+
+def _variables(variables: Variables, partition: Partition) -> Variables:
+    """One variable per class, named like its first member."""
+    first = partition.first_variable
+    if len(first) == len(variables):
+        return variables
+    alike = partition.variable
+    different = variables.domain_id != variables.domain_id[first][alike]
+    if different.any():
+        for at in np.flatnonzero(different)[:1].tolist():
+            leader = int(first[alike[at]])
+            if variables.domain(at) != variables.domain(leader):
+                raise ModelError(
+                    f"'{variables.names[at]}' and '{variables.names[leader]}' have different "
+                    "domains and cannot be in one class"
+                )
+    taken = variables.take(first)
+    size = np.bincount(alike, variables.multiplicity, len(first))
+    return Variables(taken.domains, taken.domain_id, taken.names, size)
