@@ -1,21 +1,25 @@
-"""Slow and obviously right: every discrete state enumerated, reals by dense algebra or quadrature.
+"""Slow and obviously right: answers of exact inference, and classes of variables.
 
-Everything rests on `FactorGraph.log_density` at single assignments. Nothing of the solvers, of
-`condition()` or of the insides of potentials is used.
+`solve` enumerates every discrete state, and finds the reals by dense algebra or quadrature. It
+rests on `FactorGraph.log_density` at single assignments: nothing of the solvers, of `condition()`
+or of the insides of potentials is used. `coarsest_equitable` looks at one variable and one factor
+at a time, in plain Python.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
 from hylift.graph import FactorGraph
-from hylift.potentials import Function
+from hylift.potentials import ConditionalQuadratic, Function, Potential, Table
 
 Vector = NDArray[np.float64]
 
@@ -229,3 +233,126 @@ def _mixed(
         {v: float(second[i] - mean[i] ** 2) for i, v in enumerate(reals)},
         map_energy,
     )
+
+
+def coarsest_equitable(graph: FactorGraph, tolerance: float = 1e-12) -> list[int]:
+    """The class of each variable in the coarsest equitable partition of a graph without evidence.
+
+    Classes are numbered by their first members. Variables of a class share domain, multiplicity
+    and, for each class of factors and each set of exchangeable slots, the total multiplicity of
+    the slots in which they stand.
+    """
+    variables, factors = graph.variables, plain_factors(graph, tolerance)
+    multiplicity = variables.multiplicity.tolist()
+    color = _numbered([(variables.domain(v), n) for v, n in enumerate(multiplicity)])
+    while True:
+        received: list[Counter[tuple[int, int]]] = [Counter() for _ in color]
+        seen = _numbered([factor.color(color) for factor in factors])
+        for factor, its_color in zip(factors, seen, strict=True):
+            for variable, orbit in zip(factor.scope, factor.orbits, strict=True):
+                received[variable][its_color, orbit] += factor.multiplicity
+        finer = _numbered([(c, frozenset(r.items())) for c, r in zip(color, received, strict=True)])
+        if len(set(finer)) == len(set(color)):
+            return color
+        color = finer
+
+
+def factor_classes(
+    graph: FactorGraph, variable_classes: Sequence[int], tolerance: float = 1e-12
+) -> list[int]:
+    """The class of each factor, group after group, numbered by first members."""
+    factors = plain_factors(graph, tolerance)
+    return _numbered([factor.color(variable_classes) for factor in factors])
+
+
+@dataclass(frozen=True, slots=True)
+class PlainFactor:
+    """One factor on its own: what it computes, and where."""
+
+    kind: Hashable  # equal for potentials of one signature with equal parameters
+    scope: tuple[int, ...]
+    orbits: tuple[int, ...]  # per slot: the first of those with which it may be exchanged
+    multiplicity: Fraction
+
+    def color(self, variable_color: Sequence[int]) -> Hashable:
+        """The kind, and the colors in the slots, sorted among exchangeable ones."""
+        slots = zip(self.orbits, (variable_color[v] for v in self.scope), strict=True)
+        return self.kind, self.orbits, tuple(sorted(slots))
+
+
+def plain_factors(graph: FactorGraph, tolerance: float) -> list[PlainFactor]:
+    """All factors, group after group."""
+    factors = []
+    known: dict[Hashable, list[Vector]] = {}
+    for group in graph.groups:
+        signature = group.potential.signature
+        kinds, orbits = {}, {}
+        for row in set(group.row.tolist()):
+            alike = known.setdefault(signature, [])
+            kinds[row] = signature, _position(alike, _parameters(group.potential, row), tolerance)
+            orbits[row] = _orbits(group.potential, row)
+        columns = group.scope.tolist(), group.row.tolist(), group.multiplicity.tolist()
+        for scope, row, n in zip(*columns, strict=True):
+            factors.append(PlainFactor(kinds[row], tuple(scope), orbits[row], Fraction(n)))
+    return factors
+
+
+def _parameters(potential: Potential, row: int) -> Vector:
+    if isinstance(potential, Table):
+        return potential.log_table[row].ravel()
+    if isinstance(potential, ConditionalQuadratic):
+        parts = potential.A[row], potential.b[row], potential.c[row]
+        return np.concatenate([part.ravel() for part in parts])
+    assert isinstance(potential, Function)
+    return potential.parameters[row]
+
+
+def _position(known: list[Vector], parameters: Vector, tolerance: float) -> int:
+    """Where among the known parameters these are; they join them when they are new."""
+    for place, other in enumerate(known):
+        if np.allclose(other, parameters, rtol=tolerance, atol=0):
+            return place
+    known.append(parameters)
+    return len(known) - 1
+
+
+def _orbits(potential: Potential, row: int) -> tuple[int, ...]:
+    """Per slot: the first slot with which it may be exchanged, itself where there is none."""
+    slots = range(len(potential.slot_states))
+    return tuple(
+        next(first for first in slots if first == slot or exchangeable(potential, row, first, slot))
+        for slot in slots
+    )
+
+
+def exchangeable(potential: Potential, row: int, first: int, second: int) -> bool:
+    """Whether two slots may be swapped; of a function: whether its author says so."""
+    if isinstance(potential, Function):
+        arguments = [
+            a
+            for a in range(potential.num_discrete + potential.num_reals)
+            if a not in potential.fixed
+        ]
+        pair = {arguments[first], arguments[second]}
+        return any(pair <= set(together) for together in potential.symmetric)
+    if potential.slot_states[first] != potential.slot_states[second]:
+        return False
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        values = [np.arange(size) if size else rng.normal(size=2) for size in potential.slot_states]
+        values[second] = values[first]
+        points = list(np.meshgrid(*values, indexing="ij"))
+        swapped = list(points)
+        swapped[first], swapped[second] = points[second], points[first]
+        rows = np.full(points[0].shape, row)
+        if not np.allclose(
+            potential.log_value(rows, points), potential.log_value(rows, swapped), rtol=1e-9, atol=0
+        ):
+            return False
+    return True
+
+
+def _numbered(keys: Sequence[Hashable]) -> list[int]:
+    """Keys as numbers, in the order in which they first appear."""
+    place = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return [place[key] for key in keys]

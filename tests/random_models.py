@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import numpy as np
 from hypothesis import strategies as st
 
+from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import (
     Evidence,
     FactorGraph,
@@ -127,3 +129,184 @@ def _evidence(rng: np.random.Generator, variables: Variables, soft: bool) -> Evi
     )
     with_error = soft & (num_states == 0) & (rng.random(len(ids)) < 0.5)
     return Evidence.of(ids.astype(np.int32), value, np.where(with_error, 0.7, 0.0))
+
+
+VALUES = np.array([-1.0, 0.5, 1.0, 2.0])
+"""Sums and products of these are exact, so that parameters are equal or clearly different."""
+
+DOMAINS = [boolean, boolean, categorical(3), categorical(["a", "b", "c"]), real, interval(-1.5, 2)]
+
+RELATIONS = ["copies", "cycle", "complete", "pairs", "bipartite", "anything"]
+
+
+def sums(*arguments: np.ndarray) -> np.ndarray:
+    """A smooth function of any number of slots, in any order, and two parameters."""
+    *slots, height, shift = arguments
+    return height * np.cos(sum(np.asarray(slot) for slot in slots) + shift)
+
+
+def all_different(*arguments: np.ndarray) -> np.ndarray:
+    """Discrete slots that must not all agree, in any order, and two parameters."""
+    *slots, height, shift = arguments
+    spread = functools.reduce(np.maximum, slots) - functools.reduce(np.minimum, slots)
+    return np.where((spread == 0) & (len(slots) > 1), -np.inf, height * sum(slots) + shift)
+
+
+@st.composite
+def symmetric_graphs(
+    draw: st.DrawFn,
+    *,
+    max_copies: int = 5,
+    max_relations: int = 5,
+    evidence: bool = True,
+    multiplicities: bool = True,
+) -> FactorGraph:
+    """Copies of a piece, related to each other and to hubs, with few distinct parameters.
+
+    Reals need not be held in place: the densities of some of these graphs have no integral.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed of the details"))
+    num_copies = draw(st.integers(1, max_copies), label="copies")
+    piece = draw(st.lists(st.sampled_from(DOMAINS), min_size=1, max_size=3), label="piece")
+    hubs = draw(st.lists(st.sampled_from(DOMAINS), max_size=2), label="hubs")
+    lonely = draw(st.lists(st.sampled_from(DOMAINS), max_size=2), label="without factors")
+    relations = draw(st.lists(st.sampled_from(RELATIONS), max_size=max_relations))
+    domains = np.array([*hubs, *lonely, *piece * num_copies], dtype=object)
+    first = len(hubs) + len(lonely)
+    copies = first + np.arange(num_copies * len(piece)).reshape(num_copies, len(piece))
+    order = rng.permutation(len(domains))  # from a place in `domains` to the variable's id
+    shuffled = np.empty_like(domains)
+    shuffled[order] = domains
+    multiplicity = np.ones(len(domains))
+    if multiplicities and rng.random() < 0.4:
+        multiplicity[order[copies]] = rng.choice([1.0, 1.0, 3.0], len(piece))
+        multiplicity[rng.integers(len(domains))] = 3.0
+    plain = Variables.of(list(shuffled), Names.numbered(len(domains)))
+    variables = Variables(plain.domains, plain.domain_id, plain.names, multiplicity)
+    groups: list[FactorGroup] = []
+    for relation in relations:
+        scope = order[_related(rng, relation, copies, np.arange(len(hubs)))]
+        groups.append(_relation(rng, variables, scope, multiplicities))
+        if rng.random() < 0.3:  # another relation of the same potential
+            groups.append(_with_other_rows(rng, groups[-1]))
+    if rng.random() < 0.2:
+        nobody = FactorGroup(Table.shared(1.0), np.zeros((2, 0), dtype=np.int32))
+        groups.append(nobody if not groups or rng.random() < 0.5 else groups[0].take(np.arange(0)))
+    graph = FactorGraph(variables, tuple(groups), log_constant=0.25)
+    if not evidence or rng.random() < 0.3:
+        return graph
+    observed = graph.observe(_few_values(rng, variables, order[copies], order[: len(hubs)]))
+    try:
+        observed.condition()
+    except ImpossibleEvidenceError:
+        return graph
+    return observed
+
+
+def _related(
+    rng: np.random.Generator, relation: str, copies: np.ndarray, hubs: np.ndarray
+) -> np.ndarray:
+    """(factor, slot): who stands in one factor, as ids; no factor has anyone twice."""
+    num_copies, size = copies.shape
+    with_hubs = rng.permutation(hubs)[: rng.integers(0, len(hubs) + 1)]
+    if relation == "anything":
+        everyone = rng.permutation(np.concatenate([hubs, copies.ravel()]))
+        return everyone[None, : rng.integers(1, 6)]
+    if relation == "copies":
+        own = copies[:, rng.permutation(size)[: rng.integers(1, size + 1)]]
+    else:
+        pairs = {
+            "cycle": [(i, (i + 1) % num_copies) for i in range(num_copies)],
+            "complete": [(i, j) for i in range(num_copies) for j in range(num_copies)],
+            "pairs": [(i, j) for i in range(num_copies) for j in range(i)],
+            "bipartite": [(i, j) for i in range(0, num_copies, 2) for j in range(1, num_copies, 2)],
+        }[relation]
+        pairs = np.array([p for p in pairs if p[0] != p[1]], dtype=int).reshape(-1, 2)
+        left, right = rng.integers(size), rng.integers(size)
+        left = right if rng.random() < 0.5 else left
+        own = np.stack([copies[pairs[:, 0], left], copies[pairs[:, 1], right]], axis=1)
+    return np.concatenate([own, np.repeat(with_hubs[None], len(own), axis=0)], axis=1)
+
+
+def _relation(
+    rng: np.random.Generator, variables: Variables, scope: np.ndarray, multiplicities: bool
+) -> FactorGroup:
+    """Factors over these scopes that share a potential, and most often their parameters."""
+    num_states = variables.num_states[scope]
+    if not len(scope):
+        return FactorGroup(Table.shared([1.0, 2.0]), np.zeros((0, 1), dtype=np.int32))
+    slots = np.argsort(num_states[0] == 0, kind="stable")  # discrete ones first
+    scope, sizes = scope[:, slots].astype(np.int32), num_states[0, slots]
+    twice = np.flatnonzero((variables.multiplicity[scope] > 1).all(axis=0))
+    if len(twice) and rng.random() < 0.3:  # only a class of several stands in a factor again
+        at = rng.choice(twice)
+        scope, sizes = (np.insert(a, at, np.take(a, at, -1), -1) for a in (scope, sizes))
+    potential = _few_parameters(rng, sizes)
+    count = len(scope)
+    row = np.full(count, rng.integers(potential.num_rows))
+    if rng.random() < 0.3:
+        row = rng.integers(0, potential.num_rows, count)
+    multiplicity = np.full(count, rng.choice([1.0, 1.0, 2.0, 0.5]) if multiplicities else 1.0)
+    if multiplicities and rng.random() < 0.2:
+        multiplicity = rng.choice([1.0, 2.0, 0.5], count)
+    return FactorGroup(potential, scope, row, multiplicity)
+
+
+def _with_other_rows(rng: np.random.Generator, group: FactorGroup) -> FactorGroup:
+    """Some of the factors again, all with one row."""
+    some = np.flatnonzero(rng.random(len(group)) < rng.choice([0.5, 1.0]))
+    row = np.full(len(some), rng.integers(group.potential.num_rows))
+    return FactorGroup(group.potential, group.scope[some], row, group.multiplicity[some])
+
+
+def _few_parameters(rng: np.random.Generator, num_states: np.ndarray) -> Potential:
+    """Two rows of a potential for these slots, symmetric in some of them or not."""
+    sizes, num_reals = num_states[num_states > 0], np.count_nonzero(num_states == 0)
+    counts = len(sizes), int(num_reals)
+    if rng.random() < 0.3 or num_reals > 3:
+        function = [bumps, sums, sums, all_different][rng.integers(3 if num_reals else 4)]
+        groups = range(counts[0]), range(counts[0], sum(counts))
+        say = function is not bumps and rng.random() < 0.7
+        symmetric = tuple(tuple(group) for group in groups if say and len(group) > 1)
+        return Function(function, *counts, rng.choice(VALUES, (2, 2)), symmetric=symmetric)
+    at = (slice(None), *_any_order(rng, sizes))
+    c = rng.choice(VALUES, (2, *sizes))
+    if rng.random() < 0.2:
+        c[rng.random(c.shape) < 0.2] = -np.inf
+    c = c[at]
+    if not num_reals:
+        return Table(c)
+    A = rng.choice(VALUES, (2, *sizes, num_reals, num_reals))
+    b = rng.choice(VALUES, (2, *sizes, num_reals))
+    A, b = A[at], b[at]
+    if rng.random() < 0.7:  # the reals may be exchanged, too
+        own, shared = A[..., :1, :1], rng.choice(VALUES)
+        A, b = np.where(np.eye(num_reals, dtype=bool), own, shared), b[..., :1] + 0 * b
+    possible = np.isfinite(c)[..., None]  # where it is not, A and b mean nothing
+    return ConditionalQuadratic(np.where(possible[..., None], A, 0), np.where(possible, b, 0), c)
+
+
+def _any_order(rng: np.random.Generator, sizes: np.ndarray) -> list[np.ndarray]:
+    """Indices into an array of states that make it symmetric in some slots, or in none."""
+    states = list(np.indices(sizes))
+    size = rng.choice(sizes) if len(sizes) else 0
+    some = [slot for slot in np.flatnonzero(sizes == size) if rng.random() < 0.8]
+    if rng.random() < 0.7 and len(some) > 1:
+        for slot, column in zip(
+            some, np.sort([states[slot] for slot in some], axis=0), strict=True
+        ):
+            states[slot] = column
+    return states
+
+
+def _few_values(
+    rng: np.random.Generator, variables: Variables, copies: np.ndarray, hubs: np.ndarray
+) -> Evidence:
+    """Observations of some variables of the piece in some copies, and of some hubs."""
+    some = copies[np.ix_(rng.random(len(copies)) < 0.5, rng.random(copies.shape[1]) < 0.6)]
+    ids = np.concatenate([some.ravel(), hubs[rng.random(len(hubs)) < 0.2]]).astype(np.int32)
+    num_states = variables.num_states[ids]
+    states = rng.integers(0, np.clip(num_states, 1, 2))
+    value = np.where(num_states > 0, states, rng.choice([-1.0, 0.5], len(ids)))
+    with_error = (num_states == 0) & (rng.random(len(ids)) < rng.choice([0.0, 0.5, 1.0]))
+    return Evidence.of(ids, value, np.where(with_error, rng.choice([0.5, 2.0], len(ids)), 0.0))

@@ -8,15 +8,17 @@ from scipy import stats
 
 import oracle
 import random_models
-from hylift.errors import ImpossibleEvidenceError
+from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import (
     Evidence,
     FactorGraph,
     FactorGroup,
+    Part,
     Soft,
     Variables,
     boolean,
     categorical,
+    conditioned,
     interval,
     real,
 )
@@ -38,18 +40,18 @@ def test_the_density_of_hidden_values_is_that_of_all_values(graph: FactorGraph, 
     expected = oracle.log_density(graph, values)
 
     try:
-        conditioned = graph.condition()
+        result = graph.condition()
     except ImpossibleEvidenceError:
         assert expected == -np.inf
         return
 
     hidden = oracle.hidden_variables(graph)
-    assert conditioned.num_variables == len(hidden)
-    assert conditioned.log_density(values[hidden]) == pytest.approx(expected, rel=0, abs=1e-10)
-    assert len(conditioned.evidence) == 0
+    assert result.num_variables == len(hidden)
+    assert result.log_density(values[hidden]) == pytest.approx(expected, rel=0, abs=1e-10)
+    assert len(result.evidence) == 0
     names = graph.variables.names
-    assert conditioned.variables.names.render().to_pylist() == [names[v] for v in hidden]
-    assert [conditioned.variables.domain(i) for i in range(len(hidden))] == [
+    assert result.variables.names.render().to_pylist() == [names[v] for v in hidden]
+    assert [result.variables.domain(i) for i in range(len(hidden))] == [
         graph.variables.domain(v) for v in hidden
     ]
 
@@ -75,11 +77,11 @@ def test_without_evidence_groups_are_merged_all_the_same() -> None:
     tables = [Table.shared([0.0, 1.0]), Table.shared([0.5, 0.0])]
     graph = FactorGraph.build({"a": boolean}, [(table, ["a"]) for table in tables])
 
-    conditioned = graph.condition()
+    result = graph.condition()
 
-    assert len(conditioned.groups) == 1
-    assert conditioned.num_factors == 2
-    assert conditioned.log_density([1.0]) == graph.log_density([1.0])
+    assert len(result.groups) == 1
+    assert result.num_factors == 2
+    assert result.log_density([1.0]) == graph.log_density([1.0])
 
 
 def test_factors_become_smaller_and_share_groups() -> None:
@@ -89,12 +91,12 @@ def test_factors_become_smaller_and_share_groups() -> None:
         [(table, [["a", "c"], ["b", "d"]]), (Table.shared([0.5, -0.5]), ["b"])],
     )
 
-    conditioned = graph.observe({"c": 2, "d": 1}).condition()
+    result = graph.observe({"c": 2, "d": 1}).condition()
 
-    assert conditioned.num_variables == 2
-    assert conditioned.num_factors == 3
-    assert len(conditioned.groups) == 1
-    assert conditioned.groups[0].label == "factors 0 + factors 1"
+    assert result.num_variables == 2
+    assert result.num_factors == 3
+    assert len(result.groups) == 1
+    assert result.groups[0].label == "factors 0 + factors 1"
 
 
 def test_multiplicities_survive() -> None:
@@ -117,9 +119,9 @@ def test_observed_states_reach_a_function_as_numbers() -> None:
         [(potential, ["d", "x", "y"])],
     )
 
-    conditioned = graph.observe({"d": 2, "y": 1.5}).condition()
+    result = graph.observe({"d": 2, "y": 1.5}).condition()
 
-    assert conditioned.log_density(np.array([4.0])) == pytest.approx(6.5)
+    assert result.log_density(np.array([4.0])) == pytest.approx(6.5)
 
 
 def test_a_factor_of_many_slots_is_reduced_like_any_other() -> None:
@@ -130,10 +132,10 @@ def test_a_factor_of_many_slots_is_reduced_like_any_other() -> None:
     graph = FactorGraph(Variables.uniform(real, 14), (FactorGroup(potential, scope),))
     values = rng.normal(size=14)
 
-    conditioned = graph.observe(Evidence.of([0, 3, 4, 9], values[[0, 3, 4, 9]])).condition()
+    result = graph.observe(Evidence.of([0, 3, 4, 9], values[[0, 3, 4, 9]])).condition()
 
     hidden = np.delete(values, [0, 3, 4, 9])
-    assert conditioned.log_density(hidden) == pytest.approx(graph.log_density(values), abs=1e-10)
+    assert result.log_density(hidden) == pytest.approx(graph.log_density(values), abs=1e-10)
 
 
 def test_evidence_that_breaks_a_hard_constraint_says_where() -> None:
@@ -165,11 +167,11 @@ def test_a_function_that_forbids_what_was_observed_says_so() -> None:
 def test_a_measurement_is_a_factor() -> None:
     graph = FactorGraph.build({"x": real}, [(ConditionalQuadratic.square(-1.0), ["x"])])
 
-    conditioned = graph.observe({"x": Soft(2.0, 0.5)}).condition()
+    result = graph.observe({"x": Soft(2.0, 0.5)}).condition()
 
     expected = -(1.3**2) + stats.norm(1.3, np.sqrt(0.5)).logpdf(2.0)
-    assert conditioned.num_variables == 1
-    assert conditioned.log_density(np.array([1.3])) == pytest.approx(expected, abs=1e-12)
+    assert result.num_variables == 1
+    assert result.log_density(np.array([1.3])) == pytest.approx(expected, abs=1e-12)
 
 
 def test_measurements_that_become_precise_tend_to_an_observation() -> None:
@@ -201,3 +203,106 @@ def test_a_measurement_of_a_class_counts_once_per_member() -> None:
     lifted = FactorGraph(variables, graph.groups).observe({"x": Soft(2.0, 0.5)})
 
     assert lifted.condition().groups[-1].multiplicity.tolist()[-1] == 3.0
+
+
+# Where things come from
+
+
+def joined_from(graph: FactorGraph, part: Part, hidden: np.ndarray) -> np.ndarray:
+    """(factor, slot): what the scopes of a part should be, by ids in the graph before."""
+    if part.source < 0:
+        return graph.evidence.variable[part.factors][:, None]
+    scope = graph.groups[part.source].scope[part.factors]
+    is_hidden = np.isin(scope, hidden)
+    kept = [slot for slot in range(scope.shape[1]) if slot not in part.slots]
+    assert is_hidden[:, kept].all()
+    assert not is_hidden[:, list(part.slots)].any()
+    return scope[:, kept]
+
+
+@given(random_models.graphs(max_discrete=4, max_reals=4, functions="anywhere"))
+def test_every_conditioned_factor_tells_where_it_comes_from(graph: FactorGraph) -> None:
+    try:
+        result = conditioned(graph)
+    except ImpossibleEvidenceError:
+        return
+
+    assert result.hidden.tolist() == oracle.hidden_variables(graph)
+    assert len(result.parts) == len(result.graph.groups)
+    for group, parts in zip(result.graph.groups, result.parts, strict=True):
+        expected = np.concatenate([joined_from(graph, part, result.hidden) for part in parts])
+        assert result.hidden[group.scope].tolist() == expected.tolist()
+    everything = [part for parts in result.parts for part in parts]
+    for source, before in enumerate(graph.groups):
+        kept = [part.factors for part in everything if part.source == source]
+        touched = np.isin(before.scope, result.hidden).any(axis=1)
+        found = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *kept]))
+        assert found.tolist() == np.flatnonzero(touched).tolist()
+
+
+def test_a_part_has_the_same_slots_observed_throughout() -> None:
+    pair = Table.shared(np.arange(4.0).reshape(2, 2))
+    graph = FactorGraph.build(
+        {"a": boolean, "b": boolean, "c": boolean},
+        [
+            (Table.shared([0.0, 1.0]), ["b"]),
+            (pair, [["a", "b"], ["b", "c"], ["b", "a"], ["a", "c"]]),
+        ],
+    )
+
+    result = conditioned(graph.observe({"a": True}))
+
+    described = [[(p.source, p.factors.tolist(), p.slots) for p in parts] for parts in result.parts]
+    assert described == [[(0, [0], ()), (1, [0, 3], (0,)), (1, [2], (1,))], [(1, [1], ())]]
+    assert result.hidden.tolist() == [1, 2]
+    assert result.graph.groups[0].scope.tolist() == [[0], [0], [1], [0]]
+    values = result.graph.groups[0].log_values(np.array([0.0, 1.0]))
+    assert values.tolist() == [0.0, 2.0, 3.0, 1.0]
+
+
+def test_measurements_come_from_the_evidence() -> None:
+    graph = FactorGraph.build(
+        {"x": real, "y": real, "z": real},
+        [(ConditionalQuadratic.square(-1.0), [["x"], ["y"], ["z"]])],
+    ).observe({"z": Soft(1.0, 0.5), "x": 0.0, "y": Soft(2.0, 0.5)})
+
+    result = conditioned(graph)
+
+    (parts,) = result.parts
+    assert [(p.source, p.factors.tolist(), p.slots) for p in parts] == [
+        (0, [1, 2], ()),
+        (-1, [0, 2], ()),
+    ]
+    assert result.graph.groups[0].scope.tolist() == [[0], [1], [1], [0]]
+
+
+def test_what_no_evidence_touches_is_not_copied() -> None:
+    scope = np.array([[0, 1], [1, 2]], dtype=np.int32)
+    group = FactorGroup(Table.shared([[0.0, 1.0], [2.0, 3.0]]), scope)
+    graph = FactorGraph(Variables.uniform(boolean, 3), (group,))
+
+    result = conditioned(graph)
+
+    assert result.graph.groups[0] is group
+    assert result.graph.variables is graph.variables
+    assert result.hidden.tolist() == [0, 1, 2]
+    assert [part.factors.tolist() for part in result.parts[0]] == [[0, 1]]
+
+
+def test_a_group_without_factors_is_dropped() -> None:
+    group = FactorGroup(Table.shared([0.0, 1.0]), np.zeros((0, 1), dtype=np.int32))
+    graph = FactorGraph(Variables.uniform(boolean, 2), (group,))
+
+    for result in (conditioned(graph), conditioned(graph.observe({"x0": True}))):
+        assert result.graph.groups == ()
+        assert result.parts == ()
+
+
+def test_constants_too_large_to_add_are_refused() -> None:
+    graph = FactorGraph.build({"a": boolean}, [(Table.shared([0.0, 1e308]), [["a"], ["a"]])])
+
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(ModelError, match="the constant of a graph must be finite, not inf"),
+    ):
+        graph.observe({"a": True}).condition()

@@ -309,6 +309,35 @@ def test_the_log_density_of_what_is_no_state_is_refused(state: float) -> None:
         graph.log_density(np.array([state]))
 
 
+# Degree
+
+
+def test_the_degree_counts_factors_at_a_variable() -> None:
+    graph = FactorGraph.build(
+        {"a": boolean, "b": boolean, "c": boolean},
+        [(PAIR, [["a", "b"], ["b", "a"], ["a", "b"]]), (Table.shared([0.0, 1.0]), ["b"])],
+    )
+
+    assert graph.degree.tolist() == [3.0, 4.0, 0.0]
+    assert graph.degree.dtype == np.float64
+    assert FactorGraph.build({}, []).degree.tolist() == []
+
+
+def test_the_degree_of_a_class_is_the_average_of_its_members() -> None:
+    rng = np.random.default_rng(0)
+    scope = np.stack([rng.permutation(20)[:2] for _ in range(60)])
+    ground = FactorGraph(Variables.uniform(boolean, 20), (FactorGroup(PAIR, scope),))
+    variable_to_class = rng.integers(0, 4, 20)
+    size = np.bincount(variable_to_class)
+    pairs, times = np.unique(variable_to_class[scope], axis=0, return_counts=True)
+    classes = Variables((boolean,), np.zeros(4, dtype=np.int32), Names.numbered(4), size)
+    lifted = FactorGraph(classes, (FactorGroup(PAIR, pairs, multiplicity=times),))
+
+    average = np.bincount(variable_to_class, ground.degree) / size
+
+    np.testing.assert_allclose(lifted.degree, average, rtol=1e-10)
+
+
 # Immutability
 
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pyarrow as pa
 import pytest
-import scipy.io
 
-from hylift.grounding import World, ground_world
 from hylift.inference import infer
 from hylift.language import format_model, parse, read_model
+from paper_models import MODELS, grounded, kalman_cycle, kalman_tree
 from slow_grounding import assert_same_density
 
-MODELS = Path(__file__).parents[2] / "examples" / "models"
-
 SIZES = {"toy": (21, 24), "papers": (3400, 3390), "robot": (1591, 3182), "rgm": (606, 1100)}
-
-
-def grounded(name, evidence=None, **options):
-    return ground_world(World.of(read_model(MODELS / f"{name}.mln"), evidence, **options))
 
 
 @pytest.mark.parametrize(("name", "size"), SIZES.items())
@@ -88,29 +78,9 @@ def test_robot_has_the_exact_map(data_dir):
     assert statistics.num_variables - statistics.num_observed == 111 + 55 + 9 + 20
 
 
-def wells(folder, columns) -> pa.Table:
-    """Levels of the first 20 months, with the fillers of the paper for what is missing."""
-    levels = scipy.io.loadmat(folder / "well_t.mat")["well_t"][columns, 199:219].astype(float)
-    missing = levels == 5000
-    levels[missing] = 1.0
-    levels[missing[:, 0], 0] = 0.0
-    well, month = (axis.ravel() for axis in np.indices(levels.shape))
-    return pa.table({"well": well, "month": month, "value": levels.ravel()})
-
-
-def kalman_evidence(table):
-    first = np.asarray(table["month"]) == 0
-    return {"x": table.filter(pa.array(first)), "o": table.filter(pa.array(~first))}
-
-
 def test_kalman_tree_has_the_exact_answers(data_dir):
-    folder = data_dir / "groundwater"
-    members = scipy.io.loadmat(folder / "cluster_NcutDiscrete.mat")
-    membership = next(value for key, value in members.items() if not key.startswith("_"))
-    membership = membership.toarray() if hasattr(membership, "toarray") else membership
-    table = wells(folder, np.flatnonzero(membership[:, 1]))
+    graph = kalman_tree(data_dir).graph
 
-    graph = grounded("kalman-tree", kalman_evidence(table)).graph
     posterior = infer(graph)
 
     last = posterior.marginals("x(*,19)")
@@ -122,9 +92,9 @@ def test_kalman_tree_has_the_exact_answers(data_dir):
 
 
 def test_kalman_cycle_has_the_exact_answers(data_dir):
-    table = wells(data_dir / "groundwater", [16, 105, 2411, 1599, 1831, 2214])
+    graph = kalman_cycle(data_dir).graph
 
-    posterior = infer(grounded("kalman-cycle", kalman_evidence(table)).graph)
+    posterior = infer(graph)
 
     last = posterior.marginals("x(*,19)")
     means = [0.919003977] * 3 + [0.410717836, 3.123958634, 0.534403687]

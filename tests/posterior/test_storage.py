@@ -152,6 +152,20 @@ def test_only_what_was_asked_for_is_stored(tmp_path: Path) -> None:
         loaded.marginals()
 
 
+def test_wide_indices_are_read_too(tmp_path: Path) -> None:
+    posterior = infer(zoo.toy_hybrid_mln())
+    posterior.save(tmp_path / "answer")
+    with np.load(tmp_path / "answer") as stored:
+        arrays = dict(stored)
+    arrays["row"] = arrays["row"].astype(np.int64)
+    (tmp_path / "wide").write_bytes(archive(**arrays))
+
+    loaded = Posterior.load(tmp_path / "wide")
+
+    assert loaded.all_marginals.row.dtype == np.int32
+    assert_same(loaded.marginals().to_pylist(), posterior.marginals().to_pylist())
+
+
 # Files that are something else
 
 

@@ -33,6 +33,8 @@ hylift infer papers.mln --evidence facts.db --output result.json
 
 hylift ground papers.mln --evidence In=in.parquet --closed In --stats
 
+hylift explain papers.mln --evidence facts.db
+
 hylift infer model.uai --evidence model.uai.evid --task map
 """
 
@@ -232,6 +234,51 @@ def ground(
     given = Given(evidence or (), closed or (), unmatched)
     with _warnings_heard(quiet):
         run(model, given, stats=stats, output=output, quiet=quiet)
+
+
+EXPLAIN_EXAMPLES = """[bold]Examples[/bold]
+
+hylift explain papers.mln --evidence facts.db
+
+hylift explain papers.mln -e In=in.parquet --closed In --figure classes.png
+
+hylift explain model.uai -e model.uai.evid --output explanation.json
+"""
+
+
+@app.command(epilog=EXPLAIN_EXAMPLES)
+def explain(
+    model: ModelFile,
+    evidence: EvidenceOption = None,
+    closed: ClosedOption = None,
+    unmatched: UnmatchedOption = "error",
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also draw the classes into this file: .png, .pdf or .svg.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File for the numbers, in .json; '-' prints them.",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Say how far lifting shrinks a model, and which evidence breaks its symmetry."""
+    from hylift.cli.explain import run
+    from hylift.cli.model import Given
+
+    given = Given(evidence or (), closed or (), unmatched)
+    with _warnings_heard(quiet):
+        run(model, given, figure=figure, output=output, quiet=quiet)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The factor graph, ground and lifted alike, as flat arrays."""
 
+from hylift.graph.condition import Conditioned, Part, conditioned
 from hylift.graph.domains import Domain, boolean, categorical, interval, real
 from hylift.graph.evidence import Evidence, Soft
 from hylift.graph.factor_graph import FactorGraph
@@ -9,6 +10,7 @@ from hylift.graph.variables import Variables
 
 __all__ = [
     "Atoms",
+    "Conditioned",
     "Domain",
     "Evidence",
     "FactorGraph",
@@ -17,11 +19,13 @@ __all__ = [
     "NameBlock",
     "Names",
     "Numbered",
+    "Part",
     "Soft",
     "Variables",
     "boolean",
     "by_slots",
     "categorical",
+    "conditioned",
     "interval",
     "merge_groups",
     "real",

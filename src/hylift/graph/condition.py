@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
-from hylift.graph.factors import FactorGroup, by_slots, merge_groups
-from hylift.graph.variables import freeze
+from hylift.graph.factors import FactorGroup, by_signature, by_slots, join_groups
+from hylift.graph.variables import Variables
 from hylift.potentials import ConditionalQuadratic
+
+MEASUREMENTS = -1
+"""`Part.source` of factors that stand for measurements."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Factors of a conditioned group that come from one group, with the same slots observed."""
+
+    source: int
+    """Index of the group in the graph before; -1 for measurements (soft evidence)."""
+    factors: NDArray[np.int64]
+    """(factor,): positions in that group; for measurements, in the evidence."""
+    slots: tuple[int, ...]
+    """Slots of the source that were observed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditioned:
+    """A graph with its evidence absorbed, and where its variables and factors come from."""
+
+    graph: FactorGraph
+    """Of the hidden variables only."""
+    hidden: NDArray[np.int64]
+    """(variable,): its id in the graph before."""
+    parts: tuple[tuple[Part, ...], ...]
+    """Per group of `graph`: what it was joined from, in the order of its factors."""
 
 
 def condition(graph: FactorGraph) -> FactorGraph:
@@ -19,55 +50,85 @@ def condition(graph: FactorGraph) -> FactorGraph:
     Hidden variables keep their order and their names. Factors whose reduced potentials have one
     signature share a group, wherever they came from.
     """
-    hard = graph.evidence.is_hard
-    observed = np.zeros(graph.num_variables, dtype=bool)
-    observed[graph.evidence.variable[hard]] = True
-    value = np.zeros(graph.num_variables)
-    value[graph.evidence.variable[hard]] = graph.evidence.value[hard]
-    hidden = np.flatnonzero(~observed)
-    new_id = np.cumsum(~observed, dtype=np.int32) - np.int32(1)
+    return conditioned(graph).graph
 
+
+def conditioned(graph: FactorGraph) -> Conditioned:
+    """What `condition` returns, and where it comes from."""
+    observed = _Observed.of(graph)
     log_constant = graph.log_constant
-    groups = []
-    for part in [part for group in graph.groups for part in _reduce(group, observed, value)]:
-        if part.arity:
-            groups.append(part)
-        else:
-            log_constant += _constant(part)
-    soft = _measurements(graph, ~hard)
-    if soft is not None:
-        groups.append(soft)
-    groups = [
-        FactorGroup(g.potential, new_id[g.scope], g.row, g.multiplicity, g.label) for g in groups
-    ]
-    variables = graph.variables if not observed.any() else graph.variables.take(hidden)
-    return FactorGraph(variables, merge_groups(groups), Evidence.none(), log_constant)
+    groups, parts = [], []
+    for source, group in enumerate(graph.groups):
+        for slots, factors in observed.patterns(group):
+            part = observed.reduce(group, slots, factors)
+            if part.arity:
+                groups.append(part)
+                parts.append(Part(source, factors, slots))
+            else:
+                log_constant += _constant(part)
+    measured = np.flatnonzero(~graph.evidence.is_hard)
+    if len(measured):
+        groups.append(_measurements(graph, measured, observed.new_id))
+        parts.append(Part(MEASUREMENTS, measured, ()))
+    alike = by_signature(groups)
+    return Conditioned(
+        FactorGraph.unchecked(
+            observed.hidden_variables(graph.variables),
+            (join_groups([groups[at] for at in same]) for same in alike),
+            Evidence.none(),
+            log_constant,
+        ),
+        observed.hidden,
+        tuple(tuple(parts[at] for at in same) for same in alike),
+    )
 
 
-def _reduce(
-    group: FactorGroup, observed: NDArray[np.bool_], value: NDArray[np.float64]
-) -> list[FactorGroup]:
-    """The factors of a group, split by which slots are observed, each part without those."""
-    parts = []
-    for slots, factors in by_slots(observed[group.scope]):
-        if not slots:
-            parts.append(group if len(factors) == len(group) else group.take(factors))
-            continue
-        scope = group.scope[factors]
-        potential, row = group.potential.reduce(
-            group.row[factors], slots, value[scope[:, list(slots)]]
-        )
-        hidden = [slot for slot in range(group.arity) if slot not in slots]
-        parts.append(
-            FactorGroup(
-                potential,
-                scope[:, hidden],
-                freeze(row, np.int32),
-                group.multiplicity[factors],
-                group.label,
-            )
-        )
-    return parts
+@dataclass(frozen=True, slots=True, eq=False)
+class _Observed:
+    """Which variables are observed without error, and the ids of the others among themselves."""
+
+    flag: NDArray[np.bool_]  # (variable,)
+    value: NDArray[np.float64]  # (variable,)
+    hidden: NDArray[np.int64]  # (hidden variable,)
+    new_id: NDArray[np.int32] | None
+    """(variable,): position in `hidden`; None if nothing is observed."""
+
+    @classmethod
+    def of(cls, graph: FactorGraph) -> _Observed:
+        evidence, hard = graph.evidence, graph.evidence.is_hard
+        flag = np.zeros(graph.num_variables, dtype=bool)
+        value = np.zeros(graph.num_variables)
+        if not hard.any():
+            return cls(flag, value, np.arange(graph.num_variables), None)
+        flag[evidence.variable[hard]] = True
+        value[evidence.variable[hard]] = evidence.value[hard]
+        new_id = np.cumsum(~flag, dtype=np.int32) - np.int32(1)
+        return cls(flag, value, np.flatnonzero(~flag), new_id)
+
+    def patterns(self, group: FactorGroup) -> Iterator[tuple[tuple[int, ...], NDArray[np.int64]]]:
+        """Observed slots, and the factors of the group in which it is these."""
+        if self.new_id is not None:
+            yield from by_slots(self.flag[group.scope])
+        elif len(group):
+            yield (), np.arange(len(group))
+
+    def reduce(
+        self, group: FactorGroup, slots: tuple[int, ...], factors: NDArray[np.int64]
+    ) -> FactorGroup:
+        """These factors of a group, in which these slots are observed, without those slots."""
+        if self.new_id is None:
+            return group
+        some = group if len(factors) == len(group) else group.take(factors)
+        potential, scope = some.potential, some.scope
+        row: NDArray[Any] = some.row
+        if slots:
+            potential, row = potential.reduce(row, slots, self.value[scope[:, list(slots)]])
+            scope = scope[:, [slot for slot in range(group.arity) if slot not in slots]]
+        scope = self.new_id[scope]
+        return FactorGroup.unchecked(potential, scope, row, some.multiplicity, some.label)
+
+    def hidden_variables(self, variables: Variables) -> Variables:
+        return variables if self.new_id is None else variables.take(self.hidden)
 
 
 def _constant(part: FactorGroup) -> float:
@@ -82,18 +143,17 @@ def _constant(part: FactorGroup) -> float:
     return float((part.multiplicity * values).sum())
 
 
-def _measurements(graph: FactorGraph, soft: NDArray[np.bool_]) -> FactorGroup | None:
+def _measurements(
+    graph: FactorGraph, measured: NDArray[np.int64], new_id: NDArray[np.int32] | None
+) -> FactorGroup:
     """A factor N(value; x, var) per measured real."""
-    variable = graph.evidence.variable[soft]
-    if not len(variable):
-        return None
-    value, var = graph.evidence.value[soft], graph.evidence.var[soft]
+    variable = graph.evidence.variable[measured]
+    value, var = graph.evidence.value[measured], graph.evidence.var[measured]
     potential = ConditionalQuadratic(
         (-0.5 / var)[:, None, None],
         (value / var)[:, None],
         -0.5 * value**2 / var - 0.5 * np.log(2 * np.pi * var),
     )
     multiplicity = graph.variables.multiplicity[variable]
-    return FactorGroup(
-        potential, variable[:, None], multiplicity=multiplicity, label="measurements"
-    )
+    scope = variable if new_id is None else new_id[variable]
+    return FactorGroup(potential, scope[:, None], multiplicity=multiplicity, label="measurements")

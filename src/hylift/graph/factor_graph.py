@@ -33,8 +33,7 @@ class FactorGraph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
-        if not np.isfinite(self.log_constant):
-            raise ModelError(f"the constant of a graph must be finite, not {self.log_constant}")
+        _check_constant(self.log_constant)
         num_states = self.variables.num_states
         for group in self.groups:
             _check_scope(group, self.variables, num_states)
@@ -72,6 +71,7 @@ class FactorGraph:
         log_constant: float,
     ) -> FactorGraph:
         """A graph of parts that are known to fit, without looking at each factor again."""
+        _check_constant(log_constant)
         graph = object.__new__(cls)
         object.__setattr__(graph, "variables", variables)
         object.__setattr__(graph, "groups", tuple(groups))
@@ -86,6 +86,20 @@ class FactorGraph:
     @property
     def num_factors(self) -> int:
         return sum(len(group) for group in self.groups)
+
+    @property
+    def degree(self) -> NDArray[np.float64]:
+        """(variable,): factors at each ground variable, on average over those it stands for.
+
+        1 - degree is the variable's counting number in the Bethe approximation.
+        """
+        total = np.zeros(self.num_variables)
+        for group in self.groups:
+            for slot in range(group.arity):
+                total += np.bincount(
+                    group.scope[:, slot], group.multiplicity, minlength=self.num_variables
+                )
+        return total / self.variables.multiplicity
 
     def size_estimate(self) -> SizeEstimate:
         """How many variables and factors there are, and the memory of their arrays.
@@ -147,6 +161,11 @@ class FactorGraph:
             f"FactorGraph({self.num_variables} variables, {self.num_factors} factors "
             f"in {len(self.groups)} groups, {len(self.evidence)} observed)"
         )
+
+
+def _check_constant(log_constant: float) -> None:
+    if not np.isfinite(log_constant):
+        raise ModelError(f"the constant of a graph must be finite, not {log_constant}")
 
 
 def _check_scope(group: FactorGroup, variables: Variables, num_states: NDArray[np.int32]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,24 @@ class FactorGroup:
         object.__setattr__(self, "row", row)
         object.__setattr__(self, "multiplicity", multiplicity)
 
+    @classmethod
+    def unchecked(
+        cls,
+        potential: Potential,
+        scope: NDArray[np.int32],
+        row: NDArray[np.int32],
+        multiplicity: NDArray[np.float64],
+        label: str,
+    ) -> FactorGroup:
+        """A group of parts that are known to fit, without looking at each factor again."""
+        group = object.__new__(cls)
+        object.__setattr__(group, "potential", potential)
+        object.__setattr__(group, "scope", freeze(scope, np.int32))
+        object.__setattr__(group, "row", freeze(row, np.int32))
+        object.__setattr__(group, "multiplicity", freeze(multiplicity, np.float64))
+        object.__setattr__(group, "label", label)
+        return group
+
     def _default_row(self, num_factors: int) -> NDArray[np.int32]:
         if self.potential.num_rows == 1:
             return np.zeros(num_factors, dtype=np.int32)
@@ -82,7 +101,7 @@ class FactorGroup:
 
     def take(self, factors: NDArray[Any]) -> FactorGroup:
         """Some of the factors, with the same potential."""
-        return FactorGroup(
+        return FactorGroup.unchecked(
             self.potential,
             self.scope[factors],
             self.row[factors],
@@ -122,20 +141,29 @@ def by_slots(flag: NDArray[np.bool_]) -> list[tuple[tuple[int, ...], NDArray[np.
     ]
 
 
-def merge_groups(groups: list[FactorGroup]) -> tuple[FactorGroup, ...]:
+def merge_groups(groups: Sequence[FactorGroup]) -> tuple[FactorGroup, ...]:
     """Groups whose potentials have one signature become one group, in order of appearance."""
-    alike: dict[Any, list[FactorGroup]] = {}
-    for group in groups:
-        alike.setdefault(group.potential.signature, []).append(group)
-    return tuple(_merge(same) for same in alike.values())
+    return tuple(join_groups([groups[at] for at in same]) for same in by_signature(groups))
 
 
-def _merge(groups: list[FactorGroup]) -> FactorGroup:
+def by_signature(groups: Sequence[FactorGroup]) -> list[list[int]]:
+    """Positions of groups whose potentials have one signature, in order of appearance."""
+    alike: dict[Any, list[int]] = {}
+    for at, group in enumerate(groups):
+        alike.setdefault(group.potential.signature, []).append(at)
+    return list(alike.values())
+
+
+def join_groups(groups: Sequence[FactorGroup]) -> FactorGroup:
+    """One group of the factors of all, in order; their potentials have one signature."""
     first = groups[0]
     if len(groups) == 1:
         return first
-    offsets = np.cumsum([0, *(group.potential.num_rows for group in groups[:-1])])
-    return FactorGroup(
+    offsets = np.cumsum([0, *(group.potential.num_rows for group in groups)])
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise ModelError(f"{offsets[-1]} parameter rows are too many for one group")
+    offsets = offsets[:-1].astype(np.int32)
+    return FactorGroup.unchecked(
         first.potential.stack([group.potential for group in groups[1:]]),
         np.concatenate([group.scope for group in groups]),
         np.concatenate([group.row + at for group, at in zip(groups, offsets, strict=True)]),

@@ -77,7 +77,7 @@ def _parameters(
     mixed = np.zeros(len(first), dtype=bool)
     if group.potential.averages:
         mixed[to_class[group.row != own[to_class]]] = True
-    kept, row = np.unique(own[~mixed], return_inverse=True)
+    kept, row = _used(own[~mixed], group.potential.num_rows)
     potential = group.potential if len(kept) == group.potential.num_rows else None
     potential = potential or group.potential.take(kept)
     new_row = np.empty(len(first), dtype=np.int32)
@@ -94,6 +94,13 @@ def _parameters(
         potential = potential.stack([averaged]) if len(kept) else averaged
         new_row[mixed] = len(kept) + np.arange(num_mixed)
     return potential, new_row
+
+
+def _used(row: NDArray[np.int32], num_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows that occur, and the place of each row among them."""
+    occurs = np.zeros(num_rows, dtype=bool)
+    occurs[row] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[row]
 
 
 def _variables(variables: Variables, partition: Partition) -> Variables:

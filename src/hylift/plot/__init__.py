@@ -1,5 +1,6 @@
-"""Pictures of answers."""
+"""Pictures of answers and of lifted graphs."""
 
+from hylift.plot.classes import plot_classes
 from hylift.plot.marginals import plot_marginals
 
-__all__ = ["plot_marginals"]
+__all__ = ["plot_classes", "plot_marginals"]

@@ -29,7 +29,7 @@ class Marginals:
 
     batches: tuple[BatchedDistribution, ...]
     batch: NDArray[np.int32]  # (variable,): which batch
-    row: NDArray[np.int64]  # (variable,): which row of it
+    row: NDArray[np.int32]  # (variable,): which row of it
 
     @classmethod
     def assemble(
@@ -37,13 +37,20 @@ class Marginals:
     ) -> Marginals:
         """From batches with the ids of the variables they are about."""
         batch = np.full(num_variables, -1, dtype=np.int32)
-        row = np.zeros(num_variables, dtype=np.int64)
+        row = np.zeros(num_variables, dtype=np.int32)
         for place, (ids, _) in enumerate(parts):
             batch[ids] = place
             row[ids] = np.arange(len(ids))
         if (batch < 0).any():
             raise ModelError(f"variable {int(np.argmax(batch < 0))} has no marginal")
         return cls(tuple(distribution for _, distribution in parts), batch, row)
+
+    def spread(self, variable_to_class: NDArray[np.integer[Any]]) -> Marginals:
+        """The marginals of ground variables, from these of their classes.
+
+        They share the distributions: only an index per variable is new.
+        """
+        return Marginals(self.batches, self.batch[variable_to_class], self.row[variable_to_class])
 
     def __getitem__(self, variable: int) -> Any:
         return self.batches[self.batch[variable]][int(self.row[variable])]
@@ -57,10 +64,12 @@ class Marginals:
         quantiles = np.full((len(QUANTILES), len(ids)), np.nan)
         for place, batch, rows in self._by_batch(ids):
             if isinstance(batch, RealDistribution):
-                some = batch[rows]
+                # Where variables share distributions, each of these is looked at once.
+                shared = batch.batch_shape[0] < len(rows)
+                some, at = (batch, rows) if shared else (batch[rows], slice(None))
                 for name, column in statistics.items():
-                    column[place] = getattr(some, name)
-                quantiles[:, place] = some.quantile(QUANTILES)
+                    column[place] = getattr(some, name)[at]
+                quantiles[:, place] = np.asarray(some.quantile(QUANTILES))[:, at]
         is_real = variables.num_states[ids] == 0
         columns: dict[str, Any] = {"atom": variables.names.render(ids)}
         for name, column in statistics.items():
@@ -106,7 +115,7 @@ class Marginals:
 
     def _by_batch(
         self, ids: NDArray[Any]
-    ) -> list[tuple[NDArray[np.int64], BatchedDistribution, NDArray[np.int64]]]:
+    ) -> list[tuple[NDArray[np.int64], BatchedDistribution, NDArray[np.int32]]]:
         """Per batch: positions in `ids`, the batch, and the rows they stand for."""
         which = self.batch[ids]
         found = []
@@ -120,24 +129,35 @@ class Marginals:
 def with_observed(
     graph: FactorGraph,
     hidden: NDArray[np.int64],
-    parts: Sequence[tuple[NDArray[Any], BatchedDistribution]],
+    of_hidden: Marginals | Sequence[tuple[NDArray[Any], BatchedDistribution]],
 ) -> Marginals:
-    """Marginals of all variables: `parts` of the hidden ones, certainty for the observed.
+    """Marginals of all variables: these of the hidden ones, certainty for the observed.
 
-    parts: positions in `hidden`, and their distributions.
+    of_hidden: marginals, or positions in `hidden` and the distributions there.
     """
-    evidence, variables = graph.evidence, graph.variables
-    hard = evidence.is_hard
-    variable, value = evidence.variable[hard], evidence.value[hard]
-    everything = [(hidden[ids], batch) for ids, batch in parts]
-    num_states = variables.num_states[variable]
-    if (num_states == 0).any():
-        everything.append((variable[num_states == 0], PointMass(value[num_states == 0])))
-    for number, domain in enumerate(variables.domains):
-        at = np.flatnonzero(variables.domain_id[variable] == number)
-        if domain.states is None or not len(at):
+    marginals = (
+        of_hidden
+        if isinstance(of_hidden, Marginals)
+        else Marginals.assemble(len(hidden), of_hidden)
+    )
+    hard = graph.evidence.is_hard
+    variable, value = graph.evidence.variable[hard], graph.evidence.value[hard]
+    batches = list(marginals.batches)
+    batch = np.full(graph.num_variables, -1, dtype=np.int32)
+    row = np.zeros(graph.num_variables, dtype=np.int32)
+    batch[hidden], row[hidden] = marginals.batch, marginals.row
+    for number, domain in enumerate(graph.variables.domains):
+        at = np.flatnonzero(graph.variables.domain_id[variable] == number)
+        if not len(at):
             continue
-        certain = np.zeros((len(at), domain.num_states))
-        certain[np.arange(len(at)), value[at].astype(np.int64)] = 1.0
-        everything.append((variable[at], Categorical(certain, domain.states)))
-    return Marginals.assemble(graph.num_variables, everything)
+        batch[variable[at]], row[variable[at]] = len(batches), np.arange(len(at))
+        if domain.states is None:
+            batches.append(PointMass(value[at]))
+        else:
+            seen, row[variable[at]] = np.unique(value[at], return_inverse=True)
+            certain = np.zeros((len(seen), domain.num_states))
+            certain[np.arange(len(seen)), seen.astype(np.int64)] = 1.0
+            batches.append(Categorical(certain, domain.states))
+    if (batch < 0).any():
+        raise ModelError(f"variable {int(np.argmax(batch < 0))} has no marginal")
+    return Marginals(tuple(batches), batch, row)

@@ -149,18 +149,18 @@ def _restore_marginals(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) 
         batches.append(family(**fields))
     batch, row = arrays["batch"], arrays["row"]
     _check(batch, np.int32, len(arrays["observed"]))
-    _check(row, np.int64, len(arrays["observed"]))
+    _check(row, np.signedinteger, len(arrays["observed"]))
     sizes = np.array([batch.batch_shape[0] for batch in batches], dtype=np.int64)
     if len(batch) and not (batch.min() >= 0 and batch.max() < len(sizes)):
         raise ValueError("a batch of marginals that is not there")
     if len(row) and not ((row >= 0) & (row < sizes[batch])).all():
         raise ValueError("a row of marginals that is not there")
-    return Marginals(tuple(batches), batch, row)
+    return Marginals(tuple(batches), batch, row.astype(np.int32, copy=False))
 
 
 def _check(array: NDArray[Any], dtype: Any, size: int) -> None:
-    """Raises unless the array has that type and that many entries."""
-    if array.dtype != dtype or array.shape != (size,):
+    """Raises unless the array has such a type and that many entries."""
+    if not np.issubdtype(array.dtype, dtype) or array.shape != (size,):
         raise ValueError(f"an array of {array.dtype} {array.shape} where ({size},) was stored")
 
 

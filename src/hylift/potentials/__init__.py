@@ -3,6 +3,7 @@
 from hylift.potentials.base import ANY_STATES, REAL, Potential, SlotBelief
 from hylift.potentials.function import Function
 from hylift.potentials.quadratic import ConditionalQuadratic
+from hylift.potentials.quadrature import nodes_per_slot
 from hylift.potentials.table import Table
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "Potential",
     "SlotBelief",
     "Table",
+    "nodes_per_slot",
 ]

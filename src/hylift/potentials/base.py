@@ -82,6 +82,27 @@ class Potential(ABC):
     def signature(self) -> Hashable:
         """Equal for potentials whose rows may be stacked into one."""
 
+    @property
+    @abstractmethod
+    def flat(self) -> FloatArray:
+        """(row, entry): all parameters of a row in one line; a view where they are stored so."""
+
+    @abstractmethod
+    def with_flat(self, flat: FloatArray) -> Self:
+        """The potential of the same slots with other rows, laid out as in `flat`."""
+
+    @property
+    @abstractmethod
+    def averages(self) -> bool:
+        """Whether log-values are linear in the parameters: the mean row has their mean."""
+
+    @abstractmethod
+    def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
+        """(entry,): `flat[:, exchange(i, j)]` are the rows with slots i and j swapped.
+
+        None where these slots cannot be swapped.
+        """
+
     @abstractmethod
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         """Log-potential at points: one array per slot (states as integers), broadcast together."""
@@ -137,6 +158,17 @@ def weighted_sum(values: FloatArray, weights: Sequence[FloatArray]) -> FloatArra
 def along_axis(axis: int, arity: int, num_factors: int) -> tuple[int, ...]:
     """Shape that lays (factor, point) along one axis of a (factor, slot 0, slot 1, ...) grid."""
     return (num_factors,) + (1,) * axis + (-1,) + (1,) * (arity - axis - 1)
+
+
+def checked_flat(flat: Any, num_entries: int) -> FloatArray:
+    """`flat` as float64 (row, entry), or a `ModelError` if its rows have another length."""
+    array = np.asarray(flat, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != num_entries:
+        raise ModelError(
+            f"rows of this potential have {num_entries} entries each, so `flat` is an array "
+            f"(row, {num_entries}), not one of shape {array.shape}"
+        )
+    return array
 
 
 def frozen_floats(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from hylift.potentials.base import (
     IntArray,
     Potential,
     SlotBelief,
+    checked_flat,
     expectation_on_grid,
     frozen_floats,
 )
@@ -37,6 +39,9 @@ class Function(Potential):
     parameters: FloatArray | None = None  # (row, parameter); None: one row without parameters
     fixed: tuple[int, ...] = ()
     """Arguments that evidence has filled, increasing; their values are the last parameters."""
+    symmetric: tuple[tuple[int, ...], ...] = ()
+    """Groups of arguments that may be exchanged without changing the value, such as `((0, 1),)`:
+    positions among the discrete and then the real arguments. Fixed ones leave their group."""
 
     def __post_init__(self) -> None:
         if self.num_discrete < 0 or self.num_reals < 0 or self.num_discrete + self.num_reals == 0:
@@ -47,6 +52,38 @@ class Function(Potential):
         given = np.zeros((1, 0)) if self.parameters is None else self.parameters
         parameters = frozen_floats(given, "a function's parameters", ndim=2)
         object.__setattr__(self, "parameters", parameters)
+        object.__setattr__(self, "symmetric", self._checked_symmetric())
+
+    def _checked_symmetric(self) -> tuple[tuple[int, ...], ...]:
+        """The groups of arguments that may be exchanged: free ones, in order."""
+        try:
+            groups = [tuple(operator.index(a) for a in group) for group in self.symmetric]
+        except TypeError:
+            raise ModelError(
+                "symmetric arguments are groups of positions, such as [(0, 1)], "
+                f"not {self.symmetric!r}"
+            ) from None
+        num_arguments = self.num_discrete + self.num_reals
+        everything = [argument for group in groups for argument in group]
+        for argument in everything:
+            if not 0 <= argument < num_arguments:
+                raise ModelError(
+                    f"argument {argument} cannot be symmetric: {_called(self.log_potential)} has "
+                    f"the arguments 0 to {num_arguments - 1}"
+                )
+            if everything.count(argument) > 1:
+                raise ModelError(
+                    f"argument {argument} stands more than once among the symmetric ones, "
+                    f"{self.symmetric!r}: join groups that share an argument"
+                )
+        for group in groups:
+            if len({argument < self.num_discrete for argument in group}) > 1:
+                raise ModelError(
+                    f"the arguments {group} cannot be symmetric: the first {self.num_discrete} are "
+                    "discrete, the others real"
+                )
+        free = (tuple(sorted(a for a in group if a not in self.fixed)) for group in groups)
+        return tuple(sorted(group for group in free if len(group) > 1))
 
     @property
     def _rows(self) -> FloatArray:
@@ -68,8 +105,25 @@ class Function(Potential):
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        kinds = (self.num_discrete, self.num_reals, self.fixed, self._rows.shape[1])
+        kinds = (self.num_discrete, self.num_reals, self.fixed, self._rows.shape[1], self.symmetric)
         return ("function", self.log_potential, *kinds)
+
+    @property
+    def flat(self) -> FloatArray:
+        return self._rows
+
+    def with_flat(self, flat: FloatArray) -> Function:
+        return self._with_rows(checked_flat(flat, self._rows.shape[1]))
+
+    @property
+    def averages(self) -> bool:
+        return False
+
+    def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
+        i, j = self._free[first], self._free[second]
+        if i != j and not any(i in group and j in group for group in self.symmetric):
+            return None
+        return np.arange(self._rows.shape[1])
 
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         columns = np.moveaxis(self._rows[row], -1, 0)
@@ -126,6 +180,7 @@ class Function(Potential):
             self.num_reals,
             np.concatenate([rows[:, :num_own], columns], axis=1),
             tuple(sorted(filled)),
+            self.symmetric,
         )
         new_row = np.arange(len(row), dtype=np.int32)
         if not reduced._free:
@@ -139,7 +194,7 @@ class Function(Potential):
         return self._with_rows(self._rows[rows])
 
     def _with_rows(self, rows: FloatArray) -> Function:
-        return Function(self.log_potential, self.num_discrete, self.num_reals, rows, self.fixed)
+        return replace(self, parameters=rows)
 
 
 def _called(function: Callable[..., Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,6 +17,7 @@ from hylift.potentials.base import (
     IntArray,
     Potential,
     SlotBelief,
+    checked_flat,
     frozen_floats,
     weighted_sum,
 )
@@ -199,6 +201,58 @@ class ConditionalQuadratic(Potential):
     @property
     def signature(self) -> tuple[str, tuple[int, ...]]:
         return ("quadratic", self.slot_states)
+
+    @property
+    def flat(self) -> FloatArray:
+        """A, b, c of each row, one behind the other: a copy."""
+        flat = np.empty((self.num_rows, self._num_entries))
+        for part, values in zip(self._parts(flat), (self.A, self.b, self.c), strict=True):
+            part[...] = values
+        return flat
+
+    def with_flat(self, flat: FloatArray) -> ConditionalQuadratic:
+        parts = self._parts(checked_flat(flat, self._num_entries))
+        return ConditionalQuadratic(*(np.ascontiguousarray(part) for part in parts))
+
+    @property
+    def _num_entries(self) -> int:
+        return math.prod(self.c.shape[1:]) * (self.num_reals * (self.num_reals + 1) + 1)
+
+    def _parts(self, flat: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Rows (row, entry) as views shaped like A, b and c."""
+        states = self.c.shape[1:]
+        shapes = [(*states, self.num_reals, self.num_reals), (*states, self.num_reals), states]
+        start_b = math.prod(shapes[0])
+        start_c = start_b + math.prod(shapes[1])
+        columns = flat[:, :start_b], flat[:, start_b:start_c], flat[:, start_c:]
+        A, b, c = (
+            part.reshape((len(flat), *shape)) for part, shape in zip(columns, shapes, strict=True)
+        )
+        return A, b, c
+
+    @property
+    def averages(self) -> bool:
+        return True
+
+    def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
+        if self.slot_states[first] != self.slot_states[second]:
+            return None
+        entries = np.arange(self._num_entries)[None]
+        swapped = np.empty_like(entries)
+        for part, values in zip(self._parts(swapped), self._parts(entries), strict=True):
+            part[...] = self._swapped(values, first, second)
+        return swapped[0]
+
+    def _swapped(self, values: NDArray[Any], first: int, second: int) -> NDArray[Any]:
+        """One of A, b, c with two slots of one kind swapped."""
+        if first < self.num_discrete:
+            return values.swapaxes(1 + first, 1 + second)
+        order = np.arange(self.num_reals)
+        i, j = first - self.num_discrete, second - self.num_discrete
+        order[[i, j]] = j, i
+        for axis in range(1 + self.num_discrete, values.ndim):
+            values = values.take(order, axis=axis)
+        return values
 
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         states = (np.asarray(s).astype(np.int64, copy=False) for s in slots[: self.num_discrete])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -15,6 +16,7 @@ from hylift.potentials.base import (
     IntArray,
     Potential,
     SlotBelief,
+    checked_flat,
     expectation_on_grid,
     frozen_floats,
 )
@@ -77,6 +79,24 @@ class Table(Potential):
     @property
     def signature(self) -> tuple[str, tuple[int, ...]]:
         return ("table", self.slot_states)
+
+    @property
+    def flat(self) -> FloatArray:
+        return self.log_table.reshape(self.num_rows, math.prod(self.slot_states))
+
+    def with_flat(self, flat: FloatArray) -> Table:
+        rows = checked_flat(flat, math.prod(self.slot_states))
+        return Table(rows.reshape((len(rows), *self.slot_states)))
+
+    @property
+    def averages(self) -> bool:
+        return True
+
+    def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
+        if self.slot_states[first] != self.slot_states[second]:
+            return None
+        entries = np.arange(math.prod(self.slot_states)).reshape(self.slot_states)
+        return entries.swapaxes(first, second).ravel()
 
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         states = (np.asarray(slot).astype(np.int64, copy=False) for slot in slots)

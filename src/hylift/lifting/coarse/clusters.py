@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.lifting.coarse.kernels.intervals import best_cuts, moments
 from hylift.lifting.coloring.kernels.grouping import group_pairs
+from hylift.lifting.coloring.kernels.snapping import snap_sorted
 from hylift.lifting.coloring.parameters import TOLERANCE, snapped
 from hylift.lifting.explanation.predicates import Predicates
 
@@ -67,23 +68,22 @@ class EvidenceClusters:
         evidence, variables = graph.evidence, graph.variables
         is_real = variables.num_states[evidence.variable] == 0
         ids = np.flatnonzero(is_real if wanted is None else is_real & wanted)
-        value, error = evidence.value[ids], snapped(evidence.var[ids], tolerance)
+        variable = evidence.variable[ids]
         predicates = Predicates.of(variables.names)
-        predicate = predicates.of_variable[evidence.variable[ids]]
+        predicate = predicates.of_variable[variable]
+        error = snapped(evidence.var[ids], tolerance)
         cluster, count = group_pairs(predicate, error.view(np.uint64))
-
-        order = np.lexsort((value, cluster)) if count > 1 else np.argsort(value, kind="stable")
-        in_order, same = cluster[order], snapped(value, tolerance)[order]
-        is_new = (np.diff(in_order) > 0) | (np.diff(same) != 0)
+        order, distinct = _sorted(evidence.value[ids], cluster, count, tolerance)
         values = SortedValues(
             ids[order],
-            value[order],
-            variables.multiplicity[evidence.variable[ids[order]]],
-            np.concatenate([np.zeros(min(len(ids), 1), dtype=np.int64), np.cumsum(is_new)]),
+            evidence.value[ids[order]],
+            variables.multiplicity[variable[order]],
+            distinct,
         )
+        begin = np.searchsorted(cluster[order], np.arange(count))
+        end = np.append(begin[1:], len(ids))
         of_observation = np.full(len(evidence), -1, dtype=np.int32)
         of_observation[ids] = cluster
-        begin, end = (np.searchsorted(in_order, np.arange(count), side) for side in SIDES)
         return cls(
             of_observation,
             predicates.names,
@@ -114,48 +114,50 @@ class EvidenceClusters:
                 f"which of {len(self)} clusters to split is said by as many truth values, "
                 f"not by an array of {np.asarray(chosen).dtype} of shape {np.shape(chosen)}"
             )
+        values = self.sorted
         old = np.flatnonzero(chosen & (self.num_distinct > 1))
-        begin, end = self.begin[old], self.end[old]
-        cut = best_cuts(*self._columns(), begin, end)
-        lower_is_larger = cut - begin >= end - cut
-        kept = np.where(lower_is_larger, begin, cut), np.where(lower_is_larger, cut, end)
-        new = np.where(lower_is_larger, cut, begin), np.where(lower_is_larger, end, cut)
-        return self._with_parts(old, kept, new)
+        new = np.arange(len(self), len(self) + len(old))
+        low, high = self.begin[old], self.end[old]
+        cut = best_cuts(values.value, values.weight, values.distinct, low, high)
+        lower_is_larger = cut - low >= high - cut
 
-    def _with_parts(
-        self, old: IntArray, kept: tuple[IntArray, IntArray], new: tuple[IntArray, IntArray]
-    ) -> EvidenceClusters:
-        """The clusters `old`, each reduced to the interval `kept`, and the intervals `new`."""
-
-        def renewed(column: NDArray[Any], of_kept: Any, of_new: NDArray[Any]) -> NDArray[Any]:
-            column = np.concatenate([column, of_new])
-            column[old] = of_kept
-            return column
-
-        before = self.mean, self.variance, self.num_distinct
-        after = zip(_moments(self.sorted, *kept), _moments(self.sorted, *new), strict=True)
-        mean, variance, num_distinct = (
-            renewed(column, *parts) for column, parts in zip(before, after, strict=True)
-        )
-        sizes = new[1] - new[0]
-        first = np.cumsum(sizes) - sizes
-        places = np.repeat(new[0] - first, sizes) + np.arange(sizes.sum())
+        origin = np.concatenate([np.arange(len(self)), old])
+        begin, end = self.begin[origin], self.end[origin]
+        begin[old], end[old] = np.where(lower_is_larger, (low, cut), (cut, high))
+        begin[new], end[new] = np.where(lower_is_larger, (cut, high), (low, cut))
+        moved, numbers = _places(begin[new], end[new])
         cluster = self.cluster.copy()
-        cluster[self.sorted.observation[places]] = np.repeat(len(self) + np.arange(len(old)), sizes)
-        return replace(
-            self,
-            cluster=cluster,
-            predicate=renewed(self.predicate, self.predicate[old], self.predicate[old]),
-            error=renewed(self.error, self.error[old], self.error[old]),
-            mean=mean,
-            variance=variance,
-            num_distinct=num_distinct,
-            begin=renewed(self.begin, kept[0], new[0]),
-            end=renewed(self.end, kept[1], new[1]),
+        cluster[values.observation[moved]] = new[numbers]
+        return EvidenceClusters(
+            cluster,
+            self.predicates,
+            self.predicate[origin],
+            self.error[origin],
+            *_moments(values, begin, end),
+            begin,
+            end,
+            values,
         )
 
-    def _columns(self) -> tuple[FloatArray, FloatArray, IntArray]:
-        return self.sorted.value, self.sorted.weight, self.sorted.distinct
+
+def _places(begin: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
+    """All places in some intervals, and the interval of each."""
+    sizes = end - begin
+    interval = np.repeat(np.arange(len(sizes)), sizes)
+    return np.arange(len(interval)) + (begin - np.cumsum(sizes) + sizes)[interval], interval
+
+
+def _sorted(
+    value: FloatArray, cluster: NDArray[np.int32], count: int, tolerance: float
+) -> tuple[IntArray, IntArray]:
+    """The order by cluster and value, and along it the number of each distinct value."""
+    value = value + 0.0  # of two zeros one
+    order = np.argsort(value)
+    same = snap_sorted(value, order, tolerance)
+    if count > 1:
+        order = order[np.argsort(cluster[order], kind="stable")]
+    is_new = (np.diff(cluster[order]) != 0) | (np.diff(same[order]) != 0)
+    return order, np.concatenate([np.zeros(min(len(value), 1), dtype=np.int64), is_new.cumsum()])
 
 
 def _moments(

@@ -50,12 +50,7 @@ def stable_coloring(
         found = partition(structure, color, count, kind, mask)
         if count == structure.num_variables:
             return found
-        color = color.copy()
-        num_orbits = int(structure.orbit.max(initial=0)) + 1
-        total = split_unlike(
-            color, count, found.factor, found.num_factor_classes, structure.weight, links(),
-            num_orbits,
-        )  # fmt: skip
+        color, total = _split(structure, found)
         if total == count:
             return found
         # A collision of hashes had merged what differs: go on from here, with other hashes.
@@ -79,6 +74,7 @@ def _refined(
     s = structure
     walk = (s.slots, s.first, s.orbit, kind, s.weight)
     hashes = (np.uint64(seed), np.uint64(mask))
+    most = int(FEW * s.num_factors)
     while True:
         if dirty is None:
             new, new_count = group_pairs(color, collect(*walk, color, *hashes))
@@ -89,15 +85,29 @@ def _refined(
                 return color, count
             if num_moved > FEW * s.num_variables:
                 continue
-            dirty = factors_of(flag, color, links()[0], links()[1], s.num_factors)
+            dirty = factors_of(flag, color, *links(), s.num_factors)
+            if len(dirty) > most:
+                dirty = None
+                continue
         color = color.copy()
-        most = int(FEW * s.num_variables)
-        count, _, stable = refine_locally(
-            *walk, links()[0], links()[1], color, count, dirty, *hashes, most
-        )
+        count, _, stable = refine_locally(*walk, *links(), color, count, dirty, *hashes, most)
         if stable:
             return group_pairs(color, np.zeros(len(color), dtype=np.uint64))
         dirty = None
+
+
+def _split(structure: Structure, found: Partition) -> tuple[Colors, int]:
+    """The classes, with those taken apart whose members differ, and how many there are then."""
+    s = structure
+    color = found.variable.copy()
+    num_orbits = int(s.orbit.max(initial=0)) + 1
+    fits = found.num_factor_classes * num_orbits < np.iinfo(np.int32).max
+    code = np.empty(len(s.slots), dtype=np.int32 if fits else np.int64)
+    count = split_unlike(
+        s.slots, s.first, s.orbit, s.weight, color, found.num_variable_classes, found.factor, code,
+        num_orbits,
+    )  # fmt: skip
+    return color, count
 
 
 def _with_new_kind(factor: NDArray[np.int32], kind: NDArray[np.int32]) -> NDArray[np.int32] | None:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGraph, Variables
+from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.lifting.coloring.kernels.grouping import group_pairs
 from hylift.lifting.coloring.kernels.incidence import incidence
 from hylift.lifting.coloring.parameters import TOLERANCE, row_classes
 
-Links = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int16]]
-"""Per variable its slots: start (variable + 1,), factor (edge,), orbit (edge,)."""
+Links = tuple[NDArray[np.int64], NDArray[np.int32]]
+"""Per variable the factors in whose slots it stands: start (variable + 1,), factor (edge,)."""
 
 MAX_WEIGHT = 2.0**62
 """Sums of weights stay below, so that they are exact in int64."""
@@ -47,16 +47,16 @@ class Structure:
             orbits.append(_spread_orbit(found.orbit, row_class).ravel())
             num_kinds += found.num_classes
         kind = _joined(kinds, np.int32)
-        sizes = np.repeat([g.arity for g in groups], [len(g) for g in groups])
-        weight = _weights(_joined([group.multiplicity for group in groups], np.float64), sizes)
+        multiplicity = _joined([group.multiplicity for group in groups], np.float64)
+        first = _first_edges(groups)
+        weight = _weights(multiplicity, first)
         if weight is None:
-            bits = _joined([group.multiplicity for group in groups], np.float64).view(np.uint64)
-            kind, num_kinds = group_pairs(kind, bits)
+            kind, num_kinds = group_pairs(kind, multiplicity.view(np.uint64))
             weight = np.zeros(0, dtype=np.int64)
         color, num_colors = _initial_color(graph.variables)
         return cls(
             _joined([group.scope.ravel() for group in groups], np.int32),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            first,
             _joined(orbits, np.int16),
             weight,
             color,
@@ -69,7 +69,7 @@ class Structure:
 
     def links(self) -> Links:
         """From variables back to the factors they stand in."""
-        return incidence(self.slots, self.first, self.orbit, self.num_variables)
+        return incidence(self.slots, self.first, self.num_variables)
 
     @property
     def num_variables(self) -> int:
@@ -87,8 +87,20 @@ def _spread_orbit(orbit: NDArray[np.int16], row_class: NDArray[np.int32]) -> NDA
     return orbit[row_class]
 
 
+def _first_edges(groups: tuple[FactorGroup, ...]) -> NDArray[np.int64]:
+    """(factor + 1,): where the slots of each factor begin."""
+    first = np.zeros(sum(len(group) for group in groups) + 1, dtype=np.int64)
+    done, edge = 0, 0
+    for group in groups:
+        end = edge + len(group) * group.arity
+        first[done : done + len(group)] = edge + group.arity * np.arange(len(group))
+        done, edge = done + len(group), end
+    first[done] = edge
+    return first
+
+
 def _weights(
-    multiplicity: NDArray[np.float64], num_slots: NDArray[np.int64]
+    multiplicity: NDArray[np.float64], first: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
     """Multiplicities as whole multiples of a power of two, empty where all are 1; None where sums
     of them might not be exact."""
@@ -98,7 +110,7 @@ def _weights(
     digits = np.ldexp(fraction, 53).astype(np.int64)
     lowest = (digits & -digits).astype(np.float64)  # the lowest bit that is set
     unit = int((exponent - 53 + np.frexp(lowest)[1] - 1).min())
-    if np.ldexp((multiplicity * num_slots).sum(), -unit) >= MAX_WEIGHT:
+    if np.ldexp((multiplicity * np.diff(first)).sum(), -unit) >= MAX_WEIGHT:
         return None
     return np.ldexp(multiplicity, -unit).astype(np.int64)
 

@@ -13,6 +13,10 @@ from hylift.graph import FactorGraph, FactorGroup
 from hylift.potentials import REAL
 from hylift.potentials.quadrature import nodes_per_slot
 
+WORTHWHILE = 1.2
+"""Speed-up of a step from which lifting is said to help. Finding the classes costs about as much as
+a few steps, and a solver takes a few dozen: less than a sixth saved hardly pays for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Size:

@@ -6,116 +6,144 @@ from numba import njit
 from hylift.lifting.coloring.kernels.hashing import factor_hash, mix
 
 EMPTY = np.int32(-1)
+ONE = np.uint64(1)
 START = 1024
-"""First size of a table; it is doubled when it is half full, so that few groups stay in cache."""
+"""First size of a table; doubled when half full, so that few groups stay in cache."""
 
 
 @njit(cache=True)
 def group_pairs(first, second):
     """int32 (item,): dense numbers of distinct pairs, in the order of their first items; and how
     many there are. second: 64 bits."""
-    size = START
-    table = np.full(size, EMPTY, dtype=np.int32)
-    representative = np.empty(size // 2, dtype=np.int64)
-    hashes = np.empty(size // 2, dtype=np.uint64)
+    table, leader, hashes = new_table()
     group = np.empty(len(first), dtype=np.int32)
-    count = 0
-    for item in range(len(first)):
-        hashed = mix(mix(np.uint64(first[item])) + np.uint64(second[item]))
-        place = hashed & np.uint64(size - 1)
-        while True:
-            found = table[place]
-            if found == EMPTY:
-                break
-            if hashes[found] == hashed:
-                other = representative[found]
-                if first[other] == first[item] and second[other] == second[item]:
-                    break
-            place = (place + np.uint64(1)) & np.uint64(size - 1)
-        if found == EMPTY:
-            found = np.int32(count)
-            table[place] = found
-            representative[count] = item
-            hashes[count] = hashed
-            count += 1
-            if count == size // 2:
-                size, table, representative, hashes = grown(size, representative, hashes)
-        group[item] = found
-    return group, count
+    done, count = 0, 0
+    while True:
+        done, count = _number_pairs(first, second, group, done, count, table, leader, hashes)
+        if done == len(first):
+            return group, count
+        table, leader, hashes = grown(leader, hashes)
 
 
 @njit(cache=True)
-def grown(size, representative, hashes):
-    """The table twice as large, with the same groups."""
+def _number_pairs(first, second, group, done, count, table, leader, hashes):
+    """Numbers items until the table is half full; returns how many are done, and the groups.
+
+    Apart from the loop that grows the table: arrays that may change are slow in a loop.
+    """
+    last = np.uint64(len(table) - 1)
+    for item in range(done, len(first)):
+        hashed = mix(mix(np.uint64(first[item])) + np.uint64(second[item]))
+        place = hashed & last
+        found = table[place]
+        while found != EMPTY:
+            if hashes[found] == hashed:
+                other = leader[found]
+                if first[other] == first[item] and second[other] == second[item]:
+                    break
+            place = (place + ONE) & last
+            found = table[place]
+        if found == EMPTY:
+            if count == len(leader):
+                return item, count
+            found = np.int32(count)
+            table[place] = found
+            leader[count] = item
+            hashes[count] = hashed
+            count += 1
+        group[item] = found
+    return len(first), count
+
+
+@njit(cache=True)
+def new_table():
+    """Places of groups by hash; the first item and the hash of each group."""
+    table = np.full(START, EMPTY, dtype=np.int32)
+    return table, np.empty(START // 2, dtype=np.int64), np.empty(START // 2, dtype=np.uint64)
+
+
+@njit(cache=True)
+def grown(leader, hashes):
+    """A full table twice as large, with the same groups."""
     count = len(hashes)
-    size *= 2
-    table = np.full(size, EMPTY, dtype=np.int32)
-    more_representative = np.empty(size // 2, dtype=np.int64)
-    more_hashes = np.empty(size // 2, dtype=np.uint64)
-    more_representative[:count] = representative
-    more_hashes[:count] = hashes
+    table = np.full(4 * count, EMPTY, dtype=np.int32)
+    last = np.uint64(4 * count - 1)
     for group in range(count):
-        place = hashes[group] & np.uint64(size - 1)
+        place = hashes[group] & last
         while table[place] != EMPTY:
-            place = (place + np.uint64(1)) & np.uint64(size - 1)
+            place = (place + ONE) & last
         table[place] = group
-    return size, table, more_representative, more_hashes
+    more_leader = np.empty(2 * count, dtype=np.int64)
+    more_hashes = np.empty(2 * count, dtype=np.uint64)
+    more_leader[:count] = leader
+    more_hashes[:count] = hashes
+    return table, more_leader, more_hashes
 
 
 @njit(cache=True)
 def group_factors(slots, first, orbit, kind, color, seed, mask):
     """int32 (factor,): dense numbers of factors of one kind with the same colors, slot by slot or
-    in exchangeable slots; and how many there are. Equality is exact, whatever the hashes."""
-    size = START
-    table = np.full(size, EMPTY, dtype=np.int32)
-    representative = np.empty(size // 2, dtype=np.int64)
-    hashes = np.empty(size // 2, dtype=np.uint64)
+    in exchangeable slots; and the first factor of each. Equality is exact, whatever the hashes."""
+    table, leader, hashes = new_table()
     group = np.empty(len(kind), dtype=np.int32)
-    count = 0
-    for factor in range(len(kind)):
-        hashed = factor_hash(factor, slots, first, orbit, kind, color, seed) & mask
-        place = hashed & np.uint64(size - 1)
-        while True:
-            found = table[place]
-            if found == EMPTY:
-                break
-            if hashes[found] == hashed:
-                other = representative[found]
-                if same_factor(factor, other, slots, first, orbit, kind, color):
-                    break
-            place = (place + np.uint64(1)) & np.uint64(size - 1)
-        if found == EMPTY:
-            found = np.int32(count)
-            table[place] = found
-            representative[count] = factor
-            hashes[count] = hashed
-            count += 1
-            if count == size // 2:
-                size, table, representative, hashes = grown(size, representative, hashes)
-        group[factor] = found
-    return group, representative[:count].copy()
+    done, count = 0, 0
+    while True:
+        done, count = _number_factors(
+            slots, first, orbit, kind, color, seed, mask, group, done, count, table, leader, hashes
+        )
+        if done == len(kind):
+            return group, leader[:count].copy()
+        table, leader, hashes = grown(leader, hashes)
 
 
 @njit(cache=True)
+def _number_factors(
+    slots, first, orbit, kind, color, seed, mask, group, done, count, table, leader, hashes
+):
+    """Numbers factors until the table is half full; returns how many are done, and the groups."""
+    last = np.uint64(len(table) - 1)
+    for factor in range(done, len(kind)):
+        hashed = factor_hash(factor, slots, first, orbit, kind, color, seed) & mask
+        place = hashed & last
+        found = table[place]
+        while found != EMPTY:
+            if hashes[found] == hashed:
+                if same_factor(factor, leader[found], slots, first, orbit, kind, color):
+                    break
+            place = (place + ONE) & last
+            found = table[place]
+        if found == EMPTY:
+            if count == len(leader):
+                return factor, count
+            found = np.int32(count)
+            table[place] = found
+            leader[count] = factor
+            hashes[count] = hashed
+            count += 1
+        group[factor] = found
+    return len(kind), count
+
+
+@njit(cache=True, inline="always")
 def same_factor(factor, other, slots, first, orbit, kind, color):
     """Whether two factors have one kind, and in each orbit the same colors equally often."""
-    if kind[factor] != kind[other]:
-        return False
-    start, end, offset = first[factor], first[factor + 1], first[other]
-    if first[other + 1] - offset != end - start:
-        return False
-    equal = True
-    for edge in range(start, end):
-        twin = offset + edge - start
-        if orbit[edge] != orbit[twin] or color[slots[edge]] != color[slots[twin]]:
-            equal = False
-            break
-    if equal:
-        return True
-    for edge in range(start, end):
-        place, wanted = orbit[edge], color[slots[edge]]
+    start, offset = first[factor], first[other]
+    size = first[factor + 1] - start
+    same = kind[factor] == kind[other] and first[other + 1] - offset == size
+    equal = same
+    for slot in range(size if same else 0):
+        equal &= color[slots[start + slot]] == color[slots[offset + slot]]
+        equal &= orbit[start + slot] == orbit[offset + slot]
+    return equal or (same and same_multisets(start, offset, size, slots, orbit, color))
+
+
+@njit(cache=True)
+def same_multisets(start, offset, size, slots, orbit, color):
+    """Whether two factors have in each orbit the same colors equally often."""
+    for slot in range(size):
+        place, wanted = orbit[start + slot], color[slots[start + slot]]
         surplus = 0
-        for k in range(end - start):
+        for k in range(size):
             mine, theirs = start + k, offset + k
             surplus += orbit[mine] == place and color[slots[mine]] == wanted
             surplus -= orbit[theirs] == place and color[slots[theirs]] == wanted

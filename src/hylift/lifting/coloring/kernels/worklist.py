@@ -12,7 +12,7 @@ def refine_locally(
     slots, first, orbit, kind, weight, start, factors, color, num_classes, dirty, seed, mask, most
 ):
     """Refines `color` in place, beginning with `dirty` factors, until nothing changes or more than
-    `most` variables change at once. Returns the number of classes, of rounds, and whether nothing
+    `most` factors have changed at once. Returns the number of classes, of rounds, and whether nothing
     changed.
 
     Variables of a class agreed on all that they heard before, so that they differ now only if they
@@ -58,21 +58,20 @@ def refine_locally(
         new_color, num_classes = _split(
             some, part, num_parts, color, size, num_touched_of, largest_of, num_classes
         )
-        num_dirty, num_changed = 0, 0
+        num_dirty = 0
         for place in range(num_touched):
             variable = some[place]
             number = new_color[part[place]]
             if number == color[variable]:
                 continue
             color[variable] = number
-            num_changed += 1
             for at in range(start[variable], start[variable + 1]):
                 factor = factors[at]
                 if round_of_factor[factor] != rounds:
                     round_of_factor[factor] = rounds
                     queue[num_dirty] = factor
                     num_dirty += 1
-        if num_changed > most:
+        if num_dirty > most:
             return num_classes, rounds, False
     return num_classes, rounds, True
 

@@ -1,0 +1,122 @@
+"""`hylift explain`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hylift.cli.demo import FIGURES
+from hylift.cli.model import Given, check_not_read, ground_file, read_graph
+from hylift.cli.render import console, print_notes, progress_bar
+from hylift.errors import UnsupportedError
+from hylift.files import check_target
+from hylift.graph import FactorGraph
+from hylift.lifting import Lifting, lift
+from hylift.lifting.explanation import Explanation, text
+from hylift.posterior.export import json_text, write_json
+from hylift.progress import Progress
+
+
+def run(model: Path, given: Given, *, figure: Path | None, output: str | None, quiet: bool) -> None:
+    """Lifts a model, and shows or writes what that saved and what stood against it."""
+    if figure is not None:
+        check_target(figure)
+        if figure.suffix.lower() not in FIGURES:
+            raise UnsupportedError(f"{figure}: a figure's name ends in {', '.join(FIGURES)}")
+        check_not_read(figure, model, given)
+    if output is not None and output != "-":
+        check_target(output)
+        if Path(output).suffix.lower() != ".json":
+            raise UnsupportedError(
+                f"{output}: an explanation is written to a file in .json, or '-'"
+            )
+        check_not_read(output, model, given)
+    with progress_bar(quiet) as progress:
+        graph, notes, unmeasured = _read(model, given, progress)
+    if not quiet:
+        print_notes(notes)
+    with progress_bar(quiet) as progress:
+        start = time.perf_counter()
+        lifting = lift(graph, progress=progress)
+        seconds = time.perf_counter() - start
+        explanation = lifting.explain(progress)
+    if figure is not None:
+        from hylift.plot import plot_classes
+
+        plot_classes(lifting, path=figure)
+    result = {"model": os.fsencode(model).decode(errors="replace"), **explanation.to_dict()}
+    if output == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(json_text(result).encode())
+        return
+    if output is not None:
+        write_json(result, output)
+    if quiet:
+        return
+    out = console()
+    _show(out, model.name, lifting, explanation, seconds)
+    for line in unmeasured:
+        out.print(escape(line), highlight=False)
+    for what, path in (("Figure", figure), ("Explanation", output)):
+        if path is not None:
+            out.print(f"{what}: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def _read(
+    model: Path, given: Given, progress: Progress
+) -> tuple[FactorGraph, tuple[str, ...], list[str]]:
+    """The graph, notes on it, and which evidence is not judged because factors were made of it."""
+    if model.suffix.lower() != ".mln":
+        return *read_graph(model, given, progress), []
+    grounding = ground_file(model, given, progress)
+    closed, soft = sorted(grounding.world.closed), grounding.observed.groups
+    unmeasured = []
+    if closed:
+        unmeasured.append(
+            f"Not measured: closed-world evidence ({', '.join(closed)}), which shapes the ground "
+            "graph itself."
+        )
+    if soft:
+        labels = ", ".join(dict.fromkeys(group.label for group in soft))
+        unmeasured.append(
+            f"Not measured: {labels} that is a probability or excludes a state; it is factors of "
+            "the graph."
+        )
+    return grounding.graph, grounding.notes, unmeasured
+
+
+def _show(
+    out: Console, title: str, lifting: Lifting, explanation: Explanation, seconds: float
+) -> None:
+    out.print(
+        f"{escape(title)}: {lifting.source.num_variables:,} variables, "
+        f"{explanation.num_observed:,} observed; lifted in {seconds:.2f} s",
+        highlight=False,
+    )
+    out.print(_table(text.sizes(explanation)))
+    if explanation.largest:
+        out.print("\nThe largest classes:")
+        out.print(_table(text.largest(explanation)))
+        out.print(text.alone(explanation), highlight=False)
+    if explanation.effects:
+        out.print("\n" + text.evidence_title(explanation), highlight=False)
+        out.print(_table(text.evidence(explanation)))
+    out.print()
+    for line in text.verdict(explanation):
+        out.print(escape(line), highlight=False)
+
+
+def _table(rows: text.TextTable) -> Table:
+    table = Table(*rows.header, box=None, pad_edge=False)
+    for column in rows.right:
+        if column < len(table.columns):
+            table.columns[column].justify = "right"
+    for row in rows.rows:
+        table.add_row(*map(escape, row))
+    return table

@@ -1,0 +1,199 @@
+"""Kinds of factors that know the real evidence by its clusters only."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import Conditioned, FactorGraph, Part
+from hylift.lifting.coarse.clusters import EvidenceClusters
+from hylift.lifting.coarse.kernels.kinds import differing, joined, split_kinds
+from hylift.lifting.coloring import Structure
+from hylift.lifting.coloring.kernels.grouping import group_pairs
+from hylift.lifting.coloring.parameters import row_classes
+from hylift.potentials import REAL
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Absorbed:
+    """The observations of reals that each factor of a conditioned graph has absorbed."""
+
+    first: NDArray[np.int64]  # (factor + 1,): its first entry in `observation`
+    observation: NDArray[np.int32]  # in the order of the slots; of a measurement: itself
+
+    @classmethod
+    def of(cls, graph: FactorGraph, hidden: Conditioned) -> Absorbed:
+        """hidden: what `conditioned(graph)` returned."""
+        observed = _observation_of_variable(graph)
+        columns, sizes = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int64)]
+        for part in (part for parts in hidden.parts for part in parts):
+            if part.source < 0:
+                found = part.factors.astype(np.int32)[:, None]
+            else:
+                slots = _observed_slots(graph, part, real=True)
+                scope = graph.groups[part.source].scope
+                found = observed[scope[part.factors[:, None], slots]]
+            columns.append(found.ravel())
+            sizes.append(np.full(len(found), found.shape[1]))
+        return cls(np.cumsum(np.concatenate(sizes)), np.concatenate(columns))
+
+    def mask(self, num_observations: int) -> NDArray[np.bool_]:
+        """(observation,): whether any factor has absorbed it."""
+        mask = np.zeros(num_observations, dtype=bool)
+        mask[self.observation] = True
+        return mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kinds:
+    """A kind for each factor, such that factors of one exact kind have one kind."""
+
+    kind: NDArray[np.int32]  # (factor,)
+    num_kinds: int
+    by_key: NDArray[np.int32]
+    """(factor,): before kinds were joined that have factors of one exact kind."""
+    num_keys: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvidenceKeys:
+    """What makes the kind of a factor when real evidence is known by its clusters only.
+
+    Two factors have one key when they come from one group, with equal parameters there, the same
+    slots observed, the same states in discrete ones, and the same clusters in real ones. Evidence
+    that differs without a difference for the factors must not tell them apart: keys of factors of
+    one exact kind are joined. So kinds nest as clusters do, and the exact ones refine them all.
+    """
+
+    absorbed: Absorbed
+    base: NDArray[np.int32]  # (factor,): the key without clusters
+    num_bases: int
+    links: tuple[NDArray[np.int64], NDArray[np.int64]]
+    """Factors of one exact kind that have absorbed different values; usually there are none."""
+
+    @classmethod
+    def of(
+        cls,
+        graph: FactorGraph,
+        hidden: Conditioned,
+        structure: Structure,
+        absorbed: Absorbed,
+        clusters: EvidenceClusters,
+        tolerance: float,
+    ) -> EvidenceKeys:
+        """hidden: what `conditioned(graph)` returned, of which `structure` is."""
+        base, num_bases = _bases(graph, hidden, structure, tolerance)
+        distinct = np.zeros(len(graph.evidence), dtype=np.int64)
+        distinct[clusters.sorted.observation] = clusters.sorted.distinct
+        differs, leader = differing(
+            structure.kind,
+            structure.num_kinds,
+            base,
+            absorbed.first,
+            absorbed.observation,
+            distinct,
+        )
+        linked = np.flatnonzero(differs)
+        return cls(absorbed, base, num_bases, (linked, leader[structure.kind[linked]]))
+
+    def kinds(self, clusters: EvidenceClusters) -> Kinds:
+        """Kinds that follow these clusters."""
+        key, count = self.base, self.num_bases
+        for place in range(self._most_absorbed()):
+            at = self.absorbed.first[:-1] + place
+            has = at < self.absorbed.first[1:]
+            column = np.zeros(len(key), dtype=np.uint64)
+            column[has] = clusters.cluster[self.absorbed.observation[at[has]]] + 1
+            key, count = group_pairs(key, column)
+        return self._joined(key, count)
+
+    def refined(self, kinds: Kinds, clusters: EvidenceClusters, num_before: int) -> Kinds:
+        """Kinds that follow clusters which were split once, from those before.
+
+        num_before: number of clusters before they were split.
+        """
+        key, count = kinds.by_key.copy(), kinds.num_keys
+        for place in range(self._most_absorbed()):
+            count = split_kinds(
+                key, count, self.absorbed.first, self.absorbed.observation, clusters.cluster,
+                num_before, place,
+            )  # fmt: skip
+        return self._joined(key, count)
+
+    def _joined(self, key: NDArray[np.int32], count: int) -> Kinds:
+        if not len(self.links[0]):
+            return Kinds(key, count, key, count)
+        kind, num_kinds = joined(key, count, *self.links)
+        return Kinds(kind, num_kinds, key, count)
+
+    def _most_absorbed(self) -> int:
+        return int(np.diff(self.absorbed.first).max(initial=0))
+
+
+def _observation_of_variable(graph: FactorGraph) -> NDArray[np.int32]:
+    """(variable,): its observation, -1 where there is none."""
+    observed = np.full(graph.num_variables, -1, dtype=np.int32)
+    observed[graph.evidence.variable] = np.arange(len(graph.evidence), dtype=np.int32)
+    return observed
+
+
+def _observed_slots(graph: FactorGraph, part: Part, *, real: bool) -> list[int]:
+    """Slots of the source that were observed, those of reals or the others."""
+    states = graph.groups[part.source].potential.slot_states
+    return [slot for slot in part.slots if (states[slot] == REAL) == real]
+
+
+def _bases(
+    graph: FactorGraph, hidden: Conditioned, structure: Structure, tolerance: float
+) -> tuple[NDArray[np.int32], int]:
+    """(factor,): dense numbers of keys without clusters, and how many there are.
+
+    Factors that have absorbed no reals have their exact kinds.
+    """
+    observed = _observation_of_variable(graph)
+    classes = functools.cache(lambda source: row_classes(graph.groups[source].potential, tolerance))
+    numbers, keys = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)]
+    begin = 0
+    for part in (part for parts in hidden.parts for part in parts):
+        number, end = len(numbers), begin + len(part.factors)
+        columns: list[NDArray[Any]] = []
+        if part.source >= 0 and _observed_slots(graph, part, real=True):
+            source = graph.groups[part.source]
+            columns.append(classes(part.source).row_to_class[source.row[part.factors]])
+            for slot in _observed_slots(graph, part, real=False):
+                columns.append(graph.evidence.value[observed[source.scope[part.factors, slot]]])
+            columns.extend(_orbits(structure, begin, end))
+        elif part.source >= 0:
+            columns, number = [structure.kind[begin:end]], 0
+        numbers.append(np.full(end - begin, number, dtype=np.int32))
+        keys.append(_dense(columns, end - begin))
+        begin = end
+    columns = [np.concatenate(numbers), np.concatenate(keys)]
+    if not len(structure.weight):
+        # All multiplicities are 1, or they have become a matter of kinds.
+        groups = hidden.graph.groups
+        columns.append(np.concatenate([np.zeros(0), *(group.multiplicity for group in groups)]))
+    base = _dense(columns, begin)
+    return base, int(base.max(initial=-1)) + 1
+
+
+def _orbits(structure: Structure, begin: int, end: int) -> NDArray[np.int16]:
+    """(slot, factor): which slots may be exchanged, for factors of one part."""
+    if begin == end:
+        return np.zeros((0, 0), dtype=np.int16)
+    edges = structure.orbit[structure.first[begin] : structure.first[end]]
+    return edges.reshape(end - begin, -1).T
+
+
+def _dense(columns: Iterable[NDArray[Any]], size: int) -> NDArray[np.int32]:
+    """Dense numbers of the distinct rows of a table."""
+    number = np.zeros(size, dtype=np.int32)
+    for column in columns:
+        if size and (column != column[0]).any():
+            number, _ = group_pairs(number, column.astype(np.float64).view(np.uint64))
+    return number

@@ -1,0 +1,230 @@
+"""Liftings from coarse to fine: evidence known by clusters, which are split level by level."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.graph import Conditioned, FactorGraph, conditioned
+from hylift.lifting.coarse.clusters import EvidenceClusters
+from hylift.lifting.coarse.kernels.kinds import mixed_kinds, touched_clusters
+from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, Kinds
+from hylift.lifting.coloring import TOLERANCE, Partition, Structure, stable_coloring, tie
+from hylift.lifting.coloring.kernels.grouping import group_pairs
+from hylift.lifting.coloring.parameters import check_tolerance
+from hylift.lifting.coloring.structure import Links
+from hylift.lifting.lift import Lifting
+from hylift.progress import Progress, silent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """A lifting that knows the real evidence by clusters, and how it follows from the one before.
+
+    Where factors of a class have different parameters, the lifted graph has their mean. For a
+    quadratic in one observed real that is its expectation when the value is distributed with the
+    mean and the variance of the cluster.
+    """
+
+    lifting: Lifting
+    parent: NDArray[np.int32]
+    """(class,): class of the level before that it is part of; empty at the first level."""
+    clusters: EvidenceClusters
+    splittable: NDArray[np.bool_]
+    """(cluster,): whether it varies by more than epsilon, in a way that matters to some class."""
+    is_last: bool
+    coloring: Partition
+    """Classes of variables, and of factors that differ in evidence of one cluster only."""
+    absorbed: Absorbed
+    """What the factors of `lifting.ground` have absorbed."""
+
+
+Choose = Callable[[Level], NDArray[np.bool_]]
+"""Which clusters (cluster,) to split next; of those that cannot be split any answer will do."""
+
+
+def every_cluster(level: Level) -> NDArray[np.bool_]:
+    """All clusters at once, as in Algorithm 1 of the paper."""
+    return np.ones(len(level.clusters), dtype=bool)
+
+
+def coarse_to_fine(
+    graph: FactorGraph,
+    *,
+    epsilon: float = 0.0,
+    choose: Choose = every_cluster,
+    tolerance: float = TOLERANCE,
+    progress: Progress = silent,
+) -> Iterator[Level]:
+    """Ever finer liftings: at first all observed reals of a predicate count as one value.
+
+    Each next level divides clusters of evidence in two, those that `choose` picks and whose
+    variance exceeds `epsilon` (in squared units of the values), and goes on with color passing from
+    where it had stopped. Nothing is done ahead of what is asked for, so that `choose` may look at
+    what was inferred at the level before; if it picks nothing, all clusters are divided.
+
+    With epsilon = 0 the last level is the lifting that `lift` finds; without real evidence it is
+    the only one.
+    """
+    if not isinstance(graph, FactorGraph):
+        raise ModelError(f"a FactorGraph is lifted, not a value of type '{type(graph).__name__}'")
+    if not 0 <= epsilon < np.inf:
+        raise ModelError(
+            f"epsilon is the variance up to which observed values count as one: a finite number "
+            f"that is not negative, not {epsilon!r}"
+        )
+    return _levels(graph, float(epsilon), choose, check_tolerance(tolerance), progress)
+
+
+def _levels(
+    graph: FactorGraph, epsilon: float, choose: Choose, tolerance: float, progress: Progress
+) -> Iterator[Level]:
+    progress(0.0, "absorbing evidence")
+    ladder = _Ladder.of(graph, epsilon, tolerance)
+    progress(0.0, "passing colors")
+    kinds = ladder.keys.kinds(ladder.clusters)
+    coloring = stable_coloring(ladder.structure, kinds.kind, links=ladder.links)
+    level = ladder.level(ladder.clusters, kinds, coloring)
+    while True:
+        progress(ladder.share(level), f"{len(level.clusters)} clusters of evidence")
+        yield level
+        if level.is_last:
+            return
+        clusters, finer = ladder.divided(level, kinds, choose)
+        while finer.num_kinds == kinds.num_kinds:
+            level, kinds = ladder.with_clusters(level, clusters, finer), finer
+            clusters, finer = ladder.divided(level, kinds, choose)
+        before, kinds = level.coloring, finer
+        coloring = stable_coloring(ladder.structure, kinds.kind, before, ladder.links)
+        level = ladder.level(clusters, kinds, coloring, before)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ladder:
+    """What all levels share."""
+
+    graph: FactorGraph
+    hidden: Conditioned
+    structure: Structure
+    links: Callable[[], Links]
+    keys: EvidenceKeys
+    clusters: EvidenceClusters
+    """Those of the first level."""
+    final: NDArray[np.int32]
+    """(factor,): kinds of the last level."""
+    epsilon: float
+
+    @classmethod
+    def of(cls, graph: FactorGraph, epsilon: float, tolerance: float) -> _Ladder:
+        hidden = conditioned(graph)
+        structure = Structure.of(hidden.graph, tolerance)
+        absorbed = Absorbed.of(graph, hidden)
+        clusters = EvidenceClusters.of(graph, absorbed.mask(len(graph.evidence)), tolerance)
+        keys = EvidenceKeys.of(graph, hidden, structure, absorbed, clusters, tolerance)
+        final = structure.kind
+        if epsilon > 0:
+            final = keys.kinds(_divided_to_the_end(clusters, epsilon)).kind
+        links = functools.cache(structure.links)
+        return cls(graph, hidden, structure, links, keys, clusters, final, epsilon)
+
+    def level(
+        self,
+        clusters: EvidenceClusters,
+        kinds: Kinds,
+        coloring: Partition,
+        before: Partition | None = None,
+    ) -> Level:
+        """The level of a coloring; before: the coloring of the level before."""
+        unlike = self._mixed(kinds, coloring, self.final)
+        is_exact = not unlike.any()
+        if self.epsilon > 0 and is_exact:
+            is_exact = not self._mixed(kinds, coloring, self.structure.kind).any()
+        classes = coloring
+        if not is_exact and not all(self.structure.averages):
+            classes = tie(self.structure, coloring.variable, self._kinds_of_classes(kinds))
+        return Level(
+            self._lifting(classes, is_exact),
+            before.variable[coloring.first_variable] if before else np.zeros(0, dtype=np.int32),
+            clusters,
+            self._splittable(clusters, kinds, unlike),
+            not unlike.any(),
+            coloring,
+            self.keys.absorbed,
+        )
+
+    def divided(self, level: Level, kinds: Kinds, choose: Choose) -> tuple[EvidenceClusters, Kinds]:
+        """The clusters, some of them divided, and the kinds that follow from them."""
+        if not level.splittable.any():
+            # Values equal to the tolerance have led to parameters that are not.
+            final, count = group_pairs(self.final, np.zeros(len(self.final), dtype=np.uint64))
+            return level.clusters, Kinds(final, count, final, count)
+        chosen = np.asarray(choose(level))
+        if chosen.shape != level.splittable.shape or chosen.dtype != np.bool_:
+            raise ModelError(
+                f"which of {len(level.clusters)} clusters to split is said by as many truth "
+                f"values, not by an array of {chosen.dtype} of shape {chosen.shape}"
+            )
+        chosen = chosen & level.splittable
+        clusters = level.clusters.split(chosen if chosen.any() else level.splittable)
+        return clusters, self.keys.refined(kinds, clusters, len(level.clusters))
+
+    def with_clusters(self, level: Level, clusters: EvidenceClusters, kinds: Kinds) -> Level:
+        """The same level, with clusters and kinds that make no difference to its classes."""
+        unlike = self._mixed(kinds, level.coloring, self.final)
+        splittable = self._splittable(clusters, kinds, unlike)
+        return replace(level, clusters=clusters, splittable=splittable)
+
+    def share(self, level: Level) -> float:
+        """How much of the way is done."""
+        return 1.0 if level.is_last else len(level.clusters) / self.clusters.num_distinct.sum()
+
+    def _mixed(
+        self, kinds: Kinds, coloring: Partition, wanted: NDArray[np.int32]
+    ) -> NDArray[np.bool_]:
+        """(kind,): whether it has a class of factors that have different wanted kinds."""
+        return mixed_kinds(
+            kinds.kind, kinds.num_kinds, wanted, coloring.factor, coloring.first_factor
+        )
+
+    def _splittable(
+        self, clusters: EvidenceClusters, kinds: Kinds, unlike: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        absorbed = self.keys.absorbed
+        matters = touched_clusters(
+            kinds.kind, unlike, absorbed.first, absorbed.observation, clusters.cluster,
+            len(clusters),
+        )  # fmt: skip
+        return matters & _varying(clusters, self.epsilon)
+
+    def _kinds_of_classes(self, kinds: Kinds) -> NDArray[np.int32]:
+        """Kinds by which factors are merged: exact ones where parameters have no mean."""
+        kind = kinds.kind.copy()
+        offsets = self.structure.offsets
+        for group, averages in enumerate(self.structure.averages):
+            if not averages:
+                factors = slice(offsets[group], offsets[group + 1])
+                kind[factors] = kinds.num_kinds + self.structure.kind[factors]
+        return kind
+
+    def _lifting(self, classes: Partition, is_exact: bool) -> Lifting:
+        hidden = self.hidden
+        return Lifting.of(
+            self.graph, hidden.graph, hidden.hidden, self.structure, classes, is_exact=is_exact
+        )
+
+
+def _varying(clusters: EvidenceClusters, epsilon: float) -> NDArray[np.bool_]:
+    return (clusters.variance > epsilon) & (clusters.num_distinct > 1)
+
+
+def _divided_to_the_end(clusters: EvidenceClusters, epsilon: float) -> EvidenceClusters:
+    """Clusters none of which varies by more than epsilon; in which order they are divided makes no
+    difference."""
+    while (varying := _varying(clusters, epsilon)).any():
+        clusters = clusters.split(varying)
+    return clusters

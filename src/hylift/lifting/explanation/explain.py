@@ -1,0 +1,161 @@
+"""What a lifting saved, and what stood against it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.lifting.coloring import TOLERANCE
+from hylift.lifting.explanation.cost import WORTHWHILE, Size
+from hylift.lifting.explanation.predicates import Predicates
+from hylift.lifting.explanation.text import plain_text
+from hylift.lifting.lift import Lifting
+from hylift.progress import Progress, silent
+
+MAX_LARGEST = 8
+MAX_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LargeClasses:
+    """Classes of one predicate with equally many variables, more than one."""
+
+    predicate: str
+    num_classes: int
+    num_variables: int
+    """Of each class."""
+    examples: tuple[str, ...]
+    """Variables of the first of these classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceEffect:
+    """What the evidence on a predicate, or all evidence, does to the classes.
+
+    Classes are counted among the variables that are hidden with all evidence.
+    """
+
+    predicate: str | None
+    """None for all evidence together."""
+    num_observed: int
+    num_without: int
+    """Classes without it."""
+    num_broken: int
+    """How many more there are with it; negative where it restores symmetry."""
+    num_alike: int | None
+    """Classes with it if its reals had all been observed with one value; None without reals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Sizes before and after, the largest classes, and what evidence did to symmetry.
+
+    `str(explanation)` is a text for people, `to_dict()` is for JSON.
+    """
+
+    ground: Size
+    """Of the hidden variables."""
+    lifted: Size
+    largest: tuple[LargeClasses, ...]
+    """Largest first, at most eight."""
+    num_alone: int
+    """Variables that are alone in their class."""
+    is_exact: bool
+    num_observed: int
+    """Observations, measurements with error included."""
+    effects: tuple[EvidenceEffect, ...]
+    """Per predicate with evidence, the one that breaks most symmetry first, and of all evidence
+    where there are several. Not measured for coarse liftings."""
+
+    @property
+    def speed_up(self) -> float:
+        """How many times fewer grid points a step visits: an estimate of the time it takes."""
+        return self.ground.num_grid_points / max(self.lifted.num_grid_points, 1)
+
+    @property
+    def helps(self) -> bool:
+        """Whether the speed-up is worth finding the classes."""
+        return self.speed_up >= WORTHWHILE
+
+    @property
+    def num_without_evidence(self) -> int | None:
+        """Classes of the hidden variables if nothing had been observed; None if not measured."""
+        if not self.num_observed:
+            return self.lifted.num_variables if self.is_exact else None
+        return self.effects[-1].num_without if self.effects else None
+
+    @property
+    def num_coarsest(self) -> int | None:
+        """Classes of the first level of coarse-to-fine lifting; None without real evidence."""
+        return self.effects[-1].num_alike if self.effects else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as lists, dictionaries and numbers."""
+        return {
+            "ground": asdict(self.ground),
+            "lifted": asdict(self.lifted),
+            "speed_up": self.speed_up,
+            "helps": self.helps,
+            "is_exact": self.is_exact,
+            "largest": [asdict(one) | {"examples": list(one.examples)} for one in self.largest],
+            "num_alone": self.num_alone,
+            "num_observed": self.num_observed,
+            "evidence": [asdict(effect) for effect in self.effects],
+        }
+
+    def __str__(self) -> str:
+        return plain_text(self)
+
+
+def explain(
+    lifting: Lifting, progress: Progress = silent, *, tolerance: float = TOLERANCE
+) -> Explanation:
+    """What a lifting saved, and what stood against it.
+
+    Evidence is judged by lifting again without it, predicate by predicate, to the same tolerance.
+    """
+    # Clusters of evidence know predicates from this package, and effects know clusters.
+    from hylift.lifting.explanation.symmetry import evidence_effects
+
+    progress(0.0, "counting grid points")
+    ground, lifted = Size.of(lifting.ground), Size.of(lifting.graph)
+    size = np.bincount(lifting.variable_to_class, minlength=lifting.num_classes)
+    effects: tuple[EvidenceEffect, ...] = ()
+    if lifting.is_exact and len(lifting.source.evidence) and lifting.ground.num_variables:
+        effects = evidence_effects(
+            lifting, tolerance, lambda share, what: progress(0.2 + 0.8 * share, what)
+        )
+    progress(1.0, "explained")
+    return Explanation(
+        ground,
+        lifted,
+        _largest(lifting, size),
+        int(np.count_nonzero(size == 1)),
+        lifting.is_exact,
+        len(lifting.source.evidence),
+        effects,
+    )
+
+
+def _largest(lifting: Lifting, size: NDArray[np.int64]) -> tuple[LargeClasses, ...]:
+    """size: (class,)."""
+    predicates = Predicates.of(lifting.graph.variables.names)
+    shared = np.flatnonzero(size > 1)
+    pairs = np.stack([-size[shared], predicates.of_variable[shared]], axis=1)
+    distinct, first, count = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+    names = lifting.ground.variables.names
+    found = []
+    for place in range(min(len(distinct), MAX_LARGEST)):
+        members = lifting.members(int(shared[first[place]]))
+        found.append(
+            LargeClasses(
+                predicates.names[distinct[place, 1]],
+                int(count[place]),
+                len(members),
+                tuple(names.render(members[:MAX_EXAMPLES]).to_pylist()),
+            )
+        )
+    return tuple(found)
