@@ -2,9 +2,15 @@
 
 import sys
 
-from benchmarks import build, gaussian, grounding, uai
+from benchmarks import build, gaussian, grounding, lifting, uai
 
-ALL = {"build": build.run, "gaussian": gaussian.run, "grounding": grounding.run, "uai": uai.run}
+ALL = {
+    "build": build.run,
+    "gaussian": gaussian.run,
+    "grounding": grounding.run,
+    "lifting": lifting.run,
+    "uai": uai.run,
+}
 
 
 def main(names: list[str]) -> None:

@@ -59,6 +59,10 @@ if TYPE_CHECKING:
     from hylift.language.builder import maximum as maximum
     from hylift.language.builder import minimum as minimum
     from hylift.language.builder import normal as normal
+    from hylift.lifting import Lifting as Lifting
+    from hylift.lifting import coarse_to_fine as coarse_to_fine
+    from hylift.lifting import lift as lift
+    from hylift.plot import plot_classes as plot_classes
     from hylift.plot import plot_marginals as plot_marginals
     from hylift.posterior import Posterior as Posterior
     from hylift.potentials import ConditionalQuadratic as ConditionalQuadratic
@@ -109,9 +113,13 @@ _HOME = {
     "ground": "grounding",
     "ground_world": "grounding",
     "size_estimate": "grounding",
+    "Lifting": "lifting",
+    "coarse_to_fine": "lifting",
+    "lift": "lifting",
     "Posterior": "posterior",
     "Exact": "inference",
     "infer": "inference",
+    "plot_classes": "plot",
     "plot_marginals": "plot",
 }
 """Where each public name lives; it is imported when it is first used, so that start-up is fast."""

@@ -9,7 +9,7 @@ import pytest
 
 from cli.conftest import Run
 
-COMMANDS = [[], ["infer"], ["check"], ["ground"], ["demo"]]
+COMMANDS = [[], ["infer"], ["check"], ["ground"], ["explain"], ["demo"]]
 
 
 @pytest.fixture(autouse=True)

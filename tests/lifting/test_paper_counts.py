@@ -85,7 +85,10 @@ def test_alchemy_model_has_four_classes(data_dir: Path) -> None:
     assert (lifting.ground.num_variables, lifting.num_classes) == (440, 4)
 
 
-@pytest.mark.parametrize("name", ["CSP_11", "DBN_11", "Pedigree_11", "Segmentation_11"])
+@pytest.mark.parametrize(
+    "name",
+    ["CSP_11", "DBN_11", "Pedigree_11", pytest.param("Segmentation_11", marks=pytest.mark.slow)],
+)
 def test_published_models_lift_as_far_as_the_reference(data_dir: Path, name: str) -> None:
     path = data_dir / "uai" / f"{name}.uai"
     model = read_uai(path)

@@ -50,7 +50,8 @@ def run(model: Path, given: Given, *, figure: Path | None, output: str | None, q
         from hylift.plot import plot_classes
 
         plot_classes(lifting, path=figure)
-    result = {"model": os.fsencode(model).decode(errors="replace"), **explanation.to_dict()}
+    name = os.fsencode(model).decode(errors="replace")
+    result = {"model": name, **explanation.to_dict(), "notes": unmeasured}
     if output == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(json_text(result).encode())

@@ -1,7 +1,21 @@
 """Look-alike parts of a graph are found, and solved once."""
 
+from hylift.lifting.coarse import Level, by_disagreement, coarse_to_fine
 from hylift.lifting.coloring import Partition, Structure, stable_coloring, tie
+from hylift.lifting.explanation import Explanation
 from hylift.lifting.lift import Lifting, lift
 from hylift.lifting.quotient import quotient
 
-__all__ = ["Lifting", "Partition", "Structure", "lift", "quotient", "stable_coloring", "tie"]
+__all__ = [
+    "Explanation",
+    "Level",
+    "Lifting",
+    "Partition",
+    "Structure",
+    "by_disagreement",
+    "coarse_to_fine",
+    "lift",
+    "quotient",
+    "stable_coloring",
+    "tie",
+]

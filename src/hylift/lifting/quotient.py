@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +32,7 @@ def quotient(graph: FactorGraph, structure: Structure, partition: Partition) -> 
                 potential,
                 partition.variable[group.scope[factors]],
                 row,
-                np.bincount(to_class, group.multiplicity, size) if len(group) else None,
+                _sums(group.multiplicity, to_class, size),
                 group.label,
             )
         )
@@ -119,5 +121,10 @@ def _variables(variables: Variables, partition: Partition) -> Variables:
                     "domains and cannot be in one class"
                 )
     taken = variables.take(first)
-    size = np.bincount(alike, variables.multiplicity, len(first))
+    size = _sums(variables.multiplicity, alike, len(first))
     return Variables(taken.domains, taken.domain_id, taken.names, size)
+
+
+def _sums(values: NDArray[np.float64], to_class: NDArray[np.int32], count: int) -> NDArray[Any]:
+    """(class,): sums of the values of its members."""
+    return np.bincount(to_class, values, count).astype(np.float64, copy=False)

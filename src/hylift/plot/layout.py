@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 Positions = NDArray[np.float64]  # (node, 2)
 
 STEPS = 300
-GAP = np.array([2.2, 1.3])
+GAP = np.array([2.2, 1.6])
 """Space between components, across and down, in lengths of an edge: room for a label."""
 
 GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
@@ -22,6 +22,8 @@ def layout(num_nodes: int, edges: NDArray[np.int64], aspect: float = 1.5) -> Pos
     Distances in the picture follow those along edges (stress majorisation, Gansner et al. 2004).
     Components stand side by side, in a frame that is `aspect` times as wide as high.
     """
+    if not num_nodes:
+        return np.zeros((0, 2))
     one = np.ones(len(edges))
     adjacency = coo_array((one, (edges[:, 0], edges[:, 1])), shape=(num_nodes, num_nodes)).tocsr()
     num_components, component = connected_components(adjacency, directed=False)

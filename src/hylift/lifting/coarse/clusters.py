@@ -80,8 +80,9 @@ class EvidenceClusters:
             variables.multiplicity[variable[order]],
             distinct,
         )
-        begin = np.searchsorted(cluster[order], np.arange(count))
-        end = np.append(begin[1:], len(ids))
+        sizes = np.bincount(cluster, minlength=count)
+        end = np.cumsum(sizes)
+        begin = end - sizes
         of_observation = np.full(len(evidence), -1, dtype=np.int32)
         of_observation[ids] = cluster
         return cls(
@@ -156,7 +157,8 @@ def _sorted(
     same = snap_sorted(value, order, tolerance)
     if count > 1:
         order = order[np.argsort(cluster[order], kind="stable")]
-    is_new = (np.diff(cluster[order]) != 0) | (np.diff(same[order]) != 0)
+    in_order, same = cluster[order], same[order]
+    is_new = (in_order[1:] != in_order[:-1]) | (same[1:] != same[:-1])
     return order, np.concatenate([np.zeros(min(len(value), 1), dtype=np.int64), is_new.cumsum()])
 
 

@@ -1,71 +1,223 @@
-"""Where the objective's gradient disagrees within a class: evidence worth telling apart first."""
+"""Where the objective's gradient disagrees within a class: what to tell apart first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.graph import FactorGroup
+from hylift.lifting.coarse.gradients import MAX_POINTS, Beliefs, gradients
 from hylift.lifting.coarse.kernels.sums import add_rows, squared_norms
 from hylift.lifting.coarse.levels import Choose, Level
-from hylift.lifting.coloring.kernels.grouping import group_pairs
-from hylift.potentials import REAL, Potential
-from hylift.potentials.base import along_axis
-from hylift.potentials.quadrature import nodes_per_slot
+from hylift.lifting.coloring.kernels.grouping import first_members, group_pairs
+from hylift.potentials import Potential
 
 FloatArray = NDArray[np.float64]
 
-MAX_POINTS = 1 << 20
-"""Log-potentials that are evaluated at once."""
 
-IMPOSSIBLE = -1e6
-"""Stands for -inf, which has no differences."""
+def by_disagreement(beliefs: Callable[[Level], Beliefs], share: float = 0.5) -> Choose:
+    """Picks the fewest clusters that together have at least this share of the disagreement.
 
+    beliefs: what a solver has come to believe at a level, about the classes of its lifting.
+    """
+    if not 0 < share <= 1:
+        raise ModelError(f"the share of the disagreement is above 0 and at most 1, not {share!r}")
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Beliefs:
-    """Σ_k w_k Π_i q_i^k over the classes of a level, as a solver left it."""
+    def choose(level: Level) -> NDArray[np.bool_]:
+        found = np.where(level.splittable, disagreement(level, beliefs(level)), 0.0)
+        order = np.argsort(-found, kind="stable")
+        so_far = np.cumsum(found[order])
+        chosen = np.zeros(len(found), dtype=bool)
+        # One more is needed as long as those before it fall short.
+        chosen[order[np.concatenate([[0.0], so_far[:-1]]) < share * so_far[-1:]]] = True
+        return chosen & (found > 0)
 
-    weights: FloatArray  # (component,)
-    mean: FloatArray  # (component, class), of reals
-    var: FloatArray  # (component, class), of reals
-    probs: FloatArray  # (component, class, state), 0 beyond the last state
-
-    def check(self, level: Level) -> None:
-        """Raises unless these are beliefs about the classes of this level."""
-        variables = level.lifting.graph.variables
-        shape = (len(self.weights), len(variables))
-        most = int(variables.num_states.max(initial=0))
-        shapes = self.mean.shape, self.var.shape, self.probs.shape[:2]
-        if any(found != shape for found in shapes) or self.probs.shape[2] < most:
-            raise ModelError(
-                f"beliefs of {shape[0]} components about {shape[1]} classes have means and "
-                f"variances of shape {shape} and probabilities of shape {(*shape, most)}, not "
-                f"{self.mean.shape}, {self.var.shape} and {self.probs.shape}"
-            )
+    return choose
 
 
 def disagreement(level: Level, beliefs: Beliefs) -> FloatArray:
-    """(cluster,): how much members of a class would gain by leaving it, for what is in the cluster.
+    """(cluster,): how much members of a class disagree about its beliefs, for what they absorbed.
 
-    At beliefs that are the same for all members of a class, the gradients of the objective with
-    respect to the beliefs about single members differ only by evidence that its factors have
-    absorbed. A cluster's disagreement is the squared length of its share in these differences,
-    summed over members: the gain of a short step along the natural gradient, which no change of
-    the beliefs about classes can make.
+    While the beliefs about all members of a class are the same, the gradients of the objective with
+    respect to single members differ only through evidence that their factors have absorbed. A
+    cluster's share in these differences is what its observations contribute; its disagreement is
+    the squared length of that share in the metric of the Fisher information, summed over members
+    and components. It is the rate at which the objective would fall along the natural gradient,
+    beyond what beliefs about classes can follow, were all members free.
     """
-    beliefs.check(level)
-    groups = [group for group in _unlike_factors(level) if len(group.row)]
-    pairs = _Pairs.of(level, groups)
+    beliefs.check(level.lifting.graph.variables)
+    groups = _unlike_factors(level)
+    shares = _Shares.of(level, groups)
     found = np.zeros(len(level.clusters))
     for component, weight in enumerate(beliefs.weights):
-        total = np.zeros(int(pairs.begin[-1]))
-        for place, group in enumerate(groups):
-            pairs.add(total, place, *_gradients(level, group, beliefs, component))
-        found += weight * pairs.by_cluster(total, len(found))
+        total = np.zeros(shares.begin[-1])
+        for group, pairs in zip(groups, shares.pair, strict=True):
+            _add_differences(level, group, pairs, shares, beliefs, component, total)
+        # The gradient has the factor w_k, and so has the Fisher information.
+        scale = weight / shares.multiplicity
+        found += squared_norms(total, shares.begin, scale, shares.cluster, len(found))
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Unlike:
+    """Factors of one group in classes whose members have absorbed different evidence."""
+
+    potential: Potential
+    row: NDArray[np.int32]  # (factor,)
+    scope: NDArray[np.int32]
+    """(factor, slot): exchangeable slots are sorted by class, so that slots of a class match."""
+    multiplicity: FloatArray  # (factor,)
+    factor_class: NDArray[np.int32]  # (factor,): dense
+    num_classes: int
+    clusters: NDArray[np.int32]
+    """(place, factor): of the observations that it has absorbed, each once; -1 beyond."""
+
+
+def _unlike_factors(level: Level) -> list[_Unlike]:
+    """All factors, group by group, in classes with different parameters due to evidence."""
+    coloring, absorbed, offsets = level.coloring, level.absorbed, level.structure.offsets
+    size = np.diff(absorbed.first)
+    found = []
+    for place, group in enumerate(level.lifting.ground.groups):
+        begin, end = int(offsets[place]), int(offsets[place + 1])
+        to_class = coloring.factor[begin:end]
+        leader = coloring.first_factor[to_class] - begin
+        varied, touched = np.zeros((2, coloring.num_factor_classes), dtype=bool)
+        varied[to_class[group.row != group.row[leader]]] = True
+        touched[to_class[size[begin:end] > 0]] = True
+        factors = np.flatnonzero((varied & touched)[to_class])
+        if not len(factors):
+            continue
+        factor_class, num_classes = group_pairs(
+            to_class[factors], np.zeros(len(factors), dtype=np.uint64)
+        )
+        found.append(
+            _Unlike(
+                group.potential,
+                group.row[factors],
+                _aligned(level, begin, factors, group.scope[factors]),
+                group.multiplicity[factors],
+                factor_class,
+                num_classes,
+                _clusters(level, begin + factors),
+            )
+        )
+    return found
+
+
+def _aligned(
+    level: Level, begin: int, factors: NDArray[np.int64], scope: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """The scope with exchangeable slots sorted by the classes of their variables."""
+    first = int(level.structure.first[begin]) + factors * scope.shape[1]
+    orbit = level.structure.orbit[first[:, None] + np.arange(scope.shape[1])]
+    if (orbit == np.arange(scope.shape[1])).all():
+        return scope
+    classes = level.coloring.variable[scope]
+    sorted_slots = np.lexsort((classes, orbit), axis=1)
+    places = np.argsort(orbit, axis=1, kind="stable")
+    aligned = np.empty_like(scope)
+    np.put_along_axis(aligned, places, np.take_along_axis(scope, sorted_slots, axis=1), axis=1)
+    return aligned
+
+
+def _clusters(level: Level, factors: NDArray[np.int64]) -> NDArray[np.int32]:
+    """(place, factor): clusters of what factors have absorbed, each once; -1 beyond."""
+    first = level.absorbed.first[factors]
+    size = level.absorbed.first[factors + 1] - first
+    clusters = np.full((int(size.max(initial=0)), len(factors)), -1, dtype=np.int32)
+    for place, row in enumerate(clusters):
+        has = size > place
+        row[has] = level.clusters.cluster[level.absorbed.observation[first[has] + place]]
+        row[(clusters[:place] == row).any(axis=0)] = -1
+    return clusters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shares:
+    """Each cluster with each variable that has a factor which absorbed some of the cluster; such a
+    pair has a stretch of a flat array, for its share in the gradient."""
+
+    pair: tuple[NDArray[np.int32], ...]
+    """Per group (place, slot, factor); -1 where nothing was absorbed."""
+    begin: NDArray[np.int64]  # (pair + 1,)
+    cluster: NDArray[np.int32]  # (pair,)
+    multiplicity: FloatArray  # (pair,), of the variable
+
+    @classmethod
+    def of(cls, level: Level, groups: list[_Unlike]) -> _Shares:
+        variables = level.lifting.ground.variables
+        shapes = [(len(group.clusters), *group.scope.T.shape) for group in groups]
+        clusters = (group.clusters[:, None] for group in groups)
+        cluster = _laid_out(clusters, shapes)
+        variable = _laid_out((group.scope.T for group in groups), shapes)
+        has = np.flatnonzero(cluster >= 0)
+        number, count = group_pairs(cluster[has], variable[has].astype(np.uint64))
+        pair = np.full(len(cluster), -1, dtype=np.int32)
+        pair[has] = number
+        member = has[first_members(number, count)]
+        num_states = variables.num_states[variable[member]]
+        width = np.where(num_states > 0, num_states, 2)  # mean and variance
+        ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
+        return cls(
+            tuple(
+                pair[a:b].reshape(s) for a, b, s in zip(ends[:-1], ends[1:], shapes, strict=True)
+            ),
+            np.concatenate([[0], np.cumsum(width)]),
+            cluster[member],
+            variables.multiplicity[variable[member]],
+        )
+
+    def add(
+        self, total: FloatArray, pair: NDArray[np.int32], weight: FloatArray, rows: FloatArray
+    ) -> None:
+        """Adds rows (factor, direction) to the stretches of pairs (factor,)."""
+        begin = np.where(pair >= 0, self.begin[pair], -1)
+        add_rows(total, begin, self.begin[pair + 1] - begin, weight, rows)
+
+
+def _laid_out(
+    columns: Iterable[NDArray[np.int32]], shapes: list[tuple[int, ...]]
+) -> NDArray[np.int32]:
+    """The columns of all groups, each spread to its shape, one behind the other."""
+    spread = (np.broadcast_to(c, shape).ravel() for c, shape in zip(columns, shapes, strict=True))
+    return np.concatenate([np.zeros(0, dtype=np.int32), *spread])
+
+
+def _add_differences(
+    level: Level,
+    group: _Unlike,
+    pairs: NDArray[np.int32],
+    shares: _Shares,
+    beliefs: Beliefs,
+    component: int,
+    total: FloatArray,
+) -> None:
+    """Adds, for each factor, its gradient minus the mean gradient of its class."""
+    weight = group.multiplicity
+    class_weight = np.bincount(group.factor_class, weight, group.num_classes)[:, None]
+    sums: list[FloatArray] = []
+    classes = level.coloring.variable[group.scope]
+    batches = gradients(
+        group.potential, group.row, classes, level.lifting.graph.variables, beliefs, component
+    )
+    for batch, by_slot in batches:
+        sums = sums or [np.zeros((group.num_classes, rows.shape[1])) for rows in by_slot]
+        for slot, rows in enumerate(by_slot):
+            width = np.full(len(rows), rows.shape[1])
+            begin = group.factor_class[batch].astype(np.int64) * rows.shape[1]
+            add_rows(sums[slot].reshape(-1), begin, width, weight[batch], rows)
+            for place in range(len(pairs)):
+                shares.add(total, pairs[place, slot, batch], weight[batch], rows)
+    for slot, class_sums in enumerate(sums):
+        mean = class_sums / class_weight
+        for begin in range(0, len(weight), MAX_POINTS):
+            batch = slice(begin, begin + MAX_POINTS)
+            rows = mean[group.factor_class[batch]]
+            for place in range(len(pairs)):
+                shares.add(total, pairs[place, slot, batch], -weight[batch], rows)

@@ -161,17 +161,18 @@ def _bases(
     begin = 0
     for part in (part for parts in hidden.parts for part in parts):
         number, end = len(numbers), begin + len(part.factors)
-        columns: list[NDArray[Any]] = []
-        if part.source >= 0 and _observed_slots(graph, part, real=True):
+        if part.source < 0:
+            key = np.zeros(end - begin, dtype=np.int32)
+        elif not _observed_slots(graph, part, real=True):
+            number, key = 0, structure.kind[begin:end]
+        else:
             source = graph.groups[part.source]
-            columns.append(classes(part.source).row_to_class[source.row[part.factors]])
+            columns = [classes(part.source).row_to_class[source.row[part.factors]]]
             for slot in _observed_slots(graph, part, real=False):
                 columns.append(graph.evidence.value[observed[source.scope[part.factors, slot]]])
-            columns.extend(_orbits(structure, begin, end))
-        elif part.source >= 0:
-            columns, number = [structure.kind[begin:end]], 0
+            key = _dense([*columns, *_orbits(structure, begin, end)], end - begin)
         numbers.append(np.full(end - begin, number, dtype=np.int32))
-        keys.append(_dense(columns, end - begin))
+        keys.append(key)
         begin = end
     columns = [np.concatenate(numbers), np.concatenate(keys)]
     if not len(structure.weight):

@@ -40,6 +40,8 @@ class Level:
     is_last: bool
     coloring: Partition
     """Classes of variables, and of factors that differ in evidence of one cluster only."""
+    structure: Structure
+    """Of `lifting.ground`."""
     absorbed: Absorbed
     """What the factors of `lifting.ground` have absorbed."""
 
@@ -154,6 +156,7 @@ class _Ladder:
             self._splittable(clusters, kinds, unlike),
             not unlike.any(),
             coloring,
+            self.structure,
             self.keys.absorbed,
         )
 

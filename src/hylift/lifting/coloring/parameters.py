@@ -80,7 +80,9 @@ def _orbits(potential: Potential, rows: FloatArray, tolerance: float) -> NDArray
 
 def _almost_equal(rows: FloatArray, others: FloatArray, tolerance: float) -> NDArray[Any]:
     """(row,): whether two rows are equal to the tolerance."""
-    size = np.maximum(np.abs(rows), np.abs(others))
-    with np.errstate(invalid="ignore"):
-        same = (rows == others) | (np.abs(rows - others) <= tolerance * size)
+    same = rows == others
+    if tolerance:
+        room = tolerance * np.maximum(np.abs(rows), np.abs(others))
+        with np.errstate(invalid="ignore"):
+            same |= np.isfinite(room) & (np.abs(rows - others) <= room)
     return np.asarray(same.all(axis=1))

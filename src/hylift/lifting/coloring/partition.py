@@ -48,9 +48,15 @@ def tie(
             f"a partition of {structure.num_variables} variables has an integer for each, "
             f"not an array of {variable.dtype} of shape {variable.shape}"
         )
-    classes, count = group_pairs(variable, np.zeros(len(variable), dtype=np.uint64))
+    classes, count = group_pairs(
+        np.zeros(len(variable), dtype=np.int32), variable.astype(np.uint64)
+    )
     if kind is None:
         kind = _kinds_by_group(structure)
+    else:  # no class has factors of two groups
+        sizes = np.diff(structure.offsets)
+        group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        kind, _ = group_pairs(group, np.asarray(kind).astype(np.uint64))
     return partition(structure, classes, count, kind)
 
 
@@ -64,7 +70,7 @@ def partition(
     """Classes of variables, numbered in the order of their first members, with those of factors."""
     s = structure
     factor, first_factor = group_factors(
-        s.slots, s.first, s.orbit, kind, variable, np.uint64(0), np.uint64(mask)
+        s.slots, s.first, s.orbit, kind, variable, count, np.uint64(0), np.uint64(mask)
     )
     return Partition(variable, factor, first_members(variable, count), first_factor)
 

@@ -90,7 +90,7 @@ def _refined(
                 dirty = None
                 continue
         color = color.copy()
-        count, _, stable = refine_locally(*walk, *links(), color, count, dirty, *hashes, most)
+        count, stable = refine_locally(*walk, *links(), color, count, dirty, *hashes, most)
         if stable:
             return group_pairs(color, np.zeros(len(color), dtype=np.uint64))
         dirty = None

@@ -35,24 +35,17 @@ def evidence_effects(
     ]
     if len(wanted) > 1:
         wanted.append((None, np.ones(len(predicate), dtype=bool)))
-    is_real = source.variables.num_states[source.evidence.variable] == 0
-    one_value = cache(lambda: _OneValue.of(source, tolerance))
-    found = []
+    without = []
     for place, (name, chosen) in enumerate(wanted):
         what = f"the evidence on {name}" if name else "any evidence"
-        progress(place / len(wanted), f"lifting without {what}")
-        num_without = _num_without(lifting, chosen, tolerance)
-        progress((place + 0.6) / len(wanted), "lifting with one value for all")
-        reals = chosen & is_real
-        found.append(
-            EvidenceEffect(
-                name,
-                int(np.count_nonzero(chosen)),
-                num_without,
-                lifting.num_classes - num_without,
-                one_value().num_classes(reals) if reals.any() else None,
-            )
-        )
+        progress(0.5 * place / len(wanted), f"lifting without {what}")
+        without.append(_num_without(lifting, chosen, tolerance))
+    is_real = source.variables.num_states[source.evidence.variable] == 0
+    alike = _num_alike(source, [chosen & is_real for _, chosen in wanted], tolerance, progress)
+    found = [
+        EvidenceEffect(name, int(chosen.sum()), fewer, lifting.num_classes - fewer, same)
+        for (name, chosen), fewer, same in zip(wanted, without, alike, strict=True)
+    ]
     single = [effect for effect in found if effect.predicate is not None]
     single.sort(key=lambda effect: -effect.num_broken)
     return (*single, *found[len(single) :])
@@ -70,6 +63,23 @@ def _num_without(lifting: Lifting, chosen: Chosen, tolerance: float) -> int:
     present = np.zeros(classes.num_variable_classes, dtype=bool)
     present[classes.variable[still]] = True
     return int(np.count_nonzero(present))
+
+
+def _num_alike(
+    source: FactorGraph, reals: list[Chosen], tolerance: float, progress: Progress
+) -> list[int | None]:
+    """Per set of observed reals: classes if the values of each predicate in it were one."""
+    found: list[int | None] = []
+    one_value = _OneValue.of(source, tolerance) if any(map(np.any, reals)) else None
+    for place, chosen in enumerate(reals):
+        progress(0.5 + 0.5 * place / len(reals), "lifting with observed values taken for one")
+        if one_value is None or not chosen.any():
+            found.append(None)
+            continue
+        # All evidence together may have no more reals than that on one predicate.
+        same = [number for number, other in enumerate(reals[:place]) if (chosen == other).all()]
+        found.append(found[same[0]] if same else one_value.num_classes(chosen))
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,5 +1,7 @@
 """Intervals of sorted values: their moments, and the best place to cut them."""
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -8,29 +10,29 @@ from numba import njit
 def moments(value, weight, distinct, begin, end):
     """Per interval [begin, end) of the sorted values: mean, variance, number of distinct values.
 
-    Values are taken relative to the first and in units of the range, so that neither a large
-    offset nor a large range loses digits.
+    Values are taken relative to the first and in units of about the range, so that neither a large
+    offset nor a large range costs digits.
     """
     count = len(begin)
     mean, variance = np.empty(count), np.empty(count)
     num_distinct = np.empty(count, dtype=np.int64)
     for number in range(count):
         low, high = begin[number], end[number]
-        lowest, half_range = value[low], value[high - 1] / 2 - value[low] / 2
+        lowest, unit = value[low], half_unit(value[low], value[high - 1])
         num_distinct[number] = distinct[high - 1] - distinct[low] + 1
         total, first, second = 0.0, 0.0, 0.0
         for place in range(low, high):
             total += weight[place]
-            first += weight[place] * _relative(value[place], lowest, half_range)
+            first += weight[place] * relative(value[place], lowest, unit)
         centre = first / total
         first = 0.0
         for place in range(low, high):
-            away = _relative(value[place], lowest, half_range) - centre
+            away = relative(value[place], lowest, unit) - centre
             first += weight[place] * away
             second += weight[place] * away * away
         spread = max(second - first * first / total, 0.0) / total
-        mean[number] = lowest + centre * half_range + centre * half_range
-        variance[number] = 4 * spread * half_range * half_range if spread > 0 else 0.0
+        mean[number] = lowest + centre * unit + centre * unit
+        variance[number] = 4 * (spread * unit * unit)
     return mean, variance, num_distinct
 
 
@@ -44,15 +46,15 @@ def best_cuts(value, weight, distinct, begin, end):
     cuts = np.empty(len(begin), dtype=np.int64)
     for number in range(len(begin)):
         low, high = begin[number], end[number]
-        lowest, half_range = value[low], value[high - 1] / 2 - value[low] / 2
+        lowest, unit = value[low], half_unit(value[low], value[high - 1])
         total, first = 0.0, 0.0
         for place in range(low, high):
             total += weight[place]
-            first += weight[place] * _relative(value[place], lowest, half_range)
+            first += weight[place] * relative(value[place], lowest, unit)
         centre = first / total
         first = 0.0
         for place in range(low, high):
-            first += weight[place] * (_relative(value[place], lowest, half_range) - centre)
+            first += weight[place] * (relative(value[place], lowest, unit) - centre)
         left, left_first = 0.0, 0.0
         best, cut = -1.0, -1
         for place in range(low, high):
@@ -63,12 +65,18 @@ def best_cuts(value, weight, distinct, begin, end):
                 if fall > best:
                     best, cut = fall, place
             left += weight[place]
-            left_first += weight[place] * (_relative(value[place], lowest, half_range) - centre)
+            left_first += weight[place] * (relative(value[place], lowest, unit) - centre)
         cuts[number] = cut
     return cuts
 
 
+@njit(cache=True)
+def half_unit(lowest, highest):
+    """A power of two that is at most half the range; halves, so that no range is too large."""
+    return math.ldexp(1.0, math.frexp(highest / 2 - lowest / 2)[1] - 1)
+
+
 @njit(cache=True, inline="always")
-def _relative(value, lowest, half_range):
-    """How far from the lowest value, from 0 to 1; halves, so that no range is too large."""
-    return (value / 2 - lowest / 2) / half_range if half_range > 0 else 0.0
+def relative(value, lowest, unit):
+    """How far from the lowest value, in units."""
+    return (value / 2 - lowest / 2) / unit

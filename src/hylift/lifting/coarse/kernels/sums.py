@@ -5,11 +5,15 @@ from numba import njit
 
 
 @njit(cache=True)
-def add_rows(total, begin, weight, rows):
-    """total[begin[i] : begin[i] + width] += weight[i] * rows[i], for rows (item, width)."""
+def add_rows(total, begin, width, weight, rows):
+    """Adds weight[i] * rows[i] to the stretch of `total` at begin[i], as far as its width reaches.
+
+    rows: (item, entry). begin: (item,), negative for items that are left out.
+    """
     for item in range(len(begin)):
-        for entry in range(rows.shape[1]):
-            total[begin[item] + entry] += weight[item] * rows[item, entry]
+        if begin[item] >= 0:
+            for entry in range(min(width[item], rows.shape[1])):
+                total[begin[item] + entry] += weight[item] * rows[item, entry]
 
 
 @njit(cache=True)

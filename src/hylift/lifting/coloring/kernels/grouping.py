@@ -14,25 +14,45 @@ START = 1024
 @njit(cache=True)
 def group_pairs(first, second):
     """int32 (item,): dense numbers of distinct pairs, in the order of their first items; and how
-    many there are. second: 64 bits."""
-    table, leader, hashes = new_table()
+    many there are. first: small numbers, none negative; second: 64 bits."""
+    often = occurrences(first)
+    table, leader, hashes = new_table(0)
     group = np.empty(len(first), dtype=np.int32)
-    done, count = 0, 0
+    done, count, full = 0, 0, 0
     while True:
-        done, count = _number_pairs(first, second, group, done, count, table, leader, hashes)
+        done, count, full = _number_pairs(
+            first, second, often, group, done, count, full, table, leader, hashes
+        )
         if done == len(first):
             return group, count
         table, leader, hashes = grown(leader, hashes)
 
 
 @njit(cache=True)
-def _number_pairs(first, second, group, done, count, table, leader, hashes):
-    """Numbers items until the table is half full; returns how many are done, and the groups.
+def occurrences(number):
+    """int32: how often each number occurs."""
+    largest = -1
+    for item in range(len(number)):
+        largest = max(largest, number[item])
+    often = np.zeros(largest + 1, dtype=np.int32)
+    for item in range(len(number)):
+        often[number[item]] += 1
+    return often
+
+
+@njit(cache=True)
+def _number_pairs(first, second, often, group, done, count, full, table, leader, hashes):
+    """Numbers items until the table is half full; returns how many are done, the number of groups,
+    and of those in the table: an item whose `first` no other has needs no place there.
 
     Apart from the loop that grows the table: arrays that may change are slow in a loop.
     """
     last = np.uint64(len(table) - 1)
     for item in range(done, len(first)):
+        if often[first[item]] == 1:
+            group[item] = count
+            count += 1
+            continue
         hashed = mix(mix(np.uint64(first[item])) + np.uint64(second[item]))
         place = hashed & last
         found = table[place]
@@ -44,22 +64,27 @@ def _number_pairs(first, second, group, done, count, table, leader, hashes):
             place = (place + ONE) & last
             found = table[place]
         if found == EMPTY:
-            if count == len(leader):
-                return item, count
-            found = np.int32(count)
-            table[place] = found
-            leader[count] = item
-            hashes[count] = hashed
+            if full == len(leader):
+                return item, count, full
+            table[place] = full
+            leader[full] = item
+            hashes[full] = hashed
+            full += 1
+            group[item] = count
             count += 1
-        group[item] = found
-    return len(first), count
+        else:
+            group[item] = group[leader[found]]
+    return len(first), count, full
 
 
 @njit(cache=True)
-def new_table():
+def new_table(expected):
     """Places of groups by hash; the first item and the hash of each group."""
-    table = np.full(START, EMPTY, dtype=np.int32)
-    return table, np.empty(START // 2, dtype=np.int64), np.empty(START // 2, dtype=np.uint64)
+    size = START
+    while size < 2 * expected:
+        size *= 2
+    table = np.full(size, EMPTY, dtype=np.int32)
+    return table, np.empty(size // 2, dtype=np.int64), np.empty(size // 2, dtype=np.uint64)
 
 
 @njit(cache=True)
@@ -81,10 +106,13 @@ def grown(leader, hashes):
 
 
 @njit(cache=True)
-def group_factors(slots, first, orbit, kind, color, seed, mask):
+def group_factors(slots, first, orbit, kind, color, expected, seed, mask):
     """int32 (factor,): dense numbers of factors of one kind with the same colors, slot by slot or
-    in exchangeable slots; and the first factor of each. Equality is exact, whatever the hashes."""
-    table, leader, hashes = new_table()
+    in exchangeable slots; and the first factor of each. Equality is exact, whatever the hashes.
+
+    expected: about how many there will be.
+    """
+    table, leader, hashes = new_table(expected)
     group = np.empty(len(kind), dtype=np.int32)
     done, count = 0, 0
     while True:
@@ -100,15 +128,24 @@ def group_factors(slots, first, orbit, kind, color, seed, mask):
 def _number_factors(
     slots, first, orbit, kind, color, seed, mask, group, done, count, table, leader, hashes
 ):
-    """Numbers factors until the table is half full; returns how many are done, and the groups."""
+    """Numbers factors until the table is half full; returns how many are done, and the groups.
+
+    Factors of one kind have equally many slots.
+    """
     last = np.uint64(len(table) - 1)
     for factor in range(done, len(kind)):
         hashed = factor_hash(factor, slots, first, orbit, kind, color, seed) & mask
         place = hashed & last
         found = table[place]
         while found != EMPTY:
-            if hashes[found] == hashed:
-                if same_factor(factor, leader[found], slots, first, orbit, kind, color):
+            if hashes[found] == hashed and kind[leader[found]] == kind[factor]:
+                start, offset = first[factor], first[leader[found]]
+                size = first[factor + 1] - start
+                differ = 0
+                for slot in range(size):
+                    differ |= color[slots[start + slot]] ^ color[slots[offset + slot]]
+                    differ |= orbit[start + slot] ^ orbit[offset + slot]
+                if differ == 0 or same_multisets(start, offset, size, slots, orbit, color):
                     break
             place = (place + ONE) & last
             found = table[place]
@@ -122,19 +159,6 @@ def _number_factors(
             count += 1
         group[factor] = found
     return len(kind), count
-
-
-@njit(cache=True, inline="always")
-def same_factor(factor, other, slots, first, orbit, kind, color):
-    """Whether two factors have one kind, and in each orbit the same colors equally often."""
-    start, offset = first[factor], first[other]
-    size = first[factor + 1] - start
-    same = kind[factor] == kind[other] and first[other + 1] - offset == size
-    equal = same
-    for slot in range(size if same else 0):
-        equal &= color[slots[start + slot]] == color[slots[offset + slot]]
-        equal &= orbit[start + slot] == orbit[offset + slot]
-    return equal or (same and same_multisets(start, offset, size, slots, orbit, color))
 
 
 @njit(cache=True)

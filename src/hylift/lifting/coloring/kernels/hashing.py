@@ -13,7 +13,7 @@ LOW_32 = np.uint64((1 << 32) - 1)
 LOW_29 = np.uint64((1 << 29) - 1)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def mix(x):
     """A number whose bits all depend on all bits of x."""
     x = (x ^ (x >> SHIFT_1)) * ODD_1
@@ -21,7 +21,7 @@ def mix(x):
     return x ^ (x >> SHIFT_1)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def factor_hash(factor, slots, first, orbit, kind, color, seed):
     """Of the kind, and per orbit of the multiset of colors in its slots."""
     total = mix(np.uint64(kind[factor]) + seed)
@@ -31,13 +31,13 @@ def factor_hash(factor, slots, first, orbit, kind, color, seed):
     return mix(total)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def message(hashed, orbit, mask):
     """What a factor adds to the variable in a slot of this orbit."""
     return mix(hashed + np.uint64(orbit) * ODD_2) & mask
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def times(a, b):
     """a * b modulo 2⁶¹ - 1, for a and b below it: sums keep all bits whatever the weights are."""
     a0, a1 = a & LOW_32, a >> np.uint64(32)
@@ -49,14 +49,14 @@ def times(a, b):
     return reduced(total)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def reduced(x):
     """x modulo 2⁶¹ - 1."""
     x = (x & PRIME) + (x >> np.uint64(61))
     return x - PRIME if x >= PRIME else x
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def add(total, share, weight):
     """A sum of hashes with one more, counted `weight` times."""
     return reduced(total + times(reduced(share), reduced(np.uint64(weight))))

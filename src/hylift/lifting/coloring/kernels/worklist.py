@@ -12,8 +12,7 @@ def refine_locally(
     slots, first, orbit, kind, weight, start, factors, color, num_classes, dirty, seed, mask, most
 ):
     """Refines `color` in place, beginning with `dirty` factors, until nothing changes or more than
-    `most` factors have changed at once. Returns the number of classes, of rounds, and whether nothing
-    changed.
+    `most` factors have changed at once. Returns the number of classes, and whether nothing changed.
 
     Variables of a class agreed on all that they heard before, so that they differ now only if they
     hear different things from factors that have changed.
@@ -72,8 +71,8 @@ def refine_locally(
                     queue[num_dirty] = factor
                     num_dirty += 1
         if num_dirty > most:
-            return num_classes, rounds, False
-    return num_classes, rounds, True
+            return num_classes, False
+    return num_classes, True
 
 
 @njit(cache=True)

@@ -1,0 +1,170 @@
+"""Color passing at the speed of memory, beside NumPy and networkx."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+
+import networkx as nx
+import numpy as np
+
+import hylift as hl
+from benchmarks.measure import best_of, peak_gigabytes, timed
+from hylift.lifting import Structure, stable_coloring
+from hylift.lifting.coloring.kernels.grouping import group_pairs
+from hylift.lifting.coloring.kernels.passes import collect
+
+NUM_FACTORS = 10_000_000
+NUM_VARIABLES = 1_000_000
+SIDE = 1_000
+ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+
+PAIR = hl.Table.shared([[0.0, 1.0], [2.0, 0.0]])
+TRIPLE = hl.Table.shared(np.arange(8.0).reshape(2, 2, 2))
+ALIKE = hl.Table.shared([[1.0, 0.0], [0.0, 1.0]])
+
+
+def run() -> None:
+    """ten million factors with and without symmetry, a torus, and passes beside their peers"""
+    for work in (symmetric, shuffled, relational, without_symmetry, torus, passes):
+        # Each in a process of its own, so that peaks are its own.
+        process = multiprocessing.get_context("spawn").Process(target=work)
+        process.start()
+        process.join()
+
+
+def symmetric() -> None:
+    for potential in (PAIR, TRIPLE):
+        _report(f"ring, {_slots(potential)} slots", _graph(NUM_VARIABLES, _ring(potential)))
+
+
+def shuffled() -> None:
+    """The same, with variables and factors in random order: every access misses the cache."""
+    rng = np.random.default_rng(0)
+    for potential in (PAIR, TRIPLE):
+        name = rng.permutation(NUM_VARIABLES).astype(np.int32)
+        scope = name[rng.permutation(_ring(potential))]
+        _report(f"shuffled ring, {_slots(potential)} slots", _graph(NUM_VARIABLES, scope))
+
+
+def relational() -> None:
+    """P(x), R(x, y), P(y) for all x and y."""
+    size = int(NUM_FACTORS**0.5)
+    x, y = (axis.ravel().astype(np.int32) for axis in np.indices((size, size)))
+    scope = np.stack([x, size + np.arange(size * size, dtype=np.int32), y], axis=1)[x != y]
+    _report("P(x), R(x, y), P(y)", _graph(size + size * size, scope))
+
+
+def without_symmetry() -> None:
+    for num_variables in (NUM_VARIABLES, NUM_FACTORS):
+        for potential in (PAIR, TRIPLE):
+            graph = _graph(num_variables, _random(num_variables, NUM_FACTORS, potential))
+            _report(f"random, {_slots(potential)} slots, {num_variables:,} variables", graph)
+
+
+def torus() -> None:
+    place = np.arange(SIDE * SIDE)
+    row, column = place // SIDE, place % SIDE
+    right = np.stack([place, row * SIDE + (column + 1) % SIDE], axis=1)
+    below = np.stack([place, (row + 1) % SIDE * SIDE + column], axis=1)
+    scope = np.concatenate([right, below]).astype(np.int32)
+    graph = _graph(SIDE * SIDE, scope, ALIKE).observe(hl.Evidence.of([0], [1]))
+    _report("torus with one observation, 1,000 rounds", graph)
+
+
+def passes() -> None:
+    """Edges per second of one round; the slower peers are given fewer factors."""
+    print("edges per second in one round of color passing:")
+    for name, num_variables, num_factors in (
+        ("colors in cache", 10_000, NUM_FACTORS // 2),
+        ("random access", NUM_FACTORS, NUM_FACTORS),
+    ):
+        scope = _random(num_variables, num_factors, PAIR)
+        ours = _edges_per_second(scope, _round(scope, num_variables))
+        few = scope[: num_factors // 10]
+        lexsort = _edges_per_second(few, lambda: _lexsort_round(few, num_variables))  # noqa: B023
+        fewer = scope[: num_factors // 100]
+        names = _edges_per_second(fewer, _networkx_round(fewer), repeats=1)
+        print(
+            f"  {name}: {ours / 1e6:.0f} M; NumPy lexsort {lexsort / 1e6:.2f} M "
+            f"({ours / lexsort:.0f}x); networkx {names / 1e6:.3f} M ({ours / names:.0f}x)"
+        )
+
+
+def _round(scope: np.ndarray, num_variables: int) -> Callable[[], object]:
+    structure = Structure.of(_graph(num_variables, scope))
+    color = stable_coloring(structure).variable  # as many colors as there will ever be
+    walk = (structure.slots, structure.first, structure.orbit, structure.kind, structure.weight)
+    return lambda: group_pairs(color, collect(*walk, color, np.uint64(0), ALL_BITS))
+
+
+def _lexsort_round(scope: np.ndarray, num_variables: int) -> np.ndarray:
+    """Exact, with sorting: signatures of factors, then sorted lists of them per variable."""
+    color = np.arange(num_variables)
+    order = np.lexsort((color[scope[:, 1]], color[scope[:, 0]]))
+    pairs = color[scope[order]]
+    change = np.concatenate([[False], (pairs[1:] != pairs[:-1]).any(axis=1)])
+    factor = np.empty(len(scope), dtype=np.int64)
+    factor[order] = np.cumsum(change)
+    variable = scope.ravel()
+    code = (2 * factor[:, None] + np.arange(2)).ravel()
+    order = np.lexsort((code, variable))
+    variable, code = variable[order], code[order]
+    degree = np.bincount(variable, minlength=num_variables)
+    place = np.arange(len(variable)) - np.repeat(np.cumsum(degree) - degree, degree)
+    # Ranks of the lists, entry by entry: equal so far, and the next entry equal.
+    rank = color
+    for entry in range(degree.max()):
+        column = np.full(num_variables, -1)
+        at = place == entry
+        column[variable[at]] = code[at]
+        order = np.lexsort((column, rank))
+        change = (rank[order][1:] != rank[order][:-1]) | (column[order][1:] != column[order][:-1])
+        rank = np.empty(num_variables, dtype=np.int64)
+        rank[order] = np.concatenate([[0], np.cumsum(change)])
+    return rank
+
+
+def _networkx_round(scope: np.ndarray) -> Callable[[], object]:
+    """One round at variables and one at factors, which are nodes of their own."""
+    graph = nx.Graph()
+    for factor, (first, second) in enumerate(scope.tolist()):
+        graph.add_edge(("f", factor), first, slot="0")
+        graph.add_edge(("f", factor), second, slot="1")
+    return lambda: nx.weisfeiler_lehman_subgraph_hashes(graph, edge_attr="slot", iterations=2)
+
+
+def _edges_per_second(scope: np.ndarray, work: Callable[[], object], repeats: int = 3) -> float:
+    return scope.size / best_of(repeats, work)
+
+
+def _report(name: str, graph: hl.FactorGraph) -> None:
+    lifting, seconds = timed(lambda: hl.lift(graph))
+    print(f"{name}: {lifting}, {seconds:.2f} s, {peak_gigabytes():.2f} GB at most")
+
+
+def _graph(num_variables: int, scope: np.ndarray, potential: hl.Table | None = None):
+    potential = potential or (PAIR if scope.shape[1] == 2 else TRIPLE)
+    variables = hl.Variables.uniform(hl.boolean, num_variables)
+    return hl.FactorGraph(variables, (hl.FactorGroup(potential, scope),))
+
+
+def _slots(potential: hl.Table) -> int:
+    return len(potential.slot_states)
+
+
+def _ring(potential: hl.Table) -> np.ndarray:
+    """Each variable with others a few steps on."""
+    place = np.arange(NUM_VARIABLES, dtype=np.int32)
+    steps = range(1, NUM_FACTORS // NUM_VARIABLES + 1)
+    slots = range(_slots(potential))
+    scopes = [np.stack([(place + k * (k + s)) % NUM_VARIABLES if s else place for s in slots], 1)
+              for k in steps]  # fmt: skip
+    return np.concatenate(scopes).astype(np.int32)
+
+
+def _random(num_variables: int, num_factors: int, potential: hl.Table) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    scope = rng.integers(0, num_variables, (num_factors, _slots(potential)), dtype=np.int32)
+    ordered = np.sort(scope, axis=1)
+    return scope[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)]
