@@ -21,6 +21,14 @@ def warm_up() -> None:
         ],
     )
     hl.infer(graph, tasks=("marginals", "logz", "map"))
+    chain = hl.Variables.uniform(hl.boolean, 64)
+    links = np.stack([np.arange(63), np.arange(1, 64)], axis=1).astype(np.int32)
+    for multiplicity in (1.0, 2.0):
+        group = hl.FactorGroup(
+            hl.Table.shared(np.eye(2)), links, multiplicity=np.full(63, multiplicity)
+        )
+        hl.lift(hl.FactorGraph(chain, (group,)))
+    list(hl.coarse_to_fine(graph.observe({"x": 1.0})))
     hl.ground(hl.parse("P(thing)\n1 P(x) => P(y)"), {"thing": ["a", "b"]})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.uai"
