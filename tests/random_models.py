@@ -274,6 +274,8 @@ def _few_parameters(rng: np.random.Generator, num_states: np.ndarray) -> Potenti
     if rng.random() < 0.2:
         c[rng.random(c.shape) < 0.2] = -np.inf
     c = c[at]
+    if rng.random() < 0.1:  # only what is impossible tells the slots apart
+        c[rng.random(c.shape) < 0.2] = -np.inf
     if not num_reals:
         return Table(c)
     A = rng.choice(VALUES, (2, *sizes, num_reals, num_reals))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from hylift.potentials import ConditionalQuadratic, Function, Table
 from hylift.potentials.quadrature import nodes_per_slot
 from paper_models import grounded, kalman_cycle, kalman_tree
 from random_models import symmetric_graphs
+from test_docs import OUTPUT, ROOT, SNIPPET
 from zoo import ZOO, ZooModel, friends_and_smokers, mixed_cardinality_loop, toy_hybrid_mln
 
 
@@ -363,7 +366,7 @@ def test_texts_fit_a_terminal(data_dir: Path) -> None:
 def test_progress_goes_from_nothing_to_all(data_dir: Path) -> None:
     told: list[tuple[float, str]] = []
 
-    lift(papers(data_dir)).explain(lambda share, what: told.append((share, what)))
+    lift(papers(data_dir)).explain(progress=lambda share, what: told.append((share, what)))
 
     shares = [share for share, _ in told]
     assert shares[0] == 0
@@ -411,3 +414,19 @@ def test_numbered_names_are_one_predicate() -> None:
     found = Predicates.of(Names.numbered(3))
 
     assert (found.names, found.of_variable.tolist()) == (("x",), [0, 0, 0])
+
+
+def test_the_page_on_lifting_shows_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "lifting.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    printed = []
+
+    for snippet in SNIPPET.findall(page):
+        with redirect_stdout(io.StringIO()) as stream:
+            exec(compile(snippet, "lifting.md", "exec"), namespace)
+        printed.append(stream.getvalue())
+
+    assert [text for text in printed if text] == OUTPUT.findall(page)

@@ -81,6 +81,8 @@ def check_any_partition(graph: FactorGraph, seed: int) -> None:
 
     assert lifted.num_variables == partition.num_variable_classes
     assert lifted.num_factors == partition.num_factor_classes
+    members = np.bincount(partition.variable, ground.degree * ground.variables.multiplicity)
+    np.testing.assert_allclose(lifted.degree * lifted.variables.multiplicity, members, rtol=1e-12)
     assert_says_the_same(ground, lifted, partition.variable, rng, zeros=True)
     again = Structure.of(lifted)
     coarser = tie(again, random_classes(lifted, rng))

@@ -168,6 +168,28 @@ def test_what_is_far_away_is_told_apart(
     assert_same(stable_coloring(structure, start=start), partition)
 
 
+@pytest.mark.parametrize("few", [0.0, 0.25, 2.0])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("graph", [cycle, chain, torus, binary_tree])
+def test_factors_that_are_counted_are_like_factors_written_out(
+    graph: Callable[[bool], FactorGraph], directed: bool, few: float
+) -> None:
+    plain = graph(directed)
+    expected = stable_coloring(Structure.of(plain)).variable.tolist()
+    pairs, singled_out = plain.groups
+    times = np.random.default_rng(1).integers(1, 4, len(pairs))  # 6 = times * multiplicity
+    scope = np.repeat(pairs.scope, times, axis=0)
+    multiplicity = np.repeat(6.0 / times, times)
+    counted = FactorGroup(pairs.potential, scope, multiplicity=multiplicity)
+    structure = Structure.of(FactorGraph(plain.variables, (counted, singled_out)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refine, "FEW", few)
+        found = stable_coloring(structure)
+
+    assert found.variable.tolist() == expected
+
+
 def test_two_triangles_are_like_a_hexagon() -> None:
     """What color passing cannot tell apart, and need not."""
     pairs = [(i, (i + 1) % 6) for i in range(6)]

@@ -45,7 +45,7 @@ def run(model: Path, given: Given, *, figure: Path | None, output: str | None, q
         start = time.perf_counter()
         lifting = lift(graph, progress=progress)
         seconds = time.perf_counter() - start
-        explanation = lifting.explain(progress)
+        explanation = lifting.explain(progress=progress)
     if figure is not None:
         from hylift.plot import plot_classes
 
@@ -86,8 +86,8 @@ def _read(
     if soft:
         labels = ", ".join(dict.fromkeys(group.label for group in soft))
         unmeasured.append(
-            f"Not measured: {labels} that is a probability or excludes a state; it is factors of "
-            "the graph."
+            f"Not measured: {labels} that is a probability or excludes a state; it has become "
+            "factors of the graph."
         )
     return grounding.graph, grounding.notes, unmeasured
 

@@ -38,7 +38,7 @@ class ClassGraph:
     def of(cls, graph: FactorGraph, max_classes: int) -> ClassGraph:
         """The largest classes of a lifted graph, and the factors that have no others."""
         size = graph.variables.multiplicity
-        shown = np.sort(np.argsort(-size, kind="stable")[:max_classes])
+        shown = _largest(graph, max_classes)
         predicates = Predicates.of(graph.variables.names)
         num_classes = np.bincount(predicates.of_variable, minlength=len(predicates.names))
         present, predicate = np.unique(predicates.of_variable[shown], return_inverse=True)
@@ -63,6 +63,15 @@ class ClassGraph:
     def joined(self) -> list[NDArray[np.int64]]:
         """Per square: the circles it is joined to, each once."""
         return [np.unique(slots) for slots in self.slots]
+
+
+def _largest(graph: FactorGraph, count: int) -> NDArray[np.int64]:
+    """The largest classes; of those of one size, the ones with most factors."""
+    num_slots = np.zeros(graph.num_variables)
+    for group in graph.groups:
+        num_slots += np.bincount(group.scope.ravel(), minlength=graph.num_variables)
+    order = np.lexsort([-num_slots, -graph.variables.multiplicity])
+    return np.sort(order[:count])
 
 
 def _labels(

@@ -10,6 +10,10 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 Positions = NDArray[np.float64]  # (node, 2)
 
 STEPS = 300
+PUSHES = 50
+LEAST = 0.5
+"""Distance of any two nodes, in lengths of an edge, where there is room."""
+
 GAP = np.array([2.2, 1.6])
 """Space between components, across and down, in lengths of an edge: room for a label."""
 
@@ -53,7 +57,21 @@ def _spread(distance: NDArray[np.float64]) -> Positions:
         length = np.maximum(np.hypot(apart[..., 0], apart[..., 1]), 1e-9)
         pull = weight * distance / length
         positions = solve @ ((pull[..., None] * apart).sum(axis=1))
-    return _lying(positions)
+    return _lying(_apart(positions))
+
+
+def _apart(positions: Positions) -> Positions:
+    """With nodes that nearly stand on each other pushed away from each other."""
+    for _ in range(PUSHES):
+        step = positions[:, None] - positions[None]
+        length = np.hypot(step[..., 0], step[..., 1])
+        lack = np.maximum(LEAST - length, 0)
+        np.fill_diagonal(lack, 0)
+        if not lack.any():
+            break
+        push = 0.5 * lack / np.maximum(length, 1e-9)
+        positions = positions + (push[..., None] * step).sum(axis=1)
+    return positions
 
 
 def _start(distance: NDArray[np.float64]) -> Positions:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph import Conditioned, FactorGraph, conditioned
 from hylift.lifting.coarse.clusters import EvidenceClusters
-from hylift.lifting.coarse.kernels.kinds import mixed_kinds, touched_clusters
+from hylift.lifting.coarse.kernels.kinds import divides, mixed_kinds, touched_clusters
 from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, Kinds
 from hylift.lifting.coloring import TOLERANCE, Partition, Structure, stable_coloring, tie
 from hylift.lifting.coloring.kernels.grouping import group_pairs
@@ -98,10 +98,11 @@ def _levels(
         if level.is_last:
             return
         clusters, finer = ladder.divided(level, kinds, choose)
-        while finer.num_kinds == kinds.num_kinds:
+        before = level.coloring
+        while not divides(finer.kind, before.factor, before.first_factor):
             level, kinds = ladder.with_clusters(level, clusters, finer), finer
             clusters, finer = ladder.divided(level, kinds, choose)
-        before, kinds = level.coloring, finer
+        kinds = finer
         coloring = stable_coloring(ladder.structure, kinds.kind, before, ladder.links)
         level = ladder.level(clusters, kinds, coloring, before)
 

@@ -144,16 +144,18 @@ def _largest(lifting: Lifting, size: NDArray[np.int64]) -> tuple[LargeClasses, .
     """size: (class,)."""
     predicates = Predicates.of(lifting.graph.variables.names)
     shared = np.flatnonzero(size > 1)
-    pairs = np.stack([-size[shared], predicates.of_variable[shared]], axis=1)
-    distinct, first, count = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+    # One number per size and predicate, the largest size first.
+    key = predicates.of_variable[shared] - size[shared] * len(predicates.names)
+    _, first, count = np.unique(key, return_index=True, return_counts=True)
     names = lifting.ground.variables.names
     found = []
-    for place in range(min(len(distinct), MAX_LARGEST)):
-        members = lifting.members(int(shared[first[place]]))
+    for at, num_classes in zip(first[:MAX_LARGEST].tolist(), count.tolist(), strict=False):
+        number = int(shared[at])
+        members = lifting.members(number)
         found.append(
             LargeClasses(
-                predicates.names[distinct[place, 1]],
-                int(count[place]),
+                predicates.names[predicates.of_variable[number]],
+                num_classes,
                 len(members),
                 tuple(names.render(members[:MAX_EXAMPLES]).to_pylist()),
             )

@@ -113,6 +113,15 @@ def mixed_kinds(kind, num_kinds, wanted, factor_class, first_factor):
 
 
 @njit(cache=True)
+def divides(kind, factor_class, first_factor):
+    """Whether some class has factors of different kinds."""
+    for factor in range(len(kind)):
+        if kind[factor] != kind[first_factor[factor_class[factor]]]:
+            return True
+    return False
+
+
+@njit(cache=True)
 def touched_clusters(kind, flag, first, observation, cluster, num_clusters):
     """bool (cluster,): whether a factor of a flagged kind has observed something in it."""
     touched = np.zeros(num_clusters, dtype=np.bool_)
