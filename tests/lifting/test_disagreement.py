@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -37,23 +39,28 @@ def random_beliefs(level: Level, seed: int = 0) -> Beliefs:
     return beliefs_of(Mixture.random(level.lifting.graph, 2, rng, zeros=False))
 
 
-def differentiated(level: Level, q: Mixture, component: int) -> list[dict[int, np.ndarray]]:
+def differentiated(level: Level, q: Mixture, component: int) -> list[list[np.ndarray]]:
     """Per factor and slot: the gradient in coordinates of unit Fisher information."""
-    found: list[dict[int, np.ndarray]] = []
-    for group in level.lifting.ground.groups:
-        for factor in range(len(group)):
-            classes = level.lifting.variable_to_class[group.scope[factor]]
-            beliefs = [_belief(q, component, c) for c in classes]
-            slots = {}
-            for slot, c in enumerate(classes):
+    return [
+        _by_slot(group, factor, q, component, level.lifting.variable_to_class[group.scope[factor]])
+        for group in level.lifting.ground.groups
+        for factor in range(len(group))
+    ]
 
-                def expected(belief: SlotBelief, slot: int = slot) -> float:
-                    changed = [*beliefs[:slot], belief, *beliefs[slot + 1 :]]
-                    return float(group.potential.expectation(group.row[[factor]], changed)[0])
 
-                slots[slot] = _finite_difference(q, component, c, expected)
-            found.append(slots)
-    return found
+def _by_slot(
+    group: FactorGroup, factor: int, q: Mixture, k: int, classes: np.ndarray
+) -> list[np.ndarray]:
+    beliefs = [_belief(q, k, c) for c in classes]
+
+    def expected(slot: int, belief: SlotBelief) -> float:
+        changed = [*beliefs[:slot], belief, *beliefs[slot + 1 :]]
+        return float(group.potential.expectation(group.row[[factor]], changed)[0])
+
+    return [
+        _finite_difference(q, k, c, functools.partial(expected, slot))
+        for slot, c in enumerate(classes)
+    ]
 
 
 def _belief(q: Mixture, k: int, c: int, mean: float = 0.0, var: float = 0.0) -> SlotBelief:
@@ -62,7 +69,9 @@ def _belief(q: Mixture, k: int, c: int, mean: float = 0.0, var: float = 0.0) -> 
     return SlotBelief.gaussian(q.mean[k, [c]] + mean, q.var[k, [c]] + var, 40)
 
 
-def _finite_difference(q: Mixture, k: int, c: int, expected) -> np.ndarray:
+def _finite_difference(
+    q: Mixture, k: int, c: int, expected: Callable[[SlotBelief], float]
+) -> np.ndarray:
     if q.num_states[c]:
         probs = q.probs[k, c, : q.num_states[c]]
         at = np.array([expected(SlotBelief.discrete(p[None])) for p in np.eye(len(probs))])
@@ -87,7 +96,7 @@ def slow_disagreement(level: Level, q: Mixture) -> np.ndarray:
         mean: dict[tuple[int, ...], list] = defaultdict(list)
         items = []
         for factor, slots in enumerate(gradients):
-            for slot, gradient in slots.items():
+            for slot, gradient in enumerate(slots):
                 edge = structure.first[factor] + slot
                 variable = int(structure.slots[edge])
                 # Within a class of factors, slots of one orbit and class are alike.

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Soft, Variables, boolean, real
 from hylift.lifting import Lifting, lift
 from hylift.lifting.coarse import coarse_to_fine
-from hylift.lifting.explanation import Explanation, Predicates, grid_points
+from hylift.lifting.explanation import Explanation, grid_points
+from hylift.lifting.predicates import Predicates
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from hylift.potentials.quadrature import nodes_per_slot
 from paper_models import grounded, kalman_cycle, kalman_tree

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hylift.cli.model import check_figure
 from hylift.cli.render import show
-from hylift.errors import UnsupportedError
-from hylift.files import check_target
 from hylift.grounding import ground
 from hylift.inference import infer
 from hylift.language import parse
-
-FIGURES = (".png", ".pdf", ".svg")
 
 STORY = """Two objects A and three objects B may lie in two boxes. An A and a B in one box attract
 each other; an A that is attracted is near -7, a B that nothing attracts is near 2.
@@ -35,9 +32,7 @@ posB(B): real[-15, 15]
 def run(figure: Path | None) -> None:
     """Solves the model, and shows marginals, log Z and the MAP assignment."""
     if figure is not None:
-        check_target(figure)
-        if figure.suffix.lower() not in FIGURES:
-            raise UnsupportedError(f"{figure}: a figure's name ends in {', '.join(FIGURES)}")
+        check_figure(figure)
     print(STORY)
     print(MODEL)
     posterior = infer(ground(parse(MODEL, name="demo")), tasks=("marginals", "logz", "map"))

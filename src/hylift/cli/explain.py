@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from pathlib import Path
 
@@ -11,24 +9,28 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hylift.cli.demo import FIGURES
-from hylift.cli.model import Given, check_not_read, ground_file, read_graph
-from hylift.cli.render import console, print_notes, progress_bar
+from hylift.cli.model import (
+    Given,
+    as_text,
+    check_figure,
+    check_not_read,
+    ground_file,
+    read_graph,
+)
+from hylift.cli.render import console, print_json, print_notes, progress_bar
 from hylift.errors import UnsupportedError
 from hylift.files import check_target
 from hylift.graph import FactorGraph
 from hylift.lifting import Lifting, lift
 from hylift.lifting.explanation import Explanation, text
-from hylift.posterior.export import json_text, write_json
+from hylift.posterior.export import write_json
 from hylift.progress import Progress
 
 
 def run(model: Path, given: Given, *, figure: Path | None, output: str | None, quiet: bool) -> None:
     """Lifts a model, and shows or writes what that saved and what stood against it."""
     if figure is not None:
-        check_target(figure)
-        if figure.suffix.lower() not in FIGURES:
-            raise UnsupportedError(f"{figure}: a figure's name ends in {', '.join(FIGURES)}")
+        check_figure(figure)
         check_not_read(figure, model, given)
     if output is not None and output != "-":
         check_target(output)
@@ -50,11 +52,9 @@ def run(model: Path, given: Given, *, figure: Path | None, output: str | None, q
         from hylift.plot import plot_classes
 
         plot_classes(lifting, path=figure)
-    name = os.fsencode(model).decode(errors="replace")
-    result = {"model": name, **explanation.to_dict(), "notes": unmeasured}
+    result = {"model": as_text(model), **explanation.to_dict(), "notes": unmeasured}
     if output == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(json_text(result).encode())
+        print_json(result)
         return
     if output is not None:
         write_json(result, output)

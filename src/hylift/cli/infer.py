@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.cli.model import Given, check_not_read, read_graph
-from hylift.cli.render import print_notes, progress_bar, show
+from hylift.cli.model import Given, as_text, check_not_read, read_graph
+from hylift.cli.render import print_json, print_notes, progress_bar, show
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.files import check_target
 from hylift.formats import uai
 from hylift.graph import FactorGraph
 from hylift.inference import Exact, Method, Task, check_tasks, infer
 from hylift.posterior import Posterior
-from hylift.posterior.export import json_text, to_dict, write_json, write_table
+from hylift.posterior.export import to_dict, write_json, write_table
 
 METHODS: dict[str, type[Method]] = {"exact": Exact}
 
@@ -61,10 +59,10 @@ def run(
     if ids is None:
         ids = posterior.select()
     if output == "-":
-        _print_json(to_dict(posterior, tasks, model=_text(model), ids=ids))
+        print_json(to_dict(posterior, tasks, model=as_text(model), ids=ids))
         return
     if output is not None:
-        _write(posterior, tasks, _text(model), ids, Path(output))
+        _write(posterior, tasks, as_text(model), ids, Path(output))
     if not quiet:
         show(posterior, tasks, title=model.name, ids=ids, output=output)
 
@@ -127,7 +125,7 @@ def _queried(graph: FactorGraph, query: list[str] | None) -> NDArray[np.int64] |
     ids = [
         uai.read_query(pattern, graph.num_variables)
         if pattern.lower().endswith(".query")
-        else graph.variables.names.matching(_text(pattern))
+        else graph.variables.names.matching(as_text(pattern))
         for pattern in query
     ]
     return np.unique(np.concatenate(ids))
@@ -151,14 +149,3 @@ def _write(
         uai.write_log_partition(posterior.log_partition.value, output)
     else:
         uai.write_assignment(posterior.map().values, output)
-
-
-def _print_json(result: dict[str, Any]) -> None:
-    """JSON is UTF-8, whatever the terminal is."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(json_text(result).encode())
-
-
-def _text(given: Path | str) -> str:
-    """An argument as text that can be written; bytes that are no letters are replaced."""
-    return os.fsencode(given).decode(errors="replace")

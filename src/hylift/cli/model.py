@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from hylift.errors import EvidenceError, UnsupportedError, did_you_mean
+from hylift.files import check_target
 from hylift.formats import uai
 from hylift.graph import FactorGraph
 from hylift.progress import Progress, silent
@@ -18,6 +19,7 @@ NAMED = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
 """`In=in.parquet`: a table for one predicate or type."""
 
 MODELS = (".mln", ".uai")
+FIGURES = (".png", ".pdf", ".svg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,18 @@ class Given:
                     f"{did_you_mean(name, known)}"
                 )
         return [path if name is None else {name: path} for name, path in self.files]
+
+
+def as_text(given: str | Path) -> str:
+    """An argument as text that can be written; bytes that are no letters are replaced."""
+    return os.fsencode(given).decode(errors="replace")
+
+
+def check_figure(figure: Path) -> None:
+    """Raises unless a figure can be written to this file."""
+    check_target(figure)
+    if figure.suffix.lower() not in FIGURES:
+        raise UnsupportedError(f"{figure}: a figure's name ends in {', '.join(FIGURES)}")
 
 
 def check_not_read(output: str | Path, model: Path, given: Given) -> None:

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from hylift.inference.method import Task
 from hylift.posterior import Categorical, Posterior
+from hylift.posterior.export import json_text
 from hylift.progress import Progress as Report
 from hylift.progress import silent
 
@@ -98,6 +99,12 @@ def print_notes(notes: Sequence[str]) -> None:
     """What a reader of the answer should know of how it came about, beside the answer."""
     for note in notes:
         print(f"hylift: note: {note}", file=sys.stderr)
+
+
+def print_json(result: dict[str, Any]) -> None:
+    """JSON is UTF-8, whatever the terminal is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(json_text(result).encode())
 
 
 def _cut(out: Console, total: int) -> None:

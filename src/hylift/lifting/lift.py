@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.graph import FactorGraph, conditioned
-from hylift.lifting.coloring import TOLERANCE, Partition, Structure, stable_coloring
-from hylift.lifting.coloring.parameters import check_tolerance
+from hylift.graph import FactorGraph
+from hylift.lifting.coloring import TOLERANCE, Partition, stable_coloring
+from hylift.lifting.prepared import Prepared
 from hylift.lifting.quotient import factor_classes, quotient
 from hylift.progress import Progress, silent
 
@@ -35,26 +35,22 @@ class Lifting:
     is_exact: bool
     """Whether members of a class differ in nothing; not so in coarse liftings."""
 
+    tolerance: float
+    """Relative difference up to which parameters were taken for equal."""
+
     @classmethod
-    def of(
-        cls,
-        source: FactorGraph,
-        ground: FactorGraph,
-        hidden: NDArray[np.int64],
-        structure: Structure,
-        partition: Partition,
-        *,
-        is_exact: bool,
-    ) -> Lifting:
-        """From a partition of the ground graph."""
+    def of(cls, prepared: Prepared, partition: Partition, *, is_exact: bool) -> Lifting:
+        """From a partition of a conditioned graph."""
+        hidden, structure = prepared.conditioned, prepared.structure
         return cls(
-            source,
-            ground,
-            hidden,
-            quotient(ground, structure, partition),
+            prepared.source,
+            hidden.graph,
+            hidden.hidden,
+            quotient(hidden.graph, structure, partition),
             partition.variable,
             factor_classes(structure, partition),
             is_exact,
+            prepared.tolerance,
         )
 
     @property
@@ -105,16 +101,11 @@ def lift(
     apart: same domain, and the same kinds of factors to the same classes, equally often. Parameters
     are equal to a relative tolerance.
     """
-    tolerance = check_tolerance(tolerance)
-    if not isinstance(graph, FactorGraph):
-        raise ModelError(f"a FactorGraph is lifted, not a value of type '{type(graph).__name__}'")
     progress(0.0, "absorbing evidence")
-    hidden = conditioned(graph)
-    progress(0.2, "comparing parameters")
-    structure = Structure.of(hidden.graph, tolerance)
+    prepared = Prepared.of(graph, tolerance)
     progress(0.4, "passing colors")
-    partition = stable_coloring(structure)
+    partition = stable_coloring(prepared.structure, links=prepared.links)
     progress(0.9, "merging")
-    found = Lifting.of(graph, hidden.graph, hidden.hidden, structure, partition, is_exact=True)
+    found = Lifting.of(prepared, partition, is_exact=True)
     progress(1.0, "lifted")
     return found

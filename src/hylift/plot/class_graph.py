@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.lifting.explanation.predicates import Predicates
+from hylift.lifting.predicates import Predicates
 
 MAX_SQUARES = 120
 """Factor classes that are drawn."""

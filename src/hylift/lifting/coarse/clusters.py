@@ -14,7 +14,7 @@ from hylift.lifting.coarse.kernels.intervals import best_cuts, moments
 from hylift.lifting.coloring.kernels.grouping import group_pairs
 from hylift.lifting.coloring.kernels.snapping import snap_sorted
 from hylift.lifting.coloring.parameters import TOLERANCE, snapped
-from hylift.lifting.explanation.predicates import Predicates
+from hylift.lifting.predicates import Predicates
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

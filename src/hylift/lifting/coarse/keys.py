@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Conditioned, FactorGraph, Part
+from hylift.graph import FactorGraph, Part
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.kernels.kinds import differing, joined, split_kinds
 from hylift.lifting.coloring import Structure
 from hylift.lifting.coloring.kernels.grouping import group_pairs
 from hylift.lifting.coloring.parameters import row_classes
+from hylift.lifting.prepared import Prepared
 from hylift.potentials import REAL
 
 
@@ -27,11 +28,11 @@ class Absorbed:
     observation: NDArray[np.int32]  # in the order of the slots; of a measurement: itself
 
     @classmethod
-    def of(cls, graph: FactorGraph, hidden: Conditioned) -> Absorbed:
-        """hidden: what `conditioned(graph)` returned."""
+    def of(cls, prepared: Prepared) -> Absorbed:
+        graph = prepared.source
         observed = _observation_of_variable(graph)
         columns, sizes = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int64)]
-        for part in (part for parts in hidden.parts for part in parts):
+        for part in _parts(prepared):
             if part.source < 0:
                 found = part.factors.astype(np.int32)[:, None]
             else:
@@ -77,18 +78,10 @@ class EvidenceKeys:
     """Factors of one exact kind that have absorbed different values; usually there are none."""
 
     @classmethod
-    def of(
-        cls,
-        graph: FactorGraph,
-        hidden: Conditioned,
-        structure: Structure,
-        absorbed: Absorbed,
-        clusters: EvidenceClusters,
-        tolerance: float,
-    ) -> EvidenceKeys:
-        """hidden: what `conditioned(graph)` returned, of which `structure` is."""
-        base, num_bases = _bases(graph, hidden, structure, tolerance)
-        distinct = np.zeros(len(graph.evidence), dtype=np.int64)
+    def of(cls, prepared: Prepared, absorbed: Absorbed, clusters: EvidenceClusters) -> EvidenceKeys:
+        structure = prepared.structure
+        base, num_bases = _bases(prepared)
+        distinct = np.zeros(len(prepared.source.evidence), dtype=np.int64)
         distinct[clusters.sorted.observation] = clusters.sorted.distinct
         differs, leader = differing(
             structure.kind,
@@ -135,6 +128,11 @@ class EvidenceKeys:
         return int(np.diff(self.absorbed.first).max(initial=0))
 
 
+def _parts(prepared: Prepared) -> list[Part]:
+    """What the factors of the conditioned graph come from, in their order."""
+    return [part for parts in prepared.conditioned.parts for part in parts]
+
+
 def _observation_of_variable(graph: FactorGraph) -> NDArray[np.int32]:
     """(variable,): its observation, -1 where there is none."""
     observed = np.full(graph.num_variables, -1, dtype=np.int32)
@@ -148,18 +146,19 @@ def _observed_slots(graph: FactorGraph, part: Part, *, real: bool) -> list[int]:
     return [slot for slot in part.slots if (states[slot] == REAL) == real]
 
 
-def _bases(
-    graph: FactorGraph, hidden: Conditioned, structure: Structure, tolerance: float
-) -> tuple[NDArray[np.int32], int]:
+def _bases(prepared: Prepared) -> tuple[NDArray[np.int32], int]:
     """(factor,): dense numbers of keys without clusters, and how many there are.
 
     Factors that have absorbed no reals have their exact kinds.
     """
+    graph, structure = prepared.source, prepared.structure
     observed = _observation_of_variable(graph)
-    classes = functools.cache(lambda source: row_classes(graph.groups[source].potential, tolerance))
+    classes = functools.cache(
+        lambda source: row_classes(graph.groups[source].potential, prepared.tolerance)
+    )
     numbers, keys = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)]
     begin = 0
-    for part in (part for parts in hidden.parts for part in parts):
+    for part in _parts(prepared):
         number, end = len(numbers), begin + len(part.factors)
         if part.source < 0:
             key = np.zeros(end - begin, dtype=np.int32)
@@ -177,7 +176,7 @@ def _bases(
     columns = [np.concatenate(numbers), np.concatenate(keys)]
     if not len(structure.weight):
         # All multiplicities are 1, or they have become a matter of kinds.
-        groups = hidden.graph.groups
+        groups = prepared.conditioned.graph.groups
         columns.append(np.concatenate([np.zeros(0), *(group.multiplicity for group in groups)]))
     base = _dense(columns, begin)
     return base, int(base.max(initial=-1)) + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -10,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.graph import Conditioned, FactorGraph, conditioned
+from hylift.graph import FactorGraph
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.kernels.kinds import divides, mixed_kinds, touched_clusters
 from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, Kinds
 from hylift.lifting.coloring import TOLERANCE, Partition, Structure, stable_coloring, tie
 from hylift.lifting.coloring.kernels.grouping import group_pairs
-from hylift.lifting.coloring.parameters import check_tolerance
-from hylift.lifting.coloring.structure import Links
 from hylift.lifting.lift import Lifting
+from hylift.lifting.prepared import Prepared
 from hylift.progress import Progress, silent
 
 
@@ -73,24 +71,22 @@ def coarse_to_fine(
     With epsilon = 0 the last level is the lifting that `lift` finds; without real evidence it is
     the only one.
     """
-    if not isinstance(graph, FactorGraph):
-        raise ModelError(f"a FactorGraph is lifted, not a value of type '{type(graph).__name__}'")
     if not 0 <= epsilon < np.inf:
         raise ModelError(
             f"epsilon is the variance up to which observed values count as one: a finite number "
             f"that is not negative, not {epsilon!r}"
         )
-    return _levels(graph, float(epsilon), choose, check_tolerance(tolerance), progress)
+    progress(0.0, "absorbing evidence")
+    return _levels(Prepared.of(graph, tolerance), float(epsilon), choose, progress)
 
 
 def _levels(
-    graph: FactorGraph, epsilon: float, choose: Choose, tolerance: float, progress: Progress
+    prepared: Prepared, epsilon: float, choose: Choose, progress: Progress
 ) -> Iterator[Level]:
-    progress(0.0, "absorbing evidence")
-    ladder = _Ladder.of(graph, epsilon, tolerance)
     progress(0.0, "passing colors")
+    ladder = _Ladder.of(prepared, epsilon)
     kinds = ladder.keys.kinds(ladder.clusters)
-    coloring = stable_coloring(ladder.structure, kinds.kind, links=ladder.links)
+    coloring = ladder.colored(kinds)
     level = ladder.level(ladder.clusters, kinds, coloring)
     while True:
         progress(ladder.share(level), f"{len(level.clusters)} clusters of evidence")
@@ -103,7 +99,7 @@ def _levels(
             level, kinds = ladder.with_clusters(level, clusters, finer), finer
             clusters, finer = ladder.divided(level, kinds, choose)
         kinds = finer
-        coloring = stable_coloring(ladder.structure, kinds.kind, before, ladder.links)
+        coloring = ladder.colored(kinds, before)
         level = ladder.level(clusters, kinds, coloring, before)
 
 
@@ -111,10 +107,7 @@ def _levels(
 class _Ladder:
     """What all levels share."""
 
-    graph: FactorGraph
-    hidden: Conditioned
-    structure: Structure
-    links: Callable[[], Links]
+    prepared: Prepared
     keys: EvidenceKeys
     clusters: EvidenceClusters
     """Those of the first level."""
@@ -123,17 +116,25 @@ class _Ladder:
     epsilon: float
 
     @classmethod
-    def of(cls, graph: FactorGraph, epsilon: float, tolerance: float) -> _Ladder:
-        hidden = conditioned(graph)
-        structure = Structure.of(hidden.graph, tolerance)
-        absorbed = Absorbed.of(graph, hidden)
-        clusters = EvidenceClusters.of(graph, absorbed.mask(len(graph.evidence)), tolerance)
-        keys = EvidenceKeys.of(graph, hidden, structure, absorbed, clusters, tolerance)
-        final = structure.kind
+    def of(cls, prepared: Prepared, epsilon: float) -> _Ladder:
+        absorbed = Absorbed.of(prepared)
+        evidence = prepared.source.evidence
+        clusters = EvidenceClusters.of(
+            prepared.source, absorbed.mask(len(evidence)), prepared.tolerance
+        )
+        keys = EvidenceKeys.of(prepared, absorbed, clusters)
+        final = prepared.structure.kind
         if epsilon > 0:
             final = keys.kinds(_divided_to_the_end(clusters, epsilon)).kind
-        links = functools.cache(structure.links)
-        return cls(graph, hidden, structure, links, keys, clusters, final, epsilon)
+        return cls(prepared, keys, clusters, final, epsilon)
+
+    @property
+    def structure(self) -> Structure:
+        return self.prepared.structure
+
+    def colored(self, kinds: Kinds, start: Partition | None = None) -> Partition:
+        """The stable coloring of some kinds, from a coarser one if there is one."""
+        return stable_coloring(self.structure, kinds.kind, start, self.prepared.links)
 
     def level(
         self,
@@ -151,7 +152,7 @@ class _Ladder:
         if not is_exact and not all(self.structure.averages):
             classes = tie(self.structure, coloring.variable, self._kinds_of_classes(kinds))
         return Level(
-            self._lifting(classes, is_exact),
+            Lifting.of(self.prepared, classes, is_exact=is_exact),
             before.variable[coloring.first_variable] if before else np.zeros(0, dtype=np.int32),
             clusters,
             self._splittable(clusters, kinds, unlike),
@@ -214,12 +215,6 @@ class _Ladder:
                 factors = slice(offsets[group], offsets[group + 1])
                 kind[factors] = kinds.num_kinds + self.structure.kind[factors]
         return kind
-
-    def _lifting(self, classes: Partition, is_exact: bool) -> Lifting:
-        hidden = self.hidden
-        return Lifting.of(
-            self.graph, hidden.graph, hidden.hidden, self.structure, classes, is_exact=is_exact
-        )
 
 
 def _varying(clusters: EvidenceClusters, epsilon: float) -> NDArray[np.bool_]:

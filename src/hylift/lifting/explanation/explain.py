@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.lifting.coloring import TOLERANCE
 from hylift.lifting.explanation.cost import WORTHWHILE, Size
-from hylift.lifting.explanation.predicates import Predicates
+from hylift.lifting.explanation.symmetry import EvidenceEffect, evidence_effects
 from hylift.lifting.explanation.text import plain_text
 from hylift.lifting.lift import Lifting
+from hylift.lifting.predicates import Predicates
 from hylift.progress import Progress, silent
 
 MAX_LARGEST = 8
@@ -29,24 +29,6 @@ class LargeClasses:
     """Of each class."""
     examples: tuple[str, ...]
     """Variables of the first of these classes."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceEffect:
-    """What the evidence on a predicate, or all evidence, does to the classes.
-
-    Classes are counted among the variables that are hidden with all evidence.
-    """
-
-    predicate: str | None
-    """None for all evidence together."""
-    num_observed: int
-    num_without: int
-    """Classes without it."""
-    num_broken: int
-    """How many more there are with it; negative where it restores symmetry."""
-    num_alike: int | None
-    """Classes with it if its reals had all been observed with one value; None without reals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +92,17 @@ class Explanation:
         return plain_text(self)
 
 
-def explain(
-    lifting: Lifting, progress: Progress = silent, *, tolerance: float = TOLERANCE
-) -> Explanation:
+def explain(lifting: Lifting, progress: Progress = silent) -> Explanation:
     """What a lifting saved, and what stood against it.
 
     Evidence is judged by lifting again without it, predicate by predicate, to the same tolerance.
     """
-    # Clusters of evidence know predicates from this package, and effects know clusters.
-    from hylift.lifting.explanation.symmetry import evidence_effects
-
     progress(0.0, "counting grid points")
     ground, lifted = Size.of(lifting.ground), Size.of(lifting.graph)
     size = np.bincount(lifting.variable_to_class, minlength=lifting.num_classes)
     effects: tuple[EvidenceEffect, ...] = ()
     if lifting.is_exact and len(lifting.source.evidence) and lifting.ground.num_variables:
-        effects = evidence_effects(
-            lifting, tolerance, lambda share, what: progress(0.2 + 0.8 * share, what)
-        )
+        effects = evidence_effects(lifting, lambda share, what: progress(0.2 + 0.8 * share, what))
     progress(1.0, "explained")
     return Explanation(
         ground,
