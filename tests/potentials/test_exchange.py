@@ -172,11 +172,32 @@ def test_observed_arguments_leave_their_symmetric_group() -> None:
     without_real, _ = potential.reduce(row, (3,), np.zeros((3, 1)))
     without_state, _ = without_real.reduce(row, (0,), np.zeros((3, 1)))
 
-    assert without_real.symmetric == ((0, 1), (2, 4))
+    assert without_real.symmetric == ((0, 1), (2, 3))
     assert exchangeable(without_real) == {(0, 1), (2, 3)}
-    assert without_state.symmetric == ((2, 4),)
+    assert without_state.symmetric == ((2, 3),)
     assert exchangeable(without_state) == {(1, 2)}
     assert without_state.exchange(1, 2).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "slots", [s for n in range(1, 5) for s in itertools.combinations(range(5), n)], ids=str
+)
+def test_whichever_of_symmetric_arguments_is_observed_values_stay(slots: tuple[int, ...]) -> None:
+    potential = Function(
+        lambda a, b, x, y, z, p: np.cos(a * b + a + b) + x * z * (y + 1) + (x + z) * p,
+        num_discrete=2,
+        num_reals=3,
+        parameters=np.array([[0.5], [0.7]]),
+        symmetric=((0, 1), (2, 4)),
+    )
+    row, point = np.arange(2), np.array([1.0, 2.0, 0.3, 0.4, 0.9])
+    left = [slot for slot in range(5) if slot not in slots]
+
+    reduced, new_row = potential.reduce(row, slots, np.tile(point[list(slots)], (2, 1)))
+
+    expected = potential.log_value(row, [np.full(2, value) for value in point])
+    actual = reduced.log_value(new_row, [np.full(2, point[slot]) for slot in left])
+    np.testing.assert_allclose(actual, expected, rtol=1e-14)
 
 
 def test_a_symmetry_is_part_of_the_signature() -> None:

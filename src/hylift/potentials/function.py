@@ -170,7 +170,7 @@ class Function(Potential):
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray
     ) -> tuple[Potential, IntArray]:
-        filled = [*self.fixed, *(self._free[slot] for slot in slots)]
+        filled = [*self.fixed, *self._filled(slots)]
         num_own = self._rows.shape[1] - len(self.fixed)
         rows = self._rows[row]
         columns = np.concatenate([rows[:, num_own:], values], axis=1)[:, np.argsort(filled)]
@@ -186,6 +186,26 @@ class Function(Potential):
         if not reduced._free:
             return Table(reduced.log_value(new_row, [])), new_row
         return reduced, new_row
+
+    def _filled(self, slots: tuple[int, ...]) -> list[int]:
+        """The arguments that take the values of observed slots.
+
+        Of exchangeable ones the last, so that it makes no difference which of them were observed;
+        unless the slots that remain would then stand in another order than their variables.
+        """
+        own = [self._free[slot] for slot in slots]
+        last = dict(zip(own, own, strict=True))
+        for group in self.symmetric:
+            inside = [argument for argument in own if argument in group]
+            last.update(zip(inside, group[len(group) - len(inside) :], strict=True))
+        alike = {argument: group for group in self.symmetric for argument in group}
+        left = [argument for argument in self._free if argument not in own]
+        left_then = [argument for argument in self._free if argument not in last.values()]
+        same = all(
+            old == new or alike.get(old, old) == alike.get(new, new)
+            for old, new in zip(left, left_then, strict=True)
+        )
+        return [last[argument] for argument in own] if same else own
 
     def stack(self, others: Sequence[Self]) -> Function:
         return self._with_rows(np.concatenate([self._rows, *(other._rows for other in others)]))
