@@ -331,3 +331,12 @@ def test_multiplicities_of_very_different_sizes_lose_no_difference() -> None:
     lifting = lift(FactorGraph(variables, (group,)))
 
     assert lifting.variable_to_class.tolist() == [0, 1, 0, 2]
+
+
+def test_it_does_not_matter_in_which_exchangeable_slots_two_values_were_observed() -> None:
+    total = Function(lambda x, y, z: -((x + y + z) ** 2), num_reals=3, symmetric=((0, 1, 2),))
+    graph = FactorGraph.build(
+        dict.fromkeys("abxy", real), [(total, [["a", "b", "x"], ["b", "a", "y"]])]
+    )
+
+    assert lift(graph.observe({"a": 1.0, "b": 2.0})).num_classes == 1

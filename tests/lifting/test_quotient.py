@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables, boolean, categorical
+from hylift.graph import (
+    Domain,
+    Evidence,
+    FactorGraph,
+    FactorGroup,
+    Names,
+    Variables,
+    boolean,
+    categorical,
+)
 from hylift.lifting import Structure, lift, quotient, stable_coloring, tie
 from hylift.potentials import Table
 from oracle import solve
@@ -242,3 +251,13 @@ def test_lifted_marginal_beliefs_are_members_beliefs(graph: FactorGraph, seed: i
 
     for number in range(lifting.num_classes):
         assert (spread[lifting.members(number)] == values[number]).all()
+
+
+def test_domains_that_differ_are_never_merged_even_behind_equal_ones() -> None:
+    domains = (boolean, Domain(boolean.states), categorical(3))
+    variables = Variables(domains, np.arange(3), Names.numbered(3), np.ones(3))
+    graph = FactorGraph(variables, ())
+    structure = Structure.of(graph)
+
+    with pytest.raises(ModelError, match="'x2' and 'x0' have different domains"):
+        quotient(graph, structure, tie(structure, np.zeros(3, dtype=int)))

@@ -52,6 +52,21 @@ def test_colliding_hashes_cost_no_class(mask: int, graph: FactorGraph) -> None:
     assert partition.variable.tolist() == coarsest_equitable(ground)
 
 
+@settings(max_examples=100)
+@given(symmetric_graphs())
+def test_full_hashes_leave_nothing_to_repair(graph: FactorGraph) -> None:
+    """A collision of 64 bits is so rare that one here is a weakness of the hashes."""
+    structure = Structure.of(graph.condition())
+    with pytest.MonkeyPatch.context() as patch:
+        # With nothing split after it, the first coloring is the result.
+        patch.setattr(
+            refine, "_split", lambda _, found: (found.variable, found.num_variable_classes)
+        )
+        unverified = stable_coloring(structure)
+
+    assert_same(unverified, stable_coloring(structure))
+
+
 @pytest.mark.parametrize("few", [0.0, 0.1, 1.0, 2.0])
 @settings(max_examples=40)
 @given(graph=symmetric_graphs(max_copies=8))

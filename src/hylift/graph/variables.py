@@ -96,6 +96,12 @@ class Variables:
         """(variable,): upper bound of a real."""
         return self._spread([domain.upper for domain in self.domains], np.float64)
 
+    @property
+    def domain_number(self) -> NDArray[np.int32]:
+        """(variable,): the same for equal domains, even where `domains` has one twice."""
+        numbers = {domain: place for place, domain in enumerate(dict.fromkeys(self.domains))}
+        return self._spread([numbers[domain] for domain in self.domains], np.int32)
+
     def _spread(self, per_domain: list[Any], dtype: Any) -> NDArray[Any]:
         return np.array(per_domain, dtype=dtype)[self.domain_id]
 

@@ -111,15 +111,12 @@ def _variables(variables: Variables, partition: Partition) -> Variables:
     if len(first) == len(variables):
         return variables
     alike = partition.variable
-    different = variables.domain_id != variables.domain_id[first][alike]
+    domain = variables.domain_number
+    different = domain != domain[first][alike]
     if different.any():
-        for at in np.flatnonzero(different)[:1].tolist():
-            leader = int(first[alike[at]])
-            if variables.domain(at) != variables.domain(leader):
-                raise ModelError(
-                    f"'{variables.names[at]}' and '{variables.names[leader]}' have different "
-                    "domains and cannot be in one class"
-                )
+        at = int(np.argmax(different))
+        one, other = (variables.names[int(v)] for v in (at, first[alike[at]]))
+        raise ModelError(f"'{one}' and '{other}' have different domains and cannot be in one class")
     taken = variables.take(first)
     size = _sums(variables.multiplicity, alike, len(first))
     return Variables(taken.domains, taken.domain_id, taken.names, size)

@@ -173,7 +173,8 @@ class Function(Potential):
         filled = [*self.fixed, *self._filled(slots)]
         num_own = self._rows.shape[1] - len(self.fixed)
         rows = self._rows[row]
-        columns = np.concatenate([rows[:, num_own:], values], axis=1)[:, np.argsort(filled)]
+        columns = np.concatenate([rows[:, num_own:], self._ordered(slots, values)], axis=1)
+        columns = columns[:, np.argsort(filled)]
         reduced = Function(
             self.log_potential,
             self.num_discrete,
@@ -206,6 +207,14 @@ class Function(Potential):
             for old, new in zip(left, left_then, strict=True)
         )
         return [last[argument] for argument in own] if same else own
+
+    def _ordered(self, slots: tuple[int, ...], values: FloatArray) -> FloatArray:
+        """values (factor, slot), those of exchangeable slots in increasing order."""
+        ordered = np.array(values, dtype=np.float64)
+        for group in self.symmetric:
+            inside = [k for k, slot in enumerate(slots) if self._free[slot] in group]
+            ordered[:, inside] = np.sort(ordered[:, inside], axis=1)
+        return ordered
 
     def stack(self, others: Sequence[Self]) -> Function:
         return self._with_rows(np.concatenate([self._rows, *(other._rows for other in others)]))

@@ -34,9 +34,9 @@ def stable_coloring(
     Variables of a class have the same domain and multiplicity, and the same weight of slots in each
     class of factors; factors of a class have the same kind and the same classes in their slots.
 
-    kind: (factor,), by default that of the exact parameters. start: the coloring of coarser kinds,
-    to go on from. links: gives those of the structure, made at most once where several colorings
-    share it. mask: bits of the hashes to use; fewer cost time, never the result.
+    kind: (factor,), none in two groups; by default that of exact parameters. start: the coloring
+    of coarser kinds, to go on from. links: gives those of the structure, made at most once where
+    several colorings share it. mask: bits of the hashes to use; fewer cost time, never the result.
     """
     kind = structure.kind if kind is None else kind
     links = links or functools.cache(structure.links)

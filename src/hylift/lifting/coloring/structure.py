@@ -116,10 +116,7 @@ def _weights(
 
 
 def _initial_color(variables: Variables) -> tuple[NDArray[np.int32], int]:
-    numbers = {domain: place for place, domain in enumerate(dict.fromkeys(variables.domains))}
-    distinct = np.array([numbers[domain] for domain in variables.domains], dtype=np.int32)
-    domain = distinct[variables.domain_id]
-    return group_pairs(domain, variables.multiplicity.view(np.uint64))
+    return group_pairs(variables.domain_number, variables.multiplicity.view(np.uint64))
 
 
 def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:

@@ -23,11 +23,14 @@ def mix(x):
 
 @njit(cache=True)
 def factor_hash(factor, slots, first, orbit, kind, color, seed):
-    """Of the kind, and per orbit of the multiset of colors in its slots."""
-    total = mix(np.uint64(kind[factor]) + seed)
+    """Of the kind, and per orbit of the multiset of colors in its slots.
+
+    Kinds and places start far apart, and far from 0, which `mix` leaves as it is.
+    """
+    total = mix(np.uint64(kind[factor]) + seed + ODD_1)
     for edge in range(first[factor], first[factor + 1]):
         place = np.uint64(color[slots[edge]]) << ORBIT_BITS | np.uint64(orbit[edge])
-        total += mix(place ^ seed)
+        total += mix((place ^ seed) + ODD_2)
     return mix(total)
 
 
