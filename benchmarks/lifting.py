@@ -11,8 +11,8 @@ import numpy as np
 import hylift as hl
 from benchmarks.measure import best_of, peak_gigabytes, timed
 from hylift.lifting import Structure, stable_coloring
-from hylift.lifting.coloring.kernels.grouping import group_pairs
 from hylift.lifting.coloring.kernels.passes import collect
+from hylift.lifting.kernels.grouping import group_pairs
 
 NUM_FACTORS = 10_000_000
 NUM_VARIABLES = 1_000_000

@@ -315,8 +315,8 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.mro()[1]
 def main() -> None:
     """Runs the command line, and ends with an exit code.
 
-    0: it worked; 1: nobody reads the output; 2: bad input, with one line on stderr;
-    130: interrupted.
+    0: it worked; 1: nobody reads the output; 2: bad input or a full disk, with one line on
+    stderr; 130: interrupted.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may have no bars or Greek letters
@@ -332,12 +332,34 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        # What is left in the buffer would fail again when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(1)
+    except OSError as error:
+        if error.filename is not None:  # files are told about where they are read and written
+            raise
+        _drop_output()
+        _end(2, f"standard output cannot be written: {error.strerror or error}")
+    except SystemError as error:
+        # Ctrl-C while a compiled kernel is loaded or called comes as the cause of another error.
+        if not _is_interrupt(error):
+            raise
+        code = 130
     if code == 130:
         _end(130, "interrupted")
     sys.exit(code)
+
+
+def _drop_output() -> None:
+    """Forgets what is left in the buffer, which would fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Whether Ctrl-C is what led to an error."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, KeyboardInterrupt):
+        found = found.__cause__ or found.__context__
+    return found is not None
 
 
 def _end(code: int, line: str) -> NoReturn:

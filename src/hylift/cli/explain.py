@@ -12,17 +12,17 @@ from rich.table import Table
 from hylift.cli.model import (
     Given,
     as_text,
-    check_figure,
     check_not_read,
     ground_file,
     read_graph,
 )
 from hylift.cli.render import console, print_json, print_notes, progress_bar
 from hylift.errors import UnsupportedError
-from hylift.files import check_target
+from hylift.files import check_figure, check_target
 from hylift.graph import FactorGraph
 from hylift.lifting import Lifting, lift
 from hylift.lifting.explanation import Explanation, text
+from hylift.lifting.words import counted
 from hylift.posterior.export import write_json
 from hylift.progress import Progress
 
@@ -96,7 +96,7 @@ def _show(
     out: Console, title: str, lifting: Lifting, explanation: Explanation, seconds: float
 ) -> None:
     out.print(
-        f"{escape(title)}: {lifting.source.num_variables:,} variables, "
+        f"{escape(title)}: {counted(lifting.source.num_variables, 'variable')}, "
         f"{explanation.num_observed:,} observed; lifted in {seconds:.2f} s",
         highlight=False,
     )

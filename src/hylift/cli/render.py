@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hylift.inference.method import Task
+from hylift.lifting.words import counted
 from hylift.posterior import Categorical, Posterior
 from hylift.posterior.export import json_text
 from hylift.progress import Progress as Report
@@ -64,7 +65,7 @@ def show(
     out = console()
     solution = posterior.solution
     out.print(
-        f"[bold]{escape(title)}[/bold]: {len(posterior.variables)} variables, "
+        f"[bold]{escape(title)}[/bold]: {counted(len(posterior.variables), 'variable')}, "
         f"{np.count_nonzero(posterior.observed)} observed; "
         f"method {solution.method}, {solution.seconds:.3g} s"
     )

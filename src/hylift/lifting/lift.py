@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
@@ -13,6 +15,7 @@ from hylift.graph import FactorGraph
 from hylift.lifting.coloring import TOLERANCE, Partition, stable_coloring
 from hylift.lifting.prepared import Prepared
 from hylift.lifting.quotient import factor_classes, quotient
+from hylift.lifting.words import counted, num_classes
 from hylift.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -21,7 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lifting:
-    """A graph, its classes of look-alikes, and the graph of these classes."""
+    """A graph, its classes of look-alikes, and the graph of these classes.
+
+    Members of classes are variables of `ground`, which has the hidden ones only, and numbers them
+    anew: its variable i is variable `hidden[i]` of `source`.
+    """
 
     source: FactorGraph
     """As it was given, with its evidence."""
@@ -33,8 +40,7 @@ class Lifting:
     variable_to_class: NDArray[np.int32]  # (ground variable,)
     factor_to_class: tuple[NDArray[np.int32], ...]  # per group of `ground` (factor,)
     is_exact: bool
-    """Whether members of a class differ in nothing; not so in coarse liftings."""
-
+    """Whether members of a class differ by no more than the tolerance; not so in coarse liftings."""
     tolerance: float
     """Relative difference up to which parameters were taken for equal."""
 
@@ -59,20 +65,29 @@ class Lifting:
         return self.graph.num_variables
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What is known of classes (class, …) told of all ground variables (variable, …)."""
+        """What is known of classes (class, …) told of all variables of `ground` (variable, …)."""
         values = np.asarray(values)
         if values.ndim == 0 or len(values) != self.num_classes:
             raise ModelError(
-                f"there are {self.num_classes} classes, not as many as values of shape "
-                f"{values.shape}"
+                f"there must be one value per class, {self.num_classes} in all, not values of "
+                f"shape {values.shape}"
             )
         return values[self.variable_to_class]
 
     def members(self, number: int) -> NDArray[np.int64]:
-        """Ids, in the ground graph, of the variables of a class."""
-        if not 0 <= number < self.num_classes:
-            raise ModelError(f"there is no class {number}: there are {self.num_classes}")
-        return np.flatnonzero(self.variable_to_class == number)
+        """Ids, in `ground`, of the variables of a class; those in `source` are `hidden[ids]`."""
+        try:
+            place = operator.index(number)
+        except TypeError:
+            place = -1
+        if not 0 <= place < self.num_classes:
+            there = f"0 to {self.num_classes - 1}" if self.num_classes else "and there are none"
+            raise ModelError(f"classes are whole numbers, {there}, not {number!r}")
+        return np.flatnonzero(self.variable_to_class == place)
+
+    def member_names(self, number: int) -> pa.StringArray:
+        """Names of the variables of a class."""
+        return self.ground.variables.names.render(self.members(number))
 
     def class_of(self, name: str) -> int:
         """The class of a hidden variable."""
@@ -85,10 +100,12 @@ class Lifting:
         return explain(self, progress)
 
     def __repr__(self) -> str:
-        exact = "exact" if self.is_exact else "coarse"
+        ground = self.ground
+        exact = "exact" if self.tolerance <= TOLERANCE else f"equal to {self.tolerance:g}"
         return (
-            f"Lifting({self.ground.num_variables} hidden variables in {self.num_classes} classes, "
-            f"{self.ground.num_factors} factors in {self.graph.num_factors}, {exact})"
+            f"Lifting({counted(ground.num_variables, 'hidden variable')} in "
+            f"{num_classes(self.num_classes)}, {counted(ground.num_factors, 'factor')} in "
+            f"{self.graph.num_factors:,}, {exact if self.is_exact else 'coarse'})"
         )
 
 
@@ -99,7 +116,7 @@ def lift(
 
     Evidence is absorbed first. Variables are in one class when no chain of factors tells them
     apart: same domain, and the same kinds of factors to the same classes, equally often. Parameters
-    are equal to a relative tolerance.
+    are equal to a relative tolerance: one above the default takes for equal what is not.
     """
     progress(0.0, "absorbing evidence")
     prepared = Prepared.of(graph, tolerance)

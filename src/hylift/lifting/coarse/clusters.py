@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.lifting.coarse.kernels.intervals import best_cuts, moments
-from hylift.lifting.coloring.kernels.grouping import group_pairs
-from hylift.lifting.coloring.kernels.snapping import snap_sorted
 from hylift.lifting.coloring.parameters import TOLERANCE, snapped
+from hylift.lifting.kernels.grouping import group_pairs
+from hylift.lifting.kernels.snapping import snap_sorted
 from hylift.lifting.predicates import Predicates
 
 FloatArray = NDArray[np.float64]

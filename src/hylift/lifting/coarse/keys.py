@@ -14,8 +14,8 @@ from hylift.graph import FactorGraph, Part
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.kernels.kinds import differing, joined, split_kinds
 from hylift.lifting.coloring import Structure
-from hylift.lifting.coloring.kernels.grouping import group_pairs
 from hylift.lifting.coloring.parameters import row_classes
+from hylift.lifting.kernels.grouping import group_pairs
 from hylift.lifting.prepared import Prepared
 from hylift.potentials import REAL
 

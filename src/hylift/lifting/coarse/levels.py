@@ -14,7 +14,7 @@ from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.kernels.kinds import divides, mixed_kinds, touched_clusters
 from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, Kinds
 from hylift.lifting.coloring import TOLERANCE, Partition, Structure, stable_coloring, tie
-from hylift.lifting.coloring.kernels.grouping import group_pairs
+from hylift.lifting.kernels.grouping import group_pairs
 from hylift.lifting.lift import Lifting
 from hylift.lifting.prepared import Prepared
 from hylift.progress import Progress, silent
@@ -86,7 +86,7 @@ def _levels(
     progress(0.0, "passing colors")
     ladder = _Ladder.of(prepared, epsilon)
     kinds = ladder.keys.kinds(ladder.clusters)
-    coloring = ladder.colored(kinds)
+    coloring = stable_coloring(prepared.structure, kinds.kind, links=prepared.links)
     level = ladder.level(ladder.clusters, kinds, coloring)
     while True:
         progress(ladder.share(level), f"{len(level.clusters)} clusters of evidence")
@@ -98,9 +98,8 @@ def _levels(
         while not divides(finer.kind, before.factor, before.first_factor):
             level, kinds = ladder.with_clusters(level, clusters, finer), finer
             clusters, finer = ladder.divided(level, kinds, choose)
-        kinds = finer
-        coloring = ladder.colored(kinds, before)
-        level = ladder.level(clusters, kinds, coloring, before)
+        coloring = stable_coloring(prepared.structure, finer.kind, before, prepared.links)
+        level, kinds = ladder.level(clusters, finer, coloring, before), finer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,10 +130,6 @@ class _Ladder:
     @property
     def structure(self) -> Structure:
         return self.prepared.structure
-
-    def colored(self, kinds: Kinds, start: Partition | None = None) -> Partition:
-        """The stable coloring of some kinds, from a coarser one if there is one."""
-        return stable_coloring(self.structure, kinds.kind, start, self.prepared.links)
 
     def level(
         self,

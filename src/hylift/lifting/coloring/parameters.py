@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.lifting.coloring.kernels.grouping import first_members, group_pairs
-from hylift.lifting.coloring.kernels.snapping import snap_sorted
+from hylift.lifting.kernels.grouping import first_members, group_pairs
+from hylift.lifting.kernels.snapping import snap_sorted
 from hylift.potentials import Potential
 
 FloatArray = NDArray[np.float64]
@@ -60,7 +61,7 @@ def snapped(values: FloatArray, tolerance: float) -> FloatArray:
 
 def check_tolerance(tolerance: float) -> float:
     """The tolerance, if it is one."""
-    if not 0 <= tolerance < 1:
+    if not isinstance(tolerance, numbers.Real) or not 0 <= tolerance < 1:
         raise ModelError(f"a relative tolerance is at least 0 and less than 1, not {tolerance!r}")
     return float(tolerance)
 

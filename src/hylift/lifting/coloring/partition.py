@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.lifting.coloring.kernels.grouping import first_members, group_factors, group_pairs
 from hylift.lifting.coloring.structure import Structure
+from hylift.lifting.kernels.grouping import first_members, group_factors, group_pairs
 
 ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
 
@@ -23,6 +23,7 @@ class Partition:
     factor: NDArray[np.int32]  # (factor,): its class
     first_variable: NDArray[np.int64]  # (variable class,): its first member
     first_factor: NDArray[np.int64]  # (factor class,): its first member
+    kind: NDArray[np.int32]  # (factor,): the kinds by which factors were told apart
 
     @property
     def num_variable_classes(self) -> int:
@@ -72,7 +73,7 @@ def partition(
     factor, first_factor = group_factors(
         s.slots, s.first, s.orbit, kind, variable, count, np.uint64(0), np.uint64(mask)
     )
-    return Partition(variable, factor, first_members(variable, count), first_factor)
+    return Partition(variable, factor, first_members(variable, count), first_factor, kind)
 
 
 def _kinds_by_group(structure: Structure) -> NDArray[np.int32]:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup, Variables
-from hylift.lifting.coloring.kernels.grouping import group_pairs
 from hylift.lifting.coloring.kernels.incidence import incidence
 from hylift.lifting.coloring.parameters import TOLERANCE, row_classes
+from hylift.lifting.kernels.grouping import group_pairs
 
 Links = tuple[NDArray[np.int64], NDArray[np.int32]]
 """Per variable the factors in whose slots it stands: start (variable + 1,), factor (edge,)."""

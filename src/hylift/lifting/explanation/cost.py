@@ -25,24 +25,40 @@ class Size:
     num_variables: int
     num_factors: int
     num_grid_points: int
+    num_joint_points: int
+    """Those of them that are of factors with several variables."""
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Size:
-        return cls(graph.num_variables, graph.num_factors, grid_points(graph))
+        joint = joint_points(graph)
+        return cls(graph.num_variables, graph.num_factors, single_points(graph) + joint, joint)
 
 
 def grid_points(graph: FactorGraph) -> int:
     """Points at which a step evaluates the terms of the objective, for one component.
 
     There is a term for each variable, and one for each distinct scope of several: a grid of states
-    and of nodes. Scopes of the same variables, in whatever order, are one term. Scopes are told
-    apart by 64-bit hashes, so that among ten million of them two are mistaken for each other with
-    a probability of 3e-6.
+    and of nodes.
     """
-    num_states = graph.variables.num_states
+    return single_points(graph) + joint_points(graph)
+
+
+def single_points(graph: FactorGraph) -> int:
+    """Points of the terms of single variables."""
     per_domain = [float(d.num_states or nodes_per_slot(1)) for d in graph.variables.domains]
     sizes = np.bincount(graph.variables.domain_id, minlength=len(per_domain))
-    total = int(sizes @ np.array(per_domain)) if len(per_domain) else 0
+    return int(sizes @ np.array(per_domain)) if len(per_domain) else 0
+
+
+def joint_points(graph: FactorGraph) -> int:
+    """Points of the terms of several variables.
+
+    Scopes of the same variables, in whatever order, are one term. Scopes are told apart by 64-bit
+    hashes, so that among ten million of them two are mistaken for each other with a probability of
+    3e-6.
+    """
+    num_states = graph.variables.num_states
+    total = 0
     hashes: defaultdict[tuple[int, float], list[NDArray[np.uint64]]] = defaultdict(list)
     for group in graph.groups:
         if group.arity > 1:

@@ -13,6 +13,7 @@ from hylift.lifting.explanation.symmetry import EvidenceEffect, evidence_effects
 from hylift.lifting.explanation.text import plain_text
 from hylift.lifting.lift import Lifting
 from hylift.lifting.predicates import Predicates
+from hylift.lifting.words import counted, num_classes
 from hylift.progress import Progress, silent
 
 MAX_LARGEST = 8
@@ -35,7 +36,7 @@ class LargeClasses:
 class Explanation:
     """Sizes before and after, the largest classes, and what evidence did to symmetry.
 
-    `str(explanation)` is a text for people, `to_dict()` is for JSON.
+    `print(explanation)` shows it as a text, `to_dict()` is for JSON.
     """
 
     ground: Size
@@ -55,7 +56,8 @@ class Explanation:
     @property
     def speed_up(self) -> float:
         """How many times fewer grid points a step visits: an estimate of the time it takes."""
-        return self.ground.num_grid_points / max(self.lifted.num_grid_points, 1)
+        points = self.lifted.num_grid_points
+        return self.ground.num_grid_points / points if points else 1.0
 
     @property
     def helps(self) -> bool:
@@ -90,6 +92,12 @@ class Explanation:
 
     def __str__(self) -> str:
         return plain_text(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Explanation({counted(self.ground.num_variables, 'variable')} in "
+            f"{num_classes(self.lifted.num_variables)}, speed-up {self.speed_up:.3g})"
+        )
 
 
 def explain(lifting: Lifting, progress: Progress = silent) -> Explanation:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hylift.lifting.explanation.cost import WORTHWHILE
+from hylift.lifting.words import counted, listed, num_classes
 
 if TYPE_CHECKING:
     from hylift.lifting.explanation.explain import Explanation
@@ -55,7 +56,7 @@ def sizes(explanation: Explanation) -> TextTable:
         "grid points per step": (ground.num_grid_points, lifted.num_grid_points),
     }
     rows = tuple(
-        (what, f"{before:,}", f"{after:,}", _ratio(before / max(after, 1)))
+        (what, f"{before:,}", f"{after:,}", _ratio(before / after if after else 1.0))
         for what, (before, after) in pairs.items()
     )
     return TextTable(("", "ground", "lifted", "ratio"), rows, (1, 2, 3))
@@ -82,14 +83,14 @@ def alone(explanation: Explanation) -> str:
     if not count:
         return "No variable is alone in its class."
     verb = "is alone in its" if count == 1 else "are alone in their"
-    return f"{count:,} of {total:,} variables {verb} class."
+    return f"{count:,} of {counted(total, 'variable')} {verb} class."
 
 
 def evidence_title(explanation: Explanation) -> str:
     """What the numbers of `evidence` are about."""
     return (
-        f"What evidence does to the {explanation.lifted.num_variables:,} classes of the "
-        f"{explanation.ground.num_variables:,} hidden variables:"
+        f"What evidence does to the {num_classes(explanation.lifted.num_variables)} of the "
+        f"{counted(explanation.ground.num_variables, 'hidden variable')}:"
     )
 
 
@@ -112,52 +113,90 @@ def verdict(explanation: Explanation) -> list[str]:
     """What to expect, why, and what can be done."""
     e = explanation
     if not e.ground.num_variables:
-        return ["All variables are observed: there is nothing to lift."]
+        return [
+            "All variables are observed: there is nothing to lift."
+            if e.num_observed
+            else "The model has no variables."
+        ]
     lines = [_expectation(e)]
     if not e.is_exact:
         return [*lines, "What evidence did to symmetry is measured for exact liftings."]
-    lines += _reason(e)
-    lines += _remedy(e)
-    return lines
+    return [*lines, *_cost(e), *_reason(e), *_remedy(e)]
 
 
 def _expectation(e: Explanation) -> str:
     if e.helps:
         return (
-            f"A step should be about {_ratio(e.speed_up)} times as fast: an estimate, "
-            "the ratio of grid points."
+            "A step of variational inference on the lifted graph should be about "
+            f"{_ratio(e.speed_up)} times as fast: an estimate, the ratio of grid points."
         )
     return (
-        f"Lifting does not help here: by its grid points a step would be {e.speed_up:.2f} times as "
-        f"fast, and less than {WORTHWHILE:g} does not pay for finding the classes."
+        "Lifting does not help here: by its grid points a step of variational inference would be "
+        f"{e.speed_up:.2f} times as fast, and less than {WORTHWHILE:g} does not pay for finding "
+        "the classes."
     )
+
+
+def _cost(e: Explanation) -> list[str]:
+    """Why steps are no faster although variables merge."""
+    ground, lifted = e.ground, e.lifted
+    if e.helps or not _fewer(lifted.num_variables, ground.num_variables):
+        return []
+    merged = f"{ground.num_variables:,} variables are {num_classes(lifted.num_variables)}"
+    if _fewer(lifted.num_joint_points, ground.num_joint_points):
+        return [f"It is true that {merged}, but not those variables merge that cost most."]
+    share = ground.num_joint_points / ground.num_grid_points
+    return [
+        f"It is true that {merged}, but {share:.0%} of the grid points are of factors with several "
+        "variables, and few of these merge."
+    ]
 
 
 def _reason(e: Explanation) -> list[str]:
     """Why there are as many classes as there are, where there is something to say."""
-    classes, hidden = e.lifted.num_variables, e.ground.num_variables
-    rest = e.num_without_evidence
+    hidden, rest = e.ground.num_variables, e.num_without_evidence
     assert rest is not None
     if not e.helps and not _fewer(rest, hidden):
-        still = "" if not e.num_observed else "without any evidence there are still "
+        still = "without any evidence there are still " if e.num_observed else ""
         return [
             "The model itself has hardly any look-alike variables: "
-            f"{still}{rest:,} classes of {hidden:,} variables."
+            f"{still}{num_classes(rest)} of {counted(hidden, 'variable')}."
         ]
-    if not e.effects:
-        return []
-    together, first = e.effects[-1], e.effects[0]
+    return _blame(e) if e.effects else []
+
+
+def _blame(e: Explanation) -> list[str]:
+    """Which evidence breaks symmetry."""
+    *single, together = e.effects
+    classes = e.lifted.num_variables
     if together.num_broken <= 0:
-        return ["The evidence breaks no symmetry."]
-    if _fewer(first.num_without, classes) or len(e.effects) == 1:
+        return [("All in all the" if single else "The") + " evidence breaks no symmetry."]
+    if not single:
         return [
-            f"Most symmetry is broken by the evidence on {first.predicate}: "
-            f"without it there would be {_classes(first.num_without)}."
+            f"The evidence on {together.predicate} breaks symmetry: without it "
+            f"{_instead(together.num_without, classes)}."
+        ]
+    most = single[0].num_broken
+    if most <= 0 or not _fewer(single[0].num_without, classes):
+        return [
+            "Evidence on several predicates breaks symmetry: without any "
+            f"{_instead(together.num_without, classes)}; without that on a single predicate "
+            f"there would still be {single[0].num_without:,} or more."
+        ]
+    names = [str(effect.predicate) for effect in single if effect.num_broken == most]
+    if len(names) == 1:
+        return [
+            f"Of all predicates, the evidence on {names[0]} breaks most symmetry: without it "
+            f"{_instead(single[0].num_without, classes)}."
         ]
     return [
-        f"Evidence on several predicates breaks symmetry, each enough by itself: "
-        f"without any there would be {_classes(rest)}."
+        f"The evidence on {listed(names)} breaks most symmetry, on each of them as much: without "
+        f"that on one of them {_instead(single[0].num_without, classes)}."
     ]
+
+
+def _instead(without: int, classes: int) -> str:
+    return f"there would be {num_classes(without)}, not {classes:,}"
 
 
 def _remedy(e: Explanation) -> list[str]:
@@ -168,23 +207,19 @@ def _remedy(e: Explanation) -> list[str]:
     if not _fewer(coarsest, classes):
         return [
             "It is broken by who is observed, not by the values: coarse-to-fine lifting does not "
-            f"help, it would begin with {_classes(coarsest)}."
+            f"help, it would begin with {num_classes(coarsest)}."
         ]
-    how_much = "Most" if 2 * (classes - coarsest) >= classes - rest else "Part"
+    how_much = "Most" if 2 * (classes - coarsest) > classes - rest else "Part"
     return [
         f"{how_much} of it is broken by values that differ, not by who is observed: coarse-to-fine "
         "lifting, which takes the values of a predicate for one at first, begins with "
-        f"{_classes(coarsest)}."
+        f"{num_classes(coarsest)}."
     ]
 
 
 def _fewer(count: int, than: int) -> bool:
     """Whether the difference is worth speaking of."""
     return count * WORTHWHILE <= than
-
-
-def _classes(count: int) -> str:
-    return "1 class" if count == 1 else f"{count:,} classes"
 
 
 def _ratio(number: float) -> str:

@@ -20,20 +20,3 @@ def incidence(slots, first, num_variables):
             at[slots[edge]] = place + 1
             factors[place] = factor
     return start, factors
-
-
-@njit(cache=True)
-def factors_of(flag, color, start, factors, num_factors):
-    """int32: factors with a variable whose class is flagged, each once."""
-    seen = np.zeros(num_factors, dtype=np.bool_)
-    found = np.empty(num_factors, dtype=np.int32)
-    count = 0
-    for variable in range(len(color)):
-        if flag[color[variable]]:
-            for place in range(start[variable], start[variable + 1]):
-                factor = factors[place]
-                if not seen[factor]:
-                    seen[factor] = True
-                    found[count] = factor
-                    count += 1
-    return found[:count].copy()

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from hylift.lifting.coloring.kernels.hashing import add, factor_hash, message
+from hylift.lifting.kernels.hashing import add, factor_hash, message
 
 
 @njit(cache=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from hylift.lifting.coloring.kernels.hashing import factor_hash, mix
+from hylift.lifting.kernels.hashing import factor_hash, mix
 
 EMPTY = np.int32(-1)
 ONE = np.uint64(1)

@@ -1,0 +1,20 @@
+"""Numbers in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """`1 variable`, `2,500 variables`, `3 classes`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def num_classes(count: int) -> str:
+    """`1 class`, `3 classes`."""
+    return counted(count, "class", "classes")
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
