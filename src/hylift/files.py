@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from hylift.errors import FormatError, HyliftError
+from hylift.errors import FormatError, HyliftError, UnsupportedError
+
+FIGURES = (".png", ".pdf", ".svg")
 
 
 class OutputError(HyliftError, OSError):
@@ -52,6 +54,13 @@ def check_target(path: str | Path) -> None:
         raise OutputError(f"{path}: cannot be written: there is no folder '{target.parent}'")
     if os.path.isdir(target):
         raise OutputError(f"{path}: cannot be written: it is a folder")
+
+
+def check_figure(path: str | Path) -> None:
+    """Raises unless a figure can be written to this file."""
+    check_target(path)
+    if Path(path).suffix.lower() not in FIGURES:
+        raise UnsupportedError(f"{path}: a figure's name ends in {', '.join(FIGURES)}")
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:

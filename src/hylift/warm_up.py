@@ -28,12 +28,43 @@ def warm_up() -> None:
             hl.Table.shared(np.eye(2)), links, multiplicity=np.full(63, multiplicity)
         )
         hl.lift(hl.FactorGraph(chain, (group,)))
-    list(hl.coarse_to_fine(graph.observe({"x": 1.0})))
+    _lift_in_all_ways()
     hl.ground(hl.parse("P(thing)\n1 P(x) => P(y)"), {"thing": ["a", "b"]})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.uai"
         path.write_text("MARKOV\n1\n2\n1\n1 0\n\n2\n 1 1\n")
         hl.infer(hl.read_uai(path))
+
+
+def _lift_in_all_ways() -> None:
+    """From coarse to fine with hard and soft evidence, and explained."""
+    import hylift as hl
+    from hylift.lifting import Level, by_disagreement
+    from hylift.lifting.coarse import Beliefs
+
+    model = hl.parse("""
+        thing = {t0, ..., t9}
+        Near(thing, thing)
+        On(thing)
+        level(thing): real
+        1 On(x) ^ On(y) => Near(x, y)
+        -1 level(x)^2
+        -0.1 Near(x, y) * (level(x) - level(y))^2
+    """)
+    hard = {f"level(t{i})": float(i**2) for i in range(4)}
+    soft = {f"level(t{i})": hl.Soft(float(i), 0.5) for i in range(4, 8)}
+    said = {"On(t0)": True, "Near(t0,t1)": True, "Near(t2,t3)": False}
+
+    def beliefs(level: Level) -> Beliefs:
+        count = level.lifting.num_classes
+        return Beliefs(
+            np.ones(1), np.zeros((1, count)), np.ones((1, count)), np.full((1, count, 2), 0.5)
+        )
+
+    for evidence in (hard | said, hard | soft):
+        graph = hl.ground(model).observe(evidence)
+        hl.lift(graph).explain()
+        list(hl.coarse_to_fine(graph, choose=by_disagreement(beliefs)))
 
 
 if __name__ == "__main__":

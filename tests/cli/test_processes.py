@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import hylift
+import hylift.cli.app
+from cli.conftest import Run
 from hylift.cli import main
 
 HYLIFT = [sys.executable, "-m", "hylift"]
@@ -97,6 +100,56 @@ def test_ctrl_c_ends_with_130_and_one_line(folder: Path) -> None:
         out, err = process.communicate(timeout=60)
 
     assert (process.returncode, out, err) == (130, b"", b"hylift: interrupted\n")
+
+
+@pytest.mark.parametrize("wraps", [lambda e: e, lambda e: SystemError("with an exception set")])
+def test_ctrl_c_within_a_kernel_ends_with_130_too(
+    wraps: Callable[[BaseException], BaseException], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(**_: object) -> None:
+        cause = KeyboardInterrupt()
+        error = wraps(cause)
+        raise error from (None if error is cause else cause)
+
+    monkeypatch.setattr(hylift.cli.app, "app", interrupted)
+
+    ended = run("demo")
+
+    assert (ended.code, ended.err) == (130, "hylift: interrupted\n")
+
+
+def test_an_error_of_the_interpreter_is_not_taken_for_ctrl_c(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(**_: object) -> None:
+        raise SystemError("broken") from ValueError("of another sort")
+
+    monkeypatch.setattr(hylift.cli.app, "app", broken)
+
+    with pytest.raises(SystemError, match="broken"):
+        main()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device here")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments", [["infer", "model.uai"], ["explain", "model.uai", "-o", "-"], ["--help"]]
+)
+def test_a_full_disk_is_one_line_on_stderr(
+    arguments: list[str], unbuffered: str, folder: Path
+) -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [*HYLIFT, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=120,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        )
+
+    text = b"hylift: standard output cannot be written: No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (2, text)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes break in another way here")

@@ -306,3 +306,17 @@ def test_constants_too_large_to_add_are_refused() -> None:
         pytest.raises(ModelError, match="the constant of a graph must be finite, not inf"),
     ):
         graph.observe({"a": True}).condition()
+
+
+@pytest.mark.parametrize("observed", [[63], [64], [69], [0, 62, 63, 64]])
+def test_any_slot_of_a_wide_factor_may_be_observed(observed: list[int]) -> None:
+    potential = ConditionalQuadratic.shared(-np.eye(70), np.arange(70.0))
+    names = [f"x{i}" for i in range(70)]
+    graph = FactorGraph.build(dict.fromkeys(names, real), [(potential, names)])
+    values = np.linspace(-1, 1, 70)
+
+    hidden = graph.observe({f"x{i}": values[i] for i in observed}).condition()
+
+    left = np.delete(values, observed)
+    assert hidden.groups[0].arity == 70 - len(observed)
+    assert hidden.log_density(left) == pytest.approx(graph.log_density(values), abs=1e-12)

@@ -26,6 +26,7 @@ from hylift.lifting import Lifting, Structure, lift, stable_coloring
 from hylift.lifting.coarse import Level, coarse_to_fine
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from lifting.observed_models import coarse_kinds, observed_graphs
+from oracle import solve
 from slow_objective import Mixture, bethe, energy, jensen
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -133,6 +134,20 @@ def test_at_every_level_objectives_are_those_of_the_ground_graph(
         np.testing.assert_allclose(jensen(lifted, q), jensen(ground, spread), **close)
         np.testing.assert_allclose(energy(lifted, values), energy(ground, spread_values), **close)
         assert lifted.log_density(values) == pytest.approx(ground.log_density(spread_values))
+
+
+def test_the_bound_of_a_coarse_level_is_a_bound() -> None:
+    graph = scored([0.0, 0.5, 3.0]).observe({"x(p0)": Soft(1.0, 0.5)})
+    log_z = solve(graph).log_z
+    rng = np.random.default_rng(0)
+
+    for level in coarse_to_fine(graph):
+        bounds = [
+            -jensen(level.lifting.graph, Mixture.random(level.lifting.graph, 2, rng, zeros=False))
+            for _ in range(200)
+        ]
+
+        assert max(bounds) < log_z
 
 
 @settings(max_examples=100)

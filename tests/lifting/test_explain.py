@@ -17,6 +17,7 @@ from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Soft, Variab
 from hylift.lifting import Lifting, lift
 from hylift.lifting.coarse import coarse_to_fine
 from hylift.lifting.explanation import Explanation, grid_points
+from hylift.lifting.explanation.text import alone
 from hylift.lifting.predicates import Predicates
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from hylift.potentials.quadrature import nodes_per_slot
@@ -98,9 +99,10 @@ def test_the_evidence_that_breaks_most_symmetry_is_named(data_dir: Path) -> None
     first = explanation.effects[0].predicate
     assert first is not None
     assert single[first] == min(single.values())
-    assert f"Most symmetry is broken by the evidence on {first}" in " ".join(
-        str(explanation).split()
-    )
+    assert (
+        f"Of all predicates, the evidence on {first} breaks most symmetry: without it there would "
+        f"be {single[first]:,} classes, not {lifting.num_classes:,}."
+    ) in " ".join(str(explanation).split())
     assert {effect.predicate: effect.num_without for effect in explanation.effects} == {
         **single,
         None: num_without(lifting, None),
@@ -196,7 +198,9 @@ def test_a_graph_without_evidence_is_explained_by_its_classes() -> None:
     assert sizes == {"AInBox": 4, "BInBox": 6, "attractedTo": 6, "posA": 2, "posB": 3}
     assert explanation.largest[-1].examples == ("posA(a0)", "posA(a1)")
     assert (explanation.num_alone, explanation.effects) == (0, ())
-    assert "A step should be about 5.6 times as fast" in str(explanation)
+    text = " ".join(str(explanation).split())
+    assert "A step of variational inference on the lifted graph should be about 5.6 times" in text
+    assert repr(explanation) == "Explanation(21 variables in 5 classes, speed-up 5.65)"
 
 
 def test_classes_of_one_size_are_counted_together() -> None:
@@ -217,7 +221,7 @@ def test_a_model_without_look_alikes_is_said_to_be_one() -> None:
     assert explanation.speed_up == 1
     assert not explanation.helps
     text = " ".join(str(explanation).split())
-    assert "Lifting does not help here: by its grid points a step would be 1.00 times" in text
+    assert "Lifting does not help here: by its grid points a step of variational" in text
     assert "hardly any look-alike variables: 5 classes of 5 variables." in text
 
 
@@ -285,7 +289,10 @@ def test_evidence_that_each_breaks_all_symmetry_is_blamed_together() -> None:
     assert [effect.num_without for effect in explanation.effects] == [10, 10, 1]
     assert explanation.num_observed == 20
     text = " ".join(str(explanation).split())
-    assert "Evidence on several predicates breaks symmetry, each enough by itself" in text
+    assert (
+        "Evidence on several predicates breaks symmetry: without any there would be 1 class, not "
+        "10; without that on a single predicate there would still be 10 or more."
+    ) in text
 
 
 def test_evidence_may_restore_symmetry() -> None:
@@ -314,6 +321,76 @@ def test_nothing_is_left_to_lift_when_all_is_observed() -> None:
 
     assert "All variables are observed: there is nothing to lift." in str(explanation)
     assert explanation.effects == ()
+
+
+def test_a_model_without_variables_is_said_to_be_one() -> None:
+    explanation = lift(FactorGraph.build({}, [])).explain()
+
+    assert (explanation.speed_up, explanation.helps) == (1, False)
+    assert str(explanation).endswith("\n\nThe model has no variables.")
+    assert ["variables", "0", "0", "1.00"] in [x.split() for x in str(explanation).splitlines()]
+
+
+def test_one_is_one_variable_in_one_class() -> None:
+    graph = FactorGraph.build({"a": boolean}, [])
+
+    lifting = lift(graph)
+
+    assert repr(lifting) == "Lifting(1 hidden variable in 1 class, 0 factors in 0, exact)"
+    assert "hardly any look-alike variables: 1 class of 1 variable." in str(lifting.explain())
+    assert "1 of 1 variable is alone in its class." in alone(lifting.explain())
+
+
+def test_evidence_that_breaks_equally_much_is_named_together() -> None:
+    each = range(6)
+    follows = ConditionalQuadratic.linear_gaussian([1.0], 1.0)
+    graph = FactorGraph.build(
+        {f"{name}({i})": real for name in ("x", "y", "seen_x", "seen_y") for i in each},
+        [
+            (ConditionalQuadratic.square(-0.5), [[f"x({i})"] for i in each]),
+            (ConditionalQuadratic.square(-0.7), [[f"y({i})"] for i in each]),
+            (follows, [[f"seen_{name}({i})", f"{name}({i})"] for name in "xy" for i in each]),
+        ],
+    ).observe({f"seen_{name}({i})": float(i) for name in "xy" for i in each})
+
+    explanation = lift(graph).explain()
+
+    assert [effect.num_broken for effect in explanation.effects] == [5, 5, 10]
+    text = " ".join(str(explanation).split())
+    assert (
+        "The evidence on seen_x and seen_y breaks most symmetry, on each of them as much: without "
+        "that on one of them there would be 7 classes, not 12."
+    ) in text
+
+
+def test_the_only_evidence_is_not_compared_with_others() -> None:
+    graph = chain_of_reals(10).observe({f"seen({i})": i**2 for i in range(10)})
+
+    text = " ".join(str(lift(graph).explain()).split())
+
+    assert (
+        "The evidence on seen breaks symmetry: without it there would be 1 class, not 10." in text
+    )
+
+
+def test_variables_that_merge_do_not_help_where_wide_factors_do_not() -> None:
+    alike = [f"a({i})" for i in range(4)]
+    wide = [f"b({i})" for i in range(6)]
+    table = Table.shared(np.random.default_rng(0).normal(size=(2,) * 6))
+    graph = FactorGraph.build(
+        dict.fromkeys([*alike, *wide], boolean),
+        [(Table.shared([0.1, 0.2]), [[name] for name in alike]), (table, wide)],
+    )
+
+    explanation = lift(graph).explain()
+
+    assert (explanation.ground.num_joint_points, explanation.lifted.num_joint_points) == (64, 64)
+    assert explanation.speed_up == pytest.approx(84 / 78)
+    text = " ".join(str(explanation).split())
+    assert (
+        "Variables merge, 10 into 7 classes, but 76% of the grid points are of factors with "
+        "several variables, and few of these merge."
+    ) in text
 
 
 def test_a_coarse_lifting_is_explained_without_judging_evidence() -> None:

@@ -11,12 +11,15 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from hylift.errors import UnsupportedError
 from hylift.files import OutputError
-from hylift.graph import FactorGraph, boolean
+from hylift.graph import FactorGraph, FactorGroup, boolean
 from hylift.lifting import lift
 from hylift.plot import plot_classes
+from hylift.plot.class_graph import MAX_SQUARES, ClassGraph
 from hylift.plot.layout import layout
 from hylift.potentials import Table
 from paper_models import grounded
@@ -102,7 +105,7 @@ def test_names_are_shown_as_they_are() -> None:
     assert len(boxes(ax)) == 2  # nothing is read as a formula when it is drawn
 
 
-def test_only_the_largest_classes_are_drawn() -> None:
+def test_large_classes_are_drawn_first() -> None:
     rng = np.random.default_rng(0)
     names = [f"x({i})" for i in range(60)]
     tables = Table(rng.normal(size=(30, 2)))
@@ -116,8 +119,83 @@ def test_only_the_largest_classes_are_drawn() -> None:
     title = ax.get_title(loc="left").splitlines()
     assert title == [
         "60 variables in 31 classes, 30 factors in 30",
-        "the 5 largest are shown; 26 smaller ones and 26 classes of factors are left out",
+        "5 classes shown; 26 others and 26 classes of factors are left out",
     ]
+
+
+def hub_and_pairs(num_pairs: int) -> FactorGraph:
+    """A hub, spokes that are told apart, and large classes that only their spokes join to it."""
+    rng = np.random.default_rng(0)
+    spokes = [f"spoke({i})" for i in range(num_pairs)]
+    rims = [[f"rim({i},{k})" for k in range(3)] for i in range(num_pairs)]
+    names = ["hub", *spokes, *itertools.chain(*rims)]
+    either = Table.shared([[0.3, 0.1], [0.2, 0.9]])
+    return FactorGraph.build(
+        dict.fromkeys(names, boolean),
+        [
+            (Table(rng.normal(size=(num_pairs, 2))), [[name] for name in spokes]),
+            (either, [["hub", name] for name in spokes]),
+            (either, [[a, b] for a, rim in zip(spokes, rims, strict=True) for b in rim]),
+        ],
+    )
+
+
+def test_what_is_drawn_hangs_together_and_has_every_predicate() -> None:
+    lifting = lift(hub_and_pairs(30))
+
+    drawn = ClassGraph.of(lifting.graph, 15)
+
+    assert drawn.num_circles == 15
+    assert drawn.predicates == ("hub", "spoke", "rim")
+    pairs = np.array([pair for pair in drawn.joined if len(pair) == 2])
+    links = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(15, 15))
+    assert connected_components(links, directed=False)[0] == 1
+
+
+def test_a_predicate_that_no_factor_leads_to_has_a_place() -> None:
+    graph = hub_and_pairs(30)
+    names = [*graph.variables.names.render().to_pylist(), "alone(a)"]
+    variables = FactorGraph.build(dict.fromkeys(names, boolean), []).variables
+
+    drawn = ClassGraph.of(lift(FactorGraph(variables, graph.groups)).graph, 6)
+
+    assert set(drawn.predicates) == {"hub", "spoke", "rim", "alone"}
+
+
+def test_no_more_are_drawn_than_asked_for_even_with_more_predicates() -> None:
+    graph = FactorGraph.build({f"p{i}(a)": boolean for i in range(20)}, [])
+    tables = Table(np.random.default_rng(0).normal(size=(20, 2)))
+    group = FactorGroup(tables, np.arange(20)[:, None])
+
+    drawn = ClassGraph.of(lift(FactorGraph(graph.variables, (group,))).graph, 3)
+
+    assert drawn.num_circles == 3
+
+
+def test_factors_that_join_circles_are_drawn_before_others_and_what_is_left_out_is_said() -> None:
+    count = 30
+    rng = np.random.default_rng(0)
+    names = [f"x({i})" for i in range(count)]
+    pairs = [list(pair) for pair in itertools.combinations(names, 2)]
+    graph = FactorGraph.build(
+        dict.fromkeys(names, boolean),
+        [
+            (Table(rng.normal(size=(count, 2))), [[name] for name in names]),
+            (Table(rng.normal(size=(len(pairs), 2, 2))), pairs),
+        ],
+    )
+    lifting = lift(graph)
+
+    ax = plot_classes(lifting)
+    drawn = ClassGraph.of(lifting.graph, 40)
+
+    assert len(drawn.slots) == MAX_SQUARES
+    joined = np.array(drawn.joined)
+    assert joined.shape == (MAX_SQUARES, 2)
+    links = coo_array((np.ones(MAX_SQUARES), tuple(joined.T)), shape=(count, count))
+    assert connected_components(links, directed=False)[0] == 1
+    left = count + len(pairs) - MAX_SQUARES
+    assert ax.get_title(loc="left").endswith(f"\n{left} classes of factors are left out")
 
 
 def test_many_factors_of_the_same_variables_are_one_square() -> None:
@@ -155,13 +233,33 @@ def test_a_picture_goes_into_axes_that_are_given() -> None:
     assert len(right.texts) > 5
 
 
-def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
+REFUSED = {
+    "a graph": (lambda lifting: {"lifting": lifting.source}, r"pass hl\.lift\(graph\)"),
+    "nothing": (
+        lambda _: {"lifting": None},
+        r"such as hl\.lift\(graph\), not a value .* 'NoneType'",
+    ),
+    "no classes": (lambda _: {"max_classes": 0}, "a whole number of at least 1, not 0"),
+    "half a class": (lambda _: {"max_classes": 1.5}, "a whole number of at least 1, not 1.5"),
+    "letters": (lambda _: {"max_classes": "a"}, "a whole number of at least 1, not 'a'"),
+    "an ending": (
+        lambda _: {"path": "a.xyz"},
+        r"a\.xyz: a figure's name ends in \.png, \.pdf, \.svg",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "text"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_drawn_is_refused(change: Any, text: str) -> None:
     lifting = lift(toy_hybrid_mln())
 
-    with pytest.raises(UnsupportedError, match="at least 1 class, not max_classes=0"):
-        plot_classes(lifting, max_classes=0)
+    with pytest.raises(UnsupportedError, match=text):
+        plot_classes(**{"lifting": lifting, **change(lifting)})
+
+
+def test_a_picture_in_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="there is no folder"):
-        plot_classes(lifting, path=tmp_path / "nowhere" / "classes.png")
+        plot_classes(lift(toy_hybrid_mln()), path=tmp_path / "nowhere" / "classes.png")
 
 
 def test_nothing_and_one_class_are_pictures_too() -> None:
@@ -170,9 +268,42 @@ def test_nothing_and_one_class_are_pictures_too() -> None:
     nothing = plot_classes(lift(alone.observe({"a": True})))
     one = plot_classes(lift(alone))
 
-    assert texts(nothing) == []
+    assert texts(nothing) == ["All variables are observed."]
+    assert nothing.get_legend() is None
     assert nothing.get_title(loc="left") == "0 variables in 0 classes, 0 factors in 0"
     assert texts(one) == ["a"]
+    assert one.get_title(loc="left") == "1 variable in 1 class, 0 factors in 0"
+
+
+def test_a_model_without_variables_is_said_to_be_one() -> None:
+    ax = plot_classes(lift(FactorGraph.build({}, [])))
+
+    assert texts(ax) == ["There are no variables."]
+
+
+def test_labels_cover_no_circle() -> None:
+    people = {f"Friends(p{i},p{j})": i < j for i in range(4) for j in range(4) if i != j}
+    ax = plot_classes(lift(friends_and_smokers(30).observe(people)))
+
+    marks = circles(ax)
+    centres = ax.transData.transform(marks.get_offsets())
+    radius = np.sqrt(marks.get_sizes() / np.pi) * ax.figure.dpi / 72
+    for box in boxes(ax):
+        low, high = np.array([box.x0, box.y0]), np.array([box.x1, box.y1])
+        away = np.maximum(np.maximum(low - centres, centres - high), 0)
+        assert (np.hypot(*away.T) > radius - 2).all()
+
+
+def test_letters_are_smaller_in_small_axes() -> None:
+    lifting = lift(toy_hybrid_mln())
+    small = Figure(figsize=(7, 4)).subplots(1, 3)[0]
+
+    large = plot_classes(lifting)
+    plot_classes(lifting, small)
+
+    assert small.texts[0].get_fontsize() < large.texts[0].get_fontsize()
+    assert circles(small).get_sizes()[0] < circles(large).get_sizes()[0]
+    assert small.get_title(loc="left").count("\n") > 0
 
 
 @pytest.mark.parametrize("model", ZOO, ids=str)

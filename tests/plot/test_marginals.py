@@ -28,3 +28,8 @@ def test_too_many_panels_are_refused() -> None:
 
     with pytest.raises(UnsupportedError, match="a figure shows 1 to 24 marginals, not 30"):
         plot_marginals(infer(graph))
+
+
+def test_a_figure_of_another_kind_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"a\.xyz: a figure's name ends in \.png, \.pdf"):
+        plot_marginals(infer(GRAPH), ["on"], path="a.xyz")

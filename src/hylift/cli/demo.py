@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hylift.cli.model import check_figure
 from hylift.cli.render import show
+from hylift.files import check_figure
 from hylift.grounding import ground
 from hylift.inference import infer
 from hylift.language import parse

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from hylift.errors import EvidenceError, UnsupportedError, did_you_mean
-from hylift.files import check_target
 from hylift.formats import uai
 from hylift.graph import FactorGraph
 from hylift.progress import Progress, silent
@@ -19,7 +18,6 @@ NAMED = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
 """`In=in.parquet`: a table for one predicate or type."""
 
 MODELS = (".mln", ".uai")
-FIGURES = (".png", ".pdf", ".svg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +55,6 @@ class Given:
 def as_text(given: str | Path) -> str:
     """An argument as text that can be written; bytes that are no letters are replaced."""
     return os.fsencode(given).decode(errors="replace")
-
-
-def check_figure(figure: Path) -> None:
-    """Raises unless a figure can be written to this file."""
-    check_target(figure)
-    if figure.suffix.lower() not in FIGURES:
-        raise UnsupportedError(f"{figure}: a figure's name ends in {', '.join(FIGURES)}")
 
 
 def check_not_read(output: str | Path, model: Path, given: Given) -> None:

@@ -119,6 +119,10 @@ class FactorGroup:
         return self.potential.log_value(self.row, slots)
 
 
+WIDE = 62
+"""Slots of which any set is a number of 64 bits."""
+
+
 def by_slots(flag: NDArray[np.bool_]) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
     """Factors sorted by which of their slots are flagged: the slots, and the factors.
 
@@ -127,8 +131,16 @@ def by_slots(flag: NDArray[np.bool_]) -> list[tuple[tuple[int, ...], NDArray[np.
     num_factors, arity = flag.shape
     if not num_factors:
         return []
+    if arity > WIDE:
+        patterns, code = np.unique(np.packbits(flag, axis=1), axis=0, return_inverse=True)
+        code = code.reshape(-1)
+        first = np.unpackbits(patterns, axis=1, count=arity).astype(bool)
+        return [
+            (tuple(np.flatnonzero(slots).tolist()), np.flatnonzero(code == place))
+            for place, slots in enumerate(first)
+        ]
     small = arity <= 8
-    code: NDArray[Any] = np.zeros(num_factors, dtype=np.uint8 if small else np.int64)
+    code = np.zeros(num_factors, dtype=np.uint8 if small else np.int64)
     for slot in range(arity):
         code |= flag[:, slot].astype(code.dtype) << slot
     present = np.flatnonzero(np.bincount(code)) if small else np.unique(code)

@@ -40,7 +40,7 @@ class Lifting:
     variable_to_class: NDArray[np.int32]  # (ground variable,)
     factor_to_class: tuple[NDArray[np.int32], ...]  # per group of `ground` (factor,)
     is_exact: bool
-    """Whether members of a class differ by no more than the tolerance; not so in coarse liftings."""
+    """Whether members of a class are equal to the tolerance; not so in coarse liftings."""
     tolerance: float
     """Relative difference up to which parameters were taken for equal."""
 

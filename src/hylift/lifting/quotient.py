@@ -23,6 +23,12 @@ def quotient(graph: FactorGraph, structure: Structure, partition: Partition) -> 
     """
     if len(graph.evidence):
         raise ModelError("a graph with evidence is conditioned before it is lifted")
+    sizes = (graph.num_variables, graph.num_factors)
+    if sizes != (len(partition.variable), len(partition.factor)):
+        raise ModelError(
+            f"a partition of {len(partition.variable)} variables and {len(partition.factor)} "
+            f"factors does not fit a graph of {sizes[0]} and {sizes[1]}"
+        )
     groups = []
     for group, factors, to_class in _classes(graph, structure, partition):
         size = len(factors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.lifting.predicates import Predicates
+from hylift.plot.sample import sample
 
-MAX_SQUARES = 120
-"""Factor classes that are drawn."""
+MAX_SQUARES = 80
+"""Squares that are drawn."""
 
 MAX_ALIKE = 3
 """Factor classes of the same variables that are drawn one by one."""
@@ -36,10 +38,10 @@ class ClassGraph:
 
     @classmethod
     def of(cls, graph: FactorGraph, max_classes: int) -> ClassGraph:
-        """The largest classes of a lifted graph, and the factors that have no others."""
+        """Some classes of a lifted graph, and the factors that have no others."""
         size = graph.variables.multiplicity
-        shown = _largest(graph, max_classes)
         predicates = Predicates.of(graph.variables.names)
+        shown = sample(graph, predicates.of_variable, max_classes)
         num_classes = np.bincount(predicates.of_variable, minlength=len(predicates.names))
         present, predicate = np.unique(predicates.of_variable[shown], return_inverse=True)
         names = tuple(predicates.names[place] for place in present.tolist())
@@ -65,15 +67,6 @@ class ClassGraph:
         return [np.unique(slots) for slots in self.slots]
 
 
-def _largest(graph: FactorGraph, count: int) -> NDArray[np.int64]:
-    """The largest classes; of those of one size, the ones with most factors."""
-    num_slots = np.zeros(graph.num_variables)
-    for group in graph.groups:
-        num_slots += np.bincount(group.scope.ravel(), minlength=graph.num_variables)
-    order = np.lexsort([-num_slots, -graph.variables.multiplicity])
-    return np.sort(order[:count])
-
-
 def _labels(
     graph: FactorGraph,
     shown: NDArray[np.int64],
@@ -96,34 +89,57 @@ def _labels(
     return tuple(labels)
 
 
-def _squares(
-    graph: FactorGraph, shown: NDArray[np.int64]
-) -> list[tuple[tuple[int, ...], str, int]]:
-    """What is drawn as a square: its circles, its label, and how many factor classes it is.
+Square = tuple[tuple[int, ...], str, int]
+"""Its circles, its label, and how many factor classes it is."""
+
+
+def _squares(graph: FactorGraph, shown: NDArray[np.int64]) -> list[Square]:
+    """What is drawn as a square.
 
     Many classes of factors over the same circles, which differ in parameters, are one square.
     """
     circle = np.full(graph.num_variables, -1, dtype=np.int64)
     circle[shown] = np.arange(len(shown))
-    inside: list[tuple[float, list[int]]] = []
+    alike: dict[tuple[int, ...], list[float]] = {}
+    count: Counter[tuple[int, ...]] = Counter()
     for group in graph.groups:
         factors = np.flatnonzero((circle[group.scope] >= 0).all(axis=1))
-        size = group.multiplicity[factors]
-        largest = np.sort(np.argsort(-size, kind="stable")[:MAX_SQUARES])
-        scopes = circle[group.scope[factors[largest]]]
-        inside += zip(size[largest].tolist(), scopes.tolist(), strict=True)
-    order = sorted(range(len(inside)), key=lambda place: -inside[place][0])
-    alike: dict[tuple[int, ...], list[float]] = {}
-    for place in sorted(order[:MAX_SQUARES]):
-        size_of_class, scope = inside[place]
-        alike.setdefault(tuple(sorted(scope)), []).append(size_of_class)
-    found = []
+        scope = np.sort(circle[group.scope[factors]], axis=1)
+        distinct, first, which = np.unique(scope, axis=0, return_index=True, return_inverse=True)
+        which = which.ravel()
+        order = np.lexsort([-group.multiplicity[factors], which])
+        begin = np.searchsorted(which[order], np.arange(len(distinct) + 1))
+        for place in np.argsort(first).tolist():
+            circles = tuple(distinct[place].tolist())
+            largest = order[begin[place] : begin[place + 1]][: MAX_ALIKE + 1]
+            alike.setdefault(circles, []).extend(group.multiplicity[factors[largest]].tolist())
+            count[circles] += int(begin[place + 1] - begin[place])
+    found: list[tuple[float, Square]] = []
     for circles, sizes in alike.items():
-        if len(sizes) > MAX_ALIKE:
-            found.append((circles, f"{len(sizes)} classes", len(sizes)))
+        if count[circles] > MAX_ALIKE:
+            square = (circles, f"{count[circles]:,} classes", count[circles])
+            found.append((max(sizes), square))
         else:
-            found += [(circles, _count(one, circles), 1) for one in sizes]
-    return found
+            found += [(one, (circles, _count(one, circles), 1)) for one in sizes]
+    return _first([square for _, square in found], [size for size, _ in found], len(shown))
+
+
+def _first(squares: list[Square], size: list[float], num_circles: int) -> list[Square]:
+    """As many squares as are drawn: those first without which circles would not hang together,
+    then others that join circles, and of each sort the largest first."""
+    if len(squares) <= MAX_SQUARES:
+        return squares
+    component = np.arange(num_circles)
+    order = sorted(range(len(squares)), key=lambda place: -size[place])
+    rank = {}
+    for place in order:
+        circles = component[list(squares[place][0])]
+        rank[place] = 0 if len(set(circles.tolist())) > 1 else 1
+        component[np.isin(component, circles)] = circles[0]
+        if len(set(squares[place][0])) == 1:
+            rank[place] = 2
+    best = sorted(order, key=rank.__getitem__)[:MAX_SQUARES]
+    return [squares[place] for place in sorted(best)]
 
 
 def _count(size: float, circles: tuple[int, ...]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Points = NDArray[np.float64]  # (point, 2)
+FloatArray = NDArray[np.float64]
 
 LETTER = 0.58
 """Mean width of a letter, in font sizes."""
@@ -16,78 +17,96 @@ LETTER = 0.58
 LINE = 1.15
 """Height of a line of text, in font sizes."""
 
-ANGLES = np.deg2rad([-90, 90, 0, 180, -45, -135, 45, 135])
+ANGLES = np.deg2rad([-90, 90, 0, 180, -45, -135, 45, 135, -68, -112, 68, 112, -22, 22, 158, -158])
 """Places of a label about its node, the preferred ones first."""
 
-TEXT, NODE, EDGE = 12.0, 12.0, 1.0
-"""How bad it is to cover a point of another label, of a node, or of an edge."""
+GAPS = (2.0, 6.0, 11.0)
+"""How far a label may stand from its node, in points."""
+
+TEXT, NODE, NEAR, EDGE = 12.0, 100.0, 15.0, 1.0
+"""How bad it is to cover another label (for each tenth of it) or a node, to stand nearer to another
+node than to one's own, or to cover a point of an edge."""
+
+ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Obstacles:
-    """What labels should not cover, as weighted points."""
+    """What labels should not cover: discs, and points along lines; all lengths in points."""
 
-    points: Points
-    weight: NDArray[np.float64]  # (point,)
+    nodes: Points
+    radius: FloatArray  # (node,)
+    on_lines: Points
 
     @classmethod
     def of(
-        cls, nodes: Points, radius: NDArray[np.float64], lines: Sequence[tuple[Points, Points]]
+        cls, nodes: Points, radius: FloatArray, lines: Sequence[tuple[Points, Points]]
     ) -> Obstacles:
-        """Nodes with their rims, and points along lines."""
-        turn = np.linspace(0, 2 * np.pi, 8, endpoint=False)
-        rim = np.stack([np.cos(turn), np.sin(turn)], axis=1)
-        on_nodes = (nodes[:, None] + radius[:, None, None] * rim).reshape(-1, 2)
         share = np.linspace(0.05, 0.95, 24)[:, None]
         on_lines = [start + share * (end - start) for start, end in lines]
-        points = np.concatenate([nodes, on_nodes, *on_lines])
-        num_on_nodes = len(nodes) + len(on_nodes)
-        weight = np.full(len(points), EDGE)
-        weight[:num_on_nodes] = NODE
-        return cls(points, weight)
+        return cls(nodes, radius, np.concatenate([np.zeros((0, 2)), *on_lines]))
 
-    def covered(self, centre: Points, half: Points) -> float:
-        """The weight of what lies in a box."""
-        inside = (np.abs(self.points - centre) < half).all(axis=1)
-        return float(self.weight[inside].sum())
-
-    def with_box(self, centre: Points, half: Points) -> Obstacles:
-        """One more label: a grid of points over its box."""
-        across = np.linspace(-1, 1, 9)
-        grid = np.stack(np.meshgrid(across, across[::2]), axis=-1).reshape(-1, 2)
-        return Obstacles(
-            np.concatenate([self.points, centre + grid * half]),
-            np.concatenate([self.weight, np.full(len(grid), TEXT)]),
+    def covered(self, own: int, steps: Points, half: Points) -> FloatArray:
+        """(step,): how bad a box of this size is at such steps from its own node."""
+        centre = self.nodes[own] + steps
+        outside = np.maximum(np.abs(self.nodes - centre[:, None]) - half, 0)
+        gap = np.hypot(outside[..., 0], outside[..., 1]) - self.radius  # (step, node)
+        is_near = (gap <= gap[:, [own]]) & (np.arange(len(self.nodes)) != own)
+        inside = (np.abs(self.on_lines - centre[:, None]) < half).all(axis=2)
+        return np.asarray(
+            NODE * np.count_nonzero(gap < 0, axis=1)
+            + NEAR * np.count_nonzero(is_near, axis=1)
+            + EDGE * np.count_nonzero(inside, axis=1)
         )
 
 
-def place_labels(
-    texts: Sequence[str],
-    font_sizes: NDArray[np.float64],
-    nodes: Points,
-    radius: NDArray[np.float64],
-    obstacles: Obstacles,
-) -> list[tuple[float, float]]:
-    """Per text the step from its node to the text's centre; all lengths in points."""
-    steps = []
-    for text, font, node, size in zip(texts, font_sizes.tolist(), nodes, radius, strict=True):
-        lines = text.split("\n")
-        half = np.array([LETTER * max(map(len, lines)), LINE * len(lines)]) * font / 2
-        best, least = np.zeros(2), np.inf
-        for rank, angle in enumerate(ANGLES if text else ()):
-            step = _beside(angle, half, float(size) + 2)
-            cost = obstacles.covered(node + step, half) + 0.1 * rank
-            if cost < least:
-                best, least = step, cost
-        if text:
-            obstacles = obstacles.with_box(node + best, half)
-        steps.append((float(best[0]), float(best[1])))
+def place_labels(texts: Sequence[str], font_sizes: FloatArray, obstacles: Obstacles) -> Points:
+    """(node, 2): the step from each node to the centre of its text."""
+    nodes = obstacles.nodes
+    half = np.array([_half(text) for text in texts]).reshape(-1, 2) * font_sizes[:, None]
+    steps = np.zeros((len(texts), 2))
+    written = np.array([bool(text) for text in texts], dtype=bool)
+    choices, costs = {}, {}
+    for place in np.flatnonzero(written).tolist():
+        choices[place] = _choices(half[place], float(obstacles.radius[place]))
+        rank = 0.1 * np.arange(len(choices[place]))
+        costs[place] = obstacles.covered(place, choices[place], half[place]) + rank
+    is_placed = np.zeros(len(texts), dtype=bool)
+    for _ in range(ROUNDS):
+        before = steps.copy()
+        for place, steps_of_label in choices.items():
+            is_placed[place] = False
+            others = (nodes + steps)[is_placed], half[is_placed]
+            shared = _shared(nodes[place] + steps_of_label, half[place], *others)
+            steps[place] = steps_of_label[np.argmin(costs[place] + TEXT * shared)]
+            is_placed[place] = True
+        if (steps == before).all():
+            break
     return steps
+
+
+def _half(text: str) -> tuple[float, float]:
+    """Half the width and height of a text, in font sizes."""
+    lines = text.split("\n")
+    return LETTER * max(map(len, lines)) / 2, LINE * len(lines) / 2
+
+
+def _choices(half: Points, radius: float) -> Points:
+    """(choice, 2): steps from a node to a label beside it, the preferred ones first."""
+    return np.array([_beside(angle, half, radius + gap) for gap in GAPS for angle in ANGLES])
 
 
 def _beside(angle: float, half: Points, gap: float) -> Points:
     """The centre of a box that touches a disc of radius `gap` from outside, in a direction."""
     direction = np.array([np.cos(angle), np.sin(angle)])
-    if abs(direction[0]) > 1e-9 and abs(direction[1]) > 1e-9:  # its corner touches
-        return direction * gap + np.sign(direction) * half
-    return direction * gap + np.round(direction) * half
+    # The point of the box that is nearest to the disc: its corner, or one on a side of it.
+    away = np.clip(2 * direction, -1, 1)
+    return direction * gap + away * half
+
+
+def _shared(centre: Points, half: Points, others: Points, other_half: Points) -> FloatArray:
+    """(box,): how much of other boxes is covered, in tenths of the smaller one of the two."""
+    room = np.minimum(half, other_half)
+    overlap = np.minimum(half + other_half - np.abs(centre[:, None] - others), 2 * room)
+    area = np.maximum(overlap, 0).prod(axis=2)
+    return np.asarray((10 * area / (4 * room.prod(axis=1))).sum(axis=1))

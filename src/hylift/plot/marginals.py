@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hylift.errors import UnsupportedError
-from hylift.files import write_whole
+from hylift.files import check_figure, write_whole
 from hylift.posterior import Categorical, PointMass, Posterior
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def plot_marginals(
     """
     from matplotlib.figure import Figure
 
+    if path is not None:
+        check_figure(path)
     ids = posterior.select(atoms)
     if not 0 < len(ids) <= MAX_PANELS:
         raise UnsupportedError(
@@ -52,7 +54,7 @@ def plot_marginals(
     for unused in grid[len(ids) :]:
         unused.set_visible(False)
     if path is not None:
-        kind = Path(path).suffix.lstrip(".") or "png"
+        kind = Path(path).suffix.lstrip(".")
         write_whole(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))
     return list(grid[: len(ids)])
 

@@ -17,8 +17,8 @@ from hylift.potentials.quadrature import nodes_per_slot
 
 FloatArray = NDArray[np.float64]
 
-MAX_POINTS = 1 << 20
-"""Log-potentials that are evaluated at once."""
+MAX_POINTS = 1 << 17
+"""Log-potentials that are evaluated at once: more of them leave the cache."""
 
 IMPOSSIBLE = -1e6
 """Stands for a log-potential of -inf, from which nothing can be subtracted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import numbers
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from hylift.lifting.kernels.snapping import snap_sorted
 from hylift.potentials import Potential
 
 FloatArray = NDArray[np.float64]
+
+MAX_COMPARED = 64
+"""Slots up to which a factor's are compared with each other, to find which may be exchanged."""
 
 TOLERANCE = 1e-12
 """Relative difference up to which parameters are equal: a few last bits, lost in arithmetic."""
@@ -38,13 +42,12 @@ def row_classes(potential: Potential, tolerance: float) -> RowClasses:
     """
     flat = potential.flat
     group = np.zeros(len(flat), dtype=np.int32)
-    count = 1
-    for entry in range(flat.shape[1] if len(flat) > 1 else 0):
+    count = min(len(flat), 1)
+    for entry in range(flat.shape[1]):
         column = snapped(flat[:, entry], tolerance)
         if len(column) and (column != column[0]).any():
             group, count = group_pairs(group, column.view(np.uint64))
-    first = first_members(group, count if len(flat) else 0)
-    return RowClasses(group, len(first), _orbits(potential, flat[first], tolerance))
+    return RowClasses(group, count, _orbits(potential, flat, group, count, tolerance))
 
 
 def snapped(values: FloatArray, tolerance: float) -> FloatArray:
@@ -66,24 +69,36 @@ def check_tolerance(tolerance: float) -> float:
     return float(tolerance)
 
 
-def _orbits(potential: Potential, rows: FloatArray, tolerance: float) -> NDArray[np.int16]:
-    """(row, slot): the first slot that each may be exchanged with, itself if there is none."""
+def _orbits(
+    potential: Potential,
+    flat: FloatArray,
+    group: NDArray[np.int32],
+    num_classes: int,
+    tolerance: float,
+) -> NDArray[np.int16]:
+    """(class, slot): the first slot that each may be exchanged with, itself if there is none."""
     arity = len(potential.slot_states)
-    orbit = np.tile(np.arange(arity, dtype=np.int16), (len(rows), 1))
-    for first, second in itertools.combinations(range(arity), 2):
-        exchange = potential.exchange(first, second)
+    orbit = np.tile(np.arange(arity, dtype=np.int16), (num_classes, 1))
+    pairs = itertools.combinations(range(arity), 2) if arity <= MAX_COMPARED else ()
+    first = first_members(group, num_classes)
+    columns = functools.cache(lambda entry: snapped(flat[:, entry], tolerance)[first])
+    for one, other in pairs:
+        exchange = potential.exchange(one, other)
         if exchange is None:
             continue
-        same = _almost_equal(rows, rows[:, exchange], tolerance)
-        orbit[same, second] = np.minimum(orbit[same, second], orbit[same, first])
+        # Only with slots that stand for themselves: what is almost equal makes no chains.
+        same = (orbit[:, one] == one) & (orbit[:, other] == other)
+        for entry in np.flatnonzero(exchange != np.arange(len(exchange))).tolist():
+            if not same.any():
+                break
+            same &= _almost_equal(columns(entry), columns(int(exchange[entry])), tolerance)
+        orbit[same, other] = one
     return orbit
 
 
-def _almost_equal(rows: FloatArray, others: FloatArray, tolerance: float) -> NDArray[Any]:
-    """(row,): whether two rows are equal to the tolerance."""
-    same = rows == others
-    if tolerance:
-        room = tolerance * np.maximum(np.abs(rows), np.abs(others))
-        with np.errstate(invalid="ignore"):
-            same |= np.isfinite(room) & (np.abs(rows - others) <= room)
-    return np.asarray(same.all(axis=1))
+def _almost_equal(some: FloatArray, others: FloatArray, tolerance: float) -> NDArray[Any]:
+    """Whether values are equal to the tolerance; infinite ones only equal themselves."""
+    room = tolerance * np.maximum(np.abs(some), np.abs(others))
+    with np.errstate(invalid="ignore"):
+        near = np.isfinite(room) & (np.abs(some - others) <= room)
+    return np.asarray((some == others) | near)

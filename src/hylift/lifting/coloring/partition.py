@@ -40,25 +40,25 @@ def tie(
     """Any classes of variables, and the classes of factors that follow from them.
 
     Factors are in one class when they have one kind and the same classes of variables in their
-    slots, exchangeable ones in any order. By default all factors of a group have one kind, except
-    where the rows of its potential cannot be averaged.
+    slots, exchangeable ones in any order. By default all factors of a group have one kind. Where
+    the rows of a group's potential cannot be averaged, different rows are always told apart.
     """
-    variable = np.asarray(variable)
-    if variable.shape != (structure.num_variables,) or variable.dtype.kind not in "iu":
+    numbers = _checked(variable, structure.num_variables, "variables")
+    classes, count = group_pairs(np.zeros(len(numbers), dtype=np.int32), numbers)
+    by_group = _kinds_by_group(structure)
+    if kind is not None:
+        by_group, _ = group_pairs(by_group, _checked(kind, structure.num_factors, "factors"))
+    return partition(structure, classes, count, by_group)
+
+
+def _checked(numbers: NDArray[Any], size: int, what: str) -> NDArray[np.uint64]:
+    numbers = np.asarray(numbers)
+    if numbers.shape != (size,) or numbers.dtype.kind not in "iu":
         raise ModelError(
-            f"a partition of {structure.num_variables} variables has an integer for each, "
-            f"not an array of {variable.dtype} of shape {variable.shape}"
+            f"a partition of {size} {what} has an integer for each, not an array of "
+            f"{numbers.dtype} of shape {numbers.shape}"
         )
-    classes, count = group_pairs(
-        np.zeros(len(variable), dtype=np.int32), variable.astype(np.uint64)
-    )
-    if kind is None:
-        kind = _kinds_by_group(structure)
-    else:  # no class has factors of two groups
-        sizes = np.diff(structure.offsets)
-        group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        kind, _ = group_pairs(group, np.asarray(kind).astype(np.uint64))
-    return partition(structure, classes, count, kind)
+    return numbers.astype(np.uint64)
 
 
 def partition(
@@ -77,6 +77,7 @@ def partition(
 
 
 def _kinds_by_group(structure: Structure) -> NDArray[np.int32]:
+    """(factor,): the coarsest kinds there may be."""
     kind = structure.kind.copy()
     for group, averages in enumerate(structure.averages):
         if averages:

@@ -86,10 +86,10 @@ def _split(structure: Structure, found: Partition) -> tuple[Colors, int]:
     if count == s.num_variables:
         return color, count
     color = color.copy()
-    num_orbits = int(s.orbit.max(initial=0)) + 1
-    fits = found.num_factor_classes * num_orbits < np.iinfo(np.int32).max
-    code = np.empty(len(s.slots), dtype=np.int32 if fits else np.int64)
+    leader = found.first_factor
+    base = np.concatenate([[0], np.cumsum(s.first[leader + 1] - s.first[leader])])
+    code = np.empty(len(s.slots), np.int32 if base[-1] <= np.iinfo(np.int32).max else np.int64)
     count = split_unlike(
-        s.slots, s.first, s.orbit, s.weight, color, count, found.factor, code, num_orbits
+        s.slots, s.first, s.orbit, s.weight, color, count, found.factor, base, code
     )
     return color, count

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.lifting.coloring.kernels.incidence import incidence
 from hylift.lifting.coloring.parameters import TOLERANCE, row_classes
@@ -37,8 +38,17 @@ class Structure:
 
     @classmethod
     def of(cls, graph: FactorGraph, tolerance: float = TOLERANCE) -> Structure:
-        """Of a graph without evidence; parameters are equal to a relative tolerance."""
+        """Of a graph without evidence; parameters are equal to a relative tolerance.
+
+        Factors of different groups are told apart, even if their potentials are equal: groups of
+        one signature are joined by `graph.condition()`. Where sums of multiplicities would not be
+        exact, because they are no multiples of a common unit, factors that differ in theirs are
+        told apart, too.
+        """
+        if len(graph.evidence):
+            raise ModelError("a graph with evidence is conditioned before it is lifted")
         groups = graph.groups
+        _check_sizes(groups)
         kinds, orbits, num_kinds = [], [], 0
         for group in groups:
             found = row_classes(group.potential, tolerance)
@@ -87,6 +97,18 @@ def _spread_orbit(orbit: NDArray[np.int16], row_class: NDArray[np.int32]) -> NDA
     return orbit[row_class]
 
 
+def _check_sizes(groups: tuple[FactorGroup, ...]) -> None:
+    """Raises where numbers would not fit the arrays."""
+    num_factors = sum(len(group) for group in groups)
+    if num_factors > np.iinfo(np.int32).max:
+        raise UnsupportedError(f"{num_factors:,} factors are too many to lift: at most 2^31 - 1")
+    for group in groups:
+        if group.arity > np.iinfo(np.int16).max:
+            raise UnsupportedError(
+                f"{group.named()}: a factor of {group.arity:,} slots is too wide to lift"
+            )
+
+
 def _first_edges(groups: tuple[FactorGroup, ...]) -> NDArray[np.int64]:
     """(factor + 1,): where the slots of each factor begin."""
     first = np.zeros(sum(len(group) for group in groups) + 1, dtype=np.int64)
@@ -110,9 +132,9 @@ def _weights(
     digits = np.ldexp(fraction, 53).astype(np.int64)
     lowest = (digits & -digits).astype(np.float64)  # the lowest bit that is set
     unit = int((exponent - 53 + np.frexp(lowest)[1] - 1).min())
-    if np.ldexp((multiplicity * np.diff(first)).sum(), -unit) >= MAX_WEIGHT:
-        return None
-    return np.ldexp(multiplicity, -unit).astype(np.int64)
+    with np.errstate(over="ignore"):
+        total = np.ldexp((multiplicity * np.diff(first)).sum(), -unit)
+    return np.ldexp(multiplicity, -unit).astype(np.int64) if total < MAX_WEIGHT else None
 
 
 def _initial_color(variables: Variables) -> tuple[NDArray[np.int32], int]:

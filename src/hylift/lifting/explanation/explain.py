@@ -132,13 +132,13 @@ def _largest(lifting: Lifting, size: NDArray[np.int64]) -> tuple[LargeClasses, .
     _, first, count = np.unique(key, return_index=True, return_counts=True)
     names = lifting.ground.variables.names
     found = []
-    for at, num_classes in zip(first[:MAX_LARGEST].tolist(), count.tolist(), strict=False):
+    for at, how_many in zip(first[:MAX_LARGEST].tolist(), count.tolist(), strict=False):
         number = int(shared[at])
         members = lifting.members(number)
         found.append(
             LargeClasses(
                 predicates.names[predicates.of_variable[number]],
-                num_classes,
+                how_many,
                 len(members),
                 tuple(names.render(members[:MAX_EXAMPLES]).to_pylist()),
             )

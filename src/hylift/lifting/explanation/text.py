@@ -142,13 +142,13 @@ def _cost(e: Explanation) -> list[str]:
     ground, lifted = e.ground, e.lifted
     if e.helps or not _fewer(lifted.num_variables, ground.num_variables):
         return []
-    merged = f"{ground.num_variables:,} variables are {num_classes(lifted.num_variables)}"
+    merged = f"{ground.num_variables:,} into {num_classes(lifted.num_variables)}"
     if _fewer(lifted.num_joint_points, ground.num_joint_points):
-        return [f"It is true that {merged}, but not those variables merge that cost most."]
+        return [f"Variables merge, {merged}, but not those that cost most."]
     share = ground.num_joint_points / ground.num_grid_points
     return [
-        f"It is true that {merged}, but {share:.0%} of the grid points are of factors with several "
-        "variables, and few of these merge."
+        f"Variables merge, {merged}, but {share:.0%} of the grid points are of factors with "
+        "several variables, and few of these merge."
     ]
 
 

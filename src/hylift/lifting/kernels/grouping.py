@@ -141,11 +141,13 @@ def _number_factors(
             if hashes[found] == hashed and kind[leader[found]] == kind[factor]:
                 start, offset = first[factor], first[leader[found]]
                 size = first[factor + 1] - start
-                differ = 0
+                colors_differ, orbits_differ = 0, 0
                 for slot in range(size):
-                    differ |= color[slots[start + slot]] ^ color[slots[offset + slot]]
-                    differ |= orbit[start + slot] ^ orbit[offset + slot]
-                if differ == 0 or same_multisets(start, offset, size, slots, orbit, color):
+                    colors_differ |= color[slots[start + slot]] ^ color[slots[offset + slot]]
+                    orbits_differ |= orbit[start + slot] ^ orbit[offset + slot]
+                if orbits_differ == 0 and (
+                    colors_differ == 0 or same_multisets(start, offset, size, slots, orbit, color)
+                ):
                     break
             place = (place + ONE) & last
             found = table[place]
@@ -163,14 +165,14 @@ def _number_factors(
 
 @njit(cache=True)
 def same_multisets(start, offset, size, slots, orbit, color):
-    """Whether two factors have in each orbit the same colors equally often."""
+    """Whether two factors with the same orbits have in each the same colors equally often."""
     for slot in range(size):
         place, wanted = orbit[start + slot], color[slots[start + slot]]
         surplus = 0
         for k in range(size):
-            mine, theirs = start + k, offset + k
-            surplus += orbit[mine] == place and color[slots[mine]] == wanted
-            surplus -= orbit[theirs] == place and color[slots[theirs]] == wanted
+            if orbit[start + k] == place:
+                surplus += color[slots[start + k]] == wanted
+                surplus -= color[slots[offset + k]] == wanted
         if surplus != 0:
             return False
     return True

@@ -16,12 +16,12 @@ def snap_sorted(values, order, tolerance):
     begin = 0.0
     for place in range(zero, len(values)):
         value = values[order[place]]
-        if place == zero or value > begin * (1.0 + tolerance):
+        if place == zero or value - begin > tolerance * begin:
             begin = value
         snapped[order[place]] = begin
     for place in range(zero - 1, -1, -1):
         value = values[order[place]]
-        if place == zero - 1 or value < begin * (1.0 + tolerance):
+        if place == zero - 1 or value - begin < tolerance * begin:
             begin = value
         snapped[order[place]] = begin
     return snapped

@@ -13,7 +13,7 @@ from hylift.lifting.kernels.hashing import mix
 EMPTY = np.int32(-1)
 ONE = np.uint64(1)
 MANY = 16
-"""Links from which on it pays to sort them by a general method."""
+"""Links from which on it pays to sort only those that differ."""
 
 
 @njit(cache=True)
@@ -75,11 +75,7 @@ def number_chains(items, begin, link, share, number):
 
     Links sorted make a chain, which is known by the chain before its last link, and that link.
     """
-    last = np.uint64(1)
-    while last < np.uint64(2 * len(link)):
-        last *= np.uint64(2)
-    table = np.full(last, EMPTY, dtype=np.int32)
-    last -= ONE
+    table, last = empty_table(len(link))
     known = np.empty((len(link), 3), dtype=np.int64)
     part = np.empty(len(items), dtype=np.int32)
     count = 0
@@ -113,16 +109,17 @@ def number_chains(items, begin, link, share, number):
 def sort_links(link, share):
     """Sorts links in place, equal ones made one with the sum of their shares; how many are left."""
     if len(link) > MANY:
-        order = np.argsort(link)
-        link[:], share[:] = link[order], share[order]
-    else:
-        for place in range(1, len(link)):
-            this, its = link[place], share[place]
-            at = place
-            while at > 0 and link[at - 1] > this:
-                link[at], share[at] = link[at - 1], share[at - 1]
-                at -= 1
-            link[at], share[at] = this, its
+        kept = sum_shares(link, share)
+        order = np.argsort(link[:kept])
+        link[:kept], share[:kept] = link[:kept][order], share[:kept][order]
+        return kept
+    for place in range(1, len(link)):
+        this, its = link[place], share[place]
+        at = place
+        while at > 0 and link[at - 1] > this:
+            link[at], share[at] = link[at - 1], share[at - 1]
+            at -= 1
+        link[at], share[at] = this, its
     kept = 0
     for place in range(1, len(link)):
         if link[place] == link[kept]:
@@ -131,6 +128,36 @@ def sort_links(link, share):
             kept += 1
             link[kept], share[kept] = link[place], share[place]
     return kept + 1
+
+
+@njit(cache=True)
+def sum_shares(link, share):
+    """Makes equal links one, in place and in any order; how many are left."""
+    table, last = empty_table(len(link))
+    kept = 0
+    for place in range(len(link)):
+        this, its = link[place], share[place]
+        spot = mix(np.uint64(this)) & last
+        found = table[spot]
+        while found != EMPTY and link[found] != this:
+            spot = (spot + ONE) & last
+            found = table[spot]
+        if found == EMPTY:
+            table[spot] = kept
+            link[kept], share[kept] = this, its
+            kept += 1
+        else:
+            share[found] += its
+    return kept
+
+
+@njit(cache=True)
+def empty_table(most):
+    """Room for so many numbers in a table with open addressing, and the last place of it."""
+    size = 2
+    while size < 2 * most:
+        size *= 2
+    return np.full(size, EMPTY, dtype=np.int32), np.uint64(size - 1)
 
 
 @njit(cache=True)

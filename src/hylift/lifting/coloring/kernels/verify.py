@@ -5,22 +5,18 @@ from numba import njit
 
 
 @njit(cache=True)
-def split_unlike(slots, first, orbit, weight, color, num_classes, factor_class, code, num_orbits):
+def split_unlike(slots, first, orbit, weight, color, num_classes, factor_class, base, code):
     """Gives new classes, in place, to variables that do not have the slots of their class's first
     member: the same weight for each class of factors and orbit. Returns the number of classes.
 
-    code: room for one number per edge. All that differ from the first member of one class share one
-    new class: what is alike is never separated.
+    base: (factor class + 1,), numbers from which its orbits are counted. code: room for one number
+    per edge. All that differ from the first member of one class share one new class: what is alike
+    is never separated.
     """
     order, begin = by_class(color, num_classes)
-    start, share = edge_codes(
-        slots, first, orbit, weight, color, begin, factor_class, code, num_orbits
-    )
-    num_codes = num_orbits
-    for factor in range(len(factor_class)):
-        num_codes = max(num_codes, (factor_class[factor] + 1) * num_orbits)
-    wanted = np.zeros(num_codes, dtype=np.int64)
-    found = np.zeros(num_codes, dtype=np.int64)
+    start, share = edge_codes(slots, first, orbit, weight, color, begin, factor_class, base, code)
+    wanted = np.zeros(base[-1], dtype=np.int64)
+    found = np.zeros(base[-1], dtype=np.int64)
     weighted = len(weight) > 0
     count = num_classes
     for number in range(num_classes):
@@ -57,7 +53,7 @@ def split_unlike(slots, first, orbit, weight, color, num_classes, factor_class, 
 
 
 @njit(cache=True)
-def edge_codes(slots, first, orbit, weight, color, begin, factor_class, code, num_orbits):
+def edge_codes(slots, first, orbit, weight, color, begin, factor_class, base, code):
     """Writes the class of factors and orbit of each slot, variable after variable; returns where
     those of a variable start, and their weights. Variables alone in their class have none."""
     start = np.zeros(len(color) + 1, dtype=np.int64)
@@ -79,7 +75,7 @@ def edge_codes(slots, first, orbit, weight, color, begin, factor_class, code, nu
                 continue
             place = at[variable]
             at[variable] = place + 1
-            code[place] = factor_class[factor] * num_orbits + orbit[edge]
+            code[place] = base[factor_class[factor]] + orbit[edge]
             if weighted:
                 share[place] = weight[factor]
     return start, share
