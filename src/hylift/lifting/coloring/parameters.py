@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import numbers
 from dataclasses import dataclass
@@ -17,6 +16,9 @@ from hylift.lifting.kernels.snapping import snap_sorted
 from hylift.potentials import Potential
 
 FloatArray = NDArray[np.float64]
+
+BATCH = 10_000_000
+"""Numbers that are compared at once."""
 
 MAX_COMPARED = 64
 """Slots up to which a factor's are compared with each other, to find which may be exchanged."""
@@ -43,11 +45,15 @@ def row_classes(potential: Potential, tolerance: float) -> RowClasses:
     flat = potential.flat
     group = np.zeros(len(flat), dtype=np.int32)
     count = min(len(flat), 1)
-    for entry in range(flat.shape[1]):
-        column = snapped(flat[:, entry], tolerance)
-        if len(column) and (column != column[0]).any():
-            group, count = group_pairs(group, column.view(np.uint64))
-    return RowClasses(group, count, _orbits(potential, flat, group, count, tolerance))
+    columns = {}
+    for entry in np.flatnonzero((flat != flat[:1]).any(axis=0)).tolist():
+        columns[entry] = snapped(flat[:, entry], tolerance)
+        group, count = group_pairs(group, columns[entry].view(np.uint64))
+    first = first_members(group, count)
+    snapped_rows = flat[first]
+    for entry, column in columns.items():
+        snapped_rows[:, entry] = column[first]
+    return RowClasses(group, count, _orbits(potential, snapped_rows, tolerance))
 
 
 def snapped(values: FloatArray, tolerance: float) -> FloatArray:
@@ -57,8 +63,6 @@ def snapped(values: FloatArray, tolerance: float) -> FloatArray:
     there are no chains of almost equal ones.
     """
     values = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # of two zeros one
-    if not len(values) or (values == values[0]).all():
-        return values
     return snap_sorted(values, np.argsort(values), tolerance)
 
 
@@ -69,36 +73,31 @@ def check_tolerance(tolerance: float) -> float:
     return float(tolerance)
 
 
-def _orbits(
-    potential: Potential,
-    flat: FloatArray,
-    group: NDArray[np.int32],
-    num_classes: int,
-    tolerance: float,
-) -> NDArray[np.int16]:
-    """(class, slot): the first slot that each may be exchanged with, itself if there is none."""
+def _orbits(potential: Potential, rows: FloatArray, tolerance: float) -> NDArray[np.int16]:
+    """(row, slot): the first slot that each may be exchanged with, itself if there is none.
+
+    rows: snapped, and so the same whichever row of a class they are.
+    """
     arity = len(potential.slot_states)
-    orbit = np.tile(np.arange(arity, dtype=np.int16), (num_classes, 1))
-    pairs = itertools.combinations(range(arity), 2) if arity <= MAX_COMPARED else ()
-    first = first_members(group, num_classes)
-    columns = functools.cache(lambda entry: snapped(flat[:, entry], tolerance)[first])
-    for one, other in pairs:
+    orbit = np.tile(np.arange(arity, dtype=np.int16), (len(rows), 1))
+    for one, other in itertools.combinations(range(arity), 2) if arity <= MAX_COMPARED else ():
         exchange = potential.exchange(one, other)
         if exchange is None:
             continue
         # Only with slots that stand for themselves: what is almost equal makes no chains.
         same = (orbit[:, one] == one) & (orbit[:, other] == other)
-        for entry in np.flatnonzero(exchange != np.arange(len(exchange))).tolist():
-            if not same.any():
-                break
-            same &= _almost_equal(columns(entry), columns(int(exchange[entry])), tolerance)
+        elsewhere = np.flatnonzero(exchange != np.arange(len(exchange)))
+        for part in np.array_split(elsewhere, 1 + elsewhere.size * len(rows) // BATCH):
+            left = np.flatnonzero(same)
+            there = rows[left[:, None], exchange[part]]
+            same[left] = _almost_equal(rows[left[:, None], part], there, tolerance)
         orbit[same, other] = one
     return orbit
 
 
-def _almost_equal(some: FloatArray, others: FloatArray, tolerance: float) -> NDArray[Any]:
-    """Whether values are equal to the tolerance; infinite ones only equal themselves."""
-    room = tolerance * np.maximum(np.abs(some), np.abs(others))
+def _almost_equal(rows: FloatArray, others: FloatArray, tolerance: float) -> NDArray[Any]:
+    """(row,): whether all entries are equal to the tolerance; infinite ones equal themselves."""
+    room = tolerance * np.maximum(np.abs(rows), np.abs(others))
     with np.errstate(invalid="ignore"):
-        near = np.isfinite(room) & (np.abs(some - others) <= room)
-    return np.asarray((some == others) | near)
+        near = np.isfinite(room) & (np.abs(rows - others) <= room)
+    return np.asarray(((rows == others) | near).all(axis=1))
