@@ -22,6 +22,7 @@ from hylift.graph import (
 from hylift.lifting import Structure
 from hylift.lifting.coarse import EvidenceClusters
 from hylift.potentials import ConditionalQuadratic, Function, Potential, Table
+from oracle import exchangeable
 from random_models import sums
 
 PALETTES = [[-1.0, 0.5], [-1.5, -1.0, 0.25, 0.5, 2.0], list(np.linspace(-1.5, 2.0, 29))]
@@ -106,7 +107,8 @@ def coarse_kinds(
     for factor, (part, position) in enumerate(places):
         if key := _key(graph, part, position, clusters):
             orbit = structure.orbit[structure.first[factor] : structure.first[factor + 1]]
-            keys[factor].add((*key, tuple(orbit.tolist())))
+            group = int(np.searchsorted(structure.offsets, factor, side="right"))
+            keys[factor].add((*key, group, tuple(orbit.tolist())))
     return _components(keys)
 
 
@@ -124,8 +126,13 @@ def _key(
         seen.append(("cluster", int(clusters.cluster[at])) if is_real else graph.evidence.value[at])
     if not any(isinstance(entry, tuple) for entry in seen):
         return None
-    row = tuple(group.potential.flat[group.row[position]].tolist())
-    return part.source, part.slots, row, *seen
+    row = int(group.row[position])
+    left = [slot for slot in range(group.arity) if slot not in part.slots]
+    twins = [
+        next(s for s in range(slot + 1) if s == slot or exchangeable(group.potential, row, s, slot))
+        for slot in (*part.slots, *left)
+    ]
+    return part.source, *twins, len(left), tuple(group.potential.flat[row].tolist()), *seen
 
 
 def _components(keys: list[set[Hashable]]) -> np.ndarray:

@@ -415,3 +415,22 @@ def test_tables_of_hidden_truths_follow_their_classes() -> None:
         [0, 1, 0, 1, 2, 3, 2, 3],
         [0, 1, 0, 2, 3, 4, 3, 5],
     ]
+
+
+@pytest.mark.parametrize(
+    "distance",
+    [
+        ConditionalQuadratic.squared_distance(1.0, [1, -1]),
+        Function(lambda x, y: -np.abs(x - y), num_reals=2, symmetric=((0, 1),)),
+    ],
+    ids=["quadratic", "function"],
+)
+def test_it_does_not_matter_which_of_two_exchangeable_slots_has_a_value(distance) -> None:
+    pairs = np.arange(40, dtype=np.int32).reshape(20, 2)
+    graph = FactorGraph(Variables.uniform(real, 40), (FactorGroup(distance, pairs),))
+    observed = pairs[np.arange(20), np.arange(20) % 2]
+    graph = graph.observe(Evidence.of(observed, np.linspace(0, 1, 20)))
+
+    first = next(coarse_to_fine(graph))
+
+    assert first.lifting.num_classes == 1

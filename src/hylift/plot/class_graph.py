@@ -129,15 +129,14 @@ def _first(squares: list[Square], size: list[float], num_circles: int) -> list[S
     then others that join circles, and of each sort the largest first."""
     if len(squares) <= MAX_SQUARES:
         return squares
-    component = np.arange(num_circles)
     order = sorted(range(len(squares)), key=lambda place: -size[place])
+    component = np.arange(num_circles)
     rank = {}
     for place in order:
-        circles = component[list(squares[place][0])]
-        rank[place] = 0 if len(set(circles.tolist())) > 1 else 1
-        component[np.isin(component, circles)] = circles[0]
-        if len(set(squares[place][0])) == 1:
-            rank[place] = 2
+        circles = list(squares[place][0])
+        joined = np.unique(component[circles])
+        rank[place] = 0 if len(joined) > 1 else 1 if len(set(circles)) > 1 else 2
+        component[np.isin(component, joined)] = joined[0]
     best = sorted(order, key=rank.__getitem__)[:MAX_SQUARES]
     return [squares[place] for place in sorted(best)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGraph, Part
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.kernels.kinds import differing, joined, split_kinds
-from hylift.lifting.coloring import Structure
-from hylift.lifting.coloring.parameters import row_classes
+from hylift.lifting.coloring.parameters import RowClasses, row_classes
 from hylift.lifting.kernels.grouping import group_pairs
 from hylift.lifting.prepared import Prepared
 from hylift.potentials import REAL
@@ -133,6 +132,16 @@ def _parts(prepared: Prepared) -> list[Part]:
     return [part for parts in prepared.conditioned.parts for part in parts]
 
 
+def _placed_parts(prepared: Prepared) -> Iterator[tuple[int, Part, slice]]:
+    """Group of the conditioned graph, part of it, and where its factors are among all."""
+    begin = 0
+    for group, parts in enumerate(prepared.conditioned.parts):
+        for part in parts:
+            end = begin + len(part.factors)
+            yield group, part, slice(begin, end)
+            begin = end
+
+
 def _observation_of_variable(graph: FactorGraph) -> NDArray[np.int32]:
     """(variable,): its observation, -1 where there is none."""
     observed = np.full(graph.num_variables, -1, dtype=np.int32)
@@ -152,42 +161,62 @@ def _bases(prepared: Prepared) -> tuple[NDArray[np.int32], int]:
     Factors that have absorbed no reals have their exact kinds.
     """
     graph, structure = prepared.source, prepared.structure
-    observed = _observation_of_variable(graph)
+    number = np.zeros(structure.num_factors, dtype=np.int32)
+    key = structure.kind.copy()
+    absorbing: dict[int, list[tuple[slice, list[NDArray[Any]]]]] = {}
     classes = functools.cache(
         lambda source: row_classes(graph.groups[source].potential, prepared.tolerance)
     )
-    numbers, keys = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)]
-    begin = 0
-    for part in _parts(prepared):
-        number, end = len(numbers), begin + len(part.factors)
+    for group, part, factors in _placed_parts(prepared):
+        number[factors] = 2 + part.source  # of measurements: 1
         if part.source < 0:
-            key = np.zeros(end - begin, dtype=np.int32)
+            key[factors] = 0
         elif not _observed_slots(graph, part, real=True):
-            number, key = 0, structure.kind[begin:end]
+            number[factors] = 0
         else:
-            source = graph.groups[part.source]
-            columns = [classes(part.source).row_to_class[source.row[part.factors]]]
-            for slot in _observed_slots(graph, part, real=False):
-                columns.append(graph.evidence.value[observed[source.scope[part.factors, slot]]])
-            key = _dense([*columns, *_orbits(structure, begin, end)], end - begin)
-        numbers.append(np.full(end - begin, number, dtype=np.int32))
-        keys.append(key)
-        begin = end
-    columns = [np.concatenate(numbers), np.concatenate(keys)]
+            columns = _part_columns(prepared, classes(part.source), group, part, factors)
+            absorbing.setdefault(part.source, []).append((factors, columns))
+    for parts in absorbing.values():
+        size = sum(place.stop - place.start for place, _ in parts)
+        joined = zip(*(columns for _, columns in parts), strict=True)
+        found = _dense((np.concatenate(column) for column in joined), size)
+        for place, _ in parts:
+            key[place], found = np.split(found, [place.stop - place.start])
+    columns = [number, key]
     if not len(structure.weight):
         # All multiplicities are 1, or they have become a matter of kinds.
         groups = prepared.conditioned.graph.groups
         columns.append(np.concatenate([np.zeros(0), *(group.multiplicity for group in groups)]))
-    base = _dense(columns, begin)
+    base = _dense(columns, len(number))
     return base, int(base.max(initial=-1)) + 1
 
 
-def _orbits(structure: Structure, begin: int, end: int) -> NDArray[np.int16]:
-    """(slot, factor): which slots may be exchanged, for factors of one part."""
-    if begin == end:
-        return np.zeros((0, 0), dtype=np.int16)
-    edges = structure.orbit[structure.first[begin] : structure.first[end]]
-    return edges.reshape(end - begin, -1).T
+def _part_columns(
+    prepared: Prepared, rows: RowClasses, group: int, part: Part, factors: slice
+) -> list[NDArray[Any]]:
+    """What tells apart factors that come from one group, but for values of observed reals.
+
+    Equally many columns for all parts. Slots that may be exchanged count as one, so that it does
+    not matter which of them was observed.
+    """
+    graph, size = prepared.source, len(part.factors)
+    source = graph.groups[part.source]
+    row_class = rows.row_to_class[source.row[part.factors]]
+    observed = _observation_of_variable(graph)
+    left = [slot for slot in range(source.arity) if slot not in part.slots]
+    columns = [np.full(size, group), np.full(size, len(left)), row_class]
+    columns += [rows.orbit[row_class, slot] for slot in (*part.slots, *left)]
+    discrete = _observed_slots(graph, part, real=False)
+    for slot in (*part.slots, *left):
+        if slot in discrete:
+            columns.append(graph.evidence.value[observed[source.scope[part.factors, slot]]])
+        else:
+            columns.append(np.full(size, -1))
+    edges = prepared.structure.first[factors.start] + np.arange(size) * len(left)
+    for slot in range(source.arity):
+        exists = slot < len(left)
+        columns.append(prepared.structure.orbit[edges + slot] if exists else np.full(size, -1))
+    return columns
 
 
 def _dense(columns: Iterable[NDArray[Any]], size: int) -> NDArray[np.int32]:
