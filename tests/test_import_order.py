@@ -10,6 +10,7 @@ STAGES = [
     "errors",
     "files",
     "progress",
+    "words",
     "potentials",
     "graph",
     "formats",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hylift.cli.model import check_is_rules
 from hylift.language import check, read_model
+from hylift.words import counted
 
 
 def run(model: Path, *, rewrite: bool) -> None:
@@ -24,10 +25,6 @@ def run(model: Path, *, rewrite: bool) -> None:
         (len(parsed.predicates), "predicate"),
         (len(parsed.rules), "rule"),
     )
-    parts = ", ".join(_counted(count, what) for count, what in counts)
-    found = _counted(len(warnings), "warning") if warnings else "no errors"
+    parts = ", ".join(counted(count, what) for count, what in counts)
+    found = counted(len(warnings), "warning") if warnings else "no errors"
     print(f"{model}: {parts}; {found}")
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -22,9 +22,9 @@ from hylift.files import check_figure, check_target
 from hylift.graph import FactorGraph
 from hylift.lifting import Lifting, lift
 from hylift.lifting.explanation import Explanation, text
-from hylift.lifting.words import counted
 from hylift.posterior.export import write_json
 from hylift.progress import Progress
+from hylift.words import counted
 
 
 def run(model: Path, given: Given, *, figure: Path | None, output: str | None, quiet: bool) -> None:

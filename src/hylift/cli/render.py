@@ -16,11 +16,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hylift.inference.method import Task
-from hylift.lifting.words import counted
 from hylift.posterior import Categorical, Posterior
 from hylift.posterior.export import json_text
 from hylift.progress import Progress as Report
 from hylift.progress import silent
+from hylift.words import counted
 
 MAX_ROWS = 20
 """Variables that are listed before the rest is only counted."""

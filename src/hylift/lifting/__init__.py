@@ -1,12 +1,13 @@
 """Look-alike parts of a graph are found, and solved once."""
 
-from hylift.lifting.coarse import Level, by_disagreement, coarse_to_fine
+from hylift.lifting.coarse import Beliefs, Level, by_disagreement, coarse_to_fine
 from hylift.lifting.coloring import Partition, Structure, stable_coloring, tie
 from hylift.lifting.explanation import Explanation
 from hylift.lifting.lift import Lifting, lift
 from hylift.lifting.quotient import quotient
 
 __all__ = [
+    "Beliefs",
     "Explanation",
     "Level",
     "Lifting",

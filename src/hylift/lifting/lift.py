@@ -15,8 +15,8 @@ from hylift.graph import FactorGraph
 from hylift.lifting.coloring import TOLERANCE, Partition, stable_coloring
 from hylift.lifting.prepared import Prepared
 from hylift.lifting.quotient import factor_classes, quotient
-from hylift.lifting.words import counted, num_classes
 from hylift.progress import Progress, silent
+from hylift.words import counted, num_classes
 
 if TYPE_CHECKING:
     from hylift.lifting.explanation import Explanation

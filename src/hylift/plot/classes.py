@@ -14,11 +14,11 @@ from hylift.errors import UnsupportedError
 from hylift.files import check_figure, write_whole
 from hylift.graph import FactorGraph
 from hylift.lifting import Lifting
-from hylift.lifting.words import counted, num_classes
 from hylift.plot.class_graph import ClassGraph
 from hylift.plot.labels import LETTER, Obstacles, place_labels
 from hylift.plot.layout import Positions
 from hylift.plot.placement import place_nodes
+from hylift.words import counted, num_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ def by_disagreement(beliefs: Callable[[Level], Beliefs], share: float = 0.5) -> 
 
     beliefs: what a solver has come to believe at a level, about the classes of its lifting.
     """
-    if not 0 < share <= 1:
+    if not isinstance(share, numbers.Real) or not 0 < share <= 1:
         raise ModelError(f"the share of the disagreement is above 0 and at most 1, not {share!r}")
 
     def choose(level: Level) -> NDArray[np.bool_]:

@@ -35,6 +35,9 @@ class Beliefs:
 
     def check(self, variables: Variables) -> None:
         """Raises unless these are beliefs about these variables."""
+        for name in ("weights", "mean", "var", "probs"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise ModelError(f"beliefs are finite numbers, but some of their {name} are not")
         shape = (len(self.weights), len(variables))
         most = int(variables.num_states.max(initial=0))
         shapes = self.mean.shape, self.var.shape, self.probs.shape[:2]

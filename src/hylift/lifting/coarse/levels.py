@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -25,8 +26,8 @@ class Level:
     """A lifting that knows the real evidence by clusters, and how it follows from the one before.
 
     Where factors of a class have different parameters, the lifted graph has their mean. For a
-    quadratic in one observed real that is its expectation when the value is distributed with the
-    mean and the variance of the cluster.
+    quadratic in one observed real that is its expectation when the value has the mean and the
+    variance of the values that members of the class have absorbed: all of one cluster.
     """
 
     lifting: Lifting
@@ -71,7 +72,7 @@ def coarse_to_fine(
     With epsilon = 0 the last level is the lifting that `lift` finds; without real evidence it is
     the only one.
     """
-    if not 0 <= epsilon < np.inf:
+    if not isinstance(epsilon, numbers.Real) or not 0 <= epsilon < np.inf:
         raise ModelError(
             f"epsilon is the variance up to which observed values count as one: a finite number "
             f"that is not negative, not {epsilon!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
+from hylift.lifting.kernels.grouping import group_pairs
 from hylift.potentials import REAL
 from hylift.potentials.quadrature import nodes_per_slot
 
 WORTHWHILE = 1.2
-"""Speed-up of a step from which lifting is said to help. Finding the classes costs about as much as
-a few steps, and a solver takes a few dozen: less than a sixth saved hardly pays for it."""
+"""Speed-up of a step from which lifting is said to help. It is an assumption that less hardly pays
+for finding the classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,54 +55,39 @@ def single_points(graph: FactorGraph) -> int:
 def joint_points(graph: FactorGraph) -> int:
     """Points of the terms of several variables.
 
-    Scopes of the same variables, in whatever order, are one term. Scopes are told apart by 64-bit
-    hashes, so that among ten million of them two are mistaken for each other with a probability of
-    3e-6.
+    Scopes of the same variables, in whatever order, are one term.
     """
     num_states = graph.variables.num_states
-    total = 0
-    hashes: defaultdict[tuple[int, float], list[NDArray[np.uint64]]] = defaultdict(list)
+    scopes: defaultdict[tuple[int, int], list[NDArray[np.int32]]] = defaultdict(list)
     for group in graph.groups:
         if group.arity > 1:
             for points, factors in _by_points(group, num_states):
-                hashes[group.arity, points].append(_scope_hash(group.scope[factors]))
-    for (_, points), parts in hashes.items():
-        total += int(points) * _num_distinct(np.concatenate(parts))
-    return total
+                scopes[group.arity, points].append(np.sort(group.scope[factors], axis=1))
+    return sum(
+        points * _num_distinct(np.concatenate(parts)) for (_, points), parts in scopes.items()
+    )
 
 
 def _by_points(
     group: FactorGroup, num_states: NDArray[np.int32]
-) -> Iterator[tuple[float, NDArray[np.int64] | slice]]:
+) -> Iterator[tuple[int, NDArray[np.int64] | slice]]:
     """The factors of a group by the size of their grids; nearly always there is one size."""
     slot_states = group.potential.slot_states
     num_reals = slot_states.count(REAL)
-    nodes = float(nodes_per_slot(num_reals)) ** num_reals
-    fixed = nodes * float(np.prod([states for states in slot_states if states > 0]))
+    nodes = nodes_per_slot(num_reals) ** num_reals
+    fixed = nodes * math.prod(states for states in slot_states if states > 0)
     varying = [slot for slot, states in enumerate(slot_states) if states < 0]
     if not varying:
         yield fixed, slice(None)
         return
-    points = fixed * num_states[group.scope[:, varying]].prod(axis=1, dtype=np.float64)
+    points = num_states[group.scope[:, varying]].prod(axis=1, dtype=np.float64)
     for size in np.unique(points).tolist():
-        yield size, np.flatnonzero(points == size)
+        yield fixed * int(size), np.flatnonzero(points == size)
 
 
-def _scope_hash(scope: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """(factor,): equal for scopes of the same variables, whatever their order."""
-    code = np.zeros(len(scope), dtype=np.uint64)
-    for column in np.sort(scope, axis=1).T:
-        code ^= column.astype(np.uint64)
-        # Multiplying by an odd number and folding high bits down (splitmix64) spreads each bit.
-        code *= np.uint64(0x9E3779B97F4A7C15)
-        code ^= code >> np.uint64(29)
-        code *= np.uint64(0xBF58476D1CE4E5B9)
-        code ^= code >> np.uint64(32)
-    return code
-
-
-def _num_distinct(values: NDArray[np.uint64]) -> int:
-    if not len(values):
-        return 0
-    values.sort()
-    return 1 + int(np.count_nonzero(values[1:] != values[:-1]))
+def _num_distinct(scope: NDArray[np.int32]) -> int:
+    """The number of different rows."""
+    number, count = np.zeros(len(scope), dtype=np.int32), min(len(scope), 1)
+    for column in scope.T:
+        number, count = group_pairs(number, column.astype(np.uint64))
+    return count

@@ -13,8 +13,8 @@ from hylift.lifting.explanation.symmetry import EvidenceEffect, evidence_effects
 from hylift.lifting.explanation.text import plain_text
 from hylift.lifting.lift import Lifting
 from hylift.lifting.predicates import Predicates
-from hylift.lifting.words import counted, num_classes
 from hylift.progress import Progress, silent
+from hylift.words import counted, num_classes
 
 MAX_LARGEST = 8
 MAX_EXAMPLES = 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hylift.lifting.explanation.cost import WORTHWHILE
-from hylift.lifting.words import counted, listed, num_classes
+from hylift.words import counted, listed, num_classes
 
 if TYPE_CHECKING:
     from hylift.lifting.explanation.explain import Explanation

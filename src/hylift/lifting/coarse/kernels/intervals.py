@@ -61,7 +61,8 @@ def best_cuts(value, weight, distinct, begin, end):
             if place > low and distinct[place] != distinct[place - 1]:
                 # Squared distances fall by W₁W₂/W (m₁ - m₂)² = (S₁ - S W₁/W)² W / (W₁W₂).
                 apart = left_first - first * left / total
-                fall = apart * apart / left / (total - left)
+                right = max(total - left, weight[high - 1])  # the difference may round to 0
+                fall = apart * apart / left / right
                 if fall > best:
                     best, cut = fall, place
             left += weight[place]
