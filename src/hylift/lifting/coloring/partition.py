@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
+from hylift.lifting.coloring.kernels.passes import hash_factors
 from hylift.lifting.coloring.structure import Structure
 from hylift.lifting.kernels.grouping import first_members, group_factors, group_pairs
-
-ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,13 +65,15 @@ def partition(
     variable: NDArray[np.int32],
     count: int,
     kind: NDArray[np.int32],
-    mask: int = ALL_BITS,
+    signs: NDArray[np.uint64] | None = None,
 ) -> Partition:
-    """Classes of variables, numbered in the order of their first members, with those of factors."""
-    s = structure
-    factor, first_factor = group_factors(
-        s.slots, s.first, s.orbit, kind, variable, count, np.uint64(0), np.uint64(mask)
-    )
+    """Classes of variables, numbered in the order of their first members, with those of factors.
+
+    signs: (factor,), hashes that are equal for factors of one class, if they are known.
+    """
+    walk = (structure.slots, structure.first, structure.orbit, kind, variable)
+    signs = hash_factors(*walk) if signs is None else signs
+    factor, first_factor = group_factors(*walk, signs, count)
     return Partition(variable, factor, first_members(variable, count), first_factor, kind)
 
 

@@ -8,14 +8,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.lifting.coloring.kernels.passes import collect, moved
+from hylift.lifting.coloring.kernels.passes import collect, moved, num_slots
 from hylift.lifting.coloring.kernels.verify import split_unlike
-from hylift.lifting.coloring.partition import ALL_BITS, Partition, partition
+from hylift.lifting.coloring.partition import Partition, partition
 from hylift.lifting.coloring.structure import Links, Structure
 from hylift.lifting.coloring.worklist import after_colors, after_kinds
 from hylift.lifting.kernels.grouping import group_pairs
 
 Colors = NDArray[np.int32]
+
+ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
 
 FEW = 0.25
 """Share of the variables, and of all slots, up to which it pays to look only at what changed."""
@@ -66,16 +68,18 @@ def _colored(
     walk = (s.slots, s.first, s.orbit, kind, s.weight)
     hashes = (np.uint64(seed), np.uint64(mask))
     while True:
-        new, new_count = group_pairs(color, collect(*walk, color, *hashes))
-        if new_count in (count, s.num_variables):
-            return partition(s, new, new_count, kind, mask)
+        heard, signs = collect(*walk, color, *hashes)
+        new, new_count = group_pairs(color, heard)
+        if new_count == count:
+            return partition(s, new, count, kind, signs)
+        if new_count == s.num_variables:
+            return partition(s, new, new_count, kind)
         flag, num_moved = moved(color, new, new_count)
-        if num_moved <= FEW * s.num_variables:
-            few = np.flatnonzero(flag[new]).astype(np.int32)
-            start = links()[0]
-            if (start[few + 1] - start[few]).sum() <= FEW * len(s.slots):
-                before = partition(s, color, count, kind, mask)
-                return after_colors(s, links(), before, new, new_count, few)
+        few = num_moved <= FEW * s.num_variables
+        if few and num_slots(flag, new, s.slots) <= FEW * len(s.slots):
+            before = partition(s, color, count, kind, signs)
+            changed = np.flatnonzero(flag[new]).astype(np.int32)
+            return after_colors(s, links(), before, new, new_count, changed)
         color, count = new, new_count
 
 

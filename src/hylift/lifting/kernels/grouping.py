@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from hylift.lifting.kernels.hashing import factor_hash, mix
+from hylift.lifting.kernels.hashing import mix
 
 EMPTY = np.int32(-1)
 ONE = np.uint64(1)
@@ -106,18 +106,19 @@ def grown(leader, hashes):
 
 
 @njit(cache=True)
-def group_factors(slots, first, orbit, kind, color, expected, seed, mask):
+def group_factors(slots, first, orbit, kind, color, signs, expected):
     """int32 (factor,): dense numbers of factors of one kind with the same colors, slot by slot or
-    in exchangeable slots; and the first factor of each. Equality is exact, whatever the hashes.
+    in exchangeable slots; and the first factor of each.
 
-    expected: about how many there will be.
+    signs: uint64 (factor,), equal for such factors; equality is exact, whatever else has the same
+    sign. expected: about how many there will be.
     """
     table, leader, hashes = new_table(expected)
     group = np.empty(len(kind), dtype=np.int32)
     done, count = 0, 0
     while True:
         done, count = _number_factors(
-            slots, first, orbit, kind, color, seed, mask, group, done, count, table, leader, hashes
+            slots, first, orbit, kind, color, signs, group, done, count, table, leader, hashes
         )
         if done == len(kind):
             return group, leader[:count].copy()
@@ -126,7 +127,7 @@ def group_factors(slots, first, orbit, kind, color, expected, seed, mask):
 
 @njit(cache=True)
 def _number_factors(
-    slots, first, orbit, kind, color, seed, mask, group, done, count, table, leader, hashes
+    slots, first, orbit, kind, color, signs, group, done, count, table, leader, hashes
 ):
     """Numbers factors until the table is half full; returns how many are done, and the groups.
 
@@ -134,7 +135,7 @@ def _number_factors(
     """
     last = np.uint64(len(table) - 1)
     for factor in range(done, len(kind)):
-        hashed = factor_hash(factor, slots, first, orbit, kind, color, seed) & mask
+        hashed = signs[factor]
         place = hashed & last
         found = table[place]
         while found != EMPTY:

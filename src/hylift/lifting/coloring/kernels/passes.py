@@ -8,14 +8,17 @@ from hylift.lifting.kernels.hashing import add, factor_hash, message
 
 @njit(cache=True)
 def collect(slots, first, orbit, kind, weight, color, seed, mask):
-    """uint64 (variable,): sum of what each variable hears from its factors.
+    """uint64 (variable,): sum of what each variable hears from its factors; uint64 (factor,): their
+    hashes.
 
     weight: (factor,), or nothing where all are 1.
     """
     heard = np.zeros(len(color), dtype=np.uint64)
+    hashes = np.empty(len(kind), dtype=np.uint64)
     weighted = len(weight) > 0
     for factor in range(len(kind)):
         hashed = factor_hash(factor, slots, first, orbit, kind, color, seed)
+        hashes[factor] = hashed
         for edge in range(first[factor], first[factor + 1]):
             share = message(hashed, orbit[edge], mask)
             variable = slots[edge]
@@ -23,7 +26,25 @@ def collect(slots, first, orbit, kind, weight, color, seed, mask):
                 heard[variable] = add(heard[variable], share, weight[factor])
             else:
                 heard[variable] += share
-    return heard
+    return heard, hashes
+
+
+@njit(cache=True)
+def hash_factors(slots, first, orbit, kind, color):
+    """uint64 (factor,): equal for factors of one kind with the same colors in their orbits."""
+    hashes = np.empty(len(kind), dtype=np.uint64)
+    for factor in range(len(kind)):
+        hashes[factor] = factor_hash(factor, slots, first, orbit, kind, color, np.uint64(0))
+    return hashes
+
+
+@njit(cache=True)
+def num_slots(flag, color, slots):
+    """Slots of variables of flagged classes."""
+    count = 0
+    for edge in range(len(slots)):
+        count += flag[color[slots[edge]]]
+    return count
 
 
 @njit(cache=True)
