@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 from collections.abc import Callable
 
@@ -25,8 +26,8 @@ ALIKE = hl.Table.shared([[1.0, 0.0], [0.0, 1.0]])
 
 
 def run() -> None:
-    """ten million factors with and without symmetry, a torus, and passes beside their peers"""
-    for work in (symmetric, shuffled, relational, without_symmetry, torus, passes):
+    """ten million factors with and without symmetry, resumed, and rounds beside their peers"""
+    for work in (symmetric, shuffled, relational, without_symmetry, torus, resumed, passes):
         # Each in a process of its own, so that peaks are its own.
         process = multiprocessing.get_context("spawn").Process(target=work)
         process.start()
@@ -72,30 +73,96 @@ def torus() -> None:
     _report("torus with one observation, 1,000 rounds", graph)
 
 
+def resumed() -> None:
+    """Clusters of evidence split in two: coloring resumed, beside coloring from scratch."""
+    for name, graph in (("series", _series()), ("hubs", _hubs())):
+        print(f"{name}: {graph}; seconds to go from n to 2n clusters of evidence")
+        levels = hl.coarse_to_fine(graph)
+        level, seconds = timed(lambda: next(levels))  # noqa: B023
+        print(f"  first level {seconds:.2f} (evidence absorbed and compared, colored)")
+        links = functools.cache(level.structure.links)
+        for _ in range(8):
+            start = level.coloring
+            level, seconds = timed(lambda: next(levels))  # noqa: B023
+            kind = level.coloring.kind
+            again, resumed = timed(lambda: stable_coloring(level.structure, kind, start, links))  # noqa: B023
+            fresh, scratch = timed(lambda: stable_coloring(level.structure, kind))  # noqa: B023
+            same = all(
+                (mine == other).all()
+                for mine, other in (
+                    (again.variable, fresh.variable),
+                    (again.factor, fresh.factor),
+                    (level.coloring.variable, fresh.variable),
+                )
+            )
+            print(
+                f"  {len(level.clusters):5} clusters, {fresh.num_variable_classes:,} classes: "
+                f"resumed {resumed:.2f}, from scratch {scratch:.2f}, ratio "
+                f"{resumed / scratch:.2f}; the whole level with its quotient {seconds:.2f}; "
+                f"{'identical' if same else 'DIFFERENT'} classes"
+            )
+    print(f"  {peak_gigabytes():.2f} GB at most")
+
+
+def _series(num_series: int = 1_000_000, length: int = 10) -> hl.FactorGraph:
+    """Many short time series, the last value of each observed."""
+    place = np.arange(num_series * length, dtype=np.int32).reshape(num_series, length)
+    scope = np.stack([place[:, :-1].ravel(), place[:, 1:].ravel()], axis=1)
+    near = hl.ConditionalQuadratic.squared_distance(1.0, [1.0, -0.9])
+    return _observed([hl.FactorGroup(near, scope)], place[:, -1], place.size)
+
+
+def _hubs(num_variables: int = 1_000_000, num_hubs: int = 9) -> hl.FactorGraph:
+    """Many variables, each measured, that hang together through a few others."""
+    variable = np.arange(num_variables, dtype=np.int32)
+    hub = num_variables + np.arange(num_hubs, dtype=np.int32)
+    scope = np.stack([np.repeat(variable, num_hubs), np.tile(hub, num_variables)], axis=1)
+    near = hl.ConditionalQuadratic.squared_distance(1.0, [1.0, -1.0])
+    return _observed([hl.FactorGroup(near, scope)], variable, num_variables + num_hubs)
+
+
+def _observed(groups: list[hl.FactorGroup], measured: np.ndarray, num_hidden: int):
+    """The graph with a measurement of some variables, each by an observed neighbour."""
+    seen = num_hidden + np.arange(len(measured), dtype=np.int32)
+    link = hl.ConditionalQuadratic.squared_distance(0.5, [1.0, -1.0])
+    groups = [*groups, hl.FactorGroup(link, np.stack([measured, seen], axis=1))]
+    variables = hl.Variables.uniform(hl.real, num_hidden + len(measured))
+    values = np.random.default_rng(0).normal(size=len(measured))
+    return hl.FactorGraph(variables, tuple(groups)).observe(hl.Evidence.of(seen, values))
+
+
 def passes() -> None:
-    """Edges per second of one round; the slower peers are given fewer factors."""
-    print("edges per second in one round of color passing:")
+    """Edges per second of one round: hashes collected, and colors numbered anew."""
+    print("edges per second in one round of color passing, hashing alone and with numbering:")
     for name, num_variables, num_factors in (
-        ("colors in cache", 10_000, NUM_FACTORS // 2),
+        ("colors in cache", NUM_VARIABLES // 10, NUM_FACTORS // 2),
         ("random access", NUM_FACTORS, NUM_FACTORS),
     ):
         scope = _random(num_variables, num_factors, PAIR)
-        ours = _edges_per_second(scope, _round(scope, num_variables))
-        few = scope[: num_factors // 10]
-        lexsort = _edges_per_second(few, lambda: _lexsort_round(few, num_variables))  # noqa: B023
-        fewer = scope[: num_factors // 100]
-        names = _edges_per_second(fewer, _networkx_round(fewer), repeats=1)
+        hashing, numbering = _rounds(scope, num_variables)
         print(
-            f"  {name}: {ours / 1e6:.0f} M; NumPy lexsort {lexsort / 1e6:.2f} M "
-            f"({ours / lexsort:.0f}x); networkx {names / 1e6:.3f} M ({ours / names:.0f}x)"
+            f"  {name}, {len(scope):,} factors: {_edges_per_second(scope, hashing) / 1e6:.1f} M, "
+            f"{_edges_per_second(scope, numbering) / 1e6:.1f} M"
         )
+    scope = _random(NUM_VARIABLES // 10, NUM_FACTORS // 20, PAIR)
+    ours = _edges_per_second(scope, _rounds(scope, NUM_VARIABLES // 10)[1])
+    lexsort = _edges_per_second(scope, lambda: _lexsort_round(scope, NUM_VARIABLES // 10), 1)
+    names = _edges_per_second(scope, _networkx_round(scope), 1)
+    print(
+        f"  {len(scope):,} factors: {ours / 1e6:.1f} M; NumPy lexsort {lexsort / 1e6:.2f} M "
+        f"({ours / lexsort:.0f}x); networkx {names / 1e6:.3f} M ({ours / names:.0f}x)"
+    )
 
 
-def _round(scope: np.ndarray, num_variables: int) -> Callable[[], object]:
+def _rounds(scope: np.ndarray, num_variables: int) -> tuple[Callable[[], object], ...]:
     structure = Structure.of(_graph(num_variables, scope))
     color = stable_coloring(structure).variable  # as many colors as there will ever be
     walk = (structure.slots, structure.first, structure.orbit, structure.kind, structure.weight)
-    return lambda: group_pairs(color, collect(*walk, color, np.uint64(0), ALL_BITS))
+    hashes = (np.uint64(0), ALL_BITS)
+    return (
+        lambda: collect(*walk, color, *hashes),
+        lambda: group_pairs(color, collect(*walk, color, *hashes)[0]),
+    )
 
 
 def _lexsort_round(scope: np.ndarray, num_variables: int) -> np.ndarray:

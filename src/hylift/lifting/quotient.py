@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.lifting.coloring import Partition, Structure
-from hylift.lifting.kernels.averaging import average_rows
+from hylift.lifting.kernels.averaging import average_rows, class_sums
 from hylift.potentials import Potential
 
 
@@ -38,7 +36,7 @@ def quotient(graph: FactorGraph, structure: Structure, partition: Partition) -> 
                 potential,
                 partition.variable[group.scope[factors]],
                 row,
-                _sums(group.multiplicity, to_class, size),
+                class_sums(group.multiplicity, to_class, size),
                 group.label,
             )
         )
@@ -124,10 +122,5 @@ def _variables(variables: Variables, partition: Partition) -> Variables:
         one, other = (variables.names[int(v)] for v in (at, first[alike[at]]))
         raise ModelError(f"'{one}' and '{other}' have different domains and cannot be in one class")
     taken = variables.take(first)
-    size = _sums(variables.multiplicity, alike, len(first))
+    size = class_sums(variables.multiplicity, alike, len(first))
     return Variables(taken.domains, taken.domain_id, taken.names, size)
-
-
-def _sums(values: NDArray[np.float64], to_class: NDArray[np.int32], count: int) -> NDArray[Any]:
-    """(class,): sums of the values of its members."""
-    return np.bincount(to_class, values, count).astype(np.float64, copy=False)

@@ -1,7 +1,16 @@
-"""Means of parameter rows."""
+"""Sums and means over classes."""
 
 import numpy as np
 from numba import njit
+
+
+@njit(cache=True)
+def class_sums(values, to_class, count):
+    """float64 (class,): sums of the values of its members."""
+    total = np.zeros(count)
+    for member in range(len(values)):
+        total[to_class[member]] += values[member]
+    return total
 
 
 @njit(cache=True)
