@@ -73,8 +73,10 @@ def number_chains(items, begin, link, share, number):
     """int32 (item,): equal for those of one number whose links are the same, with the same shares
     in all; a bound on these. Changes the order of links.
 
-    Links sorted make a chain, which is known by the chain before its last link, and that link.
+    share: (link,), or nothing where all are 1 and no item has many. Links sorted make a chain,
+    which is known by the chain before its last link, and that link.
     """
+    shared = len(share) > 0
     table, last = empty_table(len(link))
     known = np.empty((len(link), 3), dtype=np.int64)
     part = np.empty(len(items), dtype=np.int32)
@@ -82,23 +84,27 @@ def number_chains(items, begin, link, share, number):
     for place in range(len(items)):
         low, high = begin[place], begin[place + 1]
         if high - low > 1:
-            high = low + sort_links(link[low:high], share[low:high])
+            if shared:
+                high = low + sort_links(link[low:high], share[low:high])
+            else:
+                link[low:high].sort()
         chain = -1 - np.int64(number[items[place]])
         for at in range(low, high):
+            amount = share[at] if shared else 1
             mixed = mix(np.uint64(chain) + mix(np.uint64(link[at])))
-            spot = mix(mixed + np.uint64(share[at])) & last
+            spot = mix(mixed + np.uint64(amount)) & last
             found = table[spot]
             while found != EMPTY and not (
                 known[found, 0] == chain
                 and known[found, 1] == link[at]
-                and known[found, 2] == share[at]
+                and known[found, 2] == amount
             ):
                 spot = (spot + ONE) & last
                 found = table[spot]
             if found == EMPTY:
                 found = np.int32(count)
                 table[spot] = found
-                known[found, 0], known[found, 1], known[found, 2] = chain, link[at], share[at]
+                known[found, 0], known[found, 1], known[found, 2] = chain, link[at], amount
                 count += 1
             chain = np.int64(found)
         part[place] = chain

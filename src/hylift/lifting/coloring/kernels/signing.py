@@ -21,39 +21,12 @@ def sign_variables(
     slots, first, orbit. at: (variable,), zeros to work with.
     """
     slots, first, orbit = walk
-    touched, begin = touched_variables(
-        moved, by_kind, of_whole, fresh, slots, first, group, color, size, at
-    )
-    link = np.empty(begin[-1], dtype=np.int64)
-    share = np.ones(begin[-1], dtype=np.int64)
-    weighted = len(weight) > 0
-    for place in range(len(moved)):
-        factor = moved[place]
-        news = by_kind + of_whole[group[factor]]
-        for edge in range(first[factor], first[factor + 1]):
-            news += fresh[slots[edge]]
-        for edge in range(first[factor], first[factor + 1]):
-            variable = slots[edge]
-            if news > fresh[variable] and size[color[variable]] > 1:
-                link[at[variable]] = np.int64(group[factor]) * num_orbits + orbit[edge]
-                if weighted:
-                    share[at[variable]] = weight[factor]
-                at[variable] += 1
-    for place in range(len(touched)):
-        at[touched[place]] = 0
-    part, count = number_chains(touched, begin, link, share, color)
-    return touched, part, count
-
-
-@njit(cache=True)
-def touched_variables(moved, by_kind, of_whole, fresh, slots, first, group, color, size, at):
-    """Variables that hear something new from these factors, unless they are alone in their class;
-    where what each hears begins in a list of it all, also in `at`."""
-    num_edges = 0
-    for place in range(len(moved)):
-        num_edges += first[moved[place] + 1] - first[moved[place]]
-    touched = np.empty(num_edges, dtype=np.int32)
-    num_touched = 0
+    room = num_edges(moved, first)
+    listener = np.empty(room, dtype=np.int32)
+    said = np.empty(room, dtype=np.int64)
+    amount = np.ones(room if len(weight) else 0, dtype=np.int64)
+    touched = np.empty(room, dtype=np.int32)
+    count, num_touched = 0, 0
     for place in range(len(moved)):
         factor = moved[place]
         news = by_kind + of_whole[group[factor]]
@@ -66,11 +39,48 @@ def touched_variables(moved, by_kind, of_whole, fresh, slots, first, group, colo
                     touched[num_touched] = variable
                     num_touched += 1
                 at[variable] += 1
-    begin = np.zeros(num_touched + 1, dtype=np.int64)
-    for place in range(num_touched):
+                listener[count] = variable
+                said[count] = np.int64(group[factor]) * num_orbits + orbit[edge]
+                if len(weight):
+                    amount[count] = weight[factor]
+                count += 1
+    touched = touched[:num_touched].copy()
+    begin, link, share = by_listener(touched, listener[:count], said, amount, at)
+    part, num_parts = number_chains(touched, begin, link, share, color)
+    return touched, part, num_parts
+
+
+@njit(cache=True)
+def num_edges(moved, first):
+    """Slots of these factors."""
+    count = 0
+    for place in range(len(moved)):
+        count += first[moved[place] + 1] - first[moved[place]]
+    return count
+
+
+@njit(cache=True)
+def by_listener(touched, listener, said, amount, at):
+    """What was said, sorted by variable: where that of each begins, what it is, and its weight.
+
+    amount: (message,), or nothing where all are 1. at: (variable,), how much each hears; zeros
+    then.
+    """
+    begin = np.zeros(len(touched) + 1, dtype=np.int64)
+    for place in range(len(touched)):
         begin[place + 1] = begin[place] + at[touched[place]]
         at[touched[place]] = begin[place]
-    return touched[:num_touched].copy(), begin
+    link = np.empty(len(listener), dtype=np.int64)
+    share = np.ones(len(listener), dtype=np.int64)
+    for place in range(len(listener)):
+        spot = at[listener[place]]
+        at[listener[place]] = spot + 1
+        link[spot] = said[place]
+        if len(amount):
+            share[spot] = amount[place]
+    for place in range(len(touched)):
+        at[touched[place]] = 0
+    return begin, link, share
 
 
 @njit(cache=True)
@@ -83,19 +93,15 @@ def sign_factors(fresh, touched, walk, num_orbits, color, group):
     """
     slots, first, orbit = walk
     begin = np.zeros(len(touched) + 1, dtype=np.int64)
-    for place in range(len(touched)):
-        count = 0
-        for edge in range(first[touched[place]], first[touched[place] + 1]):
-            count += fresh[slots[edge]]
-        begin[place + 1] = begin[place] + count
-    link = np.empty(begin[-1], dtype=np.int64)
+    link = np.empty(num_edges(touched, first), dtype=np.int64)
     at = 0
     for place in range(len(touched)):
         for edge in range(first[touched[place]], first[touched[place] + 1]):
             if fresh[slots[edge]]:
                 link[at] = np.int64(color[slots[edge]]) * num_orbits + orbit[edge]
                 at += 1
-    return number_chains(touched, begin, link, np.ones(begin[-1], dtype=np.int64), group)
+        begin[place + 1] = at
+    return number_chains(touched, begin, link[:at], np.ones(0, dtype=np.int64), group)
 
 
 @njit(cache=True)
