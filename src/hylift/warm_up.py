@@ -39,8 +39,7 @@ def warm_up() -> None:
 def _lift_in_all_ways() -> None:
     """From coarse to fine with hard and soft evidence, and explained."""
     import hylift as hl
-    from hylift.lifting import Level, by_disagreement
-    from hylift.lifting.coarse import Beliefs
+    from hylift.lifting import Beliefs, Level, by_disagreement
 
     model = hl.parse("""
         thing = {t0, ..., t9}
