@@ -11,6 +11,7 @@ STAGES = [
     "files",
     "progress",
     "words",
+    "compilation",
     "potentials",
     "graph",
     "formats",

@@ -6,10 +6,11 @@ import operator
 from collections.abc import Iterable
 from typing import get_args
 
+from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph
-from hylift.inference.compilation import announce_compilation
 from hylift.inference.exact import Exact
+from hylift.inference.exact.kernels.elimination import greedy
 from hylift.inference.method import Method, Request, Task
 from hylift.posterior import Posterior
 from hylift.progress import Progress
@@ -38,7 +39,7 @@ def infer(
             f"inference takes a FactorGraph, such as hl.ground(model, evidence) makes, not a value "
             f"of type '{type(graph).__name__}'"
         )
-    announce_compilation()
+    announce_compilation(greedy)
     return (method or Exact()).solve(graph, request)
 
 

@@ -6,9 +6,11 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hylift.compilation import announce_compilation
 from hylift.errors import ModelError
 from hylift.graph import Conditioned, FactorGraph, conditioned
 from hylift.lifting.coloring import Structure
+from hylift.lifting.coloring.kernels.passes import collect
 from hylift.lifting.coloring.parameters import check_tolerance
 from hylift.lifting.coloring.structure import Links
 
@@ -33,6 +35,7 @@ class Prepared:
                 f"a FactorGraph is lifted, not a value of type '{type(graph).__name__}'"
             )
         tolerance = check_tolerance(tolerance)
+        announce_compilation(collect)
         hidden = conditioned(graph)
         structure = Structure.of(hidden.graph, tolerance)
         return cls(graph, hidden, structure, functools.cache(structure.links), tolerance)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup, Variables
+from hylift.graph.variables import freeze
 from hylift.lifting.coloring.kernels.incidence import incidence
 from hylift.lifting.coloring.parameters import TOLERANCE, row_classes
 from hylift.lifting.kernels.grouping import group_pairs
@@ -61,14 +62,16 @@ class Structure:
         first = _first_edges(groups)
         weight = _weights(multiplicity, first)
         if weight is None:
-            kind, num_kinds = group_pairs(kind, multiplicity.view(np.uint64))
+            kind, num_kinds = group_pairs(kind, multiplicity.copy().view(np.uint64))
             weight = np.zeros(0, dtype=np.int64)
         color, num_colors = _initial_color(graph.variables)
+        # Read-only whether joined or not: kernels are compiled for one kind of array.
+        slots = _joined([group.scope.ravel() for group in groups], np.int32)
         return cls(
-            _joined([group.scope.ravel() for group in groups], np.int32),
-            first,
-            _joined(orbits, np.int16),
-            weight,
+            freeze(slots, np.int32),
+            freeze(first, np.int64),
+            freeze(_joined(orbits, np.int16), np.int16),
+            freeze(weight, np.int64),
             color,
             num_colors,
             kind,
@@ -138,7 +141,7 @@ def _weights(
 
 
 def _initial_color(variables: Variables) -> tuple[NDArray[np.int32], int]:
-    return group_pairs(variables.domain_number, variables.multiplicity.view(np.uint64))
+    return group_pairs(variables.domain_number, variables.multiplicity.copy().view(np.uint64))
 
 
 def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:

@@ -87,7 +87,7 @@ def number_chains(items, begin, link, share, number):
             if shared:
                 high = low + sort_links(link[low:high], share[low:high])
             else:
-                link[low:high].sort()
+                sort_few(link[low:high])
         chain = -1 - np.int64(number[items[place]])
         for at in range(low, high):
             amount = share[at] if shared else 1
@@ -109,6 +109,17 @@ def number_chains(items, begin, link, share, number):
             chain = np.int64(found)
         part[place] = chain
     return part, count
+
+
+@njit(cache=True)
+def sort_few(link):
+    """Sorts a few links in place."""
+    for place in range(1, len(link)):
+        this, at = link[place], place
+        while at > 0 and link[at - 1] > this:
+            link[at] = link[at - 1]
+            at -= 1
+        link[at] = this
 
 
 @njit(cache=True)

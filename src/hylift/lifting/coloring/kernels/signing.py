@@ -106,7 +106,7 @@ def sign_factors(fresh, touched, walk, num_orbits, color, group):
 
 @njit(cache=True)
 def touched_factors(moved, start, factors, group, size, seen):
-    """Sorted factors in whose slots these variables stand, unless alone in their class.
+    """Factors in whose slots these variables stand, unless alone in their class.
 
     start, factors: from variables to the factors they stand in. seen: (factor,), all False, to work
     with.
@@ -134,5 +134,4 @@ def touched_factors(moved, start, factors, group, size, seen):
                 seen[factor] = False
                 touched[at] = factor
                 at += 1
-    touched.sort()
     return touched
