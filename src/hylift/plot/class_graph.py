@@ -149,4 +149,4 @@ def _count(size: float, circles: tuple[int, ...]) -> str:
 
 
 def _times(size: float) -> str:
-    return f"×{size:,.0f}"
+    return f"×{size:,.0f}" if size == round(size) else f"×{size:,.4g}"
