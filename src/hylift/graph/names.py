@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnknownNameError, did_you_mean
+from hylift.graph.atom_text import quoted, split_atom
 
 COUNTING = re.compile(r"0|[1-9][0-9]{0,17}")
 """Digits that count something, without leading zeros."""
@@ -162,7 +163,7 @@ class Atoms(NameBlock):
             return pa.array([self.predicate] * len(index), pa.string())
         columns = self._columns(index)
         words = [
-            _quoted(constants.take(pa.array(column)))
+            quoted(constants.take(pa.array(column)))
             for constants, column in zip(self.constants, columns, strict=True)
         ]
         inside = pc.binary_join_element_wise(*words, ",") if len(words) > 1 else words[0]
@@ -389,28 +390,3 @@ def positions(strings: pa.StringArray, names: Sequence[str]) -> NDArray[np.int64
         return np.array([pc.index(strings, names[0]).as_py()], dtype=np.int64)
     found = pc.index_in(pa.array(names, pa.string()), value_set=strings)
     return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def split_atom(name: str) -> tuple[str, list[str]]:
-    """`loss(c3, b1)` -> ('loss', ['c3', 'b1']); a name without arguments has none."""
-    predicate, bracket, rest = name.partition("(")
-    if not bracket:
-        return name.strip(), []
-    words = ARGUMENT.findall(rest.rstrip().removesuffix(")") + ",")
-    return predicate.strip(), [
-        plain.strip() if plain or not quoted else re.sub(r"\\(.)", r"\1", quoted)
-        for quoted, plain in words
-    ]
-
-
-ARGUMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"\s*|([^,]*)),')
-"""A quoted or a plain argument, with the comma behind it."""
-
-
-def _quoted(words: pa.StringArray) -> pa.StringArray:
-    """Words as they stand in an atom: in quotes where they would be misread without."""
-    doubtful = pc.match_substring_regex(words, r'[,()"\\]|^\s|\s$|[[:cntrl:]]|^$')
-    if not pc.any(doubtful).as_py():
-        return words
-    escaped = pc.replace_substring_regex(words, r'(["\\])', r"\\\1")
-    return pc.if_else(doubtful, pc.binary_join_element_wise('"', escaped, '"', ""), words)

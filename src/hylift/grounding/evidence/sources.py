@@ -18,9 +18,9 @@ from hylift.errors import EvidenceError, did_you_mean
 from hylift.formats.alchemy_db import read_facts
 from hylift.formats.databases import DatabaseKind, read_database_table, table_names
 from hylift.formats.tables import as_table, kind_of, read_table
+from hylift.graph.atom_text import split_atom
 from hylift.graph.domains import as_float
 from hylift.graph.evidence import Soft
-from hylift.graph.names import split_atom
 from hylift.grounding.evidence.columns import WordColumn
 from hylift.grounding.evidence.facts import (
     Facts,
