@@ -104,19 +104,24 @@ class EvidenceClusters:
         """(cluster,): number of observations."""
         return self.end - self.begin
 
+    def checked(self, chosen: NDArray[Any]) -> NDArray[np.bool_]:
+        """What says which clusters to split, if it does: bool (cluster,)."""
+        chosen = np.asarray(chosen)
+        if chosen.shape != (len(self),) or chosen.dtype != np.bool_:
+            raise ModelError(
+                f"which of {len(self)} clusters to split is said by as many truth values, "
+                f"not by an array of {chosen.dtype} of shape {chosen.shape}"
+            )
+        return chosen
+
     def split(self, chosen: NDArray[Any]) -> EvidenceClusters:
         """The clusters, each chosen one divided in two by optimal one-dimensional 2-means.
 
         chosen: bool (cluster,). Equal values are never separated, so that a cluster of one distinct
         value stays whole.
         """
-        if np.shape(chosen) != (len(self),) or np.asarray(chosen).dtype != np.bool_:
-            raise ModelError(
-                f"which of {len(self)} clusters to split is said by as many truth values, "
-                f"not by an array of {np.asarray(chosen).dtype} of shape {np.shape(chosen)}"
-            )
         values = self.sorted
-        old = np.flatnonzero(chosen & (self.num_distinct > 1))
+        old = np.flatnonzero(self.checked(chosen) & (self.num_distinct > 1))
         new = np.arange(len(self), len(self) + len(old))
         low, high = self.begin[old], self.end[old]
         cut = best_cuts(values.value, values.weight, values.distinct, low, high)

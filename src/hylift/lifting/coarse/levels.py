@@ -146,7 +146,7 @@ class _Ladder:
             is_exact = not self._mixed(kinds, coloring, self.structure.kind).any()
         classes = coloring
         if not is_exact and not all(self.structure.averages):
-            classes = tie(self.structure, coloring.variable, self._kinds_of_classes(kinds))
+            classes = tie(self.structure, coloring.variable, kinds.kind)
         return Level(
             Lifting.of(self.prepared, classes, is_exact=is_exact),
             before.variable[coloring.first_variable] if before else np.zeros(0, dtype=np.int32),
@@ -164,13 +164,7 @@ class _Ladder:
             # Values equal to the tolerance have led to parameters that are not.
             final, count = group_pairs(self.final, np.zeros(len(self.final), dtype=np.uint64))
             return level.clusters, Kinds(final, count, final, count)
-        chosen = np.asarray(choose(level))
-        if chosen.shape != level.splittable.shape or chosen.dtype != np.bool_:
-            raise ModelError(
-                f"which of {len(level.clusters)} clusters to split is said by as many truth "
-                f"values, not by an array of {chosen.dtype} of shape {chosen.shape}"
-            )
-        chosen = chosen & level.splittable
+        chosen = level.clusters.checked(choose(level)) & level.splittable
         clusters = level.clusters.split(chosen if chosen.any() else level.splittable)
         return clusters, self.keys.refined(kinds, clusters, len(level.clusters))
 
@@ -201,16 +195,6 @@ class _Ladder:
             len(clusters),
         )  # fmt: skip
         return matters & _varying(clusters, self.epsilon)
-
-    def _kinds_of_classes(self, kinds: Kinds) -> NDArray[np.int32]:
-        """Kinds by which factors are merged: exact ones where parameters have no mean."""
-        kind = kinds.kind.copy()
-        offsets = self.structure.offsets
-        for group, averages in enumerate(self.structure.averages):
-            if not averages:
-                factors = slice(offsets[group], offsets[group + 1])
-                kind[factors] = kinds.num_kinds + self.structure.kind[factors]
-        return kind
 
 
 def _varying(clusters: EvidenceClusters, epsilon: float) -> NDArray[np.bool_]:

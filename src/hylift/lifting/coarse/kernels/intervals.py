@@ -20,12 +20,8 @@ def moments(value, weight, distinct, begin, end):
         low, high = begin[number], end[number]
         lowest, unit = value[low], half_unit(value[low], value[high - 1])
         num_distinct[number] = distinct[high - 1] - distinct[low] + 1
-        total, first, second = 0.0, 0.0, 0.0
-        for place in range(low, high):
-            total += weight[place]
-            first += weight[place] * relative(value[place], lowest, unit)
-        centre = first / total
-        first = 0.0
+        total, centre = weight_and_centre(value, weight, low, high, lowest, unit)
+        first, second = 0.0, 0.0
         for place in range(low, high):
             away = relative(value[place], lowest, unit) - centre
             first += weight[place] * away
@@ -47,11 +43,7 @@ def best_cuts(value, weight, distinct, begin, end):
     for number in range(len(begin)):
         low, high = begin[number], end[number]
         lowest, unit = value[low], half_unit(value[low], value[high - 1])
-        total, first = 0.0, 0.0
-        for place in range(low, high):
-            total += weight[place]
-            first += weight[place] * relative(value[place], lowest, unit)
-        centre = first / total
+        total, centre = weight_and_centre(value, weight, low, high, lowest, unit)
         first = 0.0
         for place in range(low, high):
             first += weight[place] * (relative(value[place], lowest, unit) - centre)
@@ -69,6 +61,16 @@ def best_cuts(value, weight, distinct, begin, end):
             left_first += weight[place] * (relative(value[place], lowest, unit) - centre)
         cuts[number] = cut
     return cuts
+
+
+@njit(cache=True)
+def weight_and_centre(value, weight, low, high, lowest, unit):
+    """The weight of an interval, and its mean relative to the lowest value."""
+    total, first = 0.0, 0.0
+    for place in range(low, high):
+        total += weight[place]
+        first += weight[place] * relative(value[place], lowest, unit)
+    return total, first / total
 
 
 @njit(cache=True)
