@@ -32,7 +32,7 @@ def quotient(graph: FactorGraph, structure: Structure, partition: Partition) -> 
         size = len(factors)
         potential, row = _parameters(group, factors, to_class)
         groups.append(
-            FactorGroup(
+            FactorGroup.unchecked(
                 potential,
                 partition.variable[group.scope[factors]],
                 row,
@@ -84,8 +84,8 @@ def _parameters(
     if group.potential.averages:
         mixed[to_class[group.row != own[to_class]]] = True
     kept, row = _used(own[~mixed], group.potential.num_rows)
-    potential = group.potential if len(kept) == group.potential.num_rows else None
-    potential = potential or group.potential.take(kept)
+    all_kept = len(kept) == group.potential.num_rows
+    potential = group.potential if all_kept else group.potential.take(kept)
     new_row = np.empty(len(first), dtype=np.int32)
     new_row[~mixed] = row
     num_mixed = int(np.count_nonzero(mixed))
