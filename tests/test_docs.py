@@ -34,3 +34,16 @@ def test_the_readme_example_prints_what_the_readme_says():
 
     expected = re.escape(OUTPUT.findall(text)[0]).replace(r"\.\.\.", r"\d*")
     assert re.fullmatch(expected, printed.getvalue())
+
+
+def test_the_page_on_lifting_shows_what_is_printed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "lifting.md").read_text(encoding="utf-8")
+    namespace, printed = {}, []
+
+    for snippet in SNIPPET.findall(page):
+        with redirect_stdout(io.StringIO()) as stream:
+            exec(compile(snippet, "lifting.md", "exec"), namespace)
+        printed.append(stream.getvalue())
+
+    assert [text for text in printed if text] == OUTPUT.findall(page)

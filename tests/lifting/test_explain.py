@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +14,13 @@ from hypothesis import strategies as st
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Soft, Variables, boolean, real
 from hylift.lifting import Lifting, lift
 from hylift.lifting.coarse import coarse_to_fine
-from hylift.lifting.explanation import Explanation, grid_points
+from hylift.lifting.explanation import Explanation, Size
 from hylift.lifting.explanation.text import alone
 from hylift.lifting.predicates import Predicates
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from hylift.potentials.quadrature import nodes_per_slot
 from paper_models import grounded, kalman_cycle, kalman_tree
 from random_models import symmetric_graphs
-from test_docs import OUTPUT, ROOT, SNIPPET
 from zoo import ZOO, ZooModel, friends_and_smokers, mixed_cardinality_loop, toy_hybrid_mln
 
 
@@ -153,14 +150,14 @@ def test_grid_points_are_those_of_distinct_scopes(model: ZooModel) -> None:
     lifting = lift(model.graph())
 
     for graph in (lifting.ground, lifting.graph):
-        assert grid_points(graph) == slow_grid_points(graph)
+        assert Size.of(graph).num_grid_points == slow_grid_points(graph)
 
 
 @given(symmetric_graphs(evidence=False))
 def test_grid_points_of_random_graphs(graph: FactorGraph) -> None:
     graph = graph.condition()
 
-    assert grid_points(graph) == slow_grid_points(graph)
+    assert Size.of(graph).num_grid_points == slow_grid_points(graph)
 
 
 def test_scopes_of_the_same_variables_are_one_term_whatever_their_order() -> None:
@@ -170,8 +167,8 @@ def test_scopes_of_the_same_variables_are_one_term_whatever_their_order() -> Non
     once = [(pair, ["x", "y"]), (gated, ["d", "x", "y"])]
     again = [(pair, ["y", "x"]), (gated, ["d", "y", "x"])]
 
-    few = grid_points(FactorGraph.build(variables, once))
-    many = grid_points(FactorGraph.build(variables, [*once, *again]))
+    few = Size.of(FactorGraph.build(variables, once)).num_grid_points
+    many = Size.of(FactorGraph.build(variables, [*once, *again])).num_grid_points
 
     assert few == many == 2 + 12 + 12 + 5 * 5 + 2 * 5 * 5
 
@@ -182,7 +179,7 @@ def test_a_slot_of_any_size_counts_the_states_of_its_variable() -> None:
     group = FactorGroup(agree, np.array([[0, 1], [1, 2], [0, 3]]))  # 2 x 3, 3 x 4, 2 x 2
     with_function = FactorGraph(graph.variables, (group,))
 
-    found = grid_points(with_function)
+    found = Size.of(with_function).num_grid_points
 
     assert found == 2 + 3 + 4 + 2 + 3 + 6 + 12 + 4
 
@@ -492,19 +489,3 @@ def test_numbered_names_are_one_predicate() -> None:
     found = Predicates.of(Names.numbered(3))
 
     assert (found.names, found.of_variable.tolist()) == (("x",), [0, 0, 0])
-
-
-def test_the_page_on_lifting_shows_what_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = (ROOT / "docs" / "lifting.md").read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {}
-    printed = []
-
-    for snippet in SNIPPET.findall(page):
-        with redirect_stdout(io.StringIO()) as stream:
-            exec(compile(snippet, "lifting.md", "exec"), namespace)
-        printed.append(stream.getvalue())
-
-    assert [text for text in printed if text] == OUTPUT.findall(page)

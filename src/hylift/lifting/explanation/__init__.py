@@ -1,6 +1,6 @@
 """What a lifting saved, and what stood against it."""
 
-from hylift.lifting.explanation.cost import Size, grid_points
+from hylift.lifting.explanation.cost import Size
 from hylift.lifting.explanation.explain import Explanation, LargeClasses, explain
 from hylift.lifting.explanation.symmetry import EvidenceEffect
 
@@ -10,5 +10,4 @@ __all__ = [
     "LargeClasses",
     "Size",
     "explain",
-    "grid_points",
 ]

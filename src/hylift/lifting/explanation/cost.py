@@ -27,6 +27,7 @@ class Size:
     num_variables: int
     num_factors: int
     num_grid_points: int
+    """A grid of states and of nodes for each variable, and for each distinct scope of several."""
     num_joint_points: int
     """Those of them that are of factors with several variables."""
 
@@ -34,15 +35,6 @@ class Size:
     def of(cls, graph: FactorGraph) -> Size:
         joint = joint_points(graph)
         return cls(graph.num_variables, graph.num_factors, single_points(graph) + joint, joint)
-
-
-def grid_points(graph: FactorGraph) -> int:
-    """Points at which a step evaluates the terms of the objective, for one component.
-
-    There is a term for each variable, and one for each distinct scope of several: a grid of states
-    and of nodes.
-    """
-    return single_points(graph) + joint_points(graph)
 
 
 def single_points(graph: FactorGraph) -> int:
