@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
+from hylift.potentials.quadrature import hermite_rule
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
@@ -44,9 +45,9 @@ class SlotBelief:
     @classmethod
     def gaussian(cls, mean: FloatArray, var: FloatArray, num_nodes: int = 12) -> SlotBelief:
         """Gaussian beliefs on Gauss-Hermite nodes; mean, var: (factor,)."""
-        nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
+        nodes, weights = hermite_rule(num_nodes)
         points = np.asarray(mean)[:, None] + np.sqrt(np.asarray(var))[:, None] * nodes
-        return cls(points, np.broadcast_to(weights / weights.sum(), points.shape))
+        return cls(points, np.broadcast_to(weights, points.shape))
 
     @property
     def mean(self) -> FloatArray:
@@ -153,6 +154,16 @@ def weighted_sum(values: FloatArray, weights: Sequence[FloatArray]) -> FloatArra
         joint = joint * weight.reshape(along_axis(axis, len(weights), len(values)))
     terms = joint * np.where(joint > 0, values, 0.0)
     return np.asarray(terms.reshape(len(values), -1).sum(axis=1))
+
+
+def expectation_given(values: FloatArray, weights: Sequence[FloatArray], kept: int) -> FloatArray:
+    """(factor, point): expectations of values (factor, point of slot 0, …) given each point of one
+    slot, over the points of all others."""
+    for axis in reversed(range(len(weights))):
+        if axis != kept:
+            last = np.moveaxis(values, axis + 1, -1)
+            values = np.einsum("f...t,ft->f...", last, weights[axis])
+    return values
 
 
 def along_axis(axis: int, arity: int, num_factors: int) -> tuple[int, ...]:

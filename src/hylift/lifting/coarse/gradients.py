@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph import Variables
 from hylift.potentials import REAL, ConditionalQuadratic, Potential
-from hylift.potentials.base import along_axis
-from hylift.potentials.quadrature import nodes_per_slot
+from hylift.potentials.base import along_axis, expectation_given
+from hylift.potentials.quadrature import hermite_rule, nodes_per_slot
 
 FloatArray = NDArray[np.float64]
 
@@ -98,7 +98,14 @@ def gradients(
             for column, size in zip(scope[batch].T, sizes, strict=True)
         ]
         values = _values(potential, row[batch], slots)
-        yield batch, [slot.gradient(_expected(values, slots, at)) for at, slot in enumerate(slots)]
+        weights = [slot.weights for slot in slots]
+        yield (
+            batch,
+            [
+                slot.gradient(expectation_given(values, weights, at))
+                for at, slot in enumerate(slots)
+            ],
+        )
 
 
 def _slot_points(
@@ -113,8 +120,7 @@ def _slot_points(
         # Where a function takes variables of any size, the states beyond the last have no weight.
         states = np.minimum(np.arange(size), num_states[:, None] - 1)
         return SlotPoints(states, beliefs.probs[component, variable, :size], None)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
-    weights = weights / weights.sum()
+    nodes, weights = hermite_rule(num_nodes)
     sd = np.sqrt(beliefs.var[component, variable])
     points = beliefs.mean[component, variable][:, None] + sd[:, None] * nodes
     scores = np.stack([nodes, (nodes**2 - 1) / np.sqrt(2)], axis=1)
@@ -132,12 +138,3 @@ def _values(
     values = potential.log_value(row.reshape((-1,) + (1,) * arity), grid)
     values = np.broadcast_to(values, (len(row), *(slot.points.shape[1] for slot in slots)))
     return np.where(values == -np.inf, IMPOSSIBLE, values)
-
-
-def _expected(values: FloatArray, slots: Sequence[SlotPoints], kept: int) -> FloatArray:
-    """(factor, point): expectations over all slots but one."""
-    for axis in reversed(range(len(slots))):
-        if axis != kept:
-            last = np.moveaxis(values, axis + 1, -1)
-            values = np.einsum("f...t,ft->f...", last, slots[axis].weights)
-    return values

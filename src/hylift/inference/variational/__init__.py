@@ -1,0 +1,1 @@
+"""Mixtures of products, fitted to a graph by minimising a free energy."""

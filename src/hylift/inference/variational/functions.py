@@ -1,0 +1,122 @@
+"""Expected energies of the user's own functions, by quadrature, and their gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma
+
+from hylift.graph import FactorGroup
+from hylift.inference.variational.kernels.nodes import gauss_betas
+from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.posterior.mixture.layout import BETA, CATEGORICAL
+from hylift.potentials.base import along_axis, expectation_given
+from hylift.potentials.quadrature import hermite_rule
+
+MAX_POINTS = 1 << 17
+"""Log-potentials that are evaluated at once: more of them leave the cache."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlotNodes:
+    """One component's beliefs about the variables in one slot, as weighted points with scores."""
+
+    points: NDArray[Any]  # (factor, point): nodes, or states
+    weights: FloatArray  # (factor, point)
+    scores: FloatArray | None  # (factor, point, 2): of a real, with respect to its parameters
+
+    def gradient(self, given: FloatArray) -> FloatArray:
+        """(factor, entry): of the expectation of f, given E[f | point] (factor, point)."""
+        if self.scores is None:
+            return given
+        return np.einsum("ft,ft,fte->fe", given, self.weights, self.scores)
+
+
+def add_functions(
+    problem: Problem, q: Mixtures, num_nodes: list[int], hard: float,
+    gradient: FloatArray, value: FloatArray,
+) -> None:  # fmt: skip
+    """Adds the energies of all functions to value (start, component) and gradient.
+
+    num_nodes: per group of functions, for each of its real slots.
+    """
+    for group, nodes in zip(problem.functions, num_nodes, strict=True):
+        sizes = _sizes(problem, group, nodes)
+        step = max(1, int(MAX_POINTS // np.prod(sizes)))
+        for start in range(q.num_starts):
+            for k in range(q.num_components):
+                for begin in range(0, len(group), step):
+                    some = group.take(np.arange(begin, min(begin + step, len(group))))
+                    _add(problem, some, q, start, k, sizes, hard, gradient, value)
+
+
+def _sizes(problem: Problem, group: FactorGroup, num_nodes: int) -> list[int]:
+    """Points of each slot: the most that a variable in it needs."""
+    num_states = problem.graph.variables.num_states[group.scope]
+    return [int(most) or num_nodes for most in num_states.max(axis=0, initial=0)]
+
+
+def _add(
+    problem: Problem, group: FactorGroup, q: Mixtures, start: int, k: int, sizes: list[int],
+    hard: float, gradient: FloatArray, value: FloatArray,
+) -> None:  # fmt: skip
+    entries = q.entries[start, :, k]
+    slots = [
+        slot_nodes(problem, entries, column, size)
+        for column, size in zip(group.scope.T, sizes, strict=True)
+    ]
+    grid = [
+        slot.points.reshape(along_axis(axis, group.arity, len(group)))
+        for axis, slot in enumerate(slots)
+    ]
+    found = group.potential.log_value(group.row.reshape((-1,) + (1,) * group.arity), grid)
+    energies = -np.broadcast_to(found, (len(group), *sizes))
+    energies = np.where(energies == np.inf, hard, energies)
+    weights = [slot.weights for slot in slots]
+    scale = group.multiplicity * q.weights[start, k]
+    first = problem.layout.first
+    for place, slot in enumerate(slots):
+        given = expectation_given(energies, weights, place)
+        if place == 0:
+            terms = np.where(slot.weights > 0, slot.weights * given, 0.0)
+            value[start, k] += float(group.multiplicity @ terms.sum(axis=1))
+        of_slot = scale[:, None] * slot.gradient(given)
+        width = np.diff(first)[group.scope[:, place]]
+        for entry in range(of_slot.shape[1]):
+            has = entry < width
+            at = first[group.scope[has, place]] + entry
+            np.add.at(gradient[start, :, k], at, of_slot[has, entry])
+
+
+def slot_nodes(
+    problem: Problem, entries: FloatArray, variable: NDArray[np.int32], size: int
+) -> SlotNodes:
+    """Nodes or states of these variables under one component, whose parameters are `entries`."""
+    layout = problem.layout
+    at, family = layout.first[variable], layout.family[variable]
+    if len(variable) and family[0] == CATEGORICAL:
+        # Where variables of several sizes share a slot, states beyond the last have no weight.
+        num_states = layout.first[variable + 1] - at
+        states = np.minimum(np.arange(size), num_states[:, None] - 1)
+        within = np.arange(size) < num_states[:, None]
+        return SlotNodes(states, np.where(within, entries[at[:, None] + states], 0.0), None)
+    z, omega = hermite_rule(size)
+    mean, var = entries[at], entries[at + 1]
+    points = mean[:, None] + np.sqrt(var)[:, None] * z
+    scores = np.stack([z / np.sqrt(var)[:, None], (z**2 - 1) / (2 * var)[:, None]], axis=-1)
+    weights = np.broadcast_to(omega, points.shape).copy()
+    lower, upper = layout.lower[variable], layout.upper[variable]
+    # A Gaussian may reach beyond the bounds, where a function need not be defined.
+    points = np.clip(points, lower[:, None], upper[:, None])
+    is_beta = family == BETA
+    if is_beta.any():
+        alpha, beta = entries[at[is_beta]], entries[at[is_beta] + 1]
+        u, weights[is_beta] = gauss_betas(alpha, beta, size)
+        points[is_beta] = lower[is_beta, None] + (upper - lower)[is_beta, None] * u
+        both = digamma(alpha + beta)
+        scores[is_beta, :, 0] = np.log(u) - (digamma(alpha) - both)[:, None]
+        scores[is_beta, :, 1] = np.log1p(-u) - (digamma(beta) - both)[:, None]
+    return SlotNodes(points, weights, scores)

@@ -1,0 +1,108 @@
+"""Coordinate ascent of a single product: each variable in turn to its best, given the others."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from hylift.inference.variational.kernels.energy import term_energy
+from hylift.inference.variational.kernels.update import LEAST_PROBABILITY
+from hylift.posterior.mixture.layout import CATEGORICAL
+
+
+@njit(cache=True, nogil=True)
+def slots_of_variables(slot_ptr, slots, num_variables):
+    """Per variable the slots in which it stands: start (variable + 1,), slot (edge,); and the term
+    of each slot."""
+    start = np.zeros(num_variables + 1, dtype=np.int64)
+    for slot in range(len(slots)):
+        start[slots[slot] + 1] += 1
+    for variable in range(num_variables):
+        start[variable + 1] += start[variable]
+    at = start[:-1].copy()
+    edge = np.empty(len(slots), dtype=np.int64)
+    term_of = np.empty(len(slots), dtype=np.int32)
+    for term in range(len(slot_ptr) - 1):
+        for slot in range(slot_ptr[term], slot_ptr[term + 1]):
+            edge[at[slots[slot]]] = slot
+            at[slots[slot]] += 1
+            term_of[slot] = term
+    return start, edge, term_of
+
+
+@njit(cache=True, nogil=True)
+def sweep(
+    start, edge, term_of, slot_ptr, slots, num_discrete, base, term_multiplicity, theta, hard,
+    family, first, lower, upper, least_var, most_var, multiplicity, grad_ptr, damping, entries,
+):  # fmt: skip
+    """Moves each variable to its optimum given the others, in entries (1, entry, 1); returns the
+    largest change, of a mean in standard deviations or of a probability.
+
+    damping: the share of the way that is gone, in natural parameters.
+    """
+    most, widest = 1, 1
+    for term in range(len(base)):
+        most = max(most, slot_ptr[term + 1] - slot_ptr[term])
+        widest = max(widest, grad_ptr[slot_ptr[term + 1]] - grad_ptr[slot_ptr[term]])
+    state = np.zeros(most, dtype=np.int64)
+    prefix = np.ones(most + 1)
+    suffix = np.ones(most + 1)
+    buffer = np.empty((1, widest, 1))
+    slope = np.empty(widest)
+    largest = 0.0
+    for variable in range(len(family)):
+        at, width = first[variable], first[variable + 1] - first[variable]
+        for entry in range(width):
+            slope[entry] = 0.0
+        for place in range(start[variable], start[variable + 1]):
+            slot = edge[place]
+            term = term_of[slot]
+            low = slot_ptr[term]
+            term_energy(
+                low, slot_ptr[term + 1], num_discrete[term], base[term], term_multiplicity[term],
+                slots, theta, hard, first, entries, 0, 0, 1.0, grad_ptr, grad_ptr[low], buffer,
+                state, prefix, suffix,
+            )  # fmt: skip
+            for entry in range(width):
+                slope[entry] += buffer[0, grad_ptr[slot] - grad_ptr[low] + entry, 0]
+        n = multiplicity[variable]
+        if family[variable] == CATEGORICAL:
+            largest = max(largest, _to_best_states(at, width, slope, n, damping, entries))
+        else:
+            old = entries[0, at + 1, 0]
+            precision = (1.0 - damping) / old + damping * 2.0 * slope[1] / n
+            var = 1.0 / precision if precision > 0.0 else most_var[variable]
+            var = min(max(var, least_var[variable]), most_var[variable])
+            mean = entries[0, at, 0] - damping * var * slope[0] / n
+            mean = min(max(mean, lower[variable]), upper[variable])
+            largest = max(largest, abs(mean - entries[0, at, 0]) / math.sqrt(var))
+            largest = max(largest, abs(math.log(var / old)))
+            entries[0, at, 0] = mean
+            entries[0, at + 1, 0] = var
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def _to_best_states(at, width, slope, n, damping, entries):
+    top = -np.inf
+    for entry in range(width):
+        slope[entry] = -damping * slope[entry] / n
+        if damping < 1.0:
+            slope[entry] += (1.0 - damping) * math.log(entries[0, at + entry, 0])
+        top = max(top, slope[entry])
+    total, largest = 0.0, 0.0
+    for entry in range(width):
+        slope[entry] = max(math.exp(slope[entry] - top), LEAST_PROBABILITY)
+        total += slope[entry]
+    for entry in range(width):
+        p = slope[entry] / total
+        largest = max(largest, abs(p - entries[0, at + entry, 0]))
+        entries[0, at + entry, 0] = p
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def multiply_down(signs, order, parent, flips):
+    """Gives each vertex of a tree the sign of its parent times its flip; parents come first."""
+    for place in range(len(order)):
+        signs[order[place]] = signs[parent[order[place]]] * flips[place]

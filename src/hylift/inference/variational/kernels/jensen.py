@@ -1,0 +1,112 @@
+"""The lower bound on a mixture's entropy by Jensen's inequality, and its gradients."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from hylift.inference.variational.kernels.special import digamma, log_beta
+from hylift.posterior.mixture.layout import BETA, CATEGORICAL
+
+
+@njit(cache=True, nogil=True)
+def log_overlaps(
+    begin, end, family, first, lower, upper, multiplicity, entries, overlaps
+):  # fmt: skip
+    """Adds Σ_i n_i log ∫ q_i^k q_i^j over variables begin … end to overlaps (start, k, j)."""
+    num_components = entries.shape[2]
+    for start in range(entries.shape[0]):
+        for k in range(num_components):
+            for j in range(k + 1):
+                total = 0.0
+                for variable in range(begin, end):
+                    at = first[variable]
+                    if family[variable] == CATEGORICAL:
+                        shared = 0.0
+                        for entry in range(at, first[variable + 1]):
+                            shared += entries[start, entry, k] * entries[start, entry, j]
+                        log_shared = math.log(shared) if shared > 0.0 else -np.inf
+                    elif family[variable] == BETA:
+                        log_shared = _beta_overlap(
+                            entries[start, at, k], entries[start, at + 1, k],
+                            entries[start, at, j], entries[start, at + 1, j],
+                        ) - math.log(upper[variable] - lower[variable])  # fmt: skip
+                    else:
+                        offset = entries[start, at, k] - entries[start, at, j]
+                        var = entries[start, at + 1, k] + entries[start, at + 1, j]
+                        log_shared = -0.5 * (math.log(2.0 * math.pi * var) + offset * offset / var)
+                    total += multiplicity[variable] * log_shared
+                overlaps[start, k, j] += total
+                if j < k:
+                    overlaps[start, j, k] += total
+
+
+@njit(cache=True, nogil=True)
+def _beta_overlap(a, b, other_a, other_b):
+    return (
+        log_beta(a + other_a - 1.0, b + other_b - 1.0) - log_beta(a, b) - log_beta(other_a, other_b)
+    )
+
+
+@njit(cache=True, nogil=True)
+def log_mixtures(overlaps, weights, value, share):
+    """Adds log Σ_j w_j exp(S_kj) to value (start, k), and fills share (start, k, j) with the part
+    of each j in that sum."""
+    num_components = weights.shape[1]
+    for start in range(weights.shape[0]):
+        for k in range(num_components):
+            top = -np.inf
+            for j in range(num_components):
+                top = max(top, math.log(weights[start, j]) + overlaps[start, k, j])
+            total = 0.0
+            for j in range(num_components):
+                share[start, k, j] = math.exp(
+                    math.log(weights[start, j]) + overlaps[start, k, j] - top
+                )
+                total += share[start, k, j]
+            for j in range(num_components):
+                share[start, k, j] /= total
+            value[start, k] += top + math.log(total)
+
+
+@njit(cache=True, nogil=True)
+def jensen_gradient(begin, end, family, first, multiplicity, entries, weights, share, gradient):
+    """Adds the gradients of Σ_k w_k log Σ_j w_j exp(S_kj) for variables begin … end."""
+    num_components = entries.shape[2]
+    for start in range(entries.shape[0]):
+        for variable in range(begin, end):
+            at, n = first[variable], multiplicity[variable]
+            for k in range(num_components):
+                for j in range(num_components):
+                    # S_kj stands in the sums of k and of j.
+                    pull = weights[start, k] * share[start, k, j]
+                    pull += weights[start, j] * share[start, j, k]
+                    if pull == 0.0:
+                        continue
+                    pull *= n
+                    if family[variable] == CATEGORICAL:
+                        shared = 0.0
+                        for entry in range(at, first[variable + 1]):
+                            shared += entries[start, entry, k] * entries[start, entry, j]
+                        if shared > 0.0:
+                            for entry in range(at, first[variable + 1]):
+                                gradient[start, entry, k] += (
+                                    pull * entries[start, entry, j] / shared
+                                )
+                    elif family[variable] == BETA:
+                        a, b = entries[start, at, k], entries[start, at + 1, k]
+                        sum_a = a + entries[start, at, j] - 1.0
+                        sum_b = b + entries[start, at + 1, j] - 1.0
+                        joint = digamma(sum_a + sum_b)
+                        own = digamma(a + b)
+                        gradient[start, at, k] += pull * (digamma(sum_a) - joint - digamma(a) + own)
+                        gradient[start, at + 1, k] += pull * (
+                            digamma(sum_b) - joint - digamma(b) + own
+                        )
+                    else:
+                        offset = entries[start, at, k] - entries[start, at, j]
+                        var = entries[start, at + 1, k] + entries[start, at + 1, j]
+                        gradient[start, at, k] -= pull * offset / var
+                        gradient[start, at + 1, k] += (
+                            0.5 * pull * (offset * offset / var - 1.0) / var
+                        )

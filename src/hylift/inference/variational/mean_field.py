@@ -1,0 +1,84 @@
+"""The best single product, by coordinate ascent or in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.inference.variational.gaussian import GaussianForm
+from hylift.inference.variational.kernels.coordinate import slots_of_variables, sweep
+from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.optimisers.base import Limits
+from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN
+
+MOST_SWEEPS = 60
+STILL = 1e-9
+"""Largest change in a sweep, of a mean in standard deviations or of a probability, at the end."""
+
+
+def neutral(problem: Problem) -> Mixtures:
+    """One product that knows nothing: uniform states, the middle of each interval."""
+    layout = problem.layout
+    entries = np.empty(layout.num_entries)
+    discrete = layout.family == CATEGORICAL
+    width = np.diff(layout.first)
+    entries[np.repeat(discrete, width)] = np.repeat(1.0 / width[discrete], width[discrete])
+    span = layout.upper - layout.lower
+    closed = np.isfinite(span)
+    gaussian = np.flatnonzero(layout.family == GAUSSIAN)
+    middle = np.where(closed, layout.lower / 2 + layout.upper / 2, 0.0)
+    entries[layout.first[gaussian]] = np.clip(middle, layout.lower, layout.upper)[gaussian]
+    entries[layout.first[gaussian] + 1] = np.where(closed, (span / 6) ** 2, 1.0)[gaussian]
+    betas = np.flatnonzero(layout.family == BETA)
+    entries[layout.first[betas]] = entries[layout.first[betas] + 1] = 2.0
+    return Mixtures(np.ones((1, 1)), entries[None, :, None])
+
+
+def is_closed_form(problem: Problem) -> bool:
+    """Whether every variable's best distribution, given the others, is known in closed form."""
+    return not problem.functions and not len(problem.betas)
+
+
+def gaussian_product(problem: Problem, form: GaussianForm) -> Mixtures:
+    """The best product for a Gaussian: its means, and the variances given all others."""
+    limits = Limits.of(problem)
+    entries = np.empty(problem.layout.num_entries)
+    entries[0::2] = np.clip(form.means(problem), problem.layout.lower, problem.layout.upper)
+    entries[1::2] = np.clip(1.0 / form.precision, limits.least, limits.most)
+    return Mixtures(np.ones((1, 1)), entries[None, :, None])
+
+
+def coordinate_ascent(
+    problem: Problem, q: Mixtures, hard: float, *, most_sweeps: int = MOST_SWEEPS
+) -> tuple[Mixtures, NDArray[np.float64]]:
+    """The product after sweeps over all variables, and the objective (sweep,) after each.
+
+    Where members of a class are neighbours they all move at once, which may overshoot: then the
+    sweep is undone, and the next ones go half the way.
+    """
+    terms, layout, limits = problem.terms, problem.layout, Limits.of(problem)
+    objective = Objective(problem, "bethe", "search", hard)
+    start, edge, term_of = slots_of_variables(terms.slot_ptr, terms.slots, len(layout))
+    grad_ptr = np.concatenate([[0], np.cumsum(np.diff(layout.first)[terms.slots])])
+    entries = q.entries.copy()
+    values = [float(objective.evaluate(q).value[0])]
+    damping = 1.0
+    for _ in range(most_sweeps):
+        before = entries.copy()
+        change = sweep(
+            start, edge, term_of, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
+            terms.multiplicity, terms.theta, hard, layout.family, layout.first, layout.lower,
+            layout.upper, limits.least, limits.most, problem.multiplicity, grad_ptr, damping,
+            entries,
+        )  # fmt: skip
+        value = float(objective.evaluate(Mixtures(q.weights, entries)).value[0])
+        if not value <= values[-1] + 1e-9 * max(1.0, abs(values[-1])):
+            entries, damping = before, damping / 2
+            if damping < 1e-3:
+                break
+            continue
+        values.append(value)
+        if change < STILL:
+            break
+    return Mixtures(q.weights, entries), np.array(values)

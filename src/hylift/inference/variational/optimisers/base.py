@@ -1,0 +1,96 @@
+"""What an optimiser is: frozen settings, and steps from one state to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.inference.variational.kernels.update import largest_move
+from hylift.inference.variational.objective import Evaluation, Objective
+from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+
+LEAST_SD = 1e-6
+"""Least standard deviation of a Gaussian, in units of its interval, or of 1 without one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """The last steps of one start in unconstrained coordinates, and what they did to the slope."""
+
+    steps: FloatArray  # (place, weight or entry, component)
+    changes: FloatArray  # (place, weight or entry, component)
+    count: int
+    newest: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Where an optimiser stands with each of its starts."""
+
+    q: Mixtures
+    at: Evaluation
+    """The objective at q."""
+    step: int
+    """Steps taken."""
+    rho: FloatArray
+    """(start,): length of the next step."""
+    calm: NDArray[np.int64]
+    """(start,): accepted steps in a row that changed next to nothing."""
+    memory: Memory | None = None
+
+    @classmethod
+    def of(cls, objective: Objective, q: Mixtures, rho: float) -> State:
+        """The state in which all starts begin."""
+        size = q.num_starts
+        return cls(q, objective.evaluate(q), 0, np.full(size, rho), np.zeros(size, dtype=np.int64))
+
+
+class Optimiser(Protocol):
+    """Takes all starts of a state a step further."""
+
+    @property
+    def name(self) -> str: ...
+
+    def begin(self, objective: Objective, q: Mixtures) -> State: ...
+
+    def step(self, objective: Objective, state: State) -> State: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """Variances that Gaussians may have."""
+
+    least: FloatArray  # (variable,)
+    most: FloatArray  # (variable,)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Limits:
+        width = problem.layout.upper - problem.layout.lower
+        closed = np.isfinite(width)
+        unit = np.where(closed, width, 1.0)
+        return cls((LEAST_SD * unit) ** 2, np.where(closed, unit**2 / 12, np.inf))
+
+
+def moves(problem: Problem, q: Mixtures, new: Mixtures) -> FloatArray:
+    """(start,): the largest change of a mean, in standard deviations, or of a probability."""
+    found = np.empty(q.num_starts)
+    largest_move(problem.layout.family, problem.layout.first, q.entries, new.entries, found)
+    return found
+
+
+def calmer(
+    calm: NDArray[np.int64],
+    accepted: NDArray[np.bool_],
+    before: FloatArray,
+    after: FloatArray,
+    moved: FloatArray,
+) -> NDArray[np.int64]:
+    """(start,): how many accepted steps in a row have changed next to nothing.
+
+    Steps that were not accepted say nothing.
+    """
+    still = (np.abs(after - before) <= 1e-6 * np.maximum(np.abs(after), 1.0)) & (moved < 1e-5)
+    return np.where(accepted, np.where(still, calm + 1, 0), calm)

@@ -1,0 +1,145 @@
+"""The factors of a graph as the terms of an expected energy, laid out flat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.graph.factors import merge_groups
+from hylift.inference.decouple import decouple
+from hylift.lifting.kernels.averaging import average_rows, class_sums
+from hylift.lifting.kernels.grouping import first_members, group_pairs
+from hylift.potentials import REAL, ConditionalQuadratic, Table
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """Tables and conditional quadratics, whose expectations have a closed form.
+
+    A table is a quadratic without reals. Term t has the slots slot_ptr[t] to slot_ptr[t + 1], the
+    discrete ones first; its parameters start at theta[base[t]]: A of all joint states, then b,
+    then c.
+    """
+
+    slot_ptr: NDArray[np.int64]  # (term + 1,)
+    slots: NDArray[np.int32]  # (slot,): variables
+    num_discrete: NDArray[np.int32]  # (term,)
+    base: NDArray[np.int64]  # (term,)
+    multiplicity: FloatArray  # (term,)
+    theta: FloatArray  # (parameter,); -inf marks what is impossible
+
+    @classmethod
+    def of(cls, groups: Sequence[FactorGroup]) -> Terms:
+        arity = np.repeat([g.arity for g in groups], [len(g) for g in groups])
+        discrete = [sum(states != REAL for states in g.potential.slot_states) for g in groups]
+        start, base, theta = 0, [], []
+        for group in groups:
+            flat = group.potential.flat
+            base.append(start + group.row.astype(np.int64) * flat.shape[1])
+            theta.append(flat.ravel())
+            start += flat.size
+        return cls(
+            np.concatenate([[0], np.cumsum(arity, dtype=np.int64)]),
+            _joined((g.scope.ravel() for g in groups), np.int32),
+            np.repeat(np.array(discrete, dtype=np.int32), [len(g) for g in groups]),
+            _joined(base, np.int64),
+            _joined((g.multiplicity for g in groups), np.float64),
+            _joined(theta, np.float64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    @property
+    def has_hard(self) -> bool:
+        """Whether something is impossible."""
+        return bool(np.isneginf(self.theta).any())
+
+
+def energy_terms(graph: FactorGraph) -> tuple[Terms, tuple[FactorGroup, ...], float]:
+    """Terms in closed form, factors of the user's own functions, and a constant log-value.
+
+    Quadratics are taken apart, so that no term has a slot that makes no difference to it, and
+    terms of one kind with the same slots are added up.
+    """
+    closed: list[FactorGroup] = []
+    functions: list[FactorGroup] = []
+    constant = graph.log_constant
+    for group in graph.groups:
+        if not len(group):
+            continue
+        if isinstance(group.potential, ConditionalQuadratic):
+            for piece in pieces(group):
+                if piece.arity:
+                    closed.append(piece)
+                else:
+                    constant += piece.log_sum(np.zeros(0))
+        elif isinstance(group.potential, Table):
+            closed.append(group)
+        else:
+            functions.append(group)
+    merged = tuple(_added_up(group) for group in merge_groups(closed))
+    return Terms.of(merged), tuple(functions), constant
+
+
+def pieces(group: FactorGroup) -> list[FactorGroup]:
+    """The groups of the decoupled summands of a group of quadratics."""
+    assert isinstance(group.potential, ConditionalQuadratic)
+    found = []
+    for piece in decouple(group.potential):
+        if len(piece.rows) == group.potential.num_rows:
+            scope = group.scope[:, list(piece.slots)]
+            label = group.label
+            found.append(
+                FactorGroup.unchecked(piece.potential, scope, group.row, group.multiplicity, label)
+            )
+            continue
+        piece_row = np.full(group.potential.num_rows, -1, dtype=np.int32)
+        piece_row[piece.rows] = np.arange(len(piece.rows), dtype=np.int32)
+        factors = np.flatnonzero(piece_row[group.row] >= 0)
+        scope = group.scope[np.ix_(factors, np.array(piece.slots, dtype=np.int64))]
+        row = piece_row[group.row[factors]]
+        found.append(
+            FactorGroup.unchecked(
+                piece.potential, scope, row, group.multiplicity[factors], group.label
+            )
+        )
+    return found
+
+
+def _added_up(group: FactorGroup) -> FactorGroup:
+    """Factors with the same slots become one, whose parameters are the mean of theirs."""
+    alike, count = same_slots(group.scope)
+    if count == len(group):
+        return group
+    first = first_members(alike, count)
+    rows = average_rows(
+        group.potential.flat, group.row, group.multiplicity, alike, group.row[first], count
+    )
+    return FactorGroup.unchecked(
+        group.potential.with_flat(rows),
+        group.scope[first],
+        np.arange(count, dtype=np.int32),
+        class_sums(group.multiplicity, alike, count),
+        group.label,
+    )
+
+
+def same_slots(scope: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
+    """(factor,): dense numbers, equal for equal rows of a scope (factor, slot); and their count."""
+    alike, count = np.zeros(len(scope), dtype=np.int32), min(len(scope), 1)
+    for column in scope.T:
+        alike, count = group_pairs(alike, column.astype(np.uint64))
+    return alike, count
+
+
+def _joined(parts: Iterable[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    """The parts one behind the other; of no parts an empty array."""
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts])
