@@ -41,7 +41,13 @@ if TYPE_CHECKING:
     from hylift.grounding import ground as ground
     from hylift.grounding import ground_world as ground_world
     from hylift.grounding import size_estimate as size_estimate
+    from hylift.inference import BVI as BVI
+    from hylift.inference import NPVI as NPVI
+    from hylift.inference import Adam as Adam
     from hylift.inference import Exact as Exact
+    from hylift.inference import MeanField as MeanField
+    from hylift.inference import NaturalGradient as NaturalGradient
+    from hylift.inference import NaturalNewton as NaturalNewton
     from hylift.inference import infer as infer
     from hylift.language import Model as Model
     from hylift.language import ModelBuilder as ModelBuilder
@@ -117,6 +123,12 @@ _HOME = {
     "coarse_to_fine": "lifting",
     "lift": "lifting",
     "Posterior": "posterior",
+    "BVI": "inference",
+    "NPVI": "inference",
+    "MeanField": "inference",
+    "Adam": "inference",
+    "NaturalGradient": "inference",
+    "NaturalNewton": "inference",
     "Exact": "inference",
     "infer": "inference",
     "plot_classes": "plot",

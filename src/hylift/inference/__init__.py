@@ -1,7 +1,31 @@
 """From a graph with evidence to a posterior."""
 
 from hylift.inference.exact import Exact
-from hylift.inference.method import Method, Request, Task
+from hylift.inference.method import Callback, Lift, Method, Request, Step, Task
 from hylift.inference.run import check_tasks, infer
+from hylift.inference.variational import (
+    BVI,
+    NPVI,
+    Adam,
+    MeanField,
+    NaturalGradient,
+    NaturalNewton,
+)
 
-__all__ = ["Exact", "Method", "Request", "Task", "check_tasks", "infer"]
+__all__ = [
+    "BVI",
+    "NPVI",
+    "Adam",
+    "Callback",
+    "Exact",
+    "Lift",
+    "MeanField",
+    "Method",
+    "NaturalGradient",
+    "NaturalNewton",
+    "Request",
+    "Step",
+    "Task",
+    "check_tasks",
+    "infer",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -10,6 +11,27 @@ from hylift.posterior import Posterior
 from hylift.progress import Progress
 
 Task = Literal["marginals", "logz", "map"]
+Lift = Literal["exact", "coarse-to-fine", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a callback is told after each step."""
+
+    step: int
+    """From 1."""
+    seconds: float
+    """Since the start of inference."""
+    objective: float
+    """The free energy of the best candidate so far."""
+    num_classes: int
+    """Classes of variables; with coarse-to-fine lifting their number grows."""
+    level: int
+    """Of coarse-to-fine lifting, from 0."""
+
+
+Callback = Callable[[Step], object]
+"""Called after each step; if it returns True, inference stops and returns the best so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +41,13 @@ class Request:
     tasks: frozenset[Task]
     seed: int
     progress: Progress
+    lift: Lift = "exact"
+    """Whether look-alikes are solved once; exact inference does not do so."""
+    seconds: float | None = None
+    """Time after which the best so far is returned."""
+    start: Posterior | None = None
+    """An earlier answer to begin from."""
+    callback: Callback | None = None
 
 
 class Method(Protocol):

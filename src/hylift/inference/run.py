@@ -2,52 +2,89 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Iterable
-from typing import get_args
+from typing import Any, get_args
 
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph
-from hylift.inference.exact import Exact
+from hylift.inference.choose import choose_and_solve
 from hylift.inference.exact.kernels.elimination import greedy
-from hylift.inference.method import Method, Request, Task
+from hylift.inference.method import Callback, Lift, Method, Request, Task
 from hylift.posterior import Posterior
-from hylift.progress import Progress
+from hylift.progress import Progress, silent
 
 
 def infer(
     graph: FactorGraph,
     method: Method | None = None,
     *,
+    lift: Lift = "exact",
     tasks: Task | Iterable[Task] = ("marginals", "logz"),
     seed: int = 0,
+    seconds: float | None = None,
+    start: Posterior | None = None,
+    callback: Callback | None = None,
     progress: Progress | None = None,
 ) -> Posterior:
     """The posterior of a graph given its evidence.
 
-    `tasks` says what to compute at once: 'marginals', 'logz', 'map'. `progress(share, what)` is
-    called as the work goes on. Without a method, `Exact()`.
+    Without a method, exact inference where it is cheap, and else `BVI()`; `solution.notes` says
+    which, and why. Variational methods solve look-alikes once: `lift` is 'exact' (no loss),
+    'coarse-to-fine' (for real evidence that breaks the symmetry) or 'none'.
+
+    `tasks` says what to compute at once: 'marginals', 'logz', 'map'. After `seconds` a variational
+    method returns the best it has; it may begin at an earlier posterior (`start`). `callback(step)`
+    is called after each of its steps, and stops it by returning True. `progress(share, what)` is
+    called as the work goes on.
     """
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
-    request = Request(wanted, operator.index(seed), progress or (lambda share, what: None))
     if method is not None and (isinstance(method, type) or not hasattr(method, "solve")):
-        raise UnsupportedError(f"a method is a value such as Exact(), not {method!r}")
+        raise UnsupportedError(f"a method is a value such as BVI() or Exact(), not {method!r}")
     if not isinstance(graph, FactorGraph):
         raise UnsupportedError(
             f"inference takes a FactorGraph, such as hl.ground(model, evidence) makes, not a value "
             f"of type '{type(graph).__name__}'"
         )
+    if start is not None and not isinstance(start, Posterior):
+        raise UnsupportedError(f"start is a posterior of an earlier run, not {start!r}")
+    if callback is not None and not callable(callback):
+        raise UnsupportedError(f"callback is a function of a step, not {callback!r}")
+    request = Request(
+        wanted,
+        operator.index(seed),
+        progress or silent,
+        _checked("lift", lift, get_args(Lift)),
+        _checked_seconds(seconds),
+        start,
+        callback,
+    )
     announce_compilation(greedy)
-    return (method or Exact()).solve(graph, request)
+    return method.solve(graph, request) if method is not None else choose_and_solve(graph, request)
 
 
 def check_tasks(tasks: Iterable[str]) -> None:
     """Raises if one of the tasks does not exist."""
     for task in tasks:
-        if task not in get_args(Task):
-            raise UnsupportedError(
-                f"there is no task '{task}': choose among {', '.join(get_args(Task))}."
-                f"{did_you_mean(task, get_args(Task))}"
-            )
+        _checked("task", task, get_args(Task))
+
+
+def _checked(what: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """The value, if it is one of the allowed words."""
+    if value not in allowed:
+        raise UnsupportedError(
+            f"there is no {what} '{value}': choose among {', '.join(allowed)}."
+            f"{did_you_mean(str(value), allowed)}"
+        )
+    return value
+
+
+def _checked_seconds(seconds: float | None) -> float | None:
+    if seconds is None:
+        return None
+    if not isinstance(seconds, numbers.Real) or not seconds > 0:
+        raise UnsupportedError(f"seconds is a positive number, not {seconds!r}")
+    return float(seconds)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.inference.variational.gaussian import GaussianForm
 from hylift.inference.variational.kernels.coordinate import slots_of_variables, sweep
@@ -27,7 +28,8 @@ def neutral(problem: Problem) -> Mixtures:
     span = layout.upper - layout.lower
     closed = np.isfinite(span)
     gaussian = np.flatnonzero(layout.family == GAUSSIAN)
-    middle = np.where(closed, layout.lower / 2 + layout.upper / 2, 0.0)
+    with np.errstate(invalid="ignore"):
+        middle = np.where(closed, layout.lower / 2 + layout.upper / 2, 0.0)
     entries[layout.first[gaussian]] = np.clip(middle, layout.lower, layout.upper)[gaussian]
     entries[layout.first[gaussian] + 1] = np.where(closed, (span / 6) ** 2, 1.0)[gaussian]
     betas = np.flatnonzero(layout.family == BETA)
@@ -50,9 +52,16 @@ def gaussian_product(problem: Problem, form: GaussianForm) -> Mixtures:
 
 
 def coordinate_ascent(
-    problem: Problem, q: Mixtures, hard: float, *, most_sweeps: int = MOST_SWEEPS
-) -> tuple[Mixtures, NDArray[np.float64]]:
-    """The product after sweeps over all variables, and the objective (sweep,) after each.
+    problem: Problem,
+    q: Mixtures,
+    hard: float,
+    *,
+    most_sweeps: int = MOST_SWEEPS,
+    watch: Callable[[float], bool] = lambda value: True,
+) -> tuple[Mixtures, float, bool]:
+    """The product after sweeps over all variables, its free energy, and whether it is at rest.
+
+    watch: told the free energy after each sweep; returns whether to go on.
 
     Where members of a class are neighbours they all move at once, which may overshoot: then the
     sweep is undone, and the next ones go half the way.
@@ -62,7 +71,7 @@ def coordinate_ascent(
     start, edge, term_of = slots_of_variables(terms.slot_ptr, terms.slots, len(layout))
     grad_ptr = np.concatenate([[0], np.cumsum(np.diff(layout.first)[terms.slots])])
     entries = q.entries.copy()
-    values = [float(objective.evaluate(q).value[0])]
+    reached = float(objective.evaluate(q).value[0])
     damping = 1.0
     for _ in range(most_sweeps):
         before = entries.copy()
@@ -73,12 +82,14 @@ def coordinate_ascent(
             entries,
         )  # fmt: skip
         value = float(objective.evaluate(Mixtures(q.weights, entries)).value[0])
-        if not value <= values[-1] + 1e-9 * max(1.0, abs(values[-1])):
+        if not value <= reached + 1e-9 * max(1.0, abs(reached)):
             entries, damping = before, damping / 2
             if damping < 1e-3:
-                break
+                return Mixtures(q.weights, entries), reached, True
             continue
-        values.append(value)
+        reached = value
         if change < STILL:
+            return Mixtures(q.weights, entries), reached, True
+        if not watch(reached):
             break
-    return Mixtures(q.weights, entries), np.array(values)
+    return Mixtures(q.weights, entries), reached, False

@@ -31,6 +31,9 @@ Entropy = Literal["bethe", "jensen"]
 BLOCK = 1 << 18
 """Work of one block, about in grid points: what one thread does at a time."""
 
+MOST_NUMBERS = 10**8
+"""Numbers that the candidates of one portion may need."""
+
 T = TypeVar("T")
 
 
@@ -70,6 +73,15 @@ class Objective:
         value -= problem.log_constant
         of_weights = self._entropies(q, gradient, value)
         return Evaluation((q.weights * value).sum(axis=1), value + of_weights, gradient)
+
+    def portions(self, q: Mixtures) -> Iterator[Mixtures]:
+        """The candidates, as many at a time as memory holds."""
+        per_start = 8 * q.entries[0].size
+        if self._grid is not None:
+            per_start += int(self._grid.row_start[-1]) * (q.num_components + 3) * q.num_components
+        step = max(1, MOST_NUMBERS // max(1, per_start))
+        for begin in range(0, q.num_starts, step):
+            yield q.take(list(range(begin, min(begin + step, q.num_starts))))
 
     def _energies(self, q: Mixtures) -> tuple[FloatArray, FloatArray]:
         """Expected energies (start, component), and their gradient."""

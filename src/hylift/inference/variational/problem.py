@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
+from hylift.inference.variational.kernels.nodes import moments_of
 from hylift.inference.variational.scopes import Scopes
 from hylift.inference.variational.terms import Terms, energy_terms
-from hylift.posterior.mixture.layout import BETA, Layout
+from hylift.lifting import Beliefs
+from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
 
 FloatArray = NDArray[np.float64]
 
@@ -40,6 +42,17 @@ class Problem:
             constant,
             Scopes.of(graph) if scopes else None,
         )
+
+    def with_betas(self, is_beta: NDArray[np.bool_]) -> Problem:
+        """The same problem with Beta components for these reals, and Gaussian ones for others."""
+        if np.array_equal(is_beta, self.layout.family == BETA):
+            return self
+        return replace(self, layout=Layout.of(self.graph.variables, is_beta))
+
+    def share_of_parent(self, coarser: Problem, parent: NDArray[np.int32]) -> FloatArray:
+        """(entry,): which part of the members of its parent class a class has."""
+        share = self.multiplicity / coarser.multiplicity[parent]
+        return np.repeat(share, np.diff(self.layout.first))
 
     @property
     def multiplicity(self) -> FloatArray:
@@ -75,3 +88,23 @@ class Mixtures:
     def take(self, starts: NDArray[np.int64] | list[int]) -> Mixtures:
         """Some of the candidates."""
         return Mixtures(self.weights[starts], self.entries[starts])
+
+
+def beliefs_of(problem: Problem, q: Mixtures) -> Beliefs:
+    """The first of the candidates, as lifting wants to know it: means, variances, probabilities."""
+    layout, count = problem.layout, q.num_components
+    moments = np.empty_like(q.entries[:1])
+    moments_of(layout.family, layout.first, layout.lower, layout.upper, q.entries[:1], moments)
+    size = len(layout)
+    mean, var = np.zeros((count, size)), np.ones((count, size))
+    reals = np.flatnonzero(layout.family != CATEGORICAL)
+    mean[:, reals] = moments[0, layout.first[reals]].T
+    var[:, reals] = moments[0, layout.first[reals] + 1].T
+    width = np.diff(layout.first)
+    discrete = layout.family == CATEGORICAL
+    probs = np.zeros((size, int(width[discrete].max(initial=0)), count))
+    inside = np.repeat(discrete, width)
+    row = np.repeat(np.arange(size), width)[inside]
+    column = (np.arange(layout.num_entries) - np.repeat(layout.first[:-1], width))[inside]
+    probs[row, column] = q.entries[0, inside]
+    return Beliefs(q.weights[0], mean, var, np.moveaxis(probs, 2, 0))

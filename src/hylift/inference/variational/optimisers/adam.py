@@ -9,7 +9,7 @@ import numpy as np
 from hylift.errors import UnsupportedError
 from hylift.inference.variational.kernels.update import moved
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.optimisers.base import Limits, Memory, State, calmer, moves
+from hylift.inference.variational.optimisers.base import Limits, Memory, State, calmer
 from hylift.inference.variational.optimisers.newton import tangent
 from hylift.inference.variational.problem import Mixtures
 
@@ -64,5 +64,5 @@ class Adam:
         )  # fmt: skip
         there = objective.evaluate(new)
         everywhere = np.ones(q.num_starts, dtype=bool)
-        calm = calmer(state.calm, everywhere, state.at.value, there.value, moves(problem, q, new))
+        calm = calmer(problem, state, everywhere, new, there)
         return State(new, there, state.step + 1, state.rho, calm, Memory(mean, square, count, 0))

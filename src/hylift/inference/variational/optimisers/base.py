@@ -15,6 +15,11 @@ from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 LEAST_SD = 1e-6
 """Least standard deviation of a Gaussian, in units of its interval, or of 1 without one."""
 
+STILL = 1e-7
+"""Fall of the objective per ground variable, in nats, that counts as none."""
+STILL_MOVE = 1e-2
+"""Largest move of a mean, in standard deviations, or of a probability, that counts as none."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
@@ -24,6 +29,13 @@ class Memory:
     changes: FloatArray  # (place, weight or entry, component)
     count: int
     newest: int
+
+    def spread(self, source: NDArray[np.int64], share: FloatArray) -> Memory:
+        """The memory over finer classes; source, share: (entry,), where each entry comes from, and
+        its part in the slope."""
+        rows = np.concatenate([[0], 1 + source])
+        parts = np.concatenate([[1.0], share])[:, None]
+        return Memory(self.steps[:, rows], self.changes[:, rows] * parts, self.count, self.newest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +52,16 @@ class State:
     calm: NDArray[np.int64]
     """(start,): accepted steps in a row that changed next to nothing."""
     memory: Memory | None = None
+
+    def take(self, starts: list[int]) -> State:
+        """Some of the starts, without memory of steps."""
+        return State(
+            self.q.take(starts),
+            self.at.take(starts),
+            self.step,
+            self.rho[starts],
+            self.calm[starts],
+        )
 
     @classmethod
     def of(cls, objective: Objective, q: Mixtures, rho: float) -> State:
@@ -82,15 +104,17 @@ def moves(problem: Problem, q: Mixtures, new: Mixtures) -> FloatArray:
 
 
 def calmer(
-    calm: NDArray[np.int64],
+    problem: Problem,
+    state: State,
     accepted: NDArray[np.bool_],
-    before: FloatArray,
-    after: FloatArray,
-    moved: FloatArray,
+    new: Mixtures,
+    there: Evaluation,
 ) -> NDArray[np.int64]:
     """(start,): how many accepted steps in a row have changed next to nothing.
 
     Steps that were not accepted say nothing.
     """
-    still = (np.abs(after - before) <= 1e-6 * np.maximum(np.abs(after), 1.0)) & (moved < 1e-5)
-    return np.where(accepted, np.where(still, calm + 1, 0), calm)
+    small = STILL * float(problem.multiplicity.sum()) + 1e-12 * np.abs(there.value)
+    still = np.abs(there.value - state.at.value) <= small
+    still &= moves(problem, state.q, new) < STILL_MOVE
+    return np.where(accepted, np.where(still, state.calm + 1, 0), state.calm)

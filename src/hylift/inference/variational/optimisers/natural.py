@@ -8,7 +8,7 @@ import numpy as np
 
 from hylift.inference.variational.kernels.update import natural_step
 from hylift.inference.variational.objective import Evaluation, Objective
-from hylift.inference.variational.optimisers.base import Limits, State, calmer, moves
+from hylift.inference.variational.optimisers.base import Limits, State, calmer
 from hylift.inference.variational.problem import Mixtures
 
 WARM_UP = 5
@@ -49,7 +49,7 @@ class NaturalGradient:
         accepted = there.value <= at.value + 1e-12 * np.abs(at.value)
         most = self.most or (0.5 if bethe else 1.0)
         rho = np.where(accepted, np.minimum(1.25 * state.rho, most), 0.5 * state.rho)
-        calm = calmer(state.calm, accepted, at.value, there.value, moves(problem, q, new))
+        calm = calmer(problem, state, accepted, new, there)
         # A step that can hardly be shortened any more is as calm as one that changes nothing.
         calm = np.where(~accepted & (rho < 1e-6), calm + 1, calm)
         return replace(
@@ -65,6 +65,8 @@ class NaturalGradient:
 def _chosen(accepted: np.ndarray, new: Mixtures, old: Mixtures) -> Mixtures:
     if accepted.all():
         return new
+    if not accepted.any():
+        return old
     return Mixtures(
         np.where(accepted[:, None], new.weights, old.weights),
         np.where(accepted[:, None, None], new.entries, old.entries),
@@ -74,6 +76,8 @@ def _chosen(accepted: np.ndarray, new: Mixtures, old: Mixtures) -> Mixtures:
 def _better(accepted: np.ndarray, new: Evaluation, old: Evaluation) -> Evaluation:
     if accepted.all():
         return new
+    if not accepted.any():
+        return old
     return Evaluation(
         np.where(accepted, new.value, old.value),
         np.where(accepted[:, None], new.of_weights, old.of_weights),

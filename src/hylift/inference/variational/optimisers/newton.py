@@ -13,7 +13,6 @@ from hylift.inference.variational.optimisers.base import (
     Memory,
     State,
     calmer,
-    moves,
 )
 from hylift.inference.variational.optimisers.natural import NaturalGradient
 from hylift.inference.variational.problem import FloatArray, Mixtures
@@ -21,7 +20,9 @@ from hylift.inference.variational.problem import FloatArray, Mixtures
 MEMORY = 10
 SUFFICIENT = 1e-4
 """Share of the predicted fall that a step must bring (Armijo)."""
-MOST_TRIES = 12
+MOST_TRIES = 8
+GIVE_UP = 2
+"""How much calmer a state is after a step that failed in both ways."""
 LONGEST = 3.0
 """Longest first step, in units of the Fisher information, without a memory of steps."""
 
@@ -62,7 +63,7 @@ def _newton_step(objective: Objective, state: State) -> State:
     )  # fmt: skip
     fall = float((slope * direction).sum())
     if not fall < 0:
-        return _forget(state)
+        return _natural_instead(objective, state)
     length = 1.0
     if memory.count == 0:
         natural = np.sqrt(-fall)
@@ -78,9 +79,9 @@ def _newton_step(objective: Objective, state: State) -> State:
             break
         length *= 0.4
     else:
-        return _forget(state)
+        return _natural_instead(objective, state)
     new_slope, _ = tangent(objective, new, there)
-    calm = calmer(state.calm, np.ones(1, dtype=bool), at.value, there.value, moves(problem, q, new))
+    calm = calmer(problem, state, np.ones(1, dtype=bool), new, there)
     return State(
         new,
         there,
@@ -108,10 +109,13 @@ def _empty(slope: FloatArray) -> Memory:
     return Memory(np.zeros(shape), np.zeros(shape), 0, -1)
 
 
-def _forget(state: State) -> State:
-    """After a step that failed: without memory of others, and calmer if there was none."""
-    calm = state.calm + (1 if state.memory is None else 0)
-    return replace(state, step=state.step + 1, memory=None, calm=calm)
+def _natural_instead(objective: Objective, state: State) -> State:
+    """A natural step in place of one that failed, without memory of those before.
+
+    If that fails too, nothing but the errors of the quadrature is left.
+    """
+    new = NaturalGradient().step(objective, replace(state, memory=None))
+    return replace(new, calm=new.calm + (new.q is state.q) * GIVE_UP)
 
 
 def _remember(memory: Memory, step: FloatArray, change: FloatArray) -> Memory:

@@ -1,0 +1,52 @@
+"""A method for whoever names none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph
+from hylift.inference.exact import Exact
+from hylift.inference.method import Request
+from hylift.inference.variational import BVI
+from hylift.posterior import Posterior
+
+CHEAP_ENTRIES = 2**22
+"""Largest table of exact inference that is cheap: about a second of work."""
+CHEAP_FACTORS = 200_000
+"""Factors of which exact inference is tried without being asked for."""
+COMPONENTS = 3
+
+
+def choose_and_solve(graph: FactorGraph, request: Request) -> Posterior:
+    """The posterior by exact inference where it is cheap, else by BVI, with a note that says so."""
+    refused = _why_not_exact(graph, request)
+    if refused is None:
+        try:
+            posterior = Exact(max_entries=CHEAP_ENTRIES).solve(graph, request)
+        except UnsupportedError as error:
+            refused = str(error)
+        else:
+            return _noted(posterior, "Exact inference was chosen, because it is cheap here.")
+    method = BVI(components=COMPONENTS)
+    return _noted(
+        method.solve(graph, request),
+        f"{method.name} was chosen, because exact inference is not cheap here: {refused}",
+    )
+
+
+def _why_not_exact(graph: FactorGraph, request: Request) -> str | None:
+    if request.start is not None:
+        return "an earlier posterior is given to start from."
+    if request.callback is not None:
+        return "a callback is given, and exact inference has no steps."
+    if (graph.variables.multiplicity != 1).any():
+        return "the graph is lifted."
+    if graph.num_factors > CHEAP_FACTORS:
+        return f"the graph has {graph.num_factors:,} factors, more than {CHEAP_FACTORS:,}."
+    return None
+
+
+def _noted(posterior: Posterior, note: str) -> Posterior:
+    solution = replace(posterior.solution, notes=(note, *posterior.solution.notes))
+    return replace(posterior, solution=solution)

@@ -1,0 +1,202 @@
+"""From a fitted mixture to a posterior, and how far to trust it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse import csgraph
+from scipy.special import ndtr
+
+from hylift.graph import Evidence, FactorGraph
+from hylift.inference.method import Request
+from hylift.inference.variational.control import Control
+from hylift.inference.variational.fit import Fit, Settings
+from hylift.inference.variational.hard import price
+from hylift.inference.variational.mean_field import coordinate_ascent, neutral
+from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.problem import Problem
+from hylift.posterior import (
+    Assignment,
+    LogPartition,
+    Mixture,
+    Posterior,
+    Solution,
+    Target,
+    with_observed,
+)
+from hylift.posterior.answers import Kind
+from hylift.posterior.mixture.layout import GAUSSIAN
+from hylift.progress import Progress
+
+LEAKS = 1e-9
+"""Mass of a Gaussian beyond the bounds of its real that still counts as none."""
+SEPARATED = -1000.0
+"""Coefficient of the mixing entropy from which on Bethe weights are not to be trusted."""
+MOST_EDGES = 20_000_000
+"""Slots of a graph up to which it is looked whether it is a forest."""
+
+
+def posterior_of(
+    graph: FactorGraph,
+    name: str,
+    settings: Settings,
+    fit: Fit,
+    control: Control,
+    request: Request,
+) -> Posterior:
+    """What was found, with the kind of its log Z and what the user should know."""
+    view, problem = fit.view, fit.problem
+    mixture = Mixture(
+        fit.q.weights[0], problem.layout, fit.q.entries[0], view.variable_to_class, view.hidden
+    )
+    observed = np.ones(graph.num_variables, dtype=bool)
+    observed[view.hidden] = False
+    marginals = with_observed(graph, view.hidden, mixture.marginals(graph.variables))
+    kind, notes = _trust(settings, fit)
+    target = VariationalTarget(graph, view.ground, view.hidden, problem, control, request.progress)
+    result = control.ended or ("converged" if fit.converged else "max_steps")
+    assignment = target.map(mixture) if "map" in request.tasks else None
+    solution = Solution(
+        name,
+        request.seed,
+        result,
+        len(control.rows),
+        control.elapsed,
+        fit.value,
+        tuple(notes),
+        control.history(),
+    )
+    return Posterior(
+        graph.variables,
+        observed,
+        solution,
+        LogPartition(-fit.value, kind, fit.error) if "logz" in request.tasks else None,
+        marginals,
+        assignment,
+        mixture,
+        target,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariationalTarget(Target):
+    """A graph whose best assignment is looked for from what a mixture holds for probable."""
+
+    graph: FactorGraph
+    ground: FactorGraph
+    """Of the hidden variables."""
+    hidden: NDArray[np.int64]
+    problem: Problem
+    control: Control
+    progress: Progress
+
+    @property
+    def evidence(self) -> Evidence:
+        return self.graph.evidence
+
+    def energy(self, values: NDArray[np.float64]) -> float:
+        return -self.ground.log_density(values[self.hidden])
+
+    def map(self, mixture: Mixture | None) -> Assignment:
+        from hylift.inference.search import polish
+
+        assert mixture is not None
+        modes = [mixture.mode()[0][None], mixture.component_modes(), mixture.marginal_modes()[None]]
+        if mixture.num_components > 1:
+            modes.append(self._product_mode(mixture)[None])
+        starts = np.unique(np.concatenate(modes), axis=0)
+        left = None
+        if self.control.seconds is not None and self.control.elapsed < self.control.seconds:
+            left = self.control.seconds - self.control.elapsed
+        best = polish(self.ground, starts, seconds=left, progress=self.progress)
+        values = np.zeros(self.graph.num_variables)
+        values[self.evidence.variable] = self.evidence.value
+        values[self.hidden] = best.values
+        observed = np.ones(len(values), dtype=bool)
+        observed[self.hidden] = False
+        return Assignment(self.graph.variables, values, observed, -best.log_density, "estimate")
+
+    def _product_mode(self, mixture: Mixture) -> NDArray[np.float64]:
+        """(hidden variable,): the mode of a single product, which often has the best states."""
+        problem = self.problem.with_betas(np.zeros(len(self.problem.layout), dtype=bool))
+        product, _, _ = coordinate_ascent(problem, neutral(problem), price(problem))
+        return Mixture(
+            np.ones(1), problem.layout, product.entries[0], mixture.variable_to_class, self.hidden
+        ).marginal_modes()
+
+
+def _trust(settings: Settings, fit: Fit) -> tuple[Kind, list[str]]:
+    """The kind of -F as a statement about log Z, and what the user should know."""
+    notes: list[str] = []
+    kind: Kind = "lower bound"
+    if settings.entropy == "bethe" and settings.components > 1:
+        if not is_forest(fit.view.ground):
+            kind = "estimate"
+        _note_separation(fit, notes)
+    if fit.problem.functions:
+        kind = "estimate"
+        notes.append("Functions of your own are integrated by quadrature, so log Z is an estimate.")
+    leak = largest_leak(fit)
+    if leak > LEAKS:
+        kind = "estimate"
+        notes.append(
+            f"Gaussian components reach beyond the bounds of their reals, by a mass of up to "
+            f"{leak:.2g}, so log Z is an estimate; reals='beta' keeps them inside."
+        )
+    if not fit.is_feasible:
+        kind = "estimate"
+        notes.append(
+            "The mixture does not satisfy all hard constraints, which count with a large finite "
+            "weight here; the MAP assignment does where one could be found. More components or "
+            "restarts may help."
+        )
+    return kind, notes
+
+
+def _note_separation(fit: Fit, notes: list[str]) -> None:
+    """Says so where the Bethe entropy misjudges how components share the probability."""
+    graph = fit.view.graph
+    factors = sum(float(group.multiplicity.sum()) for group in graph.groups)
+    mixing = factors + float((graph.variables.multiplicity * (1 - graph.degree)).sum())
+    if mixing < SEPARATED:
+        notes.append(
+            "This graph has many more links than variables, and there the Bethe approximation "
+            "misjudges the weights of components that are far apart: compare with NPVI, or with "
+            "one component."
+        )
+    bound = -Objective(fit.problem, "jensen", "final", np.inf).evaluate(fit.q).value[0]
+    if np.isfinite(bound) and not fit.problem.functions and largest_leak(fit) <= LEAKS:
+        notes.append(f"log Z is at least {bound:.6g}, by Jensen's inequality for the same mixture.")
+
+
+def largest_leak(fit: Fit) -> float:
+    """The largest mass that a Gaussian component has beyond the bounds of its real."""
+    layout = fit.problem.layout
+    reals = np.flatnonzero(layout.family == GAUSSIAN)
+    lower, upper = layout.lower[reals][:, None], layout.upper[reals][:, None]
+    if not (np.isfinite(lower) | np.isfinite(upper)).any():
+        return 0.0
+    mean = fit.q.entries[0, layout.first[reals]]
+    sd = np.sqrt(fit.q.entries[0, layout.first[reals] + 1])
+    beyond = ndtr((lower - mean) / sd) + ndtr((mean - upper) / sd)
+    return float((fit.q.weights[0] * beyond).sum(axis=1).max(initial=0.0))
+
+
+def is_forest(graph: FactorGraph) -> bool:
+    """Whether no chain of factors leads from a variable back to itself."""
+    num_slots = sum(group.scope.size for group in graph.groups)
+    num_nodes = graph.num_variables + graph.num_factors
+    if num_slots >= num_nodes or num_slots > MOST_EDGES or not num_slots:
+        return num_slots == 0
+    ends, factor = [], graph.num_variables
+    for group in graph.groups:
+        ids = factor + np.repeat(np.arange(len(group)), group.arity)
+        ends.append(np.stack([group.scope.ravel(), ids]))
+        factor += len(group)
+    row, column = np.concatenate(ends, axis=1)
+    links = sp.csr_array((np.ones(len(row)), (row, column)), shape=(num_nodes, num_nodes))
+    count, _ = csgraph.connected_components(links, directed=False)
+    return num_slots == num_nodes - count

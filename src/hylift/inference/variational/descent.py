@@ -1,0 +1,108 @@
+"""The one loop that takes an optimiser down an objective."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from hylift.errors import ModelError
+from hylift.inference.variational.control import Control
+from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.optimisers import Optimiser, State
+from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.posterior.mixture.layout import CATEGORICAL, GAUSSIAN
+
+CALM = 5
+"""Accepted steps in a row that change next to nothing, after which a start has converged."""
+ROUGH = 1e-4
+"""Relative fall of the objective in three steps, below which it is not worth to go on roughly."""
+BLOWN = 1e10
+"""Growth of a variance that no proper model allows."""
+CHECK_EVERY = 10
+
+Until = Literal["converged", "rough", "the end"]
+
+
+def descend(
+    objective: Objective,
+    optimiser: Optimiser,
+    state: State,
+    control: Control,
+    *,
+    until: Until,
+    most_steps: int,
+    what: str,
+) -> tuple[State, bool]:
+    """The state after at most so many steps, and whether all of its starts have converged.
+
+    until: 'rough' stops where going on is not worth it, 'the end' only after all steps.
+    """
+    values = [float(state.at.value.min())]
+    first = state.q
+    for count in range(1, most_steps + 1):
+        state = optimiser.step(objective, state)
+        values.append(float(state.at.value.min()))
+        go_on = control.record(values[-1], what, count / most_steps)
+        if not np.isfinite(values[-1]):
+            control.ended = "diverged"
+            return state, False
+        if count % CHECK_EVERY == 0 or not go_on or count == most_steps:
+            check_held(objective.problem, first, state.q)
+        if until == "converged" and (state.calm >= CALM).all():
+            return state, True
+        fall = values[-4] - values[-1] if len(values) > 3 else np.inf
+        if until == "rough" and fall < ROUGH * max(1.0, abs(values[-1])):
+            return state, False
+        if not go_on:
+            return state, False
+    return state, False
+
+
+def again(objective: Objective, state: State) -> State:
+    """The state at another objective, such as one of another accuracy."""
+    return replace(
+        state,
+        at=objective.evaluate(state.q),
+        step=0,
+        rho=np.full(state.q.num_starts, 0.2),
+        calm=np.zeros_like(state.calm),
+        memory=None,
+    )
+
+
+def check_held(problem: Problem, first: Mixtures, q: Mixtures) -> None:
+    """Raises if a real runs away, because nothing holds it in some states."""
+    layout = problem.layout
+    reals = np.flatnonzero((layout.family == GAUSSIAN) & ~np.isfinite(layout.upper - layout.lower))
+    if not len(reals):
+        return
+    at = layout.first[reals] + 1
+    growth = q.entries[:, at] / first.entries[:, at]
+    if growth.max() < BLOWN:
+        return
+    start, place, k = np.unravel_index(np.argmax(growth), growth.shape)
+    raise runaway(problem, int(reals[place]), q.entries[start, :, k])
+
+
+def runaway(problem: Problem, variable: int, entries: np.ndarray) -> ModelError:
+    """The error of a real that nothing holds in the most probable states of its neighbours."""
+    terms, layout, variables = problem.terms, problem.layout, problem.graph.variables
+    name = variables.names[variable]
+    term_of = np.repeat(np.arange(len(terms)), np.diff(terms.slot_ptr))
+    touching = np.isin(term_of, term_of[terms.slots == variable])
+    around = np.unique(terms.slots[touching])
+    around = around[layout.family[around] == CATEGORICAL][:4]
+    said = []
+    for neighbour in around.tolist():
+        probs = entries[layout.first[neighbour] : layout.first[neighbour + 1]]
+        states = variables.domain(neighbour).states
+        assert states is not None
+        said.append(f"{variables.names[neighbour]} = {states[int(np.argmax(probs))]}")
+    where = f" where {', '.join(said)}" if said else ""
+    return ModelError(
+        f"inference diverges: nothing holds '{name}'{where}, so the model is not a distribution. "
+        f"Give '{name}' bounds, or add a rule such as '-0.01 {name}^2'; `hylift check --bethe` "
+        "and bethe_certificate(graph) tell which variables are not held"
+    )

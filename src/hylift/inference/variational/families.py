@@ -1,0 +1,57 @@
+"""Which reals have Gaussian components, and which Betas."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.posterior.mixture.layout import GAUSSIAN
+
+Reals = Literal["auto", "gaussian", "beta"]
+
+LEAK = 1e-3
+"""Mass of a Gaussian beyond the bounds, from which on they matter."""
+
+
+def betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_]:
+    """(variable,): whether its components are Betas.
+
+    'auto': those bounded reals whose bounds matter, by the mass that the best product of Gaussians
+    has beyond them, and those in functions, which need not be defined there.
+    """
+    variables = problem.graph.variables
+    lower, upper = variables.lower, variables.upper
+    closed = (variables.num_states == 0) & np.isfinite(lower) & np.isfinite(upper)
+    if reals == "gaussian" or not closed.any():
+        return np.zeros(len(variables), dtype=bool)
+    if reals == "beta":
+        return closed
+    chosen = np.zeros(len(variables), dtype=bool)
+    for group in problem.functions:
+        chosen[group.scope.ravel()] = True
+    at = problem.layout.first[np.flatnonzero(problem.layout.family == GAUSSIAN)]
+    mean, sd = product.entries[0, at, 0], np.sqrt(product.entries[0, at + 1, 0])
+    gaussian = problem.layout.family == GAUSSIAN
+    beyond = ndtr((lower[gaussian] - mean) / sd) + ndtr((mean - upper[gaussian]) / sd)
+    chosen[gaussian] |= beyond > LEAK
+    return chosen & closed
+
+
+def as_betas(problem: Problem, product: Mixtures) -> Mixtures:
+    """A product of Gaussians with Betas of the same moments, as far as there are such, where the
+    problem wants them."""
+    layout = problem.layout
+    reals = problem.betas
+    at = layout.first[reals]
+    entries = product.entries.copy()
+    width = (layout.upper - layout.lower)[reals][:, None]
+    mean = np.clip((entries[:, at] - layout.lower[reals][:, None]) / width, 0.02, 0.98)
+    var = np.minimum(entries[:, at + 1] / width**2, 0.5 * mean * (1 - mean))
+    size = np.maximum(mean * (1 - mean) / var - 1, 1.0)
+    entries[:, at] = np.maximum(mean * size, 1.0)
+    entries[:, at + 1] = np.maximum((1 - mean) * size, 1.0)
+    return Mixtures(product.weights, entries)

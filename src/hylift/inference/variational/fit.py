@@ -1,0 +1,293 @@
+"""A mixture fitted to a graph, from a coarse view of it to the finest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hylift.inference.variational.control import Control
+from hylift.inference.variational.descent import again, descend
+from hylift.inference.variational.families import Reals, as_betas, betas
+from hylift.inference.variational.gaussian import GaussianForm
+from hylift.inference.variational.hard import price, with_certain_zeros
+from hylift.inference.variational.mean_field import (
+    coordinate_ascent,
+    gaussian_product,
+    is_closed_form,
+    neutral,
+)
+from hylift.inference.variational.objective import Entropy, Objective
+from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
+from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.inference.variational.starts import (
+    WarmStart,
+    displaced,
+    inherited,
+    random_starts,
+    vertices,
+)
+from hylift.inference.variational.views import View
+from hylift.posterior.mixture.layout import BETA
+from hylift.potentials.quadrature import Accuracy
+
+SEARCH_STEPS = 40
+HIDES = 2e-3
+"""Relative difference between accuracies that shows a narrow component between the nodes."""
+FEW_SWEEPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What BVI, NPVI and mean field have in common."""
+
+    entropy: Entropy
+    components: int
+    optimiser: Optimiser
+    restarts: int
+    max_steps: int
+    reals: Reals
+
+    @property
+    def by_coordinates(self) -> bool:
+        """Whether exact updates of one variable after the other are the optimiser."""
+        single = self.components == 1 and self.entropy == "bethe"
+        return single and isinstance(self.optimiser, NaturalNewton)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """The mixture that was found, in the last view."""
+
+    view: View
+    problem: Problem
+    q: Mixtures  # one
+    value: float
+    """Its free energy."""
+    error: float
+    """How far that may be off, by the difference to a finer quadrature."""
+    converged: bool
+    is_feasible: bool
+    """Whether nothing impossible has a probability."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stand:
+    """A problem, and where the search in it stands: a state per candidate, the best first."""
+
+    problem: Problem
+    hard: float
+    candidates: tuple[State, ...]
+    means: FloatArray | None
+    """(variable,): where a Gaussian has its maximum; None for all other models."""
+    converged: bool = False
+
+    @property
+    def q(self) -> Mixtures:
+        return self.candidates[0].q
+
+
+class Fitter:
+    """Fits one view after the other, each from what was found in the one before."""
+
+    def __init__(self, settings: Settings, control: Control, rng: np.random.Generator) -> None:
+        self.settings, self.control, self.rng = settings, control, rng
+        self.stand: Stand | None = None
+
+    def fit(self, views: Iterator[View], start: WarmStart | None = None) -> Fit:
+        """What is found in the last view, or in the one in which time has run out."""
+        for level, view in enumerate(views):
+            self.control.num_classes, self.control.level = view.graph.num_variables, level
+            if self.stand is not None:
+                stand = self._finer(view, self.stand)
+            elif start is not None:
+                stand = self._warm(view, start)
+            else:
+                stand = self._first(view)
+            self.stand = self._improved(stand, is_last=view.is_last)
+            if not self.control.look():
+                break
+        assert self.stand is not None
+        return self._finished(view, self.stand)
+
+    def _first(self, view: View) -> Stand:
+        problem = self._problem(view)
+        hard = price(problem)
+        form = GaussianForm.of(problem)
+        product = self._product(problem, form, hard)
+        problem = problem.with_betas(betas(problem, product, self.settings.reals))
+        if len(problem.betas):
+            form = None
+        if form is not None:
+            count = self.settings.components
+            q = displaced(product, form, count) if count > 1 else product
+            return self._begun(problem, hard, q, product.entries[0, 0::2, 0])
+        if self.settings.by_coordinates and is_closed_form(problem):
+            return self._by_coordinates(problem, hard, product)
+        return self._searched(problem, hard, product)
+
+    def _warm(self, view: View, start: WarmStart) -> Stand:
+        problem = self._problem(view)
+        problem = problem.with_betas(start.betas(view, problem))
+        q = start.mixtures(view, problem, self.settings.components)
+        return self._begun(problem, price(problem), q, None)
+
+    def _finer(self, view: View, coarse: Stand) -> Stand:
+        """The same beliefs in a finer view, with what the optimiser remembers."""
+        assert view.parent is not None
+        problem = self._problem(view)
+        problem = problem.with_betas((coarse.problem.layout.family == BETA)[view.parent])
+        source = inherited(coarse.problem, view.parent, problem)
+        state = coarse.candidates[0]
+        entries = np.ascontiguousarray(state.q.entries[:, source])
+        means = None
+        if coarse.means is not None and (form := GaussianForm.of(problem)) is not None:
+            # A Gaussian's maximum is known in every view: the mixture moves with it.
+            means = form.means(problem)
+            entries[:, 0::2] += (means - coarse.means[view.parent])[None, :, None]
+            if self.settings.components == 1:
+                entries = gaussian_product(problem, form).entries
+        q = Mixtures(state.q.weights, entries)
+        hard = coarse.hard
+        if self.settings.by_coordinates and is_closed_form(problem) and means is None:
+            return self._by_coordinates(problem, hard, q, alone=True)
+        at = self._objective(problem, "search", hard).evaluate(q)
+        memory = state.memory and state.memory.spread(
+            source, problem.share_of_parent(coarse.problem, view.parent)
+        )
+        return Stand(problem, hard, (replace(state, q=q, at=at, memory=memory),), means)
+
+    def _problem(self, view: View) -> Problem:
+        scopes = self.settings.entropy == "bethe" and self.settings.components > 1
+        return Problem.of(view.graph, np.zeros(view.graph.num_variables, bool), scopes=scopes)
+
+    def _objective(self, problem: Problem, accuracy: Accuracy, hard: float) -> Objective:
+        return Objective(problem, self.settings.entropy, accuracy, hard)
+
+    def _begun(self, problem: Problem, hard: float, q: Mixtures, means: FloatArray | None) -> Stand:
+        objective = self._objective(problem, "search", hard)
+        return Stand(problem, hard, (self.settings.optimiser.begin(objective, q),), means)
+
+    def _product(self, problem: Problem, form: GaussianForm | None, hard: float) -> Mixtures:
+        """A good single product of the factors that have a closed form."""
+        if form is not None:
+            return gaussian_product(problem, form)
+        return coordinate_ascent(problem, neutral(problem), hard, most_sweeps=FEW_SWEEPS)[0]
+
+    def _by_coordinates(
+        self, problem: Problem, hard: float, q: Mixtures, *, alone: bool = False
+    ) -> Stand:
+        """The best product that coordinate ascent finds, from q and from some random states."""
+        others = [] if alone else vertices(problem, self.rng, hard, self.settings.restarts - 1)
+        starts = [q, *(Mixtures(q.weights, entries[None, :, None]) for entries in others)]
+        best: tuple[Mixtures, float, bool] | None = None
+        for number, start in enumerate(starts):
+            share = number / len(starts)
+            found = coordinate_ascent(
+                problem, start, hard, most_sweeps=self.settings.max_steps,
+                watch=lambda value, share=share: self.control.record(value, "sweeping", share),
+            )  # fmt: skip
+            if best is None or found[1] < best[1]:
+                best = found
+            if not self.control.look():
+                break
+        assert best is not None
+        state = NaturalNewton().begin(self._objective(problem, "final", hard), best[0])
+        return Stand(problem, hard, (state,), None, best[2])
+
+    def _searched(self, problem: Problem, hard: float, product: Mixtures) -> Stand:
+        """Candidates from random starts, the best first."""
+        settings, optimiser = self.settings, self._searcher()
+        objective = self._objective(problem, "search", hard)
+        final = self._objective(problem, "final", hard)
+        starts = random_starts(problem, settings.restarts, settings.components, self.rng, hard)
+        if settings.components == 1:
+            starts.entries[0] = as_betas(problem, product).entries[0]
+        found: list[State] = []
+        for some in objective.portions(starts):
+            state, _ = descend(
+                objective, optimiser, optimiser.begin(objective, some), self.control,
+                until="converged", most_steps=SEARCH_STEPS, what="searching",
+            )  # fmt: skip
+            found += [state.take([start]) for start in range(some.num_starts)]
+            if not self.control.look():
+                break
+        value = [float(final.evaluate(state.q).value[0]) for state in found]
+        order = np.argsort(np.nan_to_num(value, nan=np.inf), kind="stable")
+        return Stand(problem, hard, tuple(found[at] for at in order), None)
+
+    def _searcher(self) -> Optimiser:
+        """The optimiser of many starts at once."""
+        if isinstance(self.settings.optimiser, NaturalNewton):
+            return NaturalGradient()
+        return self.settings.optimiser
+
+    def _improved(self, stand: Stand, *, is_last: bool) -> Stand:
+        """The stand after as many steps as its view is worth."""
+        settings = self.settings
+        known = stand.means is not None and settings.components == 1
+        if known or (settings.by_coordinates and is_closed_form(stand.problem)):
+            if known:
+                self.control.record(float(stand.candidates[0].at.value[0]), "solved", 1.0)
+            return replace(stand, converged=stand.converged or known)
+        if not is_last:
+            state, _ = descend(
+                self._objective(stand.problem, "search", stand.hard), settings.optimiser,
+                stand.candidates[0], self.control, until="rough", most_steps=SEARCH_STEPS,
+                what="coarse",
+            )  # fmt: skip
+            return replace(stand, candidates=(state,))
+        best: tuple[float, State, bool] | None = None
+        for candidate in stand.candidates:
+            state, converged = self._refined(stand, candidate)
+            error = self._error(stand, state)
+            if best is None or error < best[0]:
+                best = (error, state, converged)
+            if error <= HIDES or not self.control.look():
+                break
+        assert best is not None
+        return replace(stand, candidates=(best[1],), converged=best[2])
+
+    def _refined(self, stand: Stand, state: State) -> tuple[State, bool]:
+        """The state after its last steps, with the final accuracy."""
+        settings, problem = self.settings, stand.problem
+        needs_nodes = problem.functions or (settings.entropy == "bethe" and settings.components > 1)
+        if stand.means is not None and needs_nodes:
+            state, _ = descend(
+                self._objective(problem, "search", stand.hard), settings.optimiser, state,
+                self.control, until="converged", most_steps=settings.max_steps, what="searching",
+            )  # fmt: skip
+        objective = self._objective(problem, "final", stand.hard)
+        optimiser = settings.optimiser
+        if isinstance(optimiser, NaturalNewton):
+            if state.step >= optimiser.natural_steps:
+                optimiser = NaturalNewton(0)
+            state = again(objective, state)
+        return descend(
+            objective, optimiser, state, self.control,
+            until="converged", most_steps=settings.max_steps, what="refining",
+        )  # fmt: skip
+
+    def _error(self, stand: Stand, state: State) -> float:
+        """The relative difference to a finer quadrature."""
+        finer = self._objective(stand.problem, "check", stand.hard).evaluate(state.q).value[0]
+        value = state.at.value[0]
+        return float(abs(finer - value) / max(1.0, abs(value)))
+
+    def _finished(self, view: View, stand: Stand) -> Fit:
+        problem, q = stand.problem, stand.q
+        if stand.means is not None and self.settings.components > 1:
+            # Means of a Gaussian are known: the whole mixture moves to where its mean is exact.
+            entries = q.entries.copy()
+            mean = (q.weights[:, None] * entries[:, 0::2]).sum(axis=2, keepdims=True)
+            entries[:, 0::2] += stand.means[None, :, None] - mean
+            q = Mixtures(q.weights, entries)
+        final = self._objective(problem, "final", np.inf)
+        is_feasible = True
+        if problem.has_hard:
+            q, is_feasible = with_certain_zeros(problem, q, final)
+        hard = np.inf if is_feasible else stand.hard
+        value = float(self._objective(problem, "final", hard).evaluate(q).value[0])
+        finer = float(self._objective(problem, "check", hard).evaluate(q).value[0])
+        return Fit(view, problem, q, value, abs(finer - value), stand.converged, is_feasible)

@@ -1,0 +1,148 @@
+"""The variational methods: their settings, and the way from a graph to a posterior."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import get_args
+
+import numpy as np
+
+from hylift.compilation import announce_compilation
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph
+from hylift.inference.method import Request
+from hylift.inference.variational.answer import posterior_of
+from hylift.inference.variational.control import Control
+from hylift.inference.variational.families import Reals
+from hylift.inference.variational.fit import Fitter, Settings
+from hylift.inference.variational.kernels.evaluate import energy_at_once
+from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
+from hylift.inference.variational.problem import beliefs_of
+from hylift.inference.variational.starts import WarmStart
+from hylift.inference.variational.views import views
+from hylift.posterior import Posterior
+
+
+@dataclass(frozen=True, slots=True)
+class BVI:
+    """A mixture of products that minimises the Bethe free energy.
+
+    Accurate marginals, in graphs with and without loops. Its log Z is an estimate; on forests, and
+    with one component, a lower bound.
+    """
+
+    components: int = 3
+    """Products in the mixture: more of them see more modes and correlations."""
+    optimiser: Optimiser = field(default_factory=NaturalNewton)
+    restarts: int = 5
+    """Random starts, of which the best by the objective is kept."""
+    max_steps: int = 1000
+    reals: Reals = "auto"
+    """Components of bounded reals: 'gaussian', 'beta', or 'auto': Beta where bounds matter."""
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def name(self) -> str:
+        return f"BVI({self.components})"
+
+    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        return _solve(self.name, _settings(self, "bethe"), graph, request)
+
+
+@dataclass(frozen=True, slots=True)
+class NPVI:
+    """A mixture of products that maximises a lower bound on log Z (Gershman et al. 2012).
+
+    The bound is certified where all factors are tables or quadratics, and no Gaussian reaches
+    beyond the bounds of its real.
+    """
+
+    components: int = 3
+    optimiser: Optimiser = field(default_factory=NaturalNewton)
+    restarts: int = 10
+    max_steps: int = 1000
+    reals: Reals = "auto"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def name(self) -> str:
+        return f"NPVI({self.components})"
+
+    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        return _solve(self.name, _settings(self, "jensen"), graph, request)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanField:
+    """A single product: the fastest, with a certified lower bound on log Z."""
+
+    optimiser: Optimiser = field(default_factory=NaturalNewton)
+    restarts: int = 5
+    max_steps: int = 1000
+    reals: Reals = "auto"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def components(self) -> int:
+        return 1
+
+    @property
+    def name(self) -> str:
+        return "mean field"
+
+    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        return _solve(self.name, _settings(self, "bethe"), graph, request)
+
+
+def _settings(method: BVI | NPVI | MeanField, entropy: str) -> Settings:
+    return Settings(
+        "bethe" if entropy == "bethe" else "jensen",
+        method.components,
+        method.optimiser,
+        method.restarts,
+        method.max_steps,
+        method.reals,
+    )
+
+
+def _solve(name: str, settings: Settings, graph: FactorGraph, request: Request) -> Posterior:
+    announce_compilation(energy_at_once)
+    control = Control(request.seconds, request.callback, request.progress, settings.max_steps)
+    fitter = Fitter(settings, control, np.random.default_rng(request.seed))
+    start = None
+    if request.start is not None:
+        start = WarmStart.of(request.start, graph, settings.components)
+
+    def beliefs():  # type: ignore[no-untyped-def]
+        assert fitter.stand is not None
+        return beliefs_of(fitter.stand.problem, fitter.stand.q)
+
+    fit = fitter.fit(views(graph, request.lift, beliefs), start)
+    return posterior_of(graph, name, settings, fit, control, request)
+
+
+def _check(method: BVI | NPVI | MeanField) -> None:
+    """Raises unless the settings make sense."""
+    for name in ("components", "restarts", "max_steps"):
+        value = getattr(method, name)
+        try:
+            fits = operator.index(value) >= 1
+        except TypeError:
+            fits = False
+        if not fits:
+            raise UnsupportedError(f"{name} is a whole number of at least 1, not {value!r}")
+    if method.reals not in get_args(Reals):
+        raise UnsupportedError(
+            f"reals is one of {', '.join(map(repr, get_args(Reals)))}, not {method.reals!r}"
+        )
+    if isinstance(method.optimiser, type) or not hasattr(method.optimiser, "step"):
+        raise UnsupportedError(
+            f"an optimiser is a value such as Adam(learning_rate=0.2), not {method.optimiser!r}"
+        )
