@@ -10,6 +10,7 @@ from typing import Any
 logger = logging.getLogger("hylift")
 
 
+@functools.cache
 def announce_compilation(kernel: Any) -> None:
     """Says, once a process, that kernels will be compiled now, if this one is not on disk yet."""
     cache, function = Path(kernel.stats.cache_path), kernel.py_func

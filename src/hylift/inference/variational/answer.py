@@ -15,9 +15,9 @@ from hylift.inference.method import Request
 from hylift.inference.variational.control import Control
 from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.hard import price
-from hylift.inference.variational.mean_field import coordinate_ascent, neutral
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import Problem
+from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.posterior import (
     Assignment,
     LogPartition,

@@ -9,25 +9,20 @@ import numpy as np
 
 from hylift.inference.variational.control import Control
 from hylift.inference.variational.descent import again, descend
-from hylift.inference.variational.families import Reals, as_betas, betas
-from hylift.inference.variational.gaussian import GaussianForm
 from hylift.inference.variational.hard import price, with_certain_zeros
-from hylift.inference.variational.mean_field import (
+from hylift.inference.variational.objective import Entropy, Objective
+from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
+from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.inference.variational.problem.families import Reals, as_betas, betas
+from hylift.inference.variational.starts.gaussian import GaussianForm
+from hylift.inference.variational.starts.mean_field import (
     coordinate_ascent,
     gaussian_product,
     is_closed_form,
     neutral,
 )
-from hylift.inference.variational.objective import Entropy, Objective
-from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
-from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
-from hylift.inference.variational.starts import (
-    WarmStart,
-    displaced,
-    inherited,
-    random_starts,
-    vertices,
-)
+from hylift.inference.variational.starts.random import displaced, random_starts, vertices
+from hylift.inference.variational.starts.warm import WarmStart, inherited
 from hylift.inference.variational.views import View
 from hylift.posterior.mixture.layout import BETA
 from hylift.potentials.quadrature import Accuracy
@@ -94,6 +89,7 @@ class Fitter:
     def __init__(self, settings: Settings, control: Control, rng: np.random.Generator) -> None:
         self.settings, self.control, self.rng = settings, control, rng
         self.stand: Stand | None = None
+        self._objectives: dict[tuple[Accuracy, float], Objective] = {}
 
     def fit(self, views: Iterator[View], start: WarmStart | None = None) -> Fit:
         """What is found in the last view, or in the one in which time has run out."""
@@ -163,7 +159,12 @@ class Fitter:
         return Problem.of(view.graph, np.zeros(view.graph.num_variables, bool), scopes=scopes)
 
     def _objective(self, problem: Problem, accuracy: Accuracy, hard: float) -> Objective:
-        return Objective(problem, self.settings.entropy, accuracy, hard)
+        """The objective of a problem, laid out once."""
+        known = self._objectives.get((accuracy, hard))
+        if known is None or known.problem is not problem:
+            known = Objective(problem, self.settings.entropy, accuracy, hard)
+            self._objectives[accuracy, hard] = known
+        return known
 
     def _begun(self, problem: Problem, hard: float, q: Mixtures, means: FloatArray | None) -> Stand:
         objective = self._objective(problem, "search", hard)
@@ -183,11 +184,13 @@ class Fitter:
         starts = [q, *(Mixtures(q.weights, entries[None, :, None]) for entries in others)]
         best: tuple[Mixtures, float, bool] | None = None
         for number, start in enumerate(starts):
-            share = number / len(starts)
+
+            def watch(value: float, share: float = number / len(starts)) -> bool:
+                return self.control.record(value, "sweeping", share)
+
             found = coordinate_ascent(
-                problem, start, hard, most_sweeps=self.settings.max_steps,
-                watch=lambda value, share=share: self.control.record(value, "sweeping", share),
-            )  # fmt: skip
+                problem, start, hard, most_sweeps=self.settings.max_steps, watch=watch
+            )
             if best is None or found[1] < best[1]:
                 best = found
             if not self.control.look():

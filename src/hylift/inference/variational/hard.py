@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hylift.inference.variational.mean_field import coordinate_ascent, is_closed_form
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.starts.mean_field import coordinate_ascent, is_closed_form
 from hylift.posterior.mixture.layout import CATEGORICAL
 
 PRICE = 20.0

@@ -14,12 +14,12 @@ from hylift.graph import FactorGraph
 from hylift.inference.method import Request
 from hylift.inference.variational.answer import posterior_of
 from hylift.inference.variational.control import Control
-from hylift.inference.variational.families import Reals
 from hylift.inference.variational.fit import Fitter, Settings
 from hylift.inference.variational.kernels.evaluate import energy_at_once
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
 from hylift.inference.variational.problem import beliefs_of
-from hylift.inference.variational.starts import WarmStart
+from hylift.inference.variational.problem.families import Reals
+from hylift.inference.variational.starts.warm import WarmStart
 from hylift.inference.variational.views import views
 from hylift.posterior import Posterior
 

@@ -9,7 +9,7 @@ import numpy as np
 from hylift.errors import UnsupportedError
 from hylift.inference.variational.kernels.update import moved
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.optimisers.base import Limits, Memory, State, calmer
+from hylift.inference.variational.optimisers.base import Memory, State, calmer
 from hylift.inference.variational.optimisers.newton import tangent
 from hylift.inference.variational.problem import Mixtures
 
@@ -48,7 +48,7 @@ class Adam:
 
     def step(self, objective: Objective, state: State) -> State:
         problem, q, memory = objective.problem, state.q, state.memory
-        layout, limits = problem.layout, Limits.of(problem)
+        layout, limits = problem.layout, problem.limits
         assert memory is not None
         slope, _ = tangent(objective, q, state.at)
         count = memory.count + 1

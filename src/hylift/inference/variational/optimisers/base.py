@@ -12,9 +12,6 @@ from hylift.inference.variational.kernels.update import largest_move
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 
-LEAST_SD = 1e-6
-"""Least standard deviation of a Gaussian, in units of its interval, or of 1 without one."""
-
 STILL = 1e-7
 """Fall of the objective per ground variable, in nats, that counts as none."""
 STILL_MOVE = 1e-2
@@ -81,21 +78,6 @@ class Optimiser(Protocol):
     def step(self, objective: Objective, state: State) -> State: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Limits:
-    """Variances that Gaussians may have."""
-
-    least: FloatArray  # (variable,)
-    most: FloatArray  # (variable,)
-
-    @classmethod
-    def of(cls, problem: Problem) -> Limits:
-        width = problem.layout.upper - problem.layout.lower
-        closed = np.isfinite(width)
-        unit = np.where(closed, width, 1.0)
-        return cls((LEAST_SD * unit) ** 2, np.where(closed, unit**2 / 12, np.inf))
-
-
 def moves(problem: Problem, q: Mixtures, new: Mixtures) -> FloatArray:
     """(start,): the largest change of a mean, in standard deviations, or of a probability."""
     found = np.empty(q.num_starts)
@@ -114,7 +96,7 @@ def calmer(
 
     Steps that were not accepted say nothing.
     """
-    small = STILL * float(problem.multiplicity.sum()) + 1e-12 * np.abs(there.value)
+    small = STILL * problem.num_ground + 1e-12 * np.abs(there.value)
     still = np.abs(there.value - state.at.value) <= small
     still &= moves(problem, state.q, new) < STILL_MOVE
     return np.where(accepted, np.where(still, state.calm + 1, 0), state.calm)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hylift.inference.variational.kernels.update import natural_step
 from hylift.inference.variational.objective import Evaluation, Objective
-from hylift.inference.variational.optimisers.base import Limits, State, calmer
+from hylift.inference.variational.optimisers.base import State, calmer
 from hylift.inference.variational.problem import Mixtures
 
 WARM_UP = 5
@@ -37,7 +37,7 @@ class NaturalGradient:
 
     def step(self, objective: Objective, state: State) -> State:
         problem, q, at = objective.problem, state.q, state.at
-        layout, limits = problem.layout, Limits.of(problem)
+        layout, limits = problem.layout, problem.limits
         bethe = objective.entropy == "bethe" and q.num_components > 1
         new = Mixtures(np.empty_like(q.weights), np.empty_like(q.entries))
         natural_step(

@@ -9,7 +9,6 @@ import numpy as np
 from hylift.inference.variational.kernels.update import moved, quasi_newton, slopes
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.optimisers.base import (
-    Limits,
     Memory,
     State,
     calmer,
@@ -52,7 +51,7 @@ class NaturalNewton:
 
 def _newton_step(objective: Objective, state: State) -> State:
     problem, q, at = objective.problem, state.q, state.at
-    layout, limits = problem.layout, Limits.of(problem)
+    layout, limits = problem.layout, problem.limits
     slope, inverse = tangent(objective, q, at)
     memory = state.memory or _empty(slope)
     direction = np.empty_like(slope)

@@ -9,12 +9,31 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.variational.kernels.nodes import moments_of
-from hylift.inference.variational.scopes import Scopes
-from hylift.inference.variational.terms import Terms, energy_terms
+from hylift.inference.variational.problem.scopes import Scopes
+from hylift.inference.variational.problem.terms import Terms, energy_terms
 from hylift.lifting import Beliefs
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
 
 FloatArray = NDArray[np.float64]
+
+
+LEAST_SD = 1e-6
+"""Least standard deviation of a Gaussian, in units of its interval, or of 1 without one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """Variances that Gaussians may have."""
+
+    least: FloatArray  # (variable,)
+    most: FloatArray  # (variable,)
+
+    @classmethod
+    def of(cls, layout: Layout) -> Limits:
+        width = layout.upper - layout.lower
+        closed = np.isfinite(width)
+        unit = np.where(closed, width, 1.0)
+        return cls((LEAST_SD * unit) ** 2, np.where(closed, unit**2 / 12, np.inf))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,24 +49,34 @@ class Problem:
     log_constant: float
     scopes: Scopes | None
     """Of the Bethe entropy; None where they are not needed."""
+    limits: Limits
+    betas: NDArray[np.int64]
+    """Variables whose components are Betas."""
+    num_ground: float
+    """Ground variables that the variables stand for."""
 
     @classmethod
     def of(cls, graph: FactorGraph, is_beta: NDArray[np.bool_], *, scopes: bool) -> Problem:
         terms, functions, constant = energy_terms(graph)
+        layout = Layout.of(graph.variables, is_beta)
         return cls(
             graph,
-            Layout.of(graph.variables, is_beta),
+            layout,
             terms,
             functions,
             constant,
             Scopes.of(graph) if scopes else None,
+            Limits.of(layout),
+            np.flatnonzero(is_beta),
+            float(graph.variables.multiplicity.sum()),
         )
 
     def with_betas(self, is_beta: NDArray[np.bool_]) -> Problem:
         """The same problem with Beta components for these reals, and Gaussian ones for others."""
         if np.array_equal(is_beta, self.layout.family == BETA):
             return self
-        return replace(self, layout=Layout.of(self.graph.variables, is_beta))
+        layout = Layout.of(self.graph.variables, is_beta)
+        return replace(self, layout=layout, betas=np.flatnonzero(is_beta))
 
     def share_of_parent(self, coarser: Problem, parent: NDArray[np.int32]) -> FloatArray:
         """(entry,): which part of the members of its parent class a class has."""
@@ -58,11 +87,6 @@ class Problem:
     def multiplicity(self) -> FloatArray:
         """(variable,)"""
         return self.graph.variables.multiplicity
-
-    @property
-    def betas(self) -> NDArray[np.int64]:
-        """Ids of the variables whose components are Betas."""
-        return self.layout.of_family(BETA)
 
     @property
     def has_hard(self) -> bool:

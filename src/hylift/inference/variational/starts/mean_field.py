@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hylift.inference.variational.gaussian import GaussianForm
 from hylift.inference.variational.kernels.coordinate import slots_of_variables, sweep
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.optimisers.base import Limits
 from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN
 
 MOST_SWEEPS = 60
@@ -44,7 +43,7 @@ def is_closed_form(problem: Problem) -> bool:
 
 def gaussian_product(problem: Problem, form: GaussianForm) -> Mixtures:
     """The best product for a Gaussian: its means, and the variances given all others."""
-    limits = Limits.of(problem)
+    limits = problem.limits
     entries = np.empty(problem.layout.num_entries)
     entries[0::2] = np.clip(form.means(problem), problem.layout.lower, problem.layout.upper)
     entries[1::2] = np.clip(1.0 / form.precision, limits.least, limits.most)
@@ -66,7 +65,7 @@ def coordinate_ascent(
     Where members of a class are neighbours they all move at once, which may overshoot: then the
     sweep is undone, and the next ones go half the way.
     """
-    terms, layout, limits = problem.terms, problem.layout, Limits.of(problem)
+    terms, layout, limits = problem.terms, problem.layout, problem.limits
     objective = Objective(problem, "bethe", "search", hard)
     start, edge, term_of = slots_of_variables(terms.slot_ptr, terms.slots, len(layout))
     grad_ptr = np.concatenate([[0], np.cumsum(np.diff(layout.first)[terms.slots])])

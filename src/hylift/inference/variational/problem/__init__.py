@@ -1,0 +1,13 @@
+"""A graph made ready for variational inference: the terms of its free energy, laid out flat."""
+
+from hylift.inference.variational.problem.problem import (
+    FloatArray,
+    Limits,
+    Mixtures,
+    Problem,
+    beliefs_of,
+)
+from hylift.inference.variational.problem.scopes import Scopes
+from hylift.inference.variational.problem.terms import Terms
+
+__all__ = ["FloatArray", "Limits", "Mixtures", "Problem", "Scopes", "Terms", "beliefs_of"]

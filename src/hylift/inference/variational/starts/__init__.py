@@ -1,0 +1,1 @@
+"""Where optimisers begin: single products, random mixtures, earlier posteriors."""

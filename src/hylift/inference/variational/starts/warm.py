@@ -1,0 +1,95 @@
+"""Mixtures that were found before, as a place to begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph
+from hylift.inference.variational.kernels.update import LEAST_PROBABILITY, LEAST_WEIGHT
+from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.starts.mean_field import neutral
+from hylift.inference.variational.views import View
+from hylift.posterior import Posterior
+from hylift.posterior.mixture import Mixture
+from hylift.posterior.mixture.layout import BETA, CATEGORICAL
+from hylift.words import counted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WarmStart:
+    """A mixture that was found before, about variables of the same names."""
+
+    mixture: Mixture
+    source: NDArray[np.int64]
+    """(variable of the graph,): its position among the hidden variables of the mixture, or -1."""
+
+    @classmethod
+    def of(cls, posterior: Posterior, graph: FactorGraph, components: int) -> WarmStart:
+        """From the posterior of an earlier run, perhaps with other evidence."""
+        mixture = posterior.mixture
+        if mixture is None:
+            raise UnsupportedError(
+                f"a warm start needs the posterior of BVI, NPVI or MeanField, not one of "
+                f"'{posterior.solution.method}'"
+            )
+        if mixture.num_components != components:
+            raise UnsupportedError(
+                f"the posterior to start from has {counted(mixture.num_components, 'component')}, "
+                f"not {components}: ask for components={mixture.num_components}"
+            )
+        position = np.full(len(posterior.variables), -1, dtype=np.int64)
+        position[mixture.hidden] = np.arange(len(mixture.hidden))
+        if posterior.variables is graph.variables:
+            return cls(mixture, position)
+        names = graph.variables.names.render()
+        found = pc.index_in(names, value_set=posterior.variables.names.render())
+        at = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+        source = np.where(at >= 0, position[at], -1)
+        same = posterior.variables.num_states[at] == graph.variables.num_states
+        return cls(mixture, np.where(same, source, -1))
+
+    def betas(self, view: View, problem: Problem) -> NDArray[np.bool_]:
+        """(variable,): which variables of a view had Betas."""
+        old = self._classes(view, problem)
+        is_beta = np.zeros(len(old), dtype=bool)
+        is_beta[old >= 0] = self.mixture.layout.family[old[old >= 0]] == BETA
+        closed = np.isfinite(problem.layout.upper - problem.layout.lower)
+        return is_beta & closed
+
+    def mixtures(self, view: View, problem: Problem, components: int) -> Mixtures:
+        """The same mixture, over the variables of a view; neutral where it knows nothing."""
+        entries = np.repeat(neutral(problem).entries, components, axis=2)
+        old = self._classes(view, problem)
+        known = np.flatnonzero(old >= 0)
+        known = known[self.mixture.layout.family[old[known]] == problem.layout.family[known]]
+        width = np.diff(problem.layout.first)[known]
+        within = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
+        to = np.repeat(problem.layout.first[known], width) + within
+        source = np.repeat(self.mixture.layout.first[old[known]], width) + within
+        found = self.mixture.entries[source]
+        discrete = np.repeat(problem.layout.family[known] == CATEGORICAL, width)
+        # A state of probability zero could never come back.
+        found = np.where(discrete[:, None], np.maximum(found, LEAST_PROBABILITY), found)
+        entries[0, to] = found
+        weights = np.maximum(self.mixture.weights, LEAST_WEIGHT)
+        return Mixtures((weights / weights.sum())[None], entries)
+
+    def _classes(self, view: View, problem: Problem) -> NDArray[np.int64]:
+        """(variable,): the class of the old mixture that a variable of the view was in, or -1."""
+        member = np.zeros(len(problem.layout), dtype=np.int64)
+        member[view.variable_to_class[::-1]] = np.arange(len(view.variable_to_class))[::-1]
+        position = self.source[view.hidden[member]]
+        old = self.mixture.variable_to_class[position] if len(self.mixture.hidden) else position
+        return np.where(position >= 0, old, -1).astype(np.int64)
+
+
+def inherited(problem: Problem, parent: NDArray[np.int32], finer: Problem) -> NDArray[np.int64]:
+    """(entry of finer,): the entry of the class that its class is part of."""
+    width = np.diff(finer.layout.first)
+    within = np.arange(finer.layout.num_entries) - np.repeat(finer.layout.first[:-1], width)
+    return np.repeat(problem.layout.first[parent], width) + within
