@@ -80,6 +80,46 @@ def graphs(
     return graph.observe(_evidence(rng, variables, soft))
 
 
+@st.composite
+def forests(
+    draw: st.DrawFn,
+    kind: Literal["discrete", "gaussian", "hybrid"],
+    *,
+    max_variables: int = 6,
+    bounded: bool = False,
+    hard: bool = False,
+) -> FactorGraph:
+    """A proper model with evidence in which no chain of factors leads back to where it began.
+
+    `bounded`: some reals have bounds.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed of the parameters"))
+    num_variables = draw(st.integers(1, max_variables), label="variables")
+    reals = [real, interval(-1.5, 2.0)] if bounded else [real]
+    choices = {"discrete": DISCRETE, "gaussian": reals, "hybrid": [*DISCRETE, *reals, *reals]}
+    domains = [draw(st.sampled_from(choices[kind])) for _ in range(num_variables)]
+    variables = Variables.of(domains, Names.numbered(num_variables))
+    num_states, order = variables.num_states, rng.permutation(num_variables)
+    groups = [_square(rng, v) for v in np.flatnonzero(num_states == 0)]
+    placed = 0
+    while placed < num_variables:
+        # A factor joins new variables to at most one that already stands in a tree.
+        end = min(num_variables, placed + int(rng.integers(1, 4)))
+        scope = order[placed:end]
+        if placed and rng.random() < 0.8:
+            scope = np.append(scope[:2], rng.choice(order[:placed]))
+        placed += len(np.intersect1d(scope, order[placed:]))
+        scope = scope[np.argsort(num_states[scope] == 0, kind="stable")].astype(np.int32)
+        sizes = num_states[scope]
+        inside, num_reals = sizes[sizes > 0], int(np.count_nonzero(sizes == 0))
+        potential = (
+            _quadratic(rng, inside, num_reals, hard) if num_reals else _table(rng, inside, hard)
+        )
+        groups.append(FactorGroup(potential, scope[None], rng.integers(0, 2, 1)))
+    graph = FactorGraph(variables, tuple(groups), log_constant=float(rng.normal()))
+    return graph.observe(_evidence(rng, variables, soft=True)) if rng.random() < 0.5 else graph
+
+
 def _some(rng: np.random.Generator, ids: np.ndarray, count: int) -> np.ndarray:
     return rng.permutation(ids)[:count].astype(np.int32)
 
@@ -312,3 +352,12 @@ def _few_values(
     value = np.where(num_states > 0, states, rng.choice([-1.0, 0.5], len(ids)))
     with_error = (num_states == 0) & (rng.random(len(ids)) < rng.choice([0.0, 0.5, 1.0]))
     return Evidence.of(ids, value, np.where(with_error, rng.choice([0.5, 2.0], len(ids)), 0.0))
+
+
+def random_classes(graph: FactorGraph, rng: np.random.Generator) -> np.ndarray:
+    """(variable,): any partition within equal domains, of one class each up to one per variable."""
+    domains = list(dict.fromkeys(graph.variables.domains))
+    domain = np.array([domains.index(d) for d in graph.variables.domains], dtype=int)
+    part = rng.integers(0, rng.choice([1, 2, 3, 100]), graph.num_variables)
+    both = np.stack([domain[graph.variables.domain_id], part])
+    return np.unique(both, axis=1, return_inverse=True)[1].ravel().astype(np.int32)

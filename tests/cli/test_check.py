@@ -213,3 +213,75 @@ def test_a_syntax_error_is_told_before_all_others(run: Run, folder: Path) -> Non
     assert ended.err.splitlines()[0] == (
         "hylift: wrong.mln:10:16: expected a formula after '^', not '^'"
     )
+
+
+def test_a_bounded_bethe_free_energy_is_told_with_densities(run: Run, folder: Path) -> None:
+    ended = run("check", "papers.mln", "--bethe", "--evidence", "facts.db")
+
+    first, sentence, *rest = ended.out.splitlines()
+    assert (ended.code, ended.err) == (0, "")
+    assert first == "papers.mln: Bethe free energy bounded below"
+    assert sentence.startswith("The Bethe free energy of this model is bounded below by ")
+    assert sentence.endswith("so BVI cannot diverge, for any number of components.")
+    assert [line.split(",")[0] for line in rest[2:]] == [
+        "  Popularity(P2): Gaussian",
+        "  Trend(T1): Gaussian",
+        "  Trend(T2): Gaussian",
+    ]
+
+
+def test_tables_have_a_bounded_bethe_free_energy(run: Run, folder: Path) -> None:
+    ended = run("check", "model.uai", "--bethe", "--evidence", "model.uai.evid")
+
+    assert (ended.code, ended.err, ended.out.count("\n")) == (0, "", 2)
+    assert ended.out.startswith("model.uai: Bethe free energy bounded below\n")
+
+
+LOOSE = """\
+person = {Ann, Bob}
+Tall(person)
+height(person): real
+1  Tall(p) * (height(p) = 190)
+"""
+
+
+def test_a_real_that_is_let_go_is_named_with_its_state(run: Run, folder: Path) -> None:
+    (folder / "loose.mln").write_text(LOOSE)
+
+    ended = run("check", "loose.mln", "--bethe")
+
+    assert ended.code == 0
+    assert ended.out == (
+        "loose.mln: Bethe free energy not bounded below\n"
+        "The Bethe free energy of this model is not bounded below: nothing holds height(Ann) where "
+        "Tall(Ann) is false. The model has no finite integral, so BVI may diverge, with one "
+        "component and with more, and no other method has a right answer. Add a prior such as "
+        "'-0.01 height(Ann)^2', or give it an interval.\n"
+        "Also, nothing holds height(Bob) where Tall(Bob) is false.\n"
+    )
+    assert "warning: loose.mln:3:1: nothing is sure to keep 'height' finite" in ended.err
+
+
+def test_evidence_may_hold_what_the_rules_let_go(run: Run, folder: Path) -> None:
+    (folder / "loose.mln").write_text(LOOSE)
+    (folder / "tall.db").write_text("Tall(Ann)\nTall(Bob)\n")
+
+    ended = run("check", "loose.mln", "--bethe", "--evidence", "tall.db")
+
+    assert ended.out.startswith("loose.mln: Bethe free energy bounded below\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--format", "--bethe"], "--format and --bethe ask for different things: choose one"),
+        (["-e", "facts.db"], "--evidence, --closed and --unmatched go with --bethe"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    options: list[str], expected: str, run: Run, folder: Path
+) -> None:
+    ended = run("check", "papers.mln", *options)
+
+    assert_refused(ended)
+    assert ended.err == f"hylift: {expected}\n"

@@ -1,5 +1,5 @@
 """The command line."""
 
-from hylift.cli.app import main
+from hylift.cli.main import main
 
 __all__ = ["main"]

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.cli.method import MethodOptions
 from hylift.cli.model import Given, as_text, check_not_read, read_graph
-from hylift.cli.render import print_json, print_notes, progress_bar, show
-from hylift.errors import UnsupportedError, did_you_mean
-from hylift.files import check_target
+from hylift.cli.render import num_classes_of, print_json, print_notes, progress_bar, show
+from hylift.errors import UnsupportedError
+from hylift.files import check_figure, check_target
 from hylift.formats import uai
 from hylift.graph import FactorGraph
-from hylift.inference import Exact, Method, Task, check_tasks, infer
+from hylift.inference import Task, check_tasks, infer
+from hylift.plot.marginals import check_panels
 from hylift.posterior import Posterior
 from hylift.posterior.export import to_dict, write_json, write_table
-
-METHODS: dict[str, type[Method]] = {"exact": Exact}
 
 DEFAULT_TASKS: tuple[Task, ...] = ("marginals", "logz")
 
@@ -30,50 +32,113 @@ TABLES = (".csv", ".parquet")
 ENDINGS = (".json", ".csv", ".parquet", ".MAR", ".PR", ".MPE")
 
 
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where the options of the command want the answer, beside the screen."""
+
+    output: str | None = None
+    save: Path | None = None
+    figure: Path | None = None
+    convergence: Path | None = None
+
+    @property
+    def written(self) -> list[tuple[str, str | Path]]:
+        """What is written, in words, and the file it is written to."""
+        named = (
+            ("Written to", None if self.output == "-" else self.output),
+            ("Posterior:", self.save),
+            ("Figure:", self.figure),
+            ("Convergence:", self.convergence),
+        )
+        return [(what, path) for what, path in named if path is not None]
+
+    def check(self, model: Path, given: Given) -> None:
+        """Raises if one cannot be written, or would replace what is read."""
+        for figure in (self.figure, self.convergence):
+            if figure is not None:
+                check_figure(figure)
+        if self.save is not None:
+            check_target(self.save)
+            if self.save.suffix.lower() != ".npz":
+                raise UnsupportedError(f"{self.save}: a posterior is saved to a file in .npz")
+        for number, (_, path) in enumerate(self.written):
+            check_not_read(path, model, given)
+            for _, other in self.written[:number]:
+                if os.path.realpath(path) == os.path.realpath(other):
+                    raise UnsupportedError(f"{path}: is to hold two things; name two files")
+
+
 def run(
     model: Path,
     *,
     given: Given,
-    method: str,
+    how: MethodOptions,
     named_tasks: list[str] | None,
     query: list[str] | None,
-    output: str | None,
+    files: Files,
     seed: int,
     quiet: bool,
 ) -> None:
     """Reads, infers, and shows or writes what was asked for."""
-    chosen = _method(method)
-    tasks = _tasks(named_tasks)
+    tasks, output = _tasks(named_tasks), files.output
     if output is not None and output != "-":
         tasks = _check_output(output, tasks, query)
-        check_not_read(output, model, given)
+    files.check(model, given)
     tasks = tasks or list(DEFAULT_TASKS)
+    start = None if how.start is None else Posterior.load(how.start)
+    method = how.chosen(start)
     with progress_bar(quiet) as progress:
         graph, notes = read_graph(model, given, progress)
     if not quiet:
         print_notes(notes)
     _check_holds(output, graph)
     ids = _queried(graph, query)
+    if files.figure is not None:
+        check_panels(graph.num_hidden if ids is None else len(ids))
     with progress_bar(quiet) as progress:
-        posterior = infer(graph, chosen, tasks=tasks, seed=seed, progress=progress)
+        posterior = infer(
+            graph,
+            method,
+            lift=how.chosen_lift,
+            tasks=tasks,
+            seed=seed,
+            seconds=how.seconds,
+            start=start,
+            progress=progress,
+        )
     if ids is None:
         ids = posterior.select()
+    _draw_and_save(posterior, ids, files)
     if output == "-":
-        print_json(to_dict(posterior, tasks, model=as_text(model), ids=ids))
+        print_json(_result(posterior, tasks, as_text(model), ids))
         return
     if output is not None:
         _write(posterior, tasks, as_text(model), ids, Path(output))
     if not quiet:
-        show(posterior, tasks, title=model.name, ids=ids, output=output)
+        show(posterior, tasks, title=model.name, ids=ids, written=files.written)
 
 
-def _method(name: str) -> Method:
-    if name not in METHODS:
-        raise UnsupportedError(
-            f"there is no method '{name}': choose among {', '.join(METHODS)}."
-            f"{did_you_mean(name, METHODS)}"
-        )
-    return METHODS[name]()
+def _draw_and_save(posterior: Posterior, ids: NDArray[np.int64], files: Files) -> None:
+    if files.save is not None:
+        posterior.save(files.save)
+    if files.figure is not None:
+        from hylift.plot import plot_marginals
+
+        names = posterior.variables.names.render(ids).to_pylist()
+        plot_marginals(posterior, names, path=files.figure)
+    if files.convergence is not None:
+        from hylift.plot import plot_convergence
+
+        plot_convergence(posterior, path=files.convergence)
+
+
+def _result(
+    posterior: Posterior, tasks: list[Task], model: str, ids: NDArray[np.int64]
+) -> dict[str, Any]:
+    """The JSON result, with the number of classes that a variational method has solved."""
+    result = to_dict(posterior, tasks, model=model, ids=ids)
+    result["solution"]["num_classes"] = num_classes_of(posterior)
+    return result
 
 
 def _tasks(named: list[str] | None) -> list[Task]:
@@ -136,7 +201,7 @@ def _write(
 ) -> None:
     ending = output.suffix.lower()
     if ending == ".json":
-        write_json(to_dict(posterior, tasks, model=model, ids=ids), output)
+        write_json(_result(posterior, tasks, model, ids), output)
     elif ending in TABLES:
         held = posterior.marginals_of if "marginals" in tasks else posterior.map().to_arrow
         write_table(held(ids), output)

@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hylift.inference.method import Task
-from hylift.posterior import Categorical, Posterior
+from hylift.posterior import Categorical, LogPartition, Posterior, Result
 from hylift.posterior.export import json_text
 from hylift.progress import Progress as Report
 from hylift.progress import silent
-from hylift.words import counted
+from hylift.words import counted, num_classes
 
 MAX_ROWS = 20
 """Variables that are listed before the rest is only counted."""
@@ -30,6 +31,15 @@ WIDE = 10_000
 
 BARS = " ▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 24
+
+ENDS: dict[Result, str] = {
+    "converged": "converged",
+    "max_steps": "not converged",
+    "out_of_time": "out of time",
+    "diverged": "diverged",
+    "stopped": "stopped",
+}
+"""How a solver ended, in words."""
 
 
 @contextmanager
@@ -59,9 +69,9 @@ def show(
     *,
     title: str,
     ids: NDArray[np.int64],
-    output: str | None = None,
+    written: Sequence[tuple[str, str | Path]] = (),
 ) -> None:
-    """Prints what was asked for, long lists cut."""
+    """Prints what was asked for, long lists cut, and what was written where."""
     out = console()
     solution = posterior.solution
     out.print(
@@ -69,9 +79,11 @@ def show(
         f"{np.count_nonzero(posterior.observed)} observed; "
         f"method {solution.method}, {solution.seconds:.3g} s"
     )
+    if (size := num_classes_of(posterior)) is not None:
+        steps = counted(solution.steps, "step")
+        out.print(f"{ENDS[solution.result]} after {steps}, {num_classes(size)} of variables")
     if "logz" in tasks and posterior.log_partition is not None:
-        log_z = posterior.log_partition
-        out.print(f"log Z = [bold]{log_z.value:.10g}[/bold] ({log_z.kind})")
+        out.print(_log_z(posterior.log_partition))
     if "marginals" in tasks:
         for table in _marginals(posterior, ids[:MAX_ROWS]):
             out.print(table)
@@ -86,8 +98,20 @@ def show(
         _cut(out, len(ids))
     for note in solution.notes:
         out.print(f"Note: {escape(note)}")
-    if output is not None:
-        out.print(f"Written to {escape(output)}", soft_wrap=True)
+    for what, path in written:
+        out.print(f"{what} {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def num_classes_of(posterior: Posterior) -> int | None:
+    """Classes of variables that a variational method has solved; None of other methods."""
+    return None if posterior.mixture is None else len(posterior.mixture.layout)
+
+
+def _log_z(log_z: LogPartition) -> str:
+    """The value, its kind, and where it is not exact also its numerical error."""
+    off = log_z.kind != "exact" and log_z.error > 0
+    error = f", error about {log_z.error:.2g}" if off else ""
+    return f"log Z = [bold]{log_z.value:.10g}[/bold] ({log_z.kind}{error})"
 
 
 def console() -> Console:

@@ -34,10 +34,7 @@ def plot_marginals(
     if path is not None:
         check_figure(path)
     ids = posterior.select(atoms)
-    if not 0 < len(ids) <= MAX_PANELS:
-        raise UnsupportedError(
-            f"a figure shows 1 to {MAX_PANELS} marginals, not {len(ids)}: name some of the atoms"
-        )
+    check_panels(len(ids))
     columns = min(len(ids), 4)
     rows = -(-len(ids) // columns)
     figure = Figure(figsize=(3.2 * columns, 2.4 * rows), layout="constrained")
@@ -57,6 +54,14 @@ def plot_marginals(
         kind = Path(path).suffix.lstrip(".")
         write_whole(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))
     return list(grid[: len(ids)])
+
+
+def check_panels(count: int) -> None:
+    """Raises unless a figure has room for so many marginals."""
+    if not 0 < count <= MAX_PANELS:
+        raise UnsupportedError(
+            f"a figure shows 1 to {MAX_PANELS} marginals, not {count}: name some of the atoms"
+        )
 
 
 def _bars(panel: Axes, marginal: Categorical) -> None:

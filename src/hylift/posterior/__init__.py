@@ -1,24 +1,35 @@
-"""Answers: marginals, MAP assignments and log Z, to ask, export and store."""
+"""Answers: marginals, joints, MAP assignments and log Z, to ask, export and store."""
 
-from hylift.posterior.answers import Assignment, LogPartition, Solution
+from hylift.posterior.answers import Assignment, History, LogPartition, Result, Solution
 from hylift.posterior.distributions import (
+    BetaMixture,
     Categorical,
     GaussianMixture,
     PiecewiseDensity,
     PointMass,
 )
+from hylift.posterior.joint import JointDensity
 from hylift.posterior.marginals import Marginals, with_observed
+from hylift.posterior.mixture import Expectation, Mixture
 from hylift.posterior.posterior import Posterior
+from hylift.posterior.target import Target
 
 __all__ = [
     "Assignment",
+    "BetaMixture",
     "Categorical",
+    "Expectation",
     "GaussianMixture",
+    "History",
+    "JointDensity",
     "LogPartition",
     "Marginals",
+    "Mixture",
     "PiecewiseDensity",
     "PointMass",
     "Posterior",
+    "Result",
     "Solution",
+    "Target",
     "with_observed",
 ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hylift.graph import Variables
+from hylift.graph import Domain, Variables
 
 Kind = Literal["exact", "lower bound", "estimate"]
+Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped"]
+"""How a solver ended; 'stopped': a callback said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +29,54 @@ class LogPartition:
         return self.value
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class History:
+    """The objective and the size of the problem at each step of a solver."""
+
+    seconds: NDArray[np.float64]  # (step,): since the start
+    objective: NDArray[np.float64]  # (step,)
+    num_classes: NDArray[np.int64]  # (step,): of variables
+    level: NDArray[np.int32]  # (step,): of a coarse-to-fine run, from 0
+
+    def __post_init__(self) -> None:
+        arrays = (self.seconds, self.objective, self.num_classes, self.level)
+        if len({array.shape for array in arrays}) > 1 or self.seconds.ndim != 1:
+            raise ValueError("the columns of a history have one entry per step each")
+        for array in arrays:
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def __repr__(self) -> str:
+        return f"History({len(self)} steps)"
+
+    def to_arrow(self) -> pa.Table:
+        """Columns seconds, objective, num_classes and level, one row per step."""
+        return pa.table(
+            {
+                "seconds": self.seconds,
+                "objective": self.objective,
+                "num_classes": self.num_classes,
+                "level": self.level,
+            }
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Solution:
     """How a solver ended."""
 
     method: str
     seed: int
-    result: Literal["converged", "max_steps", "diverged"]
+    result: Result
     steps: int
     seconds: float
     objective: float | None
     notes: tuple[str, ...] = ()
     """What the user should know about this answer, in sentences."""
+    history: History | None = field(default=None, compare=False, repr=False)
+    """The way there, where the solver took steps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -58,9 +96,7 @@ class Assignment:
         return self._decoded(self.variables.names.id(name))
 
     def _decoded(self, variable: int) -> str | float:
-        states = self.variables.domain(variable).states
-        value = float(self.values[variable])
-        return value if states is None else states[int(value)]
+        return decoded(self.variables.domain(variable), self.values[variable])
 
     def to_dict(self, ids: NDArray[np.int64] | None = None) -> dict[str, str | float]:
         """Values by name, labels of states and reals; by default of what is not observed."""
@@ -86,3 +122,8 @@ class Assignment:
                 "value": pa.array(values, mask=~is_real),
             }
         )
+
+
+def decoded(domain: Domain, value: float) -> str | float:
+    """The label of a state, or a real as it is."""
+    return float(value) if domain.states is None else domain.states[int(value)]

@@ -52,6 +52,48 @@ class Marginals:
         """
         return Marginals(self.batches, self.batch[variable_to_class], self.row[variable_to_class])
 
+    def beside(
+        self,
+        variables: Variables,
+        hidden: NDArray[np.int64],
+        observed: NDArray[Any],
+        value: NDArray[np.float64],
+    ) -> Marginals:
+        """Marginals of all variables: these for the hidden ones, certainty for the observed.
+
+        hidden, observed: ids; value (observed,): the states and reals seen.
+        """
+        batches = list(self.batches)
+        batch = np.full(len(variables), -1, dtype=np.int32)
+        row = np.zeros(len(variables), dtype=np.int32)
+        batch[hidden], row[hidden] = self.batch, self.row
+        for number, domain in enumerate(variables.domains):
+            at = np.flatnonzero(variables.domain_id[observed] == number)
+            if not len(at):
+                continue
+            batch[observed[at]], row[observed[at]] = len(batches), np.arange(len(at))
+            if domain.states is None:
+                batches.append(PointMass(value[at]))
+            else:
+                seen, row[observed[at]] = np.unique(value[at], return_inverse=True)
+                certain = np.zeros((len(seen), domain.num_states))
+                certain[np.arange(len(seen)), seen.astype(np.int64)] = 1.0
+                batches.append(Categorical(certain, domain.states))
+        if (batch < 0).any():
+            raise ModelError(f"variable {int(np.argmax(batch < 0))} has no marginal")
+        return Marginals(tuple(batches), batch, row)
+
+    def modes(self, ids: NDArray[Any]) -> NDArray[np.float64]:
+        """(variable,): the mode of each marginal, a state's position or a real."""
+        modes = np.zeros(len(ids))
+        for place, batch, rows in self._by_batch(ids):
+            some, at = _once(batch, rows)
+            if isinstance(some, Categorical):
+                modes[place] = np.asarray(some.mode_state)[at]
+            elif isinstance(some, RealDistribution):
+                modes[place] = np.asarray(some.mode)[at]
+        return modes
+
     def __getitem__(self, variable: int) -> Any:
         return self.batches[self.batch[variable]][int(self.row[variable])]
 
@@ -64,9 +106,7 @@ class Marginals:
         quantiles = np.full((len(QUANTILES), len(ids)), np.nan)
         for place, batch, rows in self._by_batch(ids):
             if isinstance(batch, RealDistribution):
-                # Where variables share distributions, each of these is looked at once.
-                shared = batch.batch_shape[0] < len(rows)
-                some, at = (batch, rows) if shared else (batch[rows], slice(None))
+                some, at = _once(batch, rows)
                 for name, column in statistics.items():
                     column[place] = getattr(some, name)[at]
                 quantiles[:, place] = np.asarray(some.quantile(QUANTILES))[:, at]
@@ -126,6 +166,15 @@ class Marginals:
         return found
 
 
+def _once(
+    batch: BatchedDistribution, rows: NDArray[np.int32]
+) -> tuple[Any, NDArray[np.int32] | slice]:
+    """Distributions and where the rows are among them, so that shared ones are looked at once."""
+    if batch.batch_shape[0] < len(rows):
+        return batch, rows
+    return batch[rows], slice(None)
+
+
 def with_observed(
     graph: FactorGraph,
     hidden: NDArray[np.int64],
@@ -135,29 +184,12 @@ def with_observed(
 
     of_hidden: marginals, or positions in `hidden` and the distributions there.
     """
+    hard = graph.evidence.is_hard
     marginals = (
         of_hidden
         if isinstance(of_hidden, Marginals)
         else Marginals.assemble(len(hidden), of_hidden)
     )
-    hard = graph.evidence.is_hard
-    variable, value = graph.evidence.variable[hard], graph.evidence.value[hard]
-    batches = list(marginals.batches)
-    batch = np.full(graph.num_variables, -1, dtype=np.int32)
-    row = np.zeros(graph.num_variables, dtype=np.int32)
-    batch[hidden], row[hidden] = marginals.batch, marginals.row
-    for number, domain in enumerate(graph.variables.domains):
-        at = np.flatnonzero(graph.variables.domain_id[variable] == number)
-        if not len(at):
-            continue
-        batch[variable[at]], row[variable[at]] = len(batches), np.arange(len(at))
-        if domain.states is None:
-            batches.append(PointMass(value[at]))
-        else:
-            seen, row[variable[at]] = np.unique(value[at], return_inverse=True)
-            certain = np.zeros((len(seen), domain.num_states))
-            certain[np.arange(len(seen)), seen.astype(np.int64)] = 1.0
-            batches.append(Categorical(certain, domain.states))
-    if (batch < 0).any():
-        raise ModelError(f"variable {int(np.argmax(batch < 0))} has no marginal")
-    return Marginals(tuple(batches), batch, row)
+    return marginals.beside(
+        graph.variables, hidden, graph.evidence.variable[hard], graph.evidence.value[hard]
+    )

@@ -3,51 +3,63 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from hylift.errors import FormatError, HyliftError
+from hylift.errors import FormatError
 from hylift.files import read_bytes, write_whole
-from hylift.graph import Domain, Names, Variables
-from hylift.posterior.answers import Assignment, Kind, LogPartition, Solution
+from hylift.graph import Domain, Evidence, Variables
+from hylift.posterior.answers import Assignment, History, Kind, LogPartition, Result, Solution
 from hylift.posterior.distributions import (
     BatchedDistribution,
+    BetaMixture,
     Categorical,
     GaussianMixture,
     PiecewiseDensity,
     PointMass,
 )
 from hylift.posterior.marginals import Marginals
+from hylift.posterior.mixture import Layout, Mixture
 from hylift.posterior.posterior import Posterior
+from hylift.posterior.stored_names import restore_names, store_names
 
 FORMAT = "hylift posterior"
-VERSION = 1
+VERSION = 2
 
 ARRAYS: dict[type[BatchedDistribution], tuple[str, ...]] = {
+    BetaMixture: ("weights", "alpha", "beta", "lower", "upper"),
     Categorical: ("probs",),
     GaussianMixture: ("weights", "means", "variances"),
     PiecewiseDensity: ("edges", "coefficients"),
     PointMass: ("value",),
 }
 """Families that can be stored, with their array fields."""
+LAYOUT = {"family": np.int8, "first": np.int64, "lower": np.float64, "upper": np.float64}
+MIXTURE = {
+    "weights": np.float64,
+    "entries": np.float64,
+    "variable_to_class": np.int32,
+    "hidden": np.int64,
+}
+HISTORY = {
+    "seconds": np.float64,
+    "objective": np.float64,
+    "num_classes": np.int64,
+    "level": np.int32,
+}
+"""Array fields and their types."""
 
 
 def save(posterior: Posterior, path: str | Path) -> None:
     """Writes the posterior; an existing file is replaced only when the new one is complete."""
     variables = posterior.variables
-    text = variables.names.render()
-    offsets = np.frombuffer(text.buffers()[1], dtype=np.int32)[text.offset :][: len(text) + 1]
-    data = text.buffers()[2]
-    letters = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, np.uint8)
+    solution = posterior.solution
     arrays: dict[str, NDArray[Any]] = {
-        "name_offsets": offsets if len(text) else np.zeros(1, np.int32),
-        "name_letters": letters,
         "domain_id": variables.domain_id,
         "multiplicity": variables.multiplicity,
         "observed": posterior.observed,
@@ -55,10 +67,18 @@ def save(posterior: Posterior, path: str | Path) -> None:
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
+        "names": store_names(variables.names, arrays),
         "domains": [[d.states, d.lower, d.upper] for d in variables.domains],
-        "solution": asdict(posterior.solution),
+        "solution": asdict(replace(solution, history=None)),
         "log_partition": asdict(posterior.log_partition) if posterior.log_partition else None,
+        "mixture": posterior.mixture is not None,
+        "history": solution.history is not None,
     }
+    if posterior.mixture is not None:
+        _store_fields(posterior.mixture.layout, LAYOUT, "layout", arrays)
+        _store_fields(posterior.mixture, MIXTURE, "mixture", arrays)
+    if solution.history is not None:
+        _store_fields(solution.history, HISTORY, "history", arrays)
     if posterior.all_marginals is not None:
         header["batches"] = _store_marginals(posterior.all_marginals, arrays)
     if posterior.assignment is not None:
@@ -84,7 +104,7 @@ def load(path: str | Path) -> Posterior:
                 path, f"was saved by another version: format {header['version']}, not {VERSION}"
             )
         return _restore(header, arrays)
-    except HyliftError:
+    except FormatError:
         raise
     except Exception as error:  # a damaged archive can fail in any of the layers that read it
         raise FormatError(
@@ -108,14 +128,13 @@ def _restore(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Posteri
         Domain(tuple(states) if states is not None else None, lower, upper)
         for states, lower, upper in header["domains"]
     )
-    offsets = arrays["name_offsets"]
-    names = pa.StringArray.from_buffers(
-        len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(arrays["name_letters"])
-    )
-    names.validate(full=True)
-    variables = Variables(domains, arrays["domain_id"], Names.listed(names), arrays["multiplicity"])
+    names = restore_names(header["names"], arrays)
+    variables = Variables(domains, arrays["domain_id"], names, arrays["multiplicity"])
     _check(arrays["observed"], np.bool_, len(variables))
-    solution = dict(header["solution"], notes=tuple(header["solution"]["notes"]))
+    mixture = None
+    if header["mixture"]:
+        layout = Layout(**_restore_fields(LAYOUT, "layout", arrays))
+        mixture = Mixture(layout=layout, **_restore_fields(MIXTURE, "mixture", arrays))
     log_partition = header["log_partition"]
     if log_partition:
         _check_kind(log_partition)
@@ -123,20 +142,54 @@ def _restore(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Posteri
     if "map" in header:
         _check(arrays["map_values"], np.float64, len(variables))
         _check_kind(header["map"])
+        Evidence.of(np.arange(len(variables)), arrays["map_values"]).check(variables)
         assignment = Assignment(
             variables, arrays["map_values"], arrays["observed"], **header["map"]
         )
     return Posterior(
         variables,
         arrays["observed"],
-        Solution(**solution),
+        _restore_solution(header, arrays),
         LogPartition(**log_partition) if log_partition else None,
-        _restore_marginals(header, arrays) if "batches" in header else None,
+        _restore_marginals(header, arrays, variables) if "batches" in header else None,
         assignment,
+        mixture,
     )
 
 
-def _restore_marginals(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Marginals:
+def _restore_solution(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Solution:
+    stored = dict(header["solution"], notes=tuple(header["solution"]["notes"]), history=None)
+    if header["history"]:
+        stored["history"] = History(**_restore_fields(HISTORY, "history", arrays))
+    solution = Solution(**stored)
+    numbers = (solution.seed, solution.steps, solution.seconds, solution.objective or 0.0)
+    if solution.result not in get_args(Result) or not isinstance(solution.method, str):
+        raise ValueError(f"the result {solution.result!r} of {solution.method!r}")
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise TypeError(f"the numbers of a solution are {numbers}")
+    return solution
+
+
+def _store_fields(
+    value: object, fields: dict[str, Any], name: str, arrays: dict[str, NDArray[Any]]
+) -> None:
+    arrays |= {f"{name}_{field}": np.asarray(getattr(value, field)) for field in fields}
+
+
+def _restore_fields(
+    fields: dict[str, Any], name: str, arrays: dict[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """The stored fields, each of its type; whoever takes them looks at shapes and values."""
+    found = {field: arrays[f"{name}_{field}"] for field in fields}
+    for field, array in found.items():
+        if array.dtype != fields[field]:
+            raise ValueError(f"{name}_{field} has the type {array.dtype}")
+    return found
+
+
+def _restore_marginals(
+    header: dict[str, Any], arrays: dict[str, NDArray[Any]], variables: Variables
+) -> Marginals:
     families = {family.__name__: family for family in ARRAYS}
     batches = []
     for number, described in enumerate(header["batches"]):
@@ -150,11 +203,16 @@ def _restore_marginals(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) 
     batch, row = arrays["batch"], arrays["row"]
     _check(batch, np.int32, len(arrays["observed"]))
     _check(row, np.signedinteger, len(arrays["observed"]))
+    if any(len(batch.batch_shape) != 1 for batch in batches):
+        raise ValueError("marginals that are not in rows")
     sizes = np.array([batch.batch_shape[0] for batch in batches], dtype=np.int64)
     if len(batch) and not (batch.min() >= 0 and batch.max() < len(sizes)):
         raise ValueError("a batch of marginals that is not there")
     if len(row) and not ((row >= 0) & (row < sizes[batch])).all():
         raise ValueError("a row of marginals that is not there")
+    num_states = [len(batch.states) if isinstance(batch, Categorical) else 0 for batch in batches]
+    if (np.array(num_states, dtype=np.int64)[batch] != variables.num_states).any():
+        raise ValueError("a marginal of a variable with other states")
     return Marginals(tuple(batches), batch, row.astype(np.int32, copy=False))
 
 

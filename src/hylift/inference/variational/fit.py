@@ -16,6 +16,7 @@ from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.inference.variational.problem.families import Reals, as_betas, betas
 from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.inference.variational.starts.mean_field import (
+    MOST_SWEEPS,
     coordinate_ascent,
     gaussian_product,
     is_closed_form,
@@ -179,25 +180,23 @@ class Fitter:
     def _by_coordinates(
         self, problem: Problem, hard: float, q: Mixtures, *, alone: bool = False
     ) -> Stand:
-        """The best product that coordinate ascent finds, from q and from some random states."""
+        """The best product that coordinate ascent finds, from q and from some random states.
+
+        Of all starts, only that which is best after a few sweeps is followed to the end.
+        """
         others = [] if alone else vertices(problem, self.rng, hard, self.settings.restarts - 1)
         starts = [q, *(Mixtures(q.weights, entries[None, :, None]) for entries in others)]
-        best: tuple[Mixtures, float, bool] | None = None
-        for number, start in enumerate(starts):
 
-            def watch(value: float, share: float = number / len(starts)) -> bool:
-                return self.control.record(value, "sweeping", share)
+        def watch(value: float) -> bool:
+            return self.control.record(value, "sweeping", len(self.control.rows) / MOST_SWEEPS)
 
-            found = coordinate_ascent(
-                problem, start, hard, most_sweeps=self.settings.max_steps, watch=watch
-            )
-            if best is None or found[1] < best[1]:
-                best = found
-            if not self.control.look():
-                break
-        assert best is not None
-        state = NaturalNewton().begin(self._objective(problem, "final", hard), best[0])
-        return Stand(problem, hard, (state,), None, best[2])
+        if len(starts) > 1:
+            few = [coordinate_ascent(problem, q, hard, most_sweeps=FEW_SWEEPS) for q in starts]
+            q, _, _ = min(few, key=lambda found: found[1])
+        most = self.settings.max_steps
+        q, _, converged = coordinate_ascent(problem, q, hard, most_sweeps=most, watch=watch)
+        state = NaturalNewton().begin(self._objective(problem, "final", hard), q)
+        return Stand(problem, hard, (state,), None, converged)
 
     def _searched(self, problem: Problem, hard: float, product: Mixtures) -> Stand:
         """Candidates from random starts, the best first."""

@@ -1,6 +1,7 @@
 """Distributions of single variables, one or a whole batch in the same class."""
 
 from hylift.posterior.distributions.base import BatchedDistribution, RealDistribution
+from hylift.posterior.distributions.beta_mixture import BetaMixture
 from hylift.posterior.distributions.categorical import Categorical
 from hylift.posterior.distributions.gaussian_mixture import GaussianMixture
 from hylift.posterior.distributions.piecewise import PiecewiseDensity, gauss_legendre_nodes
@@ -8,6 +9,7 @@ from hylift.posterior.distributions.point_mass import PointMass
 
 __all__ = [
     "BatchedDistribution",
+    "BetaMixture",
     "Categorical",
     "GaussianMixture",
     "PiecewiseDensity",

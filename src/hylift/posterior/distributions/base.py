@@ -214,6 +214,15 @@ def normalized(name: str, weights: FloatArray) -> FloatArray:
     return np.asarray(weights / sums[..., None])
 
 
+def without_idle(weights: FloatArray, *parameters: FloatArray) -> tuple[FloatArray, ...]:
+    """Parameters (row, component), those of weight 0 replaced by those of the heaviest."""
+    heaviest = np.argmax(weights, axis=1)[:, None]
+    return tuple(
+        np.where(weights > 0, values, np.take_along_axis(values, heaviest, 1))
+        for values in parameters
+    )
+
+
 def draw_states(weights: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
     """Indices drawn in proportion to weights (row, state), shape (size, row)."""
     cumulative = np.cumsum(weights, axis=-1)

@@ -4,16 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import special
 
 from hylift.posterior.distributions.base import (
     FloatArray,
     FloatOrArray,
     IntArray,
-    RealDistribution,
-    draw_states,
-    normalized,
     read_only,
     real_array,
 )
@@ -21,12 +17,13 @@ from hylift.posterior.distributions.mixture_entropy import entropies
 from hylift.posterior.distributions.mixture_intervals import SortedMixtures
 from hylift.posterior.distributions.mixture_mode import modes
 from hylift.posterior.distributions.monotone_root import EPS, find_roots
+from hylift.posterior.distributions.real_mixture import RealMixture, checked_weights
 
 ROOT_TWO_PI = float(np.sqrt(2.0 * np.pi))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class GaussianMixture(RealDistribution):
+class GaussianMixture(RealMixture):
     """A weighted sum of Gaussian densities.
 
     Weights of shape ``(component,)`` are shared by the whole batch. A component of weight 0 may
@@ -40,7 +37,6 @@ class GaussianMixture(RealDistribution):
     _event_ndims: ClassVar[dict[str, int]] = {"weights": 1, "means": 1, "variances": 1}
 
     def __post_init__(self) -> None:
-        weights = real_array("weights", self.weights, low=0.0)
         means = real_array("means", self.means)
         variances = real_array("variances", self.variances, low=0.0)
         shape = means.shape
@@ -50,29 +46,13 @@ class GaussianMixture(RealDistribution):
             raise ValueError(
                 f"variances must have the shape of means, {shape}, but have {variances.shape}"
             )
-        if weights.shape not in (shape, shape[-1:]):
-            raise ValueError(
-                f"weights must have shape {shape} or {shape[-1:]}, but have {weights.shape}"
-            )
-        weights = np.broadcast_to(normalized("weights", weights), shape)
+        weights = checked_weights(self.weights, shape)
         if variances.size and variances.min() == 0.0 and (weights[variances == 0.0] > 0).any():
             raise ValueError(
                 "a component of positive weight has variance 0; an observed value is a PointMass"
             )
         for name, array in (("weights", weights), ("means", means), ("variances", variances)):
             object.__setattr__(self, name, read_only(array))
-
-    @property
-    def num_components(self) -> int:
-        return int(self.means.shape[-1])
-
-    @property
-    def mean(self) -> FloatOrArray:
-        return self._by_row(GaussianMixture._means, width=self.num_components)
-
-    @property
-    def var(self) -> FloatOrArray:
-        return self._by_row(GaussianMixture._vars, width=self.num_components)
 
     @property
     def mode(self) -> FloatOrArray:
@@ -99,10 +79,6 @@ class GaussianMixture(RealDistribution):
             width=self.num_components,
         )
 
-    def log_pdf(self, x: ArrayLike) -> FloatOrArray:
-        """The log density at x, also where the density underflows."""
-        return self._evaluate(GaussianMixture._log_pdf, real_array("x", x, finite=False))
-
     def __repr__(self) -> str:
         if self.batch_shape:
             shown = f"batch_shape={self.batch_shape}"
@@ -110,23 +86,14 @@ class GaussianMixture(RealDistribution):
             shown = f"mean={self.mean:.3g}, std={self.std:.3g}"
         return f"GaussianMixture({shown}, components={self.num_components})"
 
-    @property
-    def _width(self) -> int:
-        return self.num_components
-
     def _components(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weights, means and standard deviations; the latter 1 where the variance is 0."""
         sds = np.sqrt(self.variances)
         sds[sds == 0.0] = 1.0  # only at weight 0, where it must not matter
         return self.weights, self.means, sds
 
-    def _means(self) -> FloatArray:
-        return np.asarray((self.weights * self.means).sum(axis=-1))
-
-    def _vars(self) -> FloatArray:
-        offsets = self.means - self._means()[:, None]
-        offsets[self.weights == 0.0] = 0.0
-        return np.asarray((self.weights * self.variances + self.weights * offsets**2).sum(axis=-1))
+    def _component_moments(self) -> tuple[FloatArray, FloatArray]:
+        return self.means, self.variances
 
     def _pdf(self, x: FloatArray) -> FloatArray:
         weights, means, sds = self._components()
@@ -134,14 +101,11 @@ class GaussianMixture(RealDistribution):
             z = (x[..., None] - means) / sds
             return np.asarray((weights / (sds * ROOT_TWO_PI) * np.exp(-0.5 * z**2)).sum(axis=-1))
 
-    def _log_pdf(self, x: FloatArray) -> FloatArray:
+    def _log_terms(self, x: FloatArray) -> FloatArray:
         weights, means, sds = self._components()
         with np.errstate(over="ignore", divide="ignore"):
             z = (x[..., None] - means) / sds
-            logs = np.log(weights) - np.log(sds * ROOT_TWO_PI) - 0.5 * z**2
-            top = logs.max(axis=-1)
-            shift = np.where(np.isfinite(top), top, 0.0)
-            return np.asarray(np.log(np.exp(logs - shift[..., None]).sum(axis=-1)) + shift)
+            return np.asarray(np.log(weights) - np.log(sds * ROOT_TWO_PI) - 0.5 * z**2)
 
     def _cdf(self, x: FloatArray) -> FloatArray:
         weights, means, sds = self._components()
@@ -165,9 +129,8 @@ class GaussianMixture(RealDistribution):
         values[inner] = sign * _lower_quantiles(weights[row], mirrored, sds[row], tail)
         return values.reshape(shape)
 
-    def _draw(self, size: int, rng: np.random.Generator) -> FloatArray:
+    def _draw_from(self, component: IntArray, rng: np.random.Generator) -> FloatArray:
         row = np.arange(len(self.means))
-        component = draw_states(self.weights, size, rng)
         noise = rng.standard_normal(component.shape)
         return np.asarray(
             self.means[row, component] + np.sqrt(self.variances[row, component]) * noise

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.posterior.distributions.base import BLOCK_SIZE, FloatArray, IntArray
+from hylift.posterior.distributions.base import BLOCK_SIZE, FloatArray, IntArray, without_idle
 
 MAX_LEVELS = 60
 VANISHING = 39.0  # exp(-z²/2) underflows beyond this many standard deviations
@@ -28,9 +28,7 @@ class SortedMixtures:
     @classmethod
     def of(cls, weights: FloatArray, means: FloatArray, sds: FloatArray) -> "SortedMixtures":
         """Components of weight 0 become copies, of height 0, of the heaviest component."""
-        heaviest = np.argmax(weights, axis=1)[:, None]
-        means = np.where(weights > 0, means, np.take_along_axis(means, heaviest, 1))
-        sds = np.where(weights > 0, sds, np.take_along_axis(sds, heaviest, 1))
+        means, sds = without_idle(weights, means, sds)
         order = np.argsort(means, axis=1, kind="stable")
         heights = weights / (sds * np.sqrt(2.0 * np.pi))
         return cls(*(np.take_along_axis(a, order, 1) for a in (means, sds, heights)))

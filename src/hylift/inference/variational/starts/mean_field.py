@@ -13,7 +13,7 @@ from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN
 
 MOST_SWEEPS = 60
-STILL = 1e-9
+STILL = 1e-7
 """Largest change in a sweep, of a mean in standard deviations or of a probability, at the end."""
 
 

@@ -1,0 +1,114 @@
+"""Methods and their settings as the command line names them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast, get_args
+
+from hylift.cli.options import METHODS, OPTIMISERS
+from hylift.errors import UnsupportedError, did_you_mean
+from hylift.inference import BVI, NPVI, Adam, Exact, Lift, MeanField, Method, NaturalNewton
+from hylift.inference.variational.problem.families import Reals
+from hylift.posterior import Posterior
+from hylift.words import listed
+
+MIXTURES = ("bvi", "npvi")
+VARIATIONAL = (*MIXTURES, "mean-field")
+
+FITS: dict[str, tuple[str, ...]] = {
+    "components": MIXTURES,
+    "lift": ("auto", *VARIATIONAL),
+    "seconds": ("auto", *VARIATIONAL),
+    "restarts": VARIATIONAL,
+    "max_steps": VARIATIONAL,
+    "optimiser": VARIATIONAL,
+    "learning_rate": VARIATIONAL,
+    "reals": VARIATIONAL,
+    "start": VARIATIONAL,
+    "convergence": VARIATIONAL,
+}
+"""Methods that each option is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodOptions:
+    """What the options of `hylift infer` say about how to answer; None where they say nothing."""
+
+    method: str = "auto"
+    components: int | None = None
+    lift: str | None = None
+    seconds: float | None = None
+    restarts: int | None = None
+    max_steps: int | None = None
+    optimiser: str | None = None
+    learning_rate: float | None = None
+    reals: str | None = None
+    start: Path | None = None
+    convergence: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Finds all that is wrong with the options, before any work."""
+        _check_word("method", self.method, METHODS)
+        for option, fitting in FITS.items():
+            if getattr(self, option) is not None and self.method not in fitting:
+                raise UnsupportedError(
+                    f"--{option.replace('_', '-')} is for --method {_alternatives(fitting)}, not "
+                    f"for {self.method}"
+                )
+        if self.lift is not None:
+            _check_word("lift", self.lift, get_args(Lift))
+        if self.reals is not None:
+            _check_word("family of reals", self.reals, get_args(Reals))
+        if self.optimiser is not None:
+            _check_word("optimiser", self.optimiser, OPTIMISERS)
+        if self.learning_rate is not None and self.optimiser != "adam":
+            raise UnsupportedError("--learning-rate is for --optimiser adam")
+        if self.seconds is not None and not self.seconds > 0:
+            raise UnsupportedError(f"--seconds is a positive number, not {self.seconds:g}")
+
+    @property
+    def chosen_lift(self) -> Lift:
+        return cast(Lift, self.lift or "exact")
+
+    def chosen(self, start: Posterior | None) -> Method | None:
+        """The method with its settings; None leaves the choice to `infer`.
+
+        A mixture has as many components as the one it starts from, if nothing else is said.
+        """
+        if self.method == "auto":
+            return None
+        if self.method == "exact":
+            return Exact()
+        kind = {"bvi": BVI(), "npvi": NPVI(), "mean-field": MeanField()}[self.method]
+        method = replace(
+            kind,
+            optimiser=self._chosen_optimiser(),
+            restarts=kind.restarts if self.restarts is None else self.restarts,
+            max_steps=kind.max_steps if self.max_steps is None else self.max_steps,
+            reals=cast(Reals, self.reals or "auto"),
+        )
+        components = self.components
+        if components is None and start is not None and start.mixture is not None:
+            components = start.mixture.num_components
+        if components is None or isinstance(method, MeanField):
+            return method
+        return replace(method, components=components)
+
+    def _chosen_optimiser(self) -> Adam | NaturalNewton:
+        if self.optimiser != "adam":
+            return NaturalNewton()
+        return Adam() if self.learning_rate is None else Adam(self.learning_rate)
+
+
+def _check_word(what: str, word: str, allowed: Collection[str]) -> None:
+    if word not in allowed:
+        raise UnsupportedError(
+            f"there is no {what} '{word}': choose among {', '.join(allowed)}."
+            f"{did_you_mean(word.lower(), allowed)}"
+        )
+
+
+def _alternatives(methods: tuple[str, ...]) -> str:
+    return listed(methods).replace(" and ", " or ")

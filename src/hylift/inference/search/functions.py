@@ -1,0 +1,165 @@
+"""Moves of the variables of functions, whose values only Python can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.inference.search.kernels.arrays import Terms
+from hylift.inference.search.kernels.coloring import color_apart
+from hylift.inference.search.kernels.flips import worth_of_each
+from hylift.potentials import Function
+
+NUM_POINTS = 17
+"""Points of the first grid along a real."""
+
+NUM_SECTIONS = 40
+"""Golden sections around the best of them."""
+
+GOLDEN = (np.sqrt(5) - 1) / 2
+
+FAR = 1e6
+"""A real without bounds goes no further from here on."""
+
+UNBROKEN = 1e-9
+"""Multiplicities that differ by less than this break as much."""
+
+LEAST_GAIN = 1e-8
+"""Of a variable of functions: coordinate ascent would go on for long for less."""
+
+FloatArray = NDArray[np.float64]
+Worth = tuple[FloatArray, FloatArray]
+"""Per variable: the multiplicity of its factors at -inf, and the sum of its others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Set:
+    """Variables of functions of which no two share a factor, so that all may move at once."""
+
+    variables: NDArray[np.int64]
+    groups: list[tuple[FactorGroup, NDArray[np.int64]]]
+    """Functions at these variables, and per factor the place of its variable in the set."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionMoves:
+    """Coordinate ascent over the variables of functions, in sets that move in lock-step."""
+
+    terms: Terms
+    sets: list[_Set]
+
+    @classmethod
+    def of(cls, graph: FactorGraph, terms: Terms) -> FunctionMoves:
+        groups = [g for g in graph.groups if isinstance(g.potential, Function) and len(g)]
+        if not groups:
+            return cls(terms, [])
+        color = _colors(groups, terms)
+        sets = []
+        for number in range(int(color.max()) + 1):
+            variables = np.flatnonzero(color == number)
+            place = np.full(len(color), -1)
+            place[variables] = np.arange(len(variables))
+            touched = []
+            for group in groups:
+                owner = place[group.scope].max(axis=1)
+                some = np.flatnonzero(owner >= 0)
+                if len(some):
+                    touched.append((group.take(some), owner[some]))
+            sets.append(_Set(variables, touched))
+        return cls(terms, sets)
+
+    def broken(self, x: FloatArray) -> float:
+        """More than 0 if a function is -inf."""
+        worths = [self._worth(x, some, x[some.variables])[0].max(initial=0.0) for some in self.sets]
+        return float(max(worths, default=0.0))
+
+    def ascend(self, x: FloatArray) -> bool:
+        """Moves each variable of `x` to its best value given the others; whether one gained."""
+        gained = False
+        for some in self.sets:
+            is_real = self.terms.variable["num_states"][some.variables] == 0
+            if not is_real.all():
+                gained |= self._ascend_states(x, some)
+            if is_real.any():
+                gained |= self._ascend_reals(x, some)
+        return gained
+
+    def _ascend_states(self, x: FloatArray, some: _Set) -> bool:
+        num_states = self.terms.variable["num_states"][some.variables]
+        now = x[some.variables].copy()
+        best, worth = now.copy(), self._worth(x, some, now)
+        for state in range(int(num_states.max())):
+            tried = np.where(num_states > state, state, now)
+            worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
+        x[some.variables] = best
+        return bool((best != now).any())
+
+    def _ascend_reals(self, x: FloatArray, some: _Set) -> bool:
+        """A grid along each real, then golden sections around its best point."""
+        record = self.terms.variable[some.variables]
+        now = x[some.variables].copy()
+        is_real = record["num_states"] == 0
+        # Other rounds go on from the end of what has no bounds, but not for ever.
+        reach = np.where(np.abs(now) < FAR, 4 * (1 + np.abs(now)), 0.0)
+        low = np.where(np.isfinite(record["lower"]), record["lower"], now - reach)
+        high = np.where(np.isfinite(record["upper"]), record["upper"], now + reach)
+        low, high = np.where(is_real, np.minimum(low, now), now), np.where(is_real, high, now)
+        best, worth = now.copy(), self._worth(x, some, now)
+        for share in np.linspace(0, 1, NUM_POINTS):
+            tried = low + share * (high - low)
+            worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
+        width = (high - low) / (NUM_POINTS - 1)
+        left, right = np.maximum(low, best - width), np.minimum(high, best + width)
+        for _ in range(NUM_SECTIONS):
+            inner = right - GOLDEN * (right - left), left + GOLDEN * (right - left)
+            first, second = (self._worth(x, some, tried) for tried in inner)
+            worth = self._keep_better(best, worth, inner[0], first)
+            worth = self._keep_better(best, worth, inner[1], second)
+            up = _better(first, second, 0.0)
+            left, right = np.where(up, inner[0], left), np.where(up, right, inner[1])
+        x[some.variables] = best
+        return bool((best != now).any())
+
+    def _keep_better(
+        self, best: FloatArray, worth: Worth, tried: FloatArray, other: Worth
+    ) -> Worth:
+        """Writes the tried values that are better into `best`; returns the worth of the best."""
+        better = _better(worth, other, max(LEAST_GAIN, self.terms.least))
+        best[better] = tried[better]
+        return np.where(better, other[0], worth[0]), np.where(better, other[1], worth[1])
+
+    def _worth(self, x: FloatArray, some: _Set, values: FloatArray) -> Worth:
+        """The worth of the factors at each variable of a set, were these its values."""
+        moved = x.copy()
+        moved[some.variables] = values
+        broken, total = np.zeros((2, len(values)))
+        worth_of_each(self.terms, moved, some.variables, broken, total)
+        for group, owner in some.groups:
+            log_values = group.log_values(moved)
+            impossible = np.isneginf(log_values)
+            finite = group.multiplicity * np.where(impossible, 0.0, log_values)
+            total += np.bincount(owner, finite, minlength=len(values))
+            broken += np.bincount(owner, group.multiplicity * impossible, minlength=len(values))
+        return broken, total
+
+
+def _better(worth: Worth, other: Worth, least: float) -> NDArray[np.bool_]:
+    """(variable,): whether the other is better: first by what is broken, then by the sum."""
+    fewer = other[0] < worth[0] - UNBROKEN
+    return fewer | ((other[0] <= worth[0] + UNBROKEN) & (other[1] > worth[1] + least))
+
+
+def _colors(groups: list[FactorGroup], terms: Terms) -> NDArray[np.int64]:
+    """(variable,): which set of variables it moves with; -1 if it stands in no function."""
+    scope = np.concatenate([group.scope.ravel() for group in groups])
+    sizes = np.concatenate([np.full(len(group), group.arity) for group in groups])
+    ptr = np.concatenate([[0], np.cumsum(sizes)])
+    order = np.argsort(scope, kind="stable")
+    factor = np.repeat(np.arange(len(sizes)), sizes)[order]
+    first = np.concatenate([[0], np.cumsum(np.bincount(scope, minlength=len(terms.variable)))])
+    color = np.full(len(terms.variable), -1)
+    color_apart(terms, scope.astype(np.int64), ptr, factor, first, color)
+    return color

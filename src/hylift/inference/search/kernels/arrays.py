@@ -1,0 +1,119 @@
+"""What the kernels read, and what they change.
+
+Records keep the arrays few: Numba compiles each call for every array that it hands on.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_REALS = 8
+"""Reals that one move takes along."""
+
+LONGEST = 16
+"""Flips that one chain takes together."""
+
+TERM = np.dtype(
+    [
+        ("first", np.int64),  # of its entries: discrete slots first,
+        ("middle", np.int64),  # then reals,
+        ("last", np.int64),
+        ("num_joint", np.int64),  # joint states
+        ("base", np.int64),  # where its parameters start in `theta`
+        ("multiplicity", np.float64),
+        ("pair", np.int64),  # first of its pairs of reals, in the order of `triu_indices`
+    ]
+)
+ENTRY = np.dtype([("variable", np.int32), ("stride", np.int32)])
+INCIDENCE = np.dtype([("term", np.int32), ("stride", np.int32)])
+LINK = np.dtype([("other", np.int32), ("pair", np.int32)])
+VARIABLE = np.dtype(
+    [
+        ("num_states", np.int64),  # 0 for a real
+        ("lower", np.float64),
+        ("upper", np.float64),
+        ("movable", np.int64),
+        ("first", np.int64),  # of its incidences: those with tables,
+        ("split", np.int64),  # then those with quadratics
+        ("last", np.int64),
+        ("links", np.int64),  # first of its links to other reals, in their order
+        ("links_end", np.int64),
+        ("scores", np.int64),  # first of its scores, one per state
+    ]
+)
+
+
+class Terms(NamedTuple):
+    """Tables, then quadratics without constants, over distinct variables.
+
+    The parameters of a table are its log-values; those of a quadratic A of all joint states,
+    then b, then c, which is 0.
+    """
+
+    num_tables: int
+    term: NDArray[np.void]  # (term,): TERM
+    entry: NDArray[np.void]  # (entry,): ENTRY; the stride is that of its states, 0 for a real
+    theta: NDArray[np.float64]
+    variable: NDArray[np.void]  # (variable,): VARIABLE
+    incidence: NDArray[np.void]  # INCIDENCE
+    pair_of: NDArray[np.int64]  # pairs of reals of all terms: the number of that pair
+    link: NDArray[np.void]  # LINK
+    least: float
+    """A smaller gain is no gain: rounding may have made it."""
+
+
+VALUE = np.dtype(
+    [
+        ("x", np.float64),  # state or real
+        ("curve", np.float64),  # the density along a real is curve x² + slope x
+        ("slope", np.float64),
+        ("stamp", np.int64),
+        ("queued", np.uint8),
+        ("stale", np.uint8),  # whether its chains are to be looked at
+        ("moved", np.uint8),  # a real that moved since its neighbours looked: 1 little, 2 much
+    ],
+    align=True,
+)
+SCORE = np.dtype([("value", np.float64), ("broken", np.float64)])
+NEAR = np.dtype(
+    [("real", np.int64), ("curve", np.float64), ("slope", np.float64), ("shift", np.float64)]
+)
+
+
+class Search(NamedTuple):
+    """An assignment, and what makes the worth of a move cheap to tell."""
+
+    value: NDArray[np.void]  # (variable,): VALUE
+    joint: NDArray[np.int64]  # (term,): its joint state
+    score: NDArray[np.void]
+    """(variable and state): SCORE, the finite values of its tables there, and the multiplicity
+    of those that are -inf."""
+    coupling: NDArray[np.float64]  # (pair,): second derivative
+    lists: NDArray[np.int32]
+    """(2, variable): a ring of discrete variables to look at; those beside a chain."""
+    counts: NDArray[np.int64]  # first and size of the ring, stamp, random
+    chain: NDArray[np.int64]  # (flip, 2): variable and state
+    near: NDArray[np.void]  # (real,): NEAR, of the reals that the move at hand takes along
+    cross: NDArray[np.float64]  # (real, real): their couplings
+    root: NDArray[np.float64]  # (real, real): room for a matrix
+
+    @classmethod
+    def empty(cls, terms: Terms) -> Search:
+        """Room for a search; `load` fills it."""
+        num_variables = len(terms.variable)
+        num_scores = int(terms.variable["num_states"].sum())
+        return cls(
+            np.zeros(num_variables, dtype=VALUE),
+            np.zeros(len(terms.term), dtype=np.int64),
+            np.zeros(num_scores, dtype=SCORE),
+            np.zeros(len(terms.link) // 2),
+            np.zeros((2, num_variables), dtype=np.int32),
+            np.zeros(5, dtype=np.int64),
+            np.zeros((LONGEST, 2), dtype=np.int64),
+            np.zeros(MOST_REALS, dtype=NEAR),
+            np.zeros((MOST_REALS, MOST_REALS)),
+            np.zeros((MOST_REALS, MOST_REALS)),
+        )

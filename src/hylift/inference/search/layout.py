@@ -1,0 +1,207 @@
+"""Tables and conditional quadratics of a graph in one flat layout, as the kernels read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.inference.decouple import decouple
+from hylift.inference.search.kernels.arrays import (
+    ENTRY,
+    INCIDENCE,
+    LINK,
+    TERM,
+    VARIABLE,
+    Terms,
+)
+from hylift.potentials import ConditionalQuadratic, Function, Table
+
+
+def flat_terms(graph: FactorGraph) -> Terms:
+    """The terms of a graph without evidence, tables before quadratics; functions are left out.
+
+    A quadratic is taken apart into pieces that share no real. A class that stands in several
+    slots of a factor stands once in its term, which has the values at equal states.
+    """
+    variables = graph.variables
+    pieces = [p for group in graph.groups for p in _pieces(group, variables.multiplicity)]
+    pieces.sort(key=lambda piece: not isinstance(piece.potential, Table))  # stable
+    num_tables = sum(len(p) for p in pieces if isinstance(p.potential, Table))
+    theta, base = _parameters(pieces)
+    ptr = _pointers(_joined([np.full(len(p), p.arity) for p in pieces], np.int64))
+    term = np.zeros(len(base), dtype=TERM)
+    term["first"], term["last"], term["base"] = ptr[:-1], ptr[1:], base
+    num_discrete = _joined([np.full(len(p), len(_states(p))) for p in pieces], np.int64)
+    term["middle"] = term["first"] + num_discrete
+    sizes = [int(np.prod(_states(p), dtype=np.int64)) for p in pieces]
+    counts = [len(p) for p in pieces]
+    term["num_joint"] = np.repeat(np.array(sizes, dtype=np.int64), counts)
+    term["multiplicity"] = _joined([p.multiplicity for p in pieces], np.float64)
+    entry = np.zeros(ptr[-1], dtype=ENTRY)
+    entry["variable"] = _joined([p.scope.ravel() for p in pieces], np.int32)
+    entry["stride"] = _joined([np.tile(_strides(p), len(p)) for p in pieces], np.int32)
+    variable = np.zeros(len(variables), dtype=VARIABLE)
+    variable["num_states"] = variables.num_states
+    variable["lower"], variable["upper"] = variables.lower, variables.upper
+    variable["movable"] = ~_function_variables(graph)
+    variable["scores"] = _pointers(variable["num_states"])[:-1]
+    incidence = _incidence(term, entry, num_tables, variable)
+    pair_of, link = _links(term, entry["variable"], variable)
+    largest = np.abs(theta[np.isfinite(theta)]).max(initial=0.0)
+    least = 1e-9 + 1e-13 * float(largest * term["multiplicity"].max(initial=0.0))
+    return Terms(num_tables, term, entry, theta, variable, incidence, pair_of, link, least)
+
+
+def _function_variables(graph: FactorGraph) -> NDArray[np.bool_]:
+    """(variable,): whether it stands in a function, so that its moves are not for the kernels."""
+    inside = np.zeros(graph.num_variables, dtype=bool)
+    for group in graph.groups:
+        if isinstance(group.potential, Function):
+            inside[group.scope.ravel()] = True
+    return inside
+
+
+def _pieces(group: FactorGroup, multiplicity: NDArray[np.float64]) -> Iterator[FactorGroup]:
+    """Groups of tables and quadratics without repeated slots whose sum this group is."""
+    if not len(group) or not group.arity or isinstance(group.potential, Function):
+        return
+    for distinct in _without_repeats(group, multiplicity):
+        if isinstance(distinct.potential, Table):
+            yield distinct
+            continue
+        assert isinstance(distinct.potential, ConditionalQuadratic)
+        for piece in decouple(distinct.potential):
+            piece_row = np.full(distinct.potential.num_rows, -1, dtype=np.int32)
+            piece_row[piece.rows] = np.arange(len(piece.rows), dtype=np.int32)
+            factors = np.flatnonzero(piece_row[distinct.row] >= 0)
+            if not len(factors) or not piece.slots:
+                continue
+            yield FactorGroup.unchecked(
+                piece.potential,
+                distinct.scope[factors][:, list(piece.slots)],
+                piece_row[distinct.row[factors]],
+                distinct.multiplicity[factors],
+                distinct.label,
+            )
+
+
+def _without_repeats(
+    group: FactorGroup, multiplicity: NDArray[np.float64]
+) -> Iterator[FactorGroup]:
+    """The group, taken apart by which of its slots hold the same class."""
+    scope = group.scope
+    first = np.tile(np.arange(group.arity), (len(group), 1))
+    if (multiplicity != 1).any():
+        for slot in range(group.arity):
+            for earlier in range(slot - 1, -1, -1):
+                first[scope[:, slot] == scope[:, earlier], slot] = earlier
+    if (first == np.arange(group.arity)).all():
+        yield group
+        return
+    patterns, which = np.unique(first, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        some = group.take(np.flatnonzero(which.reshape(-1) == number))
+        kept, place = np.unique(pattern, return_inverse=True)
+        potential = _at_equal_states(some.potential, kept, place)
+        yield FactorGroup.unchecked(
+            potential, some.scope[:, kept], some.row, some.multiplicity, some.label
+        )
+
+
+def _at_equal_states(
+    potential: Any, kept: NDArray[np.int64], place: NDArray[np.int64]
+) -> Table | ConditionalQuadratic:
+    """The potential of the kept slots; slot i has the value of kept slot place[i]."""
+    states = [size for size in (potential.slot_states[slot] for slot in kept) if size]
+    num_discrete = sum(size > 0 for size in potential.slot_states)
+    grid = np.indices(states)
+    at = (slice(None), *(grid[place[slot]] for slot in range(num_discrete)))
+    if isinstance(potential, Table):
+        return Table(potential.log_table[at])
+    # xᵀAx + bᵀx at x = Bz
+    B = np.eye(len(kept) - len(states))[place[num_discrete:] - len(states)]
+    A, b = potential.A[at], potential.b[at]
+    return ConditionalQuadratic(B.T @ A @ B, b @ B, potential.c[at])
+
+
+def _states(piece: FactorGroup) -> list[int]:
+    return [size for size in piece.potential.slot_states if size]
+
+
+def _strides(piece: FactorGroup) -> NDArray[np.int64]:
+    """(slot,): distance between two states of a slot among the joint states; 0 for a real."""
+    states = np.array(_states(piece), dtype=np.int64)
+    strides = np.zeros(piece.arity, dtype=np.int64)
+    strides[: len(states)] = np.append(np.cumprod(states[:0:-1])[::-1], 1)[: len(states)]
+    return strides
+
+
+def _parameters(pieces: list[FactorGroup]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """All parameter rows one after the other, and where the row of each term starts."""
+    flats = [piece.potential.flat for piece in pieces]
+    offsets = np.cumsum([0, *(flat.size for flat in flats)])
+    base = [
+        at + piece.row.astype(np.int64) * flat.shape[1]
+        for piece, flat, at in zip(pieces, flats, offsets, strict=False)
+    ]
+    return _joined([flat.ravel() for flat in flats], np.float64), _joined(base, np.int64)
+
+
+def _incidence(
+    term: NDArray[np.void],
+    entry: NDArray[np.void],
+    num_tables: int,
+    variable: NDArray[np.void],
+) -> NDArray[np.void]:
+    """Per variable the terms where it stands, tables first; `variable` learns where they are."""
+    slots = entry["variable"]
+    order = np.argsort(slots, kind="stable")
+    terms = np.repeat(np.arange(len(term), dtype=np.int32), term["last"] - term["first"])
+    incidence = np.zeros(len(order), dtype=INCIDENCE)
+    incidence["term"], incidence["stride"] = terms[order], entry["stride"][order]
+    ptr = _pointers(np.bincount(slots, minlength=len(variable)))
+    num_entries = int(term["last"][num_tables - 1]) if num_tables else 0
+    variable["first"], variable["last"] = ptr[:-1], ptr[1:]
+    variable["split"] = ptr[:-1] + np.bincount(slots[:num_entries], minlength=len(variable))
+    return incidence
+
+
+def _links(
+    term: NDArray[np.void], slots: NDArray[np.int32], variable: NDArray[np.void]
+) -> tuple[NDArray[np.int64], NDArray[np.void]]:
+    """The pairs of reals of each term, and the links between reals that share a term.
+
+    `term` and `variable` learn where theirs are.
+    """
+    num_variables = len(variable)
+    num_reals = term["last"] - term["middle"]
+    ptr = _pointers(num_reals * (num_reals - 1) // 2)
+    term["pair"] = ptr[:-1]
+    key = np.empty(ptr[-1], dtype=np.int64)
+    for size in np.unique(num_reals[num_reals > 1]):
+        some = np.flatnonzero(num_reals == size)
+        for at, (i, j) in enumerate(zip(*np.triu_indices(size, 1), strict=True)):
+            left, right = slots[term["middle"][some] + i], slots[term["middle"][some] + j]
+            low = np.minimum(left, right).astype(np.int64)
+            key[ptr[some] + at] = low * num_variables + np.maximum(left, right)
+    keys, pair_of = np.unique(key, return_inverse=True)
+    low, high = np.divmod(keys, max(num_variables, 1))
+    source, target = np.concatenate([low, high]), np.concatenate([high, low])
+    order = np.lexsort([target, source])
+    link = np.zeros(len(order), dtype=LINK)
+    link["other"], link["pair"] = target[order], np.tile(np.arange(len(keys)), 2)[order]
+    ends = _pointers(np.bincount(source, minlength=num_variables))
+    variable["links"], variable["links_end"] = ends[:-1], ends[1:]
+    return pair_of.reshape(-1), link
+
+
+def _pointers(counts: NDArray[Any]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)

@@ -1,0 +1,208 @@
+"""Assignments improved on the true log-density."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.compilation import announce_compilation
+from hylift.errors import ModelError
+from hylift.graph import FactorGraph
+from hylift.inference.search.blocks import large_blocks
+from hylift.inference.search.functions import FunctionMoves
+from hylift.inference.search.kernels.arrays import Search, Terms
+from hylift.inference.search.kernels.chains import ascend
+from hylift.inference.search.kernels.flips import count_broken, load, push_beside_moved
+from hylift.inference.search.kernels.settle import settle_reals
+from hylift.inference.search.kernels.walk import repair
+from hylift.inference.search.layout import flat_terms
+from hylift.progress import Progress, silent
+
+FloatArray = NDArray[np.float64]
+
+MOST_LOOKED = 20_000
+"""Variables that are looked at before the clock is."""
+
+MOST_STEPS = 1000
+"""Steps of conjugate gradients in one solve."""
+
+MOST_ROUNDS = 100
+"""Rounds of moves and solves."""
+
+MOST_LOOKS = 500
+"""Looks per variable. Few are needed, unless the density has no maximum."""
+
+MOST_KICKS = 4
+"""States into which a block is put."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polished:
+    """The best assignment that was found."""
+
+    values: FloatArray  # (variable,): states and reals
+    log_density: float
+    start: int
+    """The start from which it was reached."""
+    finished: bool
+    """Whether no move improves it: false if time ran out first."""
+
+
+def polish(
+    graph: FactorGraph,
+    starts: FloatArray,
+    *,
+    seconds: float | None = None,
+    progress: Progress = silent,
+) -> Polished:
+    """The best of some assignments, each improved until no move of a few variables gains.
+
+    starts: (start, variable), states and reals. The graph has no evidence; where it is lifted, a
+    class moves as one. A move flips a discrete variable, or a chain of them that share factors,
+    and takes the reals near them to their new optimum; between moves all reals are solved for
+    jointly. The best is tried again with large neighbourhoods put into one state each. Fewer
+    broken hard factors count first, then the log-density. The answer is the same on every call,
+    unless time runs out, and never worse than a start within its bounds.
+    """
+    began = time.monotonic()
+    climber = _Climber.of(graph)
+    starts = climber.checked(np.asarray(starts, dtype=np.float64))
+
+    def is_late() -> bool:
+        return seconds is not None and time.monotonic() - began > seconds
+
+    best = climber.better_of(None, starts[0], 0, False)
+    for number, start in enumerate(starts):
+        values, finished = climber.climb(start, is_late)
+        best = climber.better_of(best, start, number, False)
+        best = climber.better_of(best, values, number, finished)
+        progress((number + 1) / (len(starts) + 1), "polishing")
+        if is_late():
+            return replace(best, finished=False)
+    for kicked in climber.kicked(best.values):
+        values, finished = climber.climb(kicked, is_late)
+        best = climber.better_of(best, values, best.start, finished)
+        if is_late():
+            return replace(best, finished=False)
+    progress(1.0, "polishing")
+    return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Climber:
+    """The layout of a graph, and room for one search in it."""
+
+    graph: FactorGraph
+    terms: Terms
+    search: Search
+    functions: FunctionMoves
+    reals: NDArray[np.int64]  # those that the kernels move
+    number: NDArray[np.int64]  # (variable,): place in `reals`, or -1
+    room: FloatArray  # (7, real)
+
+    @classmethod
+    def of(cls, graph: FactorGraph) -> _Climber:
+        if len(graph.evidence):
+            raise ModelError(
+                "assignments are polished on a graph without evidence: give graph.condition()"
+            )
+        announce_compilation(ascend)
+        terms = flat_terms(graph)
+        reals = np.flatnonzero((terms.variable["num_states"] == 0) & (terms.variable["movable"]))
+        number = np.full(len(terms.variable), -1)
+        number[reals] = np.arange(len(reals))
+        functions = FunctionMoves.of(graph, terms)
+        room = np.zeros((7, len(reals)))
+        return cls(graph, terms, Search.empty(terms), functions, reals, number, room)
+
+    def checked(self, starts: FloatArray) -> FloatArray:
+        """The starts, each real within its bounds."""
+        num_variables = self.graph.num_variables
+        if starts.ndim != 2 or starts.shape[1] != num_variables or not len(starts):
+            raise ModelError(
+                f"starts of {num_variables} variables are an array (start, {num_variables}) with "
+                f"at least one row, not one of shape {starts.shape}"
+            )
+        num_states = self.terms.variable["num_states"]
+        wrong = ~np.isfinite(starts) | (
+            (num_states > 0)
+            & ((starts != np.floor(starts)) | (starts < 0) | (starts >= num_states))
+        )
+        if wrong.any():
+            row, at = np.argwhere(wrong)[0]
+            name = self.graph.variables.names[int(at)]
+            kind = f"a state from 0 to {num_states[at] - 1}" if num_states[at] else "a number"
+            raise ModelError(f"start {row}: '{name}' takes {kind}, not {starts[row, at]:g}")
+        record = self.terms.variable
+        clipped = np.clip(starts, record["lower"], record["upper"])
+        return np.where(num_states > 0, starts, clipped)
+
+    def better_of(
+        self, best: Polished | None, values: FloatArray, start: int, finished: bool
+    ) -> Polished:
+        """The best so far, or these values if they are better, or as good and finished."""
+        log_density = self.graph.log_density(values)
+        if best is not None:
+            if log_density < best.log_density:
+                return best
+            if log_density == -np.inf and self.broken(values) > self.broken(best.values):
+                return best
+            if log_density == best.log_density > -np.inf and best.finished:
+                return best
+        return Polished(values.copy(), log_density, start, finished)
+
+    def kicked(self, values: FloatArray) -> Iterator[FloatArray]:
+        """The assignment with each large block put into one state, for each state of it."""
+        num_states = self.terms.variable["num_states"]
+        for block in large_blocks(self.terms):
+            for state in range(min(int(num_states[block].max()), MOST_KICKS)):
+                moved = values.copy()
+                moved[block] = np.minimum(state, num_states[block] - 1)
+                yield moved
+
+    def broken(self, values: FloatArray) -> float:
+        """Multiplicity of the hard tables that an assignment breaks, functions aside."""
+        load(self.terms, self.search, values)
+        return float(count_broken(self.terms, self.search)) + self.functions.broken(values)
+
+    def climb(self, start: FloatArray, is_late: Callable[[], bool]) -> tuple[FloatArray, bool]:
+        """An assignment that no move improves, and whether it was reached before the time."""
+        load(self.terms, self.search, start)
+        finished = self._ascend(is_late)
+        if not is_late() and count_broken(self.terms, self.search) > 0:
+            before = self._values()
+            num_discrete = np.count_nonzero(self.terms.variable["num_states"])
+            room = np.empty((2, self.terms.num_tables), dtype=np.int64)
+            if repair(self.terms, self.search, room, 1000 + 50 * num_discrete):
+                finished = self._ascend(is_late)
+            else:
+                load(self.terms, self.search, before)
+        return self._values(), finished
+
+    def _ascend(self, is_late: Callable[[], bool]) -> bool:
+        """Moves and solves by turns until neither gains; false if time ran out."""
+        looks = MOST_LOOKS * (20 + len(self.terms.variable))
+        for _ in range(MOST_ROUNDS):
+            settle_reals(self.terms, self.search, self.reals, self.number, self.room, MOST_STEPS)
+            push_beside_moved(self.terms, self.search)
+            place, any_taken = 0, False
+            while place < len(self.terms.variable):
+                place, looked, taken = ascend(self.terms, self.search, place, MOST_LOOKED)
+                any_taken |= taken > 0
+                looks -= looked
+                if is_late() or looks < 0:
+                    return False
+            if any_taken:
+                continue
+            values = self._values()
+            if not self.functions.ascend(values):
+                return True
+            load(self.terms, self.search, values)
+        return False
+
+    def _values(self) -> FloatArray:
+        return self.search.value["x"].copy()

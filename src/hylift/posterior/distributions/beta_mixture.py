@@ -1,0 +1,219 @@
+"""Marginals of bounded real variables under mixtures of Betas."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy import special
+
+from hylift.posterior.distributions.adaptive_quadrature import NODES, integrate
+from hylift.posterior.distributions.base import (
+    BLOCK_SIZE,
+    FloatArray,
+    FloatOrArray,
+    IntArray,
+    read_only,
+    real_array,
+    without_idle,
+)
+from hylift.posterior.distributions.beta_density import log_densities, moments, peak, scaled
+from hylift.posterior.distributions.beta_mode import modes
+from hylift.posterior.distributions.mixture_intervals import Intervals
+from hylift.posterior.distributions.monotone_root import EPS, find_roots
+from hylift.posterior.distributions.real_mixture import RealMixture, checked_weights, log_sum_exp
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BetaMixture(RealMixture):
+    """A weighted sum of Beta densities on one interval.
+
+    Weights of shape ``(component,)`` are shared by the whole batch, and so are bounds of shape
+    ``()``. Where alpha or beta is below 1, the density is infinite at an edge.
+    """
+
+    weights: FloatArray  # (*batch, component)
+    alpha: FloatArray  # (*batch, component)
+    beta: FloatArray  # (*batch, component)
+    lower: FloatArray  # (*batch,)
+    upper: FloatArray  # (*batch,)
+
+    _event_ndims: ClassVar[dict[str, int]] = {
+        "weights": 1, "alpha": 1, "beta": 1, "lower": 0, "upper": 0,
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        alpha, beta = _positive("alpha", self.alpha), _positive("beta", self.beta)
+        shape = alpha.shape
+        if not shape or not shape[-1]:
+            raise ValueError(f"alpha must have shape (*batch, component), but has shape {shape}")
+        if beta.shape != shape:
+            raise ValueError(f"beta must have the shape of alpha, {shape}, but has {beta.shape}")
+        bounds = []
+        for name in ("lower", "upper"):
+            bound = real_array(name, getattr(self, name))
+            if bound.shape not in (shape[:-1], ()):
+                raise ValueError(
+                    f"{name} must have shape {shape[:-1]} or (), but has shape {bound.shape}"
+                )
+            bounds.append(np.broadcast_to(bound, shape[:-1]))
+        if not (bounds[0] < bounds[1]).all():
+            raise ValueError("lower must be below upper")
+        arrays = (checked_weights(self.weights, shape), alpha, beta, *bounds)
+        for name, array in zip(self._event_ndims, arrays, strict=True):
+            object.__setattr__(self, name, read_only(array))
+
+    @property
+    def mode(self) -> FloatOrArray:
+        """Where the density is largest: an edge, where it is infinite there.
+
+        The search samples every component finer than its own width and climbs from there.
+        """
+
+        def compute(rows: BetaMixture) -> FloatArray:
+            if rows.num_components == 1:
+                at = peak(rows.alpha[:, 0] - 1.0, rows.beta[:, 0] - 1.0)
+            else:
+                at = modes(rows.weights, rows.alpha, rows.beta)
+            return scaled(at, rows.lower, rows.upper)
+
+        return self._by_row(compute, width=20 * self.num_components**2)
+
+    @property
+    def entropy(self) -> FloatOrArray:
+        """Differential entropy in nats, by adaptive quadrature (to about 1e-9)."""
+        return self._by_row(BetaMixture._entropies, width=self.num_components)
+
+    def __repr__(self) -> str:
+        if self.batch_shape:
+            shown = f"batch_shape={self.batch_shape}"
+        else:
+            shown = f"mean={self.mean:.3g}, std={self.std:.3g}"
+            shown += f", low={float(self.lower):.3g}, high={float(self.upper):.3g}"
+        return f"BetaMixture({shown}, components={self.num_components})"
+
+    def _component_moments(self) -> tuple[FloatArray, FloatArray]:
+        return moments(self.alpha, self.beta, self.lower, self.upper)
+
+    def _pdf(self, x: FloatArray) -> FloatArray:
+        return np.exp(self._log_pdf(x))
+
+    def _log_terms(self, x: FloatArray) -> FloatArray:
+        logs = log_densities(x, self.alpha, self.beta, self.lower, self.upper)
+        # A component of weight 0 must not matter, even where its density is infinite.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.weights > 0, logs + np.log(self.weights), -np.inf)
+
+    def _cdf(self, x: FloatArray) -> FloatArray:
+        share = np.clip((x - self.lower) / (self.upper - self.lower), 0.0, 1.0)
+        parts = self.weights * special.betainc(self.alpha, self.beta, share[..., None])
+        return np.asarray(np.minimum(parts.sum(axis=-1), 1.0))
+
+    def _quantile(self, p: FloatArray) -> FloatArray:
+        shape = (len(p), len(self.alpha))
+        p = np.broadcast_to(p, shape).ravel()
+        row = np.arange(p.size) % len(self.alpha) if p.size else np.zeros(0, dtype=np.int64)
+        # Upper tails are lower tails of the mirror image, where cdf and 1 - p lose no digits.
+        mirrored = p > 0.5
+        alpha, beta = self.alpha[row], self.beta[row]
+        alpha, beta = (
+            np.where(mirrored[:, None], beta, alpha),
+            np.where(mirrored[:, None], alpha, beta),
+        )
+        share = _lower_quantiles(self.weights[row], alpha, beta, np.where(mirrored, 1.0 - p, p))
+        width = (self.upper - self.lower)[row]
+        values = np.where(
+            mirrored, self.upper[row] - width * share, self.lower[row] + width * share
+        )
+        return values.reshape(shape)
+
+    def _draw_from(self, component: IntArray, rng: np.random.Generator) -> FloatArray:
+        row = np.arange(len(self.alpha))
+        shares = rng.beta(self.alpha[row, component], self.beta[row, component])
+        return scaled(shares, self.lower, self.upper)
+
+    def _entropies(self) -> FloatArray:
+        log_width = np.log(self.upper - self.lower)
+        alpha, beta = self.alpha, self.beta
+        if self.num_components > 1:
+            return log_width + _mixed_entropies(self.weights, alpha, beta)
+        total = alpha + beta
+        own = special.betaln(alpha, beta) + (total - 2.0) * special.digamma(total)
+        own -= (alpha - 1.0) * special.digamma(alpha) + (beta - 1.0) * special.digamma(beta)
+        return np.asarray(log_width + own[:, 0])
+
+
+def _positive(name: str, values: FloatArray) -> FloatArray:
+    array = real_array(name, values, low=0.0)
+    if array.size and array.min() == 0.0:
+        raise ValueError(f"{name} must be positive, but is 0")
+    return array
+
+
+def _log_heights(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(weights) - special.betaln(alpha, beta))
+
+
+def _lower_quantiles(
+    weights: FloatArray, alpha: FloatArray, beta: FloatArray, p: FloatArray
+) -> FloatArray:
+    """The quantile p of each row as a share of the interval, 0 ≤ p ≤ 1/2.
+
+    Newton of log p as a function of the log share, a straight line near the edge.
+    """
+    own = special.betaincinv(alpha, beta, p[:, None])
+    if weights.shape[1] == 1:
+        return np.asarray(own[:, 0])
+    heights = _log_heights(weights, alpha, beta)
+    noise = 8.0 * EPS * p
+
+    def evaluate(u: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        a, b = alpha[which], beta[which]
+        cdf = np.einsum("ik,ik->i", weights[which], special.betainc(a, b, u[:, None]))
+        logs = heights[which] + special.xlogy(a, u[:, None]) + special.xlog1py(b - 1.0, -u[:, None])
+        slope = np.exp(log_sum_exp(logs)) / cdf  # of log cdf against log u
+        residual = cdf - p[which]
+        residual[np.abs(residual) <= noise[which]] = 0.0
+        return residual, u * np.expm1(np.log(p[which] / cdf) / slope)
+
+    with np.errstate(all="ignore"):
+        # Every component has less than p below `low` and more than p below `high`; and where
+        # one component alone has p, the mixture has no less.
+        low = np.where(weights > 0, own, np.inf).min(axis=1)
+        high = np.where(weights > 0, own, -np.inf).max(axis=1)
+        alone = special.betaincinv(alpha, beta, np.minimum(p[:, None] / weights, 1.0))
+        alone = np.where(weights > 0, alone, np.inf).min(axis=1)
+        high = np.minimum(np.maximum(np.minimum(high, alone), low) * (1.0 + 1e-12), 1.0)
+        start = np.einsum("ik,ik->i", weights, own)
+        return np.where(p > 0, find_roots(evaluate, low * (1.0 - 1e-12), high, start), 0.0)
+
+
+def _mixed_entropies(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
+    """Entropies on the unit interval, as integrals over y = log u/(1 - u), smooth at the edges."""
+    alpha, beta = without_idle(weights, alpha, beta)
+    heights = _log_heights(weights, alpha, beta)
+
+    def values(spans: Intervals) -> FloatArray:
+        y = spans.middle[:, None] + 0.5 * (spans.high - spans.low)[:, None] * NODES
+        log_near, log_far = -np.logaddexp(0.0, -y), -np.logaddexp(0.0, y)
+        log_density = np.empty_like(y)  # of y
+        step = max(1, BLOCK_SIZE // (len(NODES) * weights.shape[1]))
+        for first in range(0, len(y), step):
+            some = slice(first, first + step)
+            row = spans.row[some, None]
+            logs = alpha[row] * log_near[some, :, None] + beta[row] * log_far[some, :, None]
+            log_density[some] = log_sum_exp(logs + heights[row])
+        density = np.exp(log_density)
+        return np.where(density > 0, -density * (log_density - log_near - log_far), 0.0)
+
+    with np.errstate(invalid="ignore"):
+        return integrate(values, _logit_knots(alpha, beta))
+
+
+def _logit_knots(alpha: FloatArray, beta: FloatArray) -> FloatArray:
+    """Middle, flanks and ends of each component, whose tails are exp(alpha y) and exp(-beta y)."""
+    middle = special.digamma(alpha) - special.digamma(beta)
+    sd = np.sqrt(special.polygamma(1, alpha) + special.polygamma(1, beta))
+    flanks = [middle + share * sd for share in (-3.0, 0.0, 3.0)]
+    ends = [middle - 9.0 * sd - 40.0 / alpha, middle + 9.0 * sd + 40.0 / beta]
+    return np.sort(np.concatenate([*flanks, *ends], axis=1), axis=1)

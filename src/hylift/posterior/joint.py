@@ -1,0 +1,224 @@
+"""The joint distribution of a few atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.errors import (
+    EvidenceError,
+    IntractableError,
+    UnknownNameError,
+    UnsupportedError,
+    did_you_mean,
+)
+from hylift.graph import Domain
+from hylift.posterior.distributions.base import FloatOrArray, Seed, sample_arguments, unwrap
+from hylift.posterior.mixture import Expectation, Mixture
+from hylift.words import listed
+
+MAX_STATES = 1 << 24
+"""Most joint states whose probabilities are listed."""
+MAX_COLUMNS = 100_000
+"""Most atoms of a table of draws."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class JointDensity:
+    """The joint distribution of some atoms under a mixture; observed ones are certain."""
+
+    atoms: tuple[str, ...]
+    domains: tuple[Domain, ...]
+    ids: NDArray[np.int64]  # (atom,): the variables
+    known: NDArray[np.float64]  # (atom,): the value of an observed one; NaN where hidden
+    mixture: Mixture
+    """Of the hidden ones among the atoms."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.atoms[:6]) + (", …" if len(self.atoms) > 6 else "")
+        return f"JointDensity({shown}; components={self.mixture.num_components})"
+
+    def pdf(self, values: Mapping[str, Any]) -> FloatOrArray:
+        """The density at values of all atoms, scalars or arrays that fit each other.
+
+        States are given by label and count with their probability.
+        """
+        return unwrap(np.exp(np.asarray(self.log_pdf(values))))
+
+    def log_pdf(self, values: Mapping[str, Any]) -> FloatOrArray:
+        """The log of `pdf`, also where that underflows."""
+        self._check_atoms(values)
+        hidden = self._is_hidden
+        for atom, domain, unseen in zip(self.atoms, self.domains, hidden, strict=True):
+            if domain.states is None and not unseen:
+                raise UnsupportedError(
+                    f"'{atom}' is observed: it has one value and no density, so leave it out"
+                )
+        columns = np.broadcast_arrays(
+            *(_encoded(d, values[a], a) for a, d in zip(self.atoms, self.domains, strict=True))
+        )
+        points = np.stack([column.ravel() for column in columns], axis=1)
+        logs = self.mixture.log_density(self.ids[hidden], points[:, hidden])
+        agrees = (points[:, ~hidden] == self.known[~hidden]).all(axis=1)
+        return unwrap(np.where(agrees, logs, -np.inf).reshape(columns[0].shape))
+
+    def probs(self) -> NDArray[np.float64]:
+        """The probability of each joint state, with an axis per atom; for discrete atoms only."""
+        for atom, domain in zip(self.atoms, self.domains, strict=True):
+            if domain.states is None:
+                raise UnsupportedError(f"'{atom}' is real: ask for pdf(…), or leave it out")
+        shape = tuple(domain.num_states for domain in self.domains)
+        if np.prod(np.array(shape, dtype=np.float64)) > MAX_STATES:
+            raise IntractableError(
+                f"{len(self.atoms)} atoms have more than {MAX_STATES:,} joint states: "
+                "ask for fewer atoms, or for sample(…)"
+            )
+        total = np.zeros(shape)
+        factors = self._state_probs()
+        for component, weight in enumerate(self.mixture.weights.tolist()):
+            product = np.array(weight)
+            for probs in factors:
+                product = np.multiply.outer(product, probs[component])
+            total += product
+        return total
+
+    def table(self) -> pa.Table:
+        """The joint states and their probabilities: a column of labels per atom, and prob."""
+        probs = self.probs()
+        states = np.unravel_index(np.arange(probs.size), probs.shape)
+        return pa.table({**self._columns(list(states)), "prob": probs.ravel()})
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """(atom,): the means of reals."""
+        means = self._moments()[0] @ self.mixture.weights
+        return np.where(self._is_hidden, means, self.known)
+
+    @property
+    def cov(self) -> NDArray[np.float64]:
+        """(atom, atom): the covariances of reals."""
+        means, variances = self._moments()
+        weights = self.mixture.weights
+        offsets = means - self.mean[:, None]
+        return np.asarray((offsets * weights) @ offsets.T + np.diag(variances @ weights))
+
+    @property
+    def corr(self) -> NDArray[np.float64]:
+        """(atom, atom): the correlations of reals; NaN for an observed one."""
+        cov = self.cov
+        sd = np.sqrt(np.diag(cov))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(cov / np.multiply.outer(sd, sd))
+
+    def sample(self, size: int, *, seed: Seed) -> pa.Table:
+        """Independent draws as an Arrow table with a column per atom, states by label."""
+        if len(self.atoms) > MAX_COLUMNS:
+            raise UnsupportedError(
+                f"a table of draws has at most {MAX_COLUMNS:,} columns, not {len(self.atoms):,}: "
+                "name the atoms you need"
+            )
+        size, rng = sample_arguments(size, seed)
+        draws = np.tile(self.known, (size, 1))
+        hidden = self._is_hidden
+        draws[:, hidden] = self.mixture.sample(size, rng, self.ids[hidden])
+        return pa.table(self._columns(list(draws.T)))
+
+    def expectation(self, function: Callable[..., Any], *, seed: int = 0) -> Expectation:
+        """The mean of a function of arrays, one per atom; see `Mixture.expectation`.
+
+        States are given by position: false is 0, true is 1.
+        """
+        hidden = self._is_hidden
+
+        def of_hidden(*columns: Any) -> Any:
+            rest = iter(columns)
+            return function(
+                *(
+                    next(rest) if unseen else int(value) if domain.is_discrete else value
+                    for unseen, value, domain in zip(hidden, self.known, self.domains, strict=True)
+                )
+            )
+
+        return self.mixture.expectation(of_hidden, self.ids[hidden], seed=seed)
+
+    @property
+    def _is_hidden(self) -> NDArray[np.bool_]:
+        return np.isnan(self.known)
+
+    def _check_atoms(self, values: Mapping[str, Any]) -> None:
+        for atom in values:
+            if atom not in self.atoms:
+                raise UnknownNameError(
+                    f"this joint density is not about '{atom}'."
+                    f"{did_you_mean(str(atom), self.atoms)}"
+                )
+        missing = [f"'{atom}'" for atom in self.atoms if atom not in values]
+        if missing:
+            raise EvidenceError(
+                f"a density needs a value for each atom: {listed(missing)} has none"
+                if len(missing) == 1
+                else f"a density needs a value for each atom: {listed(missing)} have none"
+            )
+
+    def _state_probs(self) -> list[NDArray[np.float64]]:
+        """Per atom: probabilities (component, state)."""
+        hidden = self._is_hidden
+        found = iter(self.mixture.state_probs(self.ids[hidden]))
+        factors = []
+        for unseen, value, domain in zip(hidden, self.known, self.domains, strict=True):
+            if unseen:
+                factors.append(next(found))
+            else:
+                certain = np.arange(domain.num_states) == value
+                shape = (self.mixture.num_components, domain.num_states)
+                factors.append(np.broadcast_to(certain.astype(np.float64), shape))
+        return factors
+
+    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Means and variances (atom, component)."""
+        for atom, domain in zip(self.atoms, self.domains, strict=True):
+            if domain.states is not None:
+                raise UnsupportedError(
+                    f"'{atom}' has states: means and covariances are of reals; leave it out, "
+                    "or use expectation(…)"
+                )
+        shape = (len(self.atoms), self.mixture.num_components)
+        means = np.broadcast_to(self.known[:, None], shape).copy()
+        variances = np.zeros(shape)
+        hidden = self._is_hidden
+        means[hidden], variances[hidden] = self.mixture.moments(self.ids[hidden])
+        return means, variances
+
+    def _columns(self, values: list[NDArray[Any]]) -> dict[str, pa.Array]:
+        columns = zip(self.atoms, self.domains, values, strict=True)
+        return {atom: _column(domain, column) for atom, domain, column in columns}
+
+
+def _column(domain: Domain, values: NDArray[Any]) -> pa.Array:
+    if domain.states is None:
+        return pa.array(values)
+    labels = pa.array(list(domain.states), pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), labels)
+
+
+def _encoded(domain: Domain, values: Any, atom: str) -> NDArray[np.float64]:
+    """States as positions and reals as they are; a real outside its domain has density 0."""
+    if domain.states is None:
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise EvidenceError(f"{atom} is real and cannot be {values!r}") from None
+        if np.isnan(numbers).any():
+            raise EvidenceError(f"{atom} is real and cannot be NaN")
+        return numbers
+    if isinstance(values, str):
+        return np.asarray(domain.encode(values, atom))
+    states = np.asarray(values)
+    codes = {state: domain.encode(state, atom) for state in dict.fromkeys(states.ravel().tolist())}
+    flat = np.array([codes[state] for state in states.ravel().tolist()], dtype=np.float64)
+    return flat.reshape(states.shape)

@@ -1,0 +1,330 @@
+"""A mixture of products over hidden ground variables, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ImpossibleEvidenceError, ModelError
+from hylift.graph import Variables
+from hylift.graph.variables import freeze
+from hylift.posterior.distributions import BatchedDistribution, Categorical, RealDistribution
+from hylift.posterior.distributions.base import FloatArray, IntArray, normalized, real_array
+from hylift.posterior.distributions.real_mixture import log_sum_exp
+from hylift.posterior.marginals import Marginals
+from hylift.posterior.mixture import expectation as expectations
+from hylift.posterior.mixture.expectation import Expectation
+from hylift.posterior.mixture.families import Family, batches
+from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN, Layout
+
+BLOCK = 1 << 20
+"""Numbers of the largest temporary."""
+MAX_ASCENT_STEPS = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """q(x) = Σ_k w_k Π_i q_i^k(x_i), where variables of one class share their factors.
+
+    Parameters are held per class, however many variables there are.
+    """
+
+    weights: FloatArray  # (component,)
+    layout: Layout  # of the classes
+    entries: FloatArray  # (entry, component)
+    variable_to_class: NDArray[np.int32]  # (hidden variable,)
+    hidden: NDArray[np.int64]  # (hidden variable,): increasing ids in the posterior's variables
+
+    def __post_init__(self) -> None:
+        weights = real_array("weights", self.weights, low=0.0)
+        if weights.ndim != 1 or not len(weights):
+            raise ModelError(f"weights of shape {weights.shape} are not one per component")
+        object.__setattr__(self, "weights", freeze(normalized("weights", weights), np.float64))
+        object.__setattr__(self, "entries", freeze(self.entries, np.float64))
+        object.__setattr__(self, "variable_to_class", freeze(self.variable_to_class, np.int32))
+        object.__setattr__(self, "hidden", freeze(self.hidden, np.int64))
+        _check_entries(self.layout, self.entries, len(weights))
+        if self.hidden.shape != self.variable_to_class.shape or self.hidden.ndim != 1:
+            raise ModelError("a mixture needs one class per hidden variable")
+        if (np.diff(self.hidden) <= 0).any():
+            raise ModelError("the hidden variables of a mixture must have increasing ids")
+        classes = self.variable_to_class
+        if len(classes) and not (classes.min() >= 0 and classes.max() < len(self.layout)):
+            raise ModelError("a hidden variable is in a class that is not there")
+
+    @property
+    def num_components(self) -> int:
+        return len(self.weights)
+
+    def check(self, variables: Variables) -> None:
+        """Raises unless the mixture can be about these variables."""
+        if len(self.hidden) and not (self.hidden[0] >= 0 and self.hidden[-1] < len(variables)):
+            raise ModelError("the mixture is about a variable that is not there")
+        states = np.where(self.layout.family == CATEGORICAL, np.diff(self.layout.first), 0)[
+            self.variable_to_class
+        ]
+        wrong = states != variables.num_states[self.hidden]
+        if wrong.any():
+            name = variables.names[int(self.hidden[np.argmax(wrong)])]
+            raise ModelError(f"the mixture has another number of states for '{name}'")
+
+    def marginals(self, variables: Variables) -> Marginals:
+        """Of the hidden variables, in their order; variables of a class share a distribution."""
+        present = np.zeros(len(self.layout), dtype=bool)
+        present[self.variable_to_class] = True
+        classes = np.flatnonzero(present)
+        member = np.zeros(len(self.layout), dtype=np.int64)
+        member[self.variable_to_class] = self.hidden
+        domain_id = variables.domain_id[member[classes]]
+        is_real = self.layout.family[classes] != CATEGORICAL
+        parts: list[tuple[NDArray[Any], BatchedDistribution]] = []
+        for number, domain in [(-1, None), *enumerate(variables.domains)]:
+            at = np.flatnonzero(is_real if domain is None else ~is_real & (domain_id == number))
+            states = None if domain is None else domain.states
+            for place, family in self._batches(classes[at], width=None):
+                parts.append((at[place], family.marginal(self.weights, states)))
+        position = np.cumsum(present) - 1
+        return Marginals.assemble(len(classes), parts).spread(position[self.variable_to_class])
+
+    def log_density_by_component(self, ids: NDArray[Any], values: FloatArray) -> FloatArray:
+        """log q^k (point, component) of hidden variables `ids` at values (point, variable)."""
+        values = np.asarray(values, dtype=np.float64)
+        total = np.zeros((len(values), self.num_components))
+        impossible = np.zeros(total.shape, dtype=bool)
+        classes = self._classes(ids)
+        step = max(1, BLOCK // (4 * self.num_components))
+        for first in range(0, len(values), step):
+            some = slice(first, first + step)
+            width = max(1, BLOCK // len(values[some]))
+            for place, family in self._batches(classes, width=width):
+                logs = family.log_density(values[some, place])
+                impossible[some] |= np.isneginf(logs).any(axis=1)
+                with np.errstate(invalid="ignore"):
+                    total[some] += logs.sum(axis=1)
+        # A density of 0 stays 0, even if that of another variable is infinite.
+        total[impossible] = -np.inf
+        return total
+
+    def log_density(self, ids: NDArray[Any], values: FloatArray) -> FloatArray:
+        """log q (point,) of hidden variables `ids` at values (point, variable)."""
+        return log_sum_exp(self._log_weights() + self.log_density_by_component(ids, values))
+
+    def given(self, ids: NDArray[Any], values: FloatArray) -> Mixture:
+        """The conditional distribution of the other hidden variables, given values of these.
+
+        Each component's weight changes by its density there: w_k q^k(a) / Σ_j w_j q^j(a).
+        """
+        logs = self._log_weights() + self.log_density_by_component(ids, values[None])[0]
+        top = logs.max()
+        if top == -np.inf:
+            raise ImpossibleEvidenceError(
+                "every component of the mixture gives probability 0 to these values"
+            )
+        # Where some densities are infinite, as a Beta's may be at an edge, only those count.
+        shares = (logs == np.inf).astype(np.float64) if top == np.inf else np.exp(logs - top)
+        keep = np.ones(len(self.hidden), dtype=bool)
+        keep[self._positions(ids)] = False
+        weights = shares / shares.sum()
+        classes, hidden = self.variable_to_class[keep], self.hidden[keep]
+        return Mixture(weights, self.layout, self.entries, classes, hidden)
+
+    def of(self, ids: NDArray[Any]) -> Mixture:
+        """The joint marginal of some hidden variables, given by increasing ids."""
+        classes = self._classes(ids)
+        present, position = np.unique(classes, return_inverse=True)
+        layout, first = self.layout, self.layout.first
+        size = np.diff(first)[present]
+        start = np.concatenate([[0], np.cumsum(size)])
+        entry = np.repeat(first[present] - start[:-1], size) + np.arange(start[-1])
+        small = Layout(layout.family[present], start, layout.lower[present], layout.upper[present])
+        hidden = np.asarray(ids, dtype=np.int64)
+        return Mixture(self.weights, small, self.entries[entry], position.astype(np.int32), hidden)
+
+    def sample(
+        self, size: int, rng: np.random.Generator, ids: NDArray[Any] | None = None
+    ) -> FloatArray:
+        """Draws (size, variable) of all hidden variables, or of `ids`: states and reals."""
+        classes = self.variable_to_class if ids is None else self._classes(ids)
+        component = np.sort(rng.choice(self.num_components, size, p=self.weights))
+        draws = np.empty((size, len(classes)))
+        for chosen, count in zip(*np.unique(component, return_counts=True), strict=True):
+            rows = slice(*np.searchsorted(component, [chosen, chosen + 1]))
+            width = max(1, BLOCK // int(count))
+            for place, family in self._batches(classes, width=width):
+                draws[rows, place] = family.draw(int(chosen), int(count), rng)
+        return draws[rng.permutation(size)]
+
+    def component_modes(self) -> FloatArray:
+        """The mode of each component, (component, hidden variable)."""
+        return self._class_modes()[:, self.variable_to_class]
+
+    def marginal_modes(self) -> FloatArray:
+        """The mode of each variable's own marginal, (hidden variable,)."""
+        modes = np.zeros(len(self.layout))
+        for place, family in self._batches(np.arange(len(self.layout))):
+            marginal = family.marginal(self.weights)
+            if isinstance(marginal, Categorical):
+                modes[place] = marginal.mode_state
+            elif isinstance(marginal, RealDistribution):
+                modes[place] = marginal.mode
+        return modes[self.variable_to_class]
+
+    def mode(self, starts: FloatArray | None = None) -> tuple[FloatArray, float]:
+        """Values (hidden variable,) where q is largest, as far as found, and log q there.
+
+        From the mode of each component, and from `starts` (start, hidden variable): components
+        share in x by r_k ∝ w_k q^k(x), and every x_i moves to the maximum of Σ_k r_k log q_i^k,
+        which never lowers q. Within a billionth of an edge, a Beta counts as constant.
+        """
+        # Such a step takes all variables of a class to one value, so that classes suffice.
+        members = np.bincount(self.variable_to_class, minlength=len(self.layout))
+        peaks = self._class_modes()[self.weights > 0]
+        found = [self._climb(values, members) for values in peaks]
+        if starts is not None:
+            at_starts = self._log_weights() + self.log_density_by_component(self.hidden, starts)
+            possible = at_starts[at_starts.max(axis=1) > -np.inf]
+            found += [self._climb(self._best(_shares(logs)), members) for logs in possible]
+        best = max(range(len(found)), key=lambda start: found[start][1])
+        return found[best][0][self.variable_to_class], found[best][1]
+
+    def expectation(
+        self, function: Callable[..., Any], ids: NDArray[Any], *, seed: int = 0
+    ) -> Expectation:
+        """The mean of a function of some hidden variables, given whole arrays, one per variable.
+
+        On the grid of states and 16 Gauss nodes, exact for polynomials of degree 31 in each real;
+        by 100,000 draws where that would have more than a million points.
+        """
+        classes = self._classes(ids)
+        is_discrete = self.layout.family[classes] == CATEGORICAL
+        sizes = np.where(is_discrete, np.diff(self.layout.first)[classes], expectations.NODES)
+        if expectations.num_points(sizes.tolist()) * self.num_components > expectations.MAX_POINTS:
+            draws = self.sample(expectations.DRAWS, np.random.default_rng(seed), ids)
+            return expectations.by_draws(function, draws, is_discrete)
+
+        def by_rule(num_nodes: int) -> float:
+            rules = self._rules(classes, num_nodes)
+            return expectations.by_grid(function, self.weights, rules, is_discrete)
+
+        value = by_rule(expectations.NODES)
+        if is_discrete.all():
+            return Expectation(value, 0.0, "sum")
+        return Expectation(value, abs(value - by_rule(expectations.FEWER_NODES)), "quadrature")
+
+    def moments(self, ids: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Means and variances (variable, component) of hidden reals under each component."""
+        means, variances = np.empty((2, len(ids), self.num_components))
+        for place, family in self._batches(self._classes(ids)):
+            means[place], variances[place] = family.moments()
+        return means, variances
+
+    def state_probs(self, ids: NDArray[Any]) -> list[FloatArray]:
+        """Per hidden discrete variable: its probabilities (component, state)."""
+        return [shares for _, shares in self._rules(self._classes(ids), expectations.NODES)]
+
+    def _rules(self, classes: NDArray[Any], num_nodes: int) -> list[expectations.Rule]:
+        rules: dict[int, expectations.Rule] = {}
+        for place, family in self._batches(classes):
+            nodes, shares = family.rule(num_nodes)
+            rules |= {at: (nodes[i], shares[i]) for i, at in enumerate(place.tolist())}
+        return [rules[at] for at in range(len(classes))]
+
+    def _climb(self, values: FloatArray, members: IntArray) -> tuple[FloatArray, float]:
+        """The fixed point of the ascent from values (class,), and log q there."""
+        logs = self._log_at(values, members)
+        height = float(log_sum_exp(logs))
+        for _ in range(MAX_ASCENT_STEPS):
+            higher = self._best(_shares(logs))
+            logs = self._log_at(higher, members)
+            now = float(log_sum_exp(logs))
+            if not now > height:
+                break
+            gain, values, height = now - height, higher, now
+            if gain <= 1e-13 * max(1.0, abs(height)):
+                break
+        return values, height
+
+    def _log_at(self, values: FloatArray, members: IntArray) -> FloatArray:
+        """(component,): log w_k q^k where each class's members have its value."""
+        total = self._log_weights()
+        present = np.flatnonzero(members)
+        for place, family in self._batches(present):
+            at = present[place]
+            total = total + members[at] @ family.peaks(values[at])
+        return total
+
+    def _best(self, shares: FloatArray) -> FloatArray:
+        values = np.zeros(len(self.layout))
+        for place, family in self._batches(np.arange(len(self.layout))):
+            values[place] = family.best(shares)
+        return values
+
+    def _class_modes(self) -> FloatArray:
+        modes = np.zeros((self.num_components, len(self.layout)))
+        for place, family in self._batches(np.arange(len(self.layout))):
+            modes[:, place] = family.modes().T
+        return modes
+
+    def _batches(
+        self, classes: NDArray[Any], *, width: int | None = BLOCK
+    ) -> Iterator[tuple[IntArray, Family]]:
+        return batches(self.layout, self.entries, classes, width=width)
+
+    def _log_weights(self) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
+
+    def _positions(self, ids: NDArray[Any]) -> IntArray:
+        """Where variables stand in `hidden`."""
+        ids = np.asarray(ids, dtype=np.int64)
+        if not len(ids):
+            return ids
+        position = np.minimum(np.searchsorted(self.hidden, ids), max(len(self.hidden) - 1, 0))
+        if not len(self.hidden) or (self.hidden[position] != ids).any():
+            raise ModelError("a variable that was asked about is not hidden in the mixture")
+        return position
+
+    def _classes(self, ids: NDArray[Any]) -> NDArray[np.int32]:
+        return self.variable_to_class[self._positions(ids)]
+
+
+def _shares(logs: FloatArray) -> FloatArray:
+    """Positive numbers that sum to 1, from their logs up to a constant."""
+    shares = np.exp(logs - logs.max())
+    return np.asarray(shares / shares.sum())
+
+
+def _check_entries(layout: Layout, entries: FloatArray, num_components: int) -> None:
+    """Raises unless these are parameters of every class under every component."""
+    family, first = layout.family, layout.first
+    shapes = {family.shape, layout.lower.shape, layout.upper.shape, (len(family),)}
+    if len(shapes) > 1 or first.shape != (len(family) + 1,) or not first[0] == 0:
+        raise ModelError("the arrays of a layout do not fit each other")
+    size = np.diff(first)
+    if not (np.isin(family, (GAUSSIAN, BETA, CATEGORICAL)) & (size > 0)).all():
+        raise ModelError("a class has a family that is not there, or no parameters")
+    if not (size[family != CATEGORICAL] == 2).all():
+        raise ModelError("a Gaussian and a Beta have two parameters each")
+    if entries.shape != (first[-1], num_components):
+        raise ModelError(
+            f"{first[-1]} parameters of {num_components} components each are an array of shape "
+            f"({first[-1]}, {num_components}), not {entries.shape}"
+        )
+    discrete = np.repeat(family == CATEGORICAL, size)
+    positive = np.repeat(family == BETA, size)
+    positive[first[:-1][family == GAUSSIAN] + 1] = True
+    fine = np.isfinite(entries) & np.where(positive[:, None], entries > 0, True)
+    fine &= np.where(discrete[:, None], (entries >= 0) & (entries <= 1 + 1e-9), True)
+    if not fine.all():
+        raise ModelError("a mixture has a variance, shape or probability that is none")
+    if discrete.any():
+        sums = np.add.reduceat(entries, first[:-1], axis=0)[family == CATEGORICAL]
+        if (np.abs(sums - 1.0) > 1e-9).any():
+            raise ModelError("the probabilities of a discrete variable must sum to 1")
+    lower, upper = layout.lower[family == BETA], layout.upper[family == BETA]
+    if not (np.isfinite(lower) & np.isfinite(upper) & (lower < upper)).all():
+        raise ModelError("a Beta needs an interval with lower < upper")
