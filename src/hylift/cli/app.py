@@ -36,6 +36,7 @@ hylift explain papers.mln --evidence facts.db
 hylift infer model.uai --evidence model.uai.evid --task map
 """
 
+
 def _show_version(wanted: bool) -> None:
     if not wanted:
         return
@@ -119,7 +120,6 @@ def infer(
         learning_rate,
         reals,
         start,
-        convergence,
     )
     with _warnings_heard(quiet):
         run(

@@ -83,18 +83,20 @@ def run(
     tasks, output = _tasks(named_tasks), files.output
     if output is not None and output != "-":
         tasks = _check_output(output, tasks, query)
-    files.check(model, given)
     tasks = tasks or list(DEFAULT_TASKS)
+    files.check(model, given)
+    if files.figure is not None and "marginals" not in tasks:
+        raise UnsupportedError("--figure draws marginals: ask for the task 'marginals' too")
+    if files.convergence is not None:
+        how.check_fits("convergence")
     start = None if how.start is None else Posterior.load(how.start)
     method = how.chosen(start)
     with progress_bar(quiet) as progress:
         graph, notes = read_graph(model, given, progress)
     if not quiet:
         print_notes(notes)
-    _check_holds(output, graph)
     ids = _queried(graph, query)
-    if files.figure is not None:
-        check_panels(graph.num_hidden if ids is None else len(ids))
+    _check_room(files, graph, ids)
     with progress_bar(quiet) as progress:
         posterior = infer(
             graph,
@@ -172,15 +174,19 @@ def _check_output(output: str, tasks: list[Task], query: list[str] | None) -> li
     return tasks or ([only] if only else [])
 
 
-def _check_holds(output: str | None, graph: FactorGraph) -> None:
-    """Raises if a graph has reals and the file is one of UAI's lists of states."""
-    ending = Path(output or "").suffix.lower()
+def _check_room(files: Files, graph: FactorGraph, ids: NDArray[np.int64] | None) -> None:
+    """Raises if a graph has reals and the output is one of UAI's lists of states, or if it has
+    more variables than a figure has room for."""
+    ending = Path(files.output or "").suffix.lower()
     real = np.flatnonzero(graph.variables.num_states == 0)
     if RESULT_TASK.get(ending) in ("marginals", "map") and len(real):
         raise UnsupportedError(
-            f"{output}: such a file holds discrete variables only; "
+            f"{files.output}: such a file holds discrete variables only; "
             f"'{graph.variables.names[int(real[0])]}' is real"
         )
+    if files.figure is not None:
+        num_hidden = graph.num_variables - int(np.count_nonzero(graph.evidence.is_hard))
+        check_panels(num_hidden if ids is None else len(ids))
 
 
 def _queried(graph: FactorGraph, query: list[str] | None) -> NDArray[np.int64] | None:

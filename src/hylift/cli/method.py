@@ -27,7 +27,7 @@ FITS: dict[str, tuple[str, ...]] = {
     "learning_rate": VARIATIONAL,
     "reals": VARIATIONAL,
     "start": VARIATIONAL,
-    "convergence": VARIATIONAL,
+    "convergence": VARIATIONAL,  # where the picture goes is among the files
 }
 """Methods that each option is for."""
 
@@ -46,17 +46,13 @@ class MethodOptions:
     learning_rate: float | None = None
     reals: str | None = None
     start: Path | None = None
-    convergence: Path | None = None
 
     def __post_init__(self) -> None:
         """Finds all that is wrong with the options, before any work."""
         _check_word("method", self.method, METHODS)
-        for option, fitting in FITS.items():
-            if getattr(self, option) is not None and self.method not in fitting:
-                raise UnsupportedError(
-                    f"--{option.replace('_', '-')} is for --method {_alternatives(fitting)}, not "
-                    f"for {self.method}"
-                )
+        for option in FITS:
+            if getattr(self, option, None) is not None:
+                self.check_fits(option)
         if self.lift is not None:
             _check_word("lift", self.lift, get_args(Lift))
         if self.reals is not None:
@@ -67,6 +63,15 @@ class MethodOptions:
             raise UnsupportedError("--learning-rate is for --optimiser adam")
         if self.seconds is not None and not self.seconds > 0:
             raise UnsupportedError(f"--seconds is a positive number, not {self.seconds:g}")
+
+    def check_fits(self, option: str) -> None:
+        """Raises if an option is not for the method."""
+        fitting = FITS[option]
+        if self.method not in fitting:
+            raise UnsupportedError(
+                f"--{option.replace('_', '-')} is for --method "
+                f"{listed(fitting).replace(' and ', ' or ')}, not for {self.method}"
+            )
 
     @property
     def chosen_lift(self) -> Lift:
@@ -81,7 +86,8 @@ class MethodOptions:
             return None
         if self.method == "exact":
             return Exact()
-        kind = {"bvi": BVI(), "npvi": NPVI(), "mean-field": MeanField()}[self.method]
+        kind: BVI | NPVI | MeanField
+        kind = BVI() if self.method == "bvi" else NPVI() if self.method == "npvi" else MeanField()
         method = replace(
             kind,
             optimiser=self._chosen_optimiser(),
@@ -108,7 +114,3 @@ def _check_word(what: str, word: str, allowed: Collection[str]) -> None:
             f"there is no {what} '{word}': choose among {', '.join(allowed)}."
             f"{did_you_mean(word.lower(), allowed)}"
         )
-
-
-def _alternatives(methods: tuple[str, ...]) -> str:
-    return listed(methods).replace(" and ", " or ")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from hylift.graph import FactorGroup
 from hylift.potentials.base import FloatArray, Potential
 from hylift.potentials.quadratic import ConditionalQuadratic
 from hylift.potentials.table import Table
@@ -53,6 +54,32 @@ def decouple(potential: ConditionalQuadratic) -> list[Piece]:
         if constant is not None:
             pieces.append(constant)
     return pieces
+
+
+def pieces(group: FactorGroup) -> list[FactorGroup]:
+    """The group itself, or, of quadratics, the groups of their decoupled summands."""
+    if not isinstance(group.potential, ConditionalQuadratic):
+        return [group]
+    found = []
+    for piece in decouple(group.potential):
+        if len(piece.rows) == group.potential.num_rows:
+            scope = group.scope[:, list(piece.slots)]
+            label = group.label
+            found.append(
+                FactorGroup.unchecked(piece.potential, scope, group.row, group.multiplicity, label)
+            )
+            continue
+        piece_row = np.full(group.potential.num_rows, -1, dtype=np.int32)
+        piece_row[piece.rows] = np.arange(len(piece.rows), dtype=np.int32)
+        factors = np.flatnonzero(piece_row[group.row] >= 0)
+        scope = group.scope[np.ix_(factors, np.array(piece.slots, dtype=np.int64))]
+        row = piece_row[group.row[factors]]
+        found.append(
+            FactorGroup.unchecked(
+                piece.potential, scope, row, group.multiplicity[factors], group.label
+            )
+        )
+    return found
 
 
 def _quadratic_piece(

@@ -1,6 +1,7 @@
 """Pictures of answers and of lifted graphs."""
 
 from hylift.plot.classes import plot_classes
+from hylift.plot.convergence import plot_convergence
 from hylift.plot.marginals import plot_marginals
 
-__all__ = ["plot_classes", "plot_marginals"]
+__all__ = ["plot_classes", "plot_convergence", "plot_marginals"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.decouple import decouple
+from hylift.inference.decouple import pieces
 from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 
 LARGEST = 1e290
@@ -95,8 +95,8 @@ def take_apart(graph: FactorGraph) -> Parts:
     quadratics: list[RealFactors] = []
     functions: list[RealFactors] = []
     constant = graph.log_constant
-    pieces = [piece for whole in graph.groups if len(whole) for piece in _pieces(whole)]
-    for group in pieces:
+    parted = [piece for whole in graph.groups if len(whole) for piece in pieces(whole)]
+    for group in parted:
         scope = number[group.scope]
         split = sum(states != REAL for states in group.potential.slot_states)
         if not group.arity:
@@ -142,18 +142,3 @@ def _check_log_values(parts: Parts) -> None:
             f"{found:.3g}. A rule that must hold has the weight inf, and what is impossible the "
             "log-value -inf."
         )
-
-
-def _pieces(group: FactorGroup) -> list[FactorGroup]:
-    """The group itself, or, of a quadratic, the groups of its decoupled summands."""
-    if not isinstance(group.potential, ConditionalQuadratic):
-        return [group]
-    found = []
-    for piece in decouple(group.potential):
-        piece_row = np.full(group.potential.num_rows, -1, dtype=np.int32)
-        piece_row[piece.rows] = np.arange(len(piece.rows), dtype=np.int32)
-        factors = np.flatnonzero(piece_row[group.row] >= 0)
-        scope = group.scope[np.ix_(factors, np.array(piece.slots, dtype=np.int64))]
-        row = piece_row[group.row[factors]]
-        found.append(FactorGroup(piece.potential, scope, row, group.multiplicity[factors]))
-    return found

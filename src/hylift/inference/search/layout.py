@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.decouple import decouple
+from hylift.inference.decouple import pieces
 from hylift.inference.search.kernels.arrays import (
     ENTRY,
     INCIDENCE,
@@ -28,22 +28,22 @@ def flat_terms(graph: FactorGraph) -> Terms:
     slots of a factor stands once in its term, which has the values at equal states.
     """
     variables = graph.variables
-    pieces = [p for group in graph.groups for p in _pieces(group, variables.multiplicity)]
-    pieces.sort(key=lambda piece: not isinstance(piece.potential, Table))  # stable
-    num_tables = sum(len(p) for p in pieces if isinstance(p.potential, Table))
-    theta, base = _parameters(pieces)
-    ptr = _pointers(_joined([np.full(len(p), p.arity) for p in pieces], np.int64))
+    parted = [p for group in graph.groups for p in _pieces(group, variables.multiplicity)]
+    parted.sort(key=lambda piece: not isinstance(piece.potential, Table))  # stable
+    num_tables = sum(len(p) for p in parted if isinstance(p.potential, Table))
+    theta, base = _parameters(parted)
+    ptr = _pointers(_joined([np.full(len(p), p.arity) for p in parted], np.int64))
     term = np.zeros(len(base), dtype=TERM)
     term["first"], term["last"], term["base"] = ptr[:-1], ptr[1:], base
-    num_discrete = _joined([np.full(len(p), len(_states(p))) for p in pieces], np.int64)
+    num_discrete = _joined([np.full(len(p), len(_states(p))) for p in parted], np.int64)
     term["middle"] = term["first"] + num_discrete
-    sizes = [int(np.prod(_states(p), dtype=np.int64)) for p in pieces]
-    counts = [len(p) for p in pieces]
+    sizes = [int(np.prod(_states(p), dtype=np.int64)) for p in parted]
+    counts = [len(p) for p in parted]
     term["num_joint"] = np.repeat(np.array(sizes, dtype=np.int64), counts)
-    term["multiplicity"] = _joined([p.multiplicity for p in pieces], np.float64)
+    term["multiplicity"] = _joined([p.multiplicity for p in parted], np.float64)
     entry = np.zeros(ptr[-1], dtype=ENTRY)
-    entry["variable"] = _joined([p.scope.ravel() for p in pieces], np.int32)
-    entry["stride"] = _joined([np.tile(_strides(p), len(p)) for p in pieces], np.int32)
+    entry["variable"] = _joined([p.scope.ravel() for p in parted], np.int32)
+    entry["stride"] = _joined([np.tile(_strides(p), len(p)) for p in parted], np.int32)
     variable = np.zeros(len(variables), dtype=VARIABLE)
     variable["num_states"] = variables.num_states
     variable["lower"], variable["upper"] = variables.lower, variables.upper
@@ -74,19 +74,7 @@ def _pieces(group: FactorGroup, multiplicity: NDArray[np.float64]) -> Iterator[F
             yield distinct
             continue
         assert isinstance(distinct.potential, ConditionalQuadratic)
-        for piece in decouple(distinct.potential):
-            piece_row = np.full(distinct.potential.num_rows, -1, dtype=np.int32)
-            piece_row[piece.rows] = np.arange(len(piece.rows), dtype=np.int32)
-            factors = np.flatnonzero(piece_row[distinct.row] >= 0)
-            if not len(factors) or not piece.slots:
-                continue
-            yield FactorGroup.unchecked(
-                piece.potential,
-                distinct.scope[factors][:, list(piece.slots)],
-                piece_row[distinct.row[factors]],
-                distinct.multiplicity[factors],
-                distinct.label,
-            )
+        yield from (piece for piece in pieces(distinct) if len(piece) and piece.arity)
 
 
 def _without_repeats(

@@ -187,6 +187,10 @@ def largest_leak(fit: Fit) -> float:
 
 def is_forest(graph: FactorGraph) -> bool:
     """Whether no chain of factors leads from a variable back to itself."""
+    if (graph.variables.multiplicity != 1).any():
+        return False
+    if any(g.arity > 1 and (g.multiplicity != 1).any() for g in graph.groups):
+        return False
     num_slots = sum(group.scope.size for group in graph.groups)
     num_nodes = graph.num_variables + graph.num_factors
     if num_slots >= num_nodes or num_slots > MOST_EDGES or not num_slots:

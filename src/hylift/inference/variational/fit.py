@@ -285,11 +285,22 @@ class Fitter:
             mean = (q.weights[:, None] * entries[:, 0::2]).sum(axis=2, keepdims=True)
             entries[:, 0::2] += stand.means[None, :, None] - mean
             q = Mixtures(q.weights, entries)
-        final = self._objective(problem, "final", np.inf)
-        is_feasible = True
+        hard = stand.hard
         if problem.has_hard:
-            q, is_feasible = with_certain_zeros(problem, q, final)
-        hard = np.inf if is_feasible else stand.hard
+            final = self._objective(problem, "final", np.inf)
+            if (certain := with_certain_zeros(problem, q, final, self.rng)) is not None:
+                q, hard = self._kept_feasible(certain, final), np.inf
         value = float(self._objective(problem, "final", hard).evaluate(q).value[0])
         finer = float(self._objective(problem, "check", hard).evaluate(q).value[0])
-        return Fit(view, problem, q, value, abs(finer - value), stand.converged, is_feasible)
+        error = abs(finer - value)
+        is_feasible = hard == np.inf
+        return Fit(view, problem, q, finer, error, stand.converged, is_feasible)
+
+    def _kept_feasible(self, q: Mixtures, final: Objective) -> Mixtures:
+        """A mixture after the steps that its zeros leave to it."""
+        optimiser = NaturalGradient()
+        state, _ = descend(
+            final, optimiser, optimiser.begin(final, q), self.control,
+            until="converged", most_steps=SEARCH_STEPS, what="keeping what is impossible at zero",
+        )  # fmt: skip
+        return state.q

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from hylift.inference.variational.kernels.update import LEAST_WEIGHT
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, is_closed_form
+from hylift.inference.variational.starts.random import vertices
 from hylift.posterior.mixture.layout import CATEGORICAL
 
 PRICE = 20.0
 """Energy of what is impossible, while searching, beyond the largest of what is possible."""
 DECISIVE = 1e6
 """The same, where a component must come to satisfy every constraint."""
+NUM_VERTICES = 16
+"""Random states from which a product is looked for that satisfies every constraint."""
 NEGLIGIBLE = 1e-6
 """Probabilities up to this may be set to zero."""
 
@@ -26,25 +30,46 @@ def price(problem: Problem) -> float:
 
 
 def with_certain_zeros(
-    problem: Problem, q: Mixtures, objective: Objective
-) -> tuple[Mixtures, bool]:
-    """A mixture in which nothing impossible has a probability, and whether there is one.
+    problem: Problem, q: Mixtures, objective: Objective, rng: np.random.Generator
+) -> Mixtures | None:
+    """A mixture in which nothing impossible has a probability; None if none was found.
 
-    objective: counts what is impossible as infinite.
+    objective: counts what is impossible as infinite. Where the mixture itself cannot be rounded
+    to such a one, each of its components is first led to satisfy every constraint.
     """
     certain = _rounded(problem, q)
     if np.isfinite(objective.evaluate(certain).value[0]):
-        return certain, True
-    if is_closed_form(problem):
-        entries = np.empty_like(q.entries)
-        for k in range(q.num_components):
-            one = Mixtures(np.ones((1, 1)), np.ascontiguousarray(q.entries[:, :, k : k + 1]))
-            one, _, _ = coordinate_ascent(problem, one, DECISIVE)
-            entries[:, :, k] = one.entries[:, :, 0]
-        certain = _rounded(problem, Mixtures(q.weights, entries))
-        if np.isfinite(objective.evaluate(certain).value[0]):
-            return certain, True
-    return q, False
+        return certain
+    if not is_closed_form(problem):
+        return None
+    starts = [q.entries[:, :, [k]] for k in range(q.num_components)]
+    products = _feasible(problem, starts, objective)
+    if not products:
+        found = vertices(problem, rng, DECISIVE, NUM_VERTICES)
+        products = _feasible(problem, [entries[None, :, None] for entries in found], objective)
+    if not products:
+        return None
+    products.sort(key=lambda found: found[0])
+    value = np.array([products[k % len(products)][0] for k in range(q.num_components)])
+    entries = [products[k % len(products)][1] for k in range(q.num_components)]
+    weights = np.maximum(np.exp(value.min() - value), LEAST_WEIGHT)
+    mixed = Mixtures((weights / weights.sum())[None], np.concatenate(entries, axis=2))
+    return mixed if np.isfinite(objective.evaluate(mixed).value[0]) else None
+
+
+def _feasible(
+    problem: Problem, starts: list[FloatArray], objective: Objective
+) -> list[tuple[float, FloatArray]]:
+    """Free energies and entries (1, entry, 1) of products near these that satisfy everything."""
+    found = []
+    for entries in starts:
+        one = Mixtures(np.ones((1, 1)), np.ascontiguousarray(entries))
+        one, _, _ = coordinate_ascent(problem, one, DECISIVE)
+        one = _rounded(problem, one)
+        value = float(objective.evaluate(one).value[0])
+        if np.isfinite(value):
+            found.append((value, one.entries))
+    return found
 
 
 def _rounded(problem: Problem, q: Mixtures) -> Mixtures:

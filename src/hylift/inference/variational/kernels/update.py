@@ -63,17 +63,23 @@ def _step_weights(start, step, weights, of_weights, move_weights, new_weights):
 
 @njit(cache=True, nogil=True)
 def _step_states(start, k, at, end, scale, entries, of_entries, new_entries):
+    """A probability of zero stays so: it marks what is impossible."""
     least = np.inf
     for entry in range(at, end):
-        least = min(least, of_entries[start, entry, k])
+        if entries[start, entry, k] > 0.0:
+            least = min(least, of_entries[start, entry, k])
     top = -np.inf
     for entry in range(at, end):
-        fall = scale * (of_entries[start, entry, k] - least)
-        new_entries[start, entry, k] = math.log(entries[start, entry, k]) - fall
-        top = max(top, new_entries[start, entry, k])
+        new_entries[start, entry, k] = -np.inf
+        if entries[start, entry, k] > 0.0:
+            fall = scale * (of_entries[start, entry, k] - least)
+            new_entries[start, entry, k] = math.log(entries[start, entry, k]) - fall
+            top = max(top, new_entries[start, entry, k])
     total = 0.0
     for entry in range(at, end):
-        p = max(math.exp(new_entries[start, entry, k] - top), LEAST_PROBABILITY)
+        p = 0.0
+        if entries[start, entry, k] > 0.0:
+            p = max(math.exp(new_entries[start, entry, k] - top), LEAST_PROBABILITY)
         new_entries[start, entry, k] = p
         total += p
     for entry in range(at, end):
@@ -122,11 +128,15 @@ def slopes(family, first, multiplicity, weights, entries, of_weights, of_entries
                 if family[variable] == CATEGORICAL:
                     mean = 0.0
                     for entry in range(at, end):
-                        mean += entries[start, entry, k] * of_entries[start, entry, k]
+                        if entries[start, entry, k] > 0.0:
+                            mean += entries[start, entry, k] * of_entries[start, entry, k]
                     for entry in range(at, end):
                         p = entries[start, entry, k]
-                        slope[start, 1 + entry, k] = p * (of_entries[start, entry, k] - mean)
-                        inverse[start, 1 + entry, k] = 1.0 / (c * p)
+                        slope[start, 1 + entry, k] = 0.0
+                        inverse[start, 1 + entry, k] = 0.0
+                        if p > 0.0:
+                            slope[start, 1 + entry, k] = p * (of_entries[start, entry, k] - mean)
+                            inverse[start, 1 + entry, k] = 1.0 / (c * p)
                 elif family[variable] == BETA:
                     a, b = entries[start, at, k], entries[start, at + 1, k]
                     shared = trigamma(a + b)
@@ -163,7 +173,9 @@ def moved(
                     total = 0.0
                     for entry in range(at, end):
                         grown = math.exp(step * direction[start, 1 + entry, k] - top)
-                        p = max(entries[start, entry, k] * grown, LEAST_PROBABILITY)
+                        p = entries[start, entry, k] * grown
+                        if entries[start, entry, k] > 0.0:
+                            p = max(p, LEAST_PROBABILITY)
                         new_entries[start, entry, k] = p
                         total += p
                     for entry in range(at, end):

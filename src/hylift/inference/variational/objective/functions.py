@@ -19,6 +19,9 @@ from hylift.potentials.quadrature import hermite_rule
 MAX_POINTS = 1 << 17
 """Log-potentials that are evaluated at once: more of them leave the cache."""
 
+IMPOSSIBLE = 1e200
+"""Stands for an infinite energy, which must not be multiplied by a weight of zero."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlotNodes:
@@ -74,15 +77,15 @@ def _add(
     ]
     found = group.potential.log_value(group.row.reshape((-1,) + (1,) * group.arity), grid)
     energies = -np.broadcast_to(found, (len(group), *sizes))
-    energies = np.where(energies == np.inf, hard, energies)
+    energies = np.where(energies == np.inf, min(hard, IMPOSSIBLE), energies)
     weights = [slot.weights for slot in slots]
     scale = group.multiplicity * q.weights[start, k]
     first = problem.layout.first
     for place, slot in enumerate(slots):
         given = expectation_given(energies, weights, place)
         if place == 0:
-            terms = np.where(slot.weights > 0, slot.weights * given, 0.0)
-            value[start, k] += float(group.multiplicity @ terms.sum(axis=1))
+            total = float(group.multiplicity @ (slot.weights * given).sum(axis=1))
+            value[start, k] += np.inf if total > np.sqrt(IMPOSSIBLE) else total
         of_slot = scale[:, None] * slot.gradient(given)
         width = np.diff(first)[group.scope[:, place]]
         for entry in range(of_slot.shape[1]):

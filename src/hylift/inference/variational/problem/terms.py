@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.factors import merge_groups
-from hylift.inference.decouple import decouple
+from hylift.inference.decouple import pieces
 from hylift.lifting.kernels.averaging import average_rows, class_sums
 from hylift.lifting.kernels.grouping import first_members, group_pairs
 from hylift.potentials import REAL, ConditionalQuadratic, Table
@@ -87,31 +87,6 @@ def energy_terms(graph: FactorGraph) -> tuple[Terms, tuple[FactorGroup, ...], fl
             functions.append(group)
     merged = tuple(_added_up(group) for group in merge_groups(closed))
     return Terms.of(merged), tuple(functions), constant
-
-
-def pieces(group: FactorGroup) -> list[FactorGroup]:
-    """The groups of the decoupled summands of a group of quadratics."""
-    assert isinstance(group.potential, ConditionalQuadratic)
-    found = []
-    for piece in decouple(group.potential):
-        if len(piece.rows) == group.potential.num_rows:
-            scope = group.scope[:, list(piece.slots)]
-            label = group.label
-            found.append(
-                FactorGroup.unchecked(piece.potential, scope, group.row, group.multiplicity, label)
-            )
-            continue
-        piece_row = np.full(group.potential.num_rows, -1, dtype=np.int32)
-        piece_row[piece.rows] = np.arange(len(piece.rows), dtype=np.int32)
-        factors = np.flatnonzero(piece_row[group.row] >= 0)
-        scope = group.scope[np.ix_(factors, np.array(piece.slots, dtype=np.int64))]
-        row = piece_row[group.row[factors]]
-        found.append(
-            FactorGroup.unchecked(
-                piece.potential, scope, row, group.multiplicity[factors], group.label
-            )
-        )
-    return found
 
 
 def _added_up(group: FactorGroup) -> FactorGroup:

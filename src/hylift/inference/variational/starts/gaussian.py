@@ -110,6 +110,8 @@ class GaussianForm:
         order, parent = csgraph.breadth_first_order(tree, shape[0], directed=False)
         inner = order[parent[order] >= 0]
         inner = inner[parent[inner] < shape[0]]
+        if not len(inner):
+            return signs
         flips = np.sign(np.asarray(positive[inner, parent[inner]]).ravel())
         return _along(signs, inner, parent, flips)
 

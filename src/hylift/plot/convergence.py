@@ -1,0 +1,149 @@
+"""Pictures of how variational inference got where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hylift.errors import UnsupportedError
+from hylift.files import check_figure, write_whole
+from hylift.plot.classes import COLORS
+from hylift.posterior import History, Posterior
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DASHES = ("-", "--", "-.", ":")
+"""Lines differ in these too, so that they are told apart without colours."""
+
+INK = "#333333"
+MAX_LINES = 12
+
+
+def plot_convergence(
+    posteriors: Posterior | Mapping[str, Posterior],
+    ax: Axes | None = None,
+    *,
+    log_time: bool = False,
+    gap: bool = False,
+    classes: bool = False,
+    path: str | Path | None = None,
+) -> Axes:
+    """The objective against time, a line per posterior; a mapping gives each its label.
+
+    Rings mark where levels of coarse-to-fine lifting begin. `log_time` has a logarithmic time axis.
+    `gap` draws how far each objective is above the lowest at which one ends, on a logarithmic axis.
+    `classes` adds thin lines for the number of classes, with an axis on the right. With `path` the
+    figure is written there.
+    """
+    from matplotlib.figure import Figure
+
+    if path is not None:
+        check_figure(path)
+    histories = _histories(posteriors)
+    if ax is None:
+        ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
+    right = ax.twinx() if classes else None
+    lowest = _lowest(histories) if gap else 0.0
+    for (label, history), color, dash in zip(
+        histories.items(), cycle(COLORS), cycle(DASHES), strict=False
+    ):
+        _draw(ax, label, history, lowest, color, dash)
+        if right is not None:
+            right.step(
+                history.seconds, history.num_classes, where="post", color=color, linewidth=0.7
+            )
+    _label(
+        ax,
+        right,
+        log_time=log_time,
+        gap=gap,
+        has_levels=any(h.level.any() for h in histories.values()),
+    )
+    if path is not None:
+        kind = Path(path).suffix.lstrip(".")
+        whole: Any = ax.figure.canvas.figure
+        write_whole(path, lambda stream: whole.savefig(stream, format=kind, dpi=150))
+    return ax
+
+
+def _histories(posteriors: Posterior | Mapping[str, Posterior]) -> dict[str, History]:
+    """What to draw, by label."""
+    if isinstance(posteriors, Posterior):
+        posteriors = {posteriors.solution.method: posteriors}
+    if not isinstance(posteriors, Mapping) or not all(
+        isinstance(posterior, Posterior) for posterior in posteriors.values()
+    ):
+        raise UnsupportedError(
+            "plot_convergence draws a posterior, or several as a mapping: {'BVI': posterior, …}"
+        )
+    if not 0 < len(posteriors) <= MAX_LINES:
+        raise UnsupportedError(
+            f"plot_convergence draws 1 to {MAX_LINES} posteriors, not {len(posteriors)}"
+        )
+    found = {}
+    for label, posterior in posteriors.items():
+        history = posterior.solution.history
+        if history is None:
+            raise UnsupportedError(
+                f"'{label}' took no steps that could be drawn: its method is "
+                f"'{posterior.solution.method}'. BVI, NPVI and MeanField take some"
+            )
+        found[str(label)] = history
+    return found
+
+
+def _lowest(histories: Mapping[str, History]) -> float:
+    """The lowest objective at which one of them ends."""
+    ends = [history.objective[-1] for history in histories.values() if len(history)]
+    return min((float(end) for end in ends if np.isfinite(end)), default=0.0)
+
+
+def _draw(ax: Axes, label: str, history: History, lowest: float, color: str, dash: str) -> None:
+    finite = np.where(np.isfinite(history.objective), history.objective - lowest, np.nan)
+    (line,) = ax.plot(
+        history.seconds, finite, color=color, linestyle=dash, linewidth=1.6, label=label,
+        marker="o" if len(history) == 1 else None,
+    )  # fmt: skip
+    line.set_clip_on(len(history) > 1)
+    begins = np.flatnonzero(np.diff(history.level, prepend=0))
+    ax.plot(
+        history.seconds[begins], finite[begins], linestyle="", marker="o", markersize=4,
+        markerfacecolor="white", markeredgecolor=color,
+    )  # fmt: skip
+
+
+def _label(ax: Axes, right: Axes | None, *, log_time: bool, gap: bool, has_levels: bool) -> None:
+    if log_time:
+        ax.set_xscale("log")
+    else:
+        ax.set_xlim(left=0)
+    ax.set_xlabel("seconds")
+    ax.set_ylabel("objective above the lowest end" if gap else "objective (free energy)")
+    if gap:
+        ax.set_yscale("log", nonpositive="mask")
+    ax.spines["top"].set_visible(False)
+    if right is None:
+        ax.spines["right"].set_visible(False)
+    else:
+        right.set_yscale("log")
+        right.set_ylabel("classes of variables (thin)")
+        right.spines["top"].set_visible(False)
+    if has_levels:
+        ax.plot(
+            [], [], linestyle="", marker="o", markersize=4, markerfacecolor="white",
+            markeredgecolor=INK, label="next level",
+        )  # fmt: skip
+    for words in _legend(ax).get_texts():
+        words.set_parse_math(False)
+
+
+def _legend(ax: Axes) -> Any:
+    """Above the axes, where it covers no line."""
+    return ax.legend(
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, frameon=False, fontsize=9
+    )
