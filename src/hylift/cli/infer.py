@@ -110,13 +110,12 @@ def run(
         )
     if ids is None:
         ids = posterior.select()
-    _draw_and_save(posterior, ids, files)
     if output == "-":
         print_json(_result(posterior, tasks, as_text(model), ids))
-        return
-    if output is not None:
+    elif output is not None:
         _write(posterior, tasks, as_text(model), ids, Path(output))
-    if not quiet:
+    _draw_and_save(posterior, ids, files)
+    if not quiet and output != "-":
         show(posterior, tasks, title=model.name, ids=ids, written=files.written)
 
 

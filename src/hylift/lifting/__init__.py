@@ -1,6 +1,13 @@
 """Look-alike parts of a graph are found, and solved once."""
 
-from hylift.lifting.coarse import Beliefs, Level, by_disagreement, coarse_to_fine
+from hylift.lifting.coarse import (
+    Beliefs,
+    Level,
+    Surroundings,
+    by_disagreement,
+    by_distance,
+    coarse_to_fine,
+)
 from hylift.lifting.coloring import Partition, Structure, stable_coloring, tie
 from hylift.lifting.explanation import Explanation
 from hylift.lifting.lift import Lifting, lift
@@ -13,7 +20,9 @@ __all__ = [
     "Lifting",
     "Partition",
     "Structure",
+    "Surroundings",
     "by_disagreement",
+    "by_distance",
     "coarse_to_fine",
     "lift",
     "quotient",

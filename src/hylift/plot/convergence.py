@@ -85,16 +85,26 @@ def _histories(posteriors: Posterior | Mapping[str, Posterior]) -> dict[str, His
         raise UnsupportedError(
             f"plot_convergence draws 1 to {MAX_LINES} posteriors, not {len(posteriors)}"
         )
-    found = {}
-    for label, posterior in posteriors.items():
-        history = posterior.solution.history
-        if history is None:
-            raise UnsupportedError(
-                f"'{label}' took no steps that could be drawn: its method is "
-                f"'{posterior.solution.method}'. BVI, NPVI and MeanField take some"
-            )
-        found[str(label)] = history
-    return found
+    return {str(label): _history(str(label), found) for label, found in posteriors.items()}
+
+
+def _history(label: str, posterior: Posterior) -> History:
+    """The steps of a posterior; where it came about without any, the point at which it is."""
+    solution, mixture = posterior.solution, posterior.mixture
+    history = solution.history
+    if history is None or solution.objective is None or mixture is None:
+        raise UnsupportedError(
+            f"'{label}' took no steps that could be drawn: its method is '{solution.method}'. BVI, "
+            "NPVI and MeanField take some"
+        )
+    if len(history):
+        return history
+    return History(
+        np.array([solution.seconds]),
+        np.array([solution.objective]),
+        np.array([len(mixture.layout)]),
+        np.zeros(1, dtype=np.int32),
+    )
 
 
 def _lowest(histories: Mapping[str, History]) -> float:

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
-from scipy.special import ndtr
 
 from hylift.graph import Evidence, FactorGraph
 from hylift.inference.method import Request
@@ -17,7 +16,9 @@ from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.hard import price
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import Problem
+from hylift.inference.variational.problem.families import mass_beyond
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
+from hylift.lifting.kernels.grouping import first_members, group_pairs
 from hylift.posterior import (
     Assignment,
     LogPartition,
@@ -28,7 +29,7 @@ from hylift.posterior import (
     with_observed,
 )
 from hylift.posterior.answers import Kind
-from hylift.posterior.mixture.layout import GAUSSIAN
+from hylift.posterior.mixture.layout import CATEGORICAL, GAUSSIAN, Layout
 from hylift.progress import Progress
 
 LEAKS = 1e-9
@@ -48,14 +49,13 @@ def posterior_of(
     request: Request,
 ) -> Posterior:
     """What was found, with the kind of its log Z and what the user should know."""
-    view, problem = fit.view, fit.problem
-    mixture = Mixture(
-        fit.q.weights[0], problem.layout, fit.q.entries[0], view.variable_to_class, view.hidden
-    )
+    view = fit.view
+    mixture = mixture_of(fit)
     observed = np.ones(graph.num_variables, dtype=bool)
     observed[view.hidden] = False
     marginals = with_observed(graph, view.hidden, mixture.marginals(graph.variables))
-    kind, notes = _trust(settings, fit)
+    kind, notes = _trust(settings, fit, mixture)
+    problem = fit.problem if view.shift is None else None
     target = VariationalTarget(graph, view.ground, view.hidden, problem, control, request.progress)
     result = control.ended or ("converged" if fit.converged else "max_steps")
     assignment = target.map(mixture) if "map" in request.tasks else None
@@ -81,6 +81,24 @@ def posterior_of(
     )
 
 
+def mixture_of(fit: Fit) -> Mixture:
+    """The mixture that was found, over the variables of the user's graph."""
+    view, layout, entries = fit.view, fit.problem.layout, fit.q.entries[0]
+    if view.shift is None:
+        return Mixture(fit.q.weights[0], layout, entries, view.variable_to_class, view.hidden)
+    # Members of a class that have different means are classes of their own.
+    place = np.ascontiguousarray(view.shift).view(np.uint64)
+    classes, count = group_pairs(view.variable_to_class, place)
+    first = first_members(classes, count)
+    old = view.variable_to_class[first]
+    shifted = np.empty((2 * count, entries.shape[1]))
+    shifted[0::2] = entries[0::2][old] + view.shift[first][:, None]
+    shifted[1::2] = entries[1::2][old]
+    variables = view.ground.variables.take(first)
+    own = Layout.of(variables, np.zeros(count, dtype=bool))
+    return Mixture(fit.q.weights[0], own, shifted, classes, view.hidden)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class VariationalTarget(Target):
     """A graph whose best assignment is looked for from what a mixture holds for probable."""
@@ -89,7 +107,8 @@ class VariationalTarget(Target):
     ground: FactorGraph
     """Of the hidden variables."""
     hidden: NDArray[np.int64]
-    problem: Problem
+    problem: Problem | None
+    """None where the best product is known to have the mode of the mixture."""
     control: Control
     progress: Progress
 
@@ -105,8 +124,8 @@ class VariationalTarget(Target):
 
         assert mixture is not None
         modes = [mixture.mode()[0][None], mixture.component_modes(), mixture.marginal_modes()[None]]
-        if mixture.num_components > 1:
-            modes.append(self._product_mode(mixture)[None])
+        if mixture.num_components > 1 and self.problem is not None:
+            modes.append(self._product_mode(self.problem, mixture)[None])
         starts = np.unique(np.concatenate(modes), axis=0)
         left = None
         if self.control.seconds is not None and self.control.elapsed < self.control.seconds:
@@ -119,27 +138,32 @@ class VariationalTarget(Target):
         observed[self.hidden] = False
         return Assignment(self.graph.variables, values, observed, -best.log_density, "estimate")
 
-    def _product_mode(self, mixture: Mixture) -> NDArray[np.float64]:
+    def _product_mode(self, problem: Problem, mixture: Mixture) -> NDArray[np.float64]:
         """(hidden variable,): the mode of a single product, which often has the best states."""
-        problem = self.problem.with_betas(np.zeros(len(self.problem.layout), dtype=bool))
+        problem = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
         product, _, _ = coordinate_ascent(problem, neutral(problem), price(problem))
         return Mixture(
             np.ones(1), problem.layout, product.entries[0], mixture.variable_to_class, self.hidden
         ).marginal_modes()
 
 
-def _trust(settings: Settings, fit: Fit) -> tuple[Kind, list[str]]:
+def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[str]]:
     """The kind of -F as a statement about log Z, and what the user should know."""
     notes: list[str] = []
     kind: Kind = "lower bound"
+    leak = largest_leak(mixture)
     if settings.entropy == "bethe" and settings.components > 1:
-        if not is_forest(fit.view.ground):
+        on_forest = is_forest(fit.view.ground)
+        has_reals = bool((fit.problem.layout.family != CATEGORICAL).any())
+        if on_forest and has_reals:
+            notes.append("The graph is a forest: log Z is at least this, up to the error stated.")
+        if has_reals or not on_forest:
             kind = "estimate"
+            _note_bound(fit, leak, notes)
         _note_separation(fit, notes)
     if fit.problem.functions:
         kind = "estimate"
         notes.append("Functions of your own are integrated by quadrature, so log Z is an estimate.")
-    leak = largest_leak(fit)
     if leak > LEAKS:
         kind = "estimate"
         notes.append(
@@ -156,6 +180,15 @@ def _trust(settings: Settings, fit: Fit) -> tuple[Kind, list[str]]:
     return kind, notes
 
 
+def _note_bound(fit: Fit, leak: float, notes: list[str]) -> None:
+    """Says what is certain about log Z, beside the estimate."""
+    if fit.problem.functions or leak > LEAKS or not fit.is_feasible:
+        return
+    bound = -Objective(fit.problem, "jensen", "final", np.inf).evaluate(fit.q).value[0]
+    if np.isfinite(bound):
+        notes.append(f"log Z is at least {bound:.6g}, by Jensen's inequality for the same mixture.")
+
+
 def _note_separation(fit: Fit, notes: list[str]) -> None:
     """Says so where the Bethe entropy misjudges how components share the probability."""
     graph = fit.view.graph
@@ -167,22 +200,18 @@ def _note_separation(fit: Fit, notes: list[str]) -> None:
             "misjudges the weights of components that are far apart: compare with NPVI, or with "
             "one component."
         )
-    bound = -Objective(fit.problem, "jensen", "final", np.inf).evaluate(fit.q).value[0]
-    if np.isfinite(bound) and not fit.problem.functions and largest_leak(fit) <= LEAKS:
-        notes.append(f"log Z is at least {bound:.6g}, by Jensen's inequality for the same mixture.")
 
 
-def largest_leak(fit: Fit) -> float:
-    """The largest mass that a Gaussian component has beyond the bounds of its real."""
-    layout = fit.problem.layout
+def largest_leak(mixture: Mixture) -> float:
+    """The largest mass that a real has beyond its bounds."""
+    layout = mixture.layout
     reals = np.flatnonzero(layout.family == GAUSSIAN)
     lower, upper = layout.lower[reals][:, None], layout.upper[reals][:, None]
     if not (np.isfinite(lower) | np.isfinite(upper)).any():
         return 0.0
-    mean = fit.q.entries[0, layout.first[reals]]
-    sd = np.sqrt(fit.q.entries[0, layout.first[reals] + 1])
-    beyond = ndtr((lower - mean) / sd) + ndtr((mean - upper) / sd)
-    return float((fit.q.weights[0] * beyond).sum(axis=1).max(initial=0.0))
+    at = layout.first[reals]
+    beyond = mass_beyond(lower, upper, mixture.entries[at], np.sqrt(mixture.entries[at + 1]))
+    return float((mixture.weights * beyond).sum(axis=1).max(initial=0.0))
 
 
 def is_forest(graph: FactorGraph) -> bool:

@@ -12,7 +12,7 @@ from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import price, with_certain_zeros
 from hylift.inference.variational.objective import Entropy, Objective
 from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
-from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.problem.families import Reals, as_betas, betas
 from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.inference.variational.starts.mean_field import (
@@ -75,8 +75,8 @@ class Stand:
     problem: Problem
     hard: float
     candidates: tuple[State, ...]
-    means: FloatArray | None
-    """(variable,): where a Gaussian has its maximum; None for all other models."""
+    is_gaussian: bool
+    """Whether the best product is known in closed form, and with it the mean."""
     converged: bool = False
 
     @property
@@ -111,15 +111,15 @@ class Fitter:
     def _first(self, view: View) -> Stand:
         problem = self._problem(view)
         hard = price(problem)
-        form = GaussianForm.of(problem)
+        form = GaussianForm.of(view.graph)
         product = self._product(problem, form, hard)
         problem = problem.with_betas(betas(problem, product, self.settings.reals))
         if len(problem.betas):
             form = None
-        if form is not None:
-            count = self.settings.components
+        count = self.settings.components
+        if form is not None and (count == 1 or view.shift is not None):
             q = displaced(product, form, count) if count > 1 else product
-            return self._begun(problem, hard, q, product.entries[0, 0::2, 0])
+            return self._begun(problem, hard, q, is_gaussian=True)
         if self.settings.by_coordinates and is_closed_form(problem):
             return self._by_coordinates(problem, hard, product)
         return self._searched(problem, hard, product)
@@ -128,7 +128,7 @@ class Fitter:
         problem = self._problem(view)
         problem = problem.with_betas(start.betas(view, problem))
         q = start.mixtures(view, problem, self.settings.components)
-        return self._begun(problem, price(problem), q, None)
+        return self._begun(problem, price(problem), q, is_gaussian=view.shift is not None)
 
     def _finer(self, view: View, coarse: Stand) -> Stand:
         """The same beliefs in a finer view, with what the optimiser remembers."""
@@ -138,22 +138,20 @@ class Fitter:
         source = inherited(coarse.problem, view.parent, problem)
         state = coarse.candidates[0]
         entries = np.ascontiguousarray(state.q.entries[:, source])
-        means = None
-        if coarse.means is not None and (form := GaussianForm.of(problem)) is not None:
-            # A Gaussian's maximum is known in every view: the mixture moves with it.
-            means = form.means(problem)
-            entries[:, 0::2] += (means - coarse.means[view.parent])[None, :, None]
-            if self.settings.components == 1:
-                entries = gaussian_product(problem, form).entries
+        if coarse.is_gaussian and self.settings.components == 1:
+            form = GaussianForm.of(view.graph)
+            assert form is not None
+            entries = gaussian_product(problem, form).entries
         q = Mixtures(state.q.weights, entries)
         hard = coarse.hard
-        if self.settings.by_coordinates and is_closed_form(problem) and means is None:
+        if self.settings.by_coordinates and is_closed_form(problem) and not coarse.is_gaussian:
             return self._by_coordinates(problem, hard, q, alone=True)
         at = self._objective(problem, "search", hard).evaluate(q)
         memory = state.memory and state.memory.spread(
             source, problem.share_of_parent(coarse.problem, view.parent)
         )
-        return Stand(problem, hard, (replace(state, q=q, at=at, memory=memory),), means)
+        state = replace(state, q=q, at=at, memory=memory)
+        return Stand(problem, hard, (state,), coarse.is_gaussian)
 
     def _problem(self, view: View) -> Problem:
         scopes = self.settings.entropy == "bethe" and self.settings.components > 1
@@ -167,9 +165,9 @@ class Fitter:
             self._objectives[accuracy, hard] = known
         return known
 
-    def _begun(self, problem: Problem, hard: float, q: Mixtures, means: FloatArray | None) -> Stand:
-        objective = self._objective(problem, "search", hard)
-        return Stand(problem, hard, (self.settings.optimiser.begin(objective, q),), means)
+    def _begun(self, problem: Problem, hard: float, q: Mixtures, *, is_gaussian: bool) -> Stand:
+        state = self.settings.optimiser.begin(self._objective(problem, "search", hard), q)
+        return Stand(problem, hard, (state,), is_gaussian)
 
     def _product(self, problem: Problem, form: GaussianForm | None, hard: float) -> Mixtures:
         """A good single product of the factors that have a closed form."""
@@ -196,7 +194,7 @@ class Fitter:
         most = self.settings.max_steps
         q, _, converged = coordinate_ascent(problem, q, hard, most_sweeps=most, watch=watch)
         state = NaturalNewton().begin(self._objective(problem, "final", hard), q)
-        return Stand(problem, hard, (state,), None, converged)
+        return Stand(problem, hard, (state,), False, converged)
 
     def _searched(self, problem: Problem, hard: float, product: Mixtures) -> Stand:
         """Candidates from random starts, the best first."""
@@ -217,7 +215,7 @@ class Fitter:
                 break
         value = [float(final.evaluate(state.q).value[0]) for state in found]
         order = np.argsort(np.nan_to_num(value, nan=np.inf), kind="stable")
-        return Stand(problem, hard, tuple(found[at] for at in order), None)
+        return Stand(problem, hard, tuple(found[at] for at in order), False)
 
     def _searcher(self) -> Optimiser:
         """The optimiser of many starts at once."""
@@ -228,7 +226,7 @@ class Fitter:
     def _improved(self, stand: Stand, *, is_last: bool) -> Stand:
         """The stand after as many steps as its view is worth."""
         settings = self.settings
-        known = stand.means is not None and settings.components == 1
+        known = stand.is_gaussian and settings.components == 1
         if known or (settings.by_coordinates and is_closed_form(stand.problem)):
             if known:
                 self.control.record(float(stand.candidates[0].at.value[0]), "solved", 1.0)
@@ -255,7 +253,7 @@ class Fitter:
         """The state after its last steps, with the final accuracy."""
         settings, problem = self.settings, stand.problem
         needs_nodes = problem.functions or (settings.entropy == "bethe" and settings.components > 1)
-        if stand.means is not None and needs_nodes:
+        if stand.is_gaussian and needs_nodes:
             state, _ = descend(
                 self._objective(problem, "search", stand.hard), settings.optimiser, state,
                 self.control, until="converged", most_steps=settings.max_steps, what="searching",
@@ -279,11 +277,10 @@ class Fitter:
 
     def _finished(self, view: View, stand: Stand) -> Fit:
         problem, q = stand.problem, stand.q
-        if stand.means is not None and self.settings.components > 1:
-            # Means of a Gaussian are known: the whole mixture moves to where its mean is exact.
+        if stand.is_gaussian and self.settings.components > 1:
+            # The mean of a centred Gaussian is 0: the whole mixture moves to where it is so.
             entries = q.entries.copy()
-            mean = (q.weights[:, None] * entries[:, 0::2]).sum(axis=2, keepdims=True)
-            entries[:, 0::2] += stand.means[None, :, None] - mean
+            entries[:, 0::2] -= (q.weights[:, None] * entries[:, 0::2]).sum(axis=2, keepdims=True)
             q = Mixtures(q.weights, entries)
         hard = stand.hard
         if problem.has_hard:

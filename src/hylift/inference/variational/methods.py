@@ -124,7 +124,8 @@ def _solve(name: str, settings: Settings, graph: FactorGraph, request: Request) 
         assert fitter.stand is not None
         return beliefs_of(fitter.stand.problem, fitter.stand.q)
 
-    fit = fitter.fit(views(graph, request.lift, beliefs), start)
+    centre = settings.components > 1 and settings.reals != "beta" and start is None
+    fit = fitter.fit(views(graph, request.lift, beliefs, centre=centre), start)
     return posterior_of(graph, name, settings, fit, control, request)
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, conditioned
 from hylift.inference.method import Lift
-from hylift.lifting import Beliefs, Lifting, by_disagreement, coarse_to_fine, lift
+from hylift.inference.variational.problem.families import LEAK, mass_beyond
+from hylift.inference.variational.starts.gaussian import GaussianForm, centred
+from hylift.lifting import (
+    Beliefs,
+    Lifting,
+    by_disagreement,
+    by_distance,
+    coarse_to_fine,
+    lift,
+)
 from hylift.potentials import ConditionalQuadratic, Table
-from hylift.progress import silent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +36,18 @@ class View:
     parent: NDArray[np.int32] | None = None
     """(variable of `graph`,): where it was before, in the coarser view."""
     is_last: bool = True
+    shift: NDArray[np.float64] | None = None
+    """(ground variable,): what is to be added to it; None where that is 0."""
 
     @classmethod
-    def of_lifting(
+    def whole(cls, graph: FactorGraph) -> View:
+        """The graph itself, not lifted."""
+        hidden = conditioned(graph)
+        same = np.arange(hidden.graph.num_variables, dtype=np.int32)
+        return cls(hidden.graph, hidden.graph, hidden.hidden, same)
+
+    @classmethod
+    def lifted(
         cls, lifting: Lifting, parent: NDArray[np.int32] | None = None, *, is_last: bool = True
     ) -> View:
         return cls(
@@ -43,28 +60,58 @@ class View:
         )
 
 
-def views(graph: FactorGraph, how: Lift, beliefs: Callable[[], Beliefs]) -> Iterator[View]:
+def views(
+    graph: FactorGraph, how: Lift, beliefs: Callable[[], Beliefs], *, centre: bool
+) -> Iterator[View]:
     """Views from coarse to fine; only with coarse-to-fine lifting there is more than one.
 
-    beliefs: what the solver has come to believe in the last view.
+    beliefs: what the solver has come to believe in the last view. centre: whether a Gaussian is
+    looked at from its maximum, where the values of its evidence break no symmetry.
     """
-    if how == "none":
-        yield _all(graph)
+    if centre and (found := _centred_views(graph, how)) is not None:
+        yield from found
+    elif how == "none":
+        yield View.whole(graph)
     elif how == "exact":
         lifting = lift(graph)
-        yield View.of_lifting(lifting) if not _ties_what_must_differ(lifting.graph) else _all(graph)
+        tied = _ties_what_must_differ(lifting.graph)
+        yield View.whole(graph) if tied else View.lifted(lifting)
     else:
         choose = by_disagreement(lambda level: beliefs())
-        for number, level in enumerate(coarse_to_fine(graph, choose=choose, progress=silent)):
+        for number, level in enumerate(coarse_to_fine(graph, choose=choose)):
             parent = level.parent if number else None
-            yield View.of_lifting(level.lifting, parent, is_last=level.is_last)
+            yield View.lifted(level.lifting, parent, is_last=level.is_last)
 
 
-def _all(graph: FactorGraph) -> View:
-    """The whole graph, not lifted."""
-    whole = conditioned(graph)
-    same = np.arange(whole.graph.num_variables, dtype=np.int32)
-    return View(whole.graph, whole.graph, whole.hidden, same)
+def _centred_views(graph: FactorGraph, how: Lift) -> Iterator[View] | None:
+    """Views of a Gaussian from its maximum; None if it is none, or if bounds matter to it."""
+    whole = View.whole(graph)
+    form = GaussianForm.of(whole.graph)
+    if form is None:
+        return None
+    if how == "exact":
+        # Means are the same for all members of a class.
+        lifting = lift(graph)
+        small = GaussianForm.of(lifting.graph)
+        assert small is not None
+        means = lifting.spread(small.means())
+    else:
+        means = form.means()
+    variables = whole.graph.variables
+    leak = mass_beyond(variables.lower, variables.upper, means, np.sqrt(form.var))
+    if leak.max(initial=0.0) > LEAK:
+        return None
+    middle = centred(whole.graph, means)
+
+    def see() -> Iterator[View]:
+        if how == "coarse-to-fine":
+            for number, found in enumerate(by_distance(middle)):
+                parent = found.parent if number else None
+                yield View.lifted(found.lifting, parent, is_last=found.is_last)
+        else:
+            yield View.whole(middle) if how == "none" else View.lifted(lift(middle))
+
+    return (replace(view, ground=whole.ground, hidden=whole.hidden, shift=means) for view in see())
 
 
 def _ties_what_must_differ(graph: FactorGraph) -> bool:

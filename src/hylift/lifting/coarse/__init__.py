@@ -1,7 +1,8 @@
-"""Liftings that know real evidence by clusters, from coarse to fine."""
+"""Liftings from coarse to fine: by clusters of real evidence, and by distance."""
 
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.disagreement import by_disagreement, disagreement
+from hylift.lifting.coarse.distance import Surroundings, by_distance
 from hylift.lifting.coarse.gradients import Beliefs
 from hylift.lifting.coarse.levels import Choose, Level, coarse_to_fine, every_cluster
 
@@ -10,7 +11,9 @@ __all__ = [
     "Choose",
     "EvidenceClusters",
     "Level",
+    "Surroundings",
     "by_disagreement",
+    "by_distance",
     "coarse_to_fine",
     "disagreement",
     "every_cluster",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.problem.problem import FloatArray, Mixtures, Problem
 from hylift.posterior.mixture.layout import GAUSSIAN
 
 Reals = Literal["auto", "gaussian", "beta"]
@@ -36,9 +36,15 @@ def betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_
     at = problem.layout.first[np.flatnonzero(problem.layout.family == GAUSSIAN)]
     mean, sd = product.entries[0, at, 0], np.sqrt(product.entries[0, at + 1, 0])
     gaussian = problem.layout.family == GAUSSIAN
-    beyond = ndtr((lower[gaussian] - mean) / sd) + ndtr((mean - upper[gaussian]) / sd)
-    chosen[gaussian] |= beyond > LEAK
+    chosen[gaussian] |= mass_beyond(lower[gaussian], upper[gaussian], mean, sd) > LEAK
     return chosen & closed
+
+
+def mass_beyond(
+    lower: FloatArray, upper: FloatArray, mean: FloatArray, sd: FloatArray
+) -> FloatArray:
+    """The mass that Gaussians have beyond bounds; all arguments broadcast."""
+    return np.asarray(ndtr((lower - mean) / sd) + ndtr((mean - upper) / sd))
 
 
 def as_betas(problem: Problem, product: Mixtures) -> Mixtures:

@@ -11,8 +11,9 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import LinearOperator, cg, splu
 
 from hylift.errors import ModelError
-from hylift.inference.variational.problem import FloatArray, Problem
-from hylift.posterior.mixture.layout import GAUSSIAN
+from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables, real
+from hylift.inference.variational.problem import FloatArray
+from hylift.potentials import ConditionalQuadratic
 
 LARGEST_FACTORISED = 20_000
 """Reals up to which the linear system is factorised; above, conjugate gradients solve it."""
@@ -22,27 +23,29 @@ LARGEST_FACTORISED = 20_000
 class GaussianForm:
     """exp(-½ xᵀ J x + hᵀ x), summed over the members of classes where the graph is lifted."""
 
+    variables: Variables
     J: sp.csr_array  # (variable, variable)
     h: FloatArray  # (variable,)
     precision: FloatArray
     """(variable,): of one member, given all other variables."""
 
     @classmethod
-    def of(cls, problem: Problem) -> GaussianForm | None:
-        """The form of a problem, or None if it is not such a one."""
-        terms, size = problem.terms, problem.graph.num_variables
-        if problem.functions or (problem.layout.family != GAUSSIAN).any() or not size:
+    def of(cls, graph: FactorGraph) -> GaussianForm | None:
+        """The form of a graph without evidence, or None if it is not such a one."""
+        size = graph.num_variables
+        if not size or (graph.variables.num_states > 0).any():
             return None
-        arity = np.diff(terms.slot_ptr)
         rows, columns, values = [], [], []
         h, diagonal = np.zeros(size), np.zeros(size)
-        for r in np.unique(arity).tolist():
-            which = np.flatnonzero(arity == r)
-            scope = terms.slots[terms.slot_ptr[which][:, None] + np.arange(r)]
-            theta = terms.theta[terms.base[which][:, None] + np.arange(r * r + r)]
-            theta = theta * terms.multiplicity[which][:, None]
-            A = theta[:, : r * r].reshape(-1, r, r)
-            h += np.bincount(scope.ravel(), theta[:, r * r :].ravel(), size)
+        for group in graph.groups:
+            if not len(group) or not group.arity:
+                continue
+            if not isinstance(group.potential, ConditionalQuadratic):
+                return None
+            scope, r = group.scope, group.arity
+            A = group.multiplicity[:, None, None] * group.potential.A[group.row]
+            b = group.multiplicity[:, None] * group.potential.b[group.row]
+            h += np.bincount(scope.ravel(), b.ravel(), size)
             own = np.diagonal(A, axis1=1, axis2=2)
             diagonal += np.bincount(scope.ravel(), -2 * own.ravel(), size)
             rows.append(np.repeat(scope, r, axis=1).ravel())
@@ -53,14 +56,21 @@ class GaussianForm:
         else:
             at = (np.concatenate(rows), np.concatenate(columns))
             J = sp.csr_array((np.concatenate(values), at), shape=(size, size))
-        return cls(J, h, diagonal / problem.multiplicity)
+        return cls(graph.variables, J, h, diagonal / graph.variables.multiplicity)
 
-    def means(self, problem: Problem) -> FloatArray:
-        """(variable,): where the density is largest; raises if it has no maximum."""
+    @property
+    def var(self) -> FloatArray:
+        """(variable,): variances of the best product; raises where there is none."""
         loose = ~(self.precision > 0)
         if loose.any():
-            raise not_held(problem, int(np.argmax(loose)))
-        size = len(self.h)
+            raise self._not_held(int(np.argmax(loose)))
+        return 1.0 / self.precision
+
+    def means(self) -> FloatArray:
+        """(variable,): where the density is largest; raises if it has no maximum."""
+        size = len(self.var)
+        if not self.h.any():
+            return np.zeros(size)
         if size > LARGEST_FACTORISED:
             found = self._by_conjugate_gradients()
             if found is not None:
@@ -73,7 +83,7 @@ class GaussianForm:
         scale = self.J.diagonal()[np.argsort(factors.perm_c)]
         if not (pivots > 1e-12 * scale).all():
             at = int(np.argsort(factors.perm_c)[np.argmin(pivots / scale)])
-            raise not_held(problem, at)
+            raise self._not_held(at)
         return np.asarray(factors.solve(self.h))
 
     def _by_conjugate_gradients(self) -> FloatArray | None:
@@ -84,6 +94,14 @@ class GaussianForm:
         scaled = LinearOperator((size, size), matvec=lambda x: x / diagonal)
         found, failed = cg(self.J, self.h, rtol=1e-12, maxiter=2000, M=scaled)
         return None if failed else np.asarray(found)
+
+    def _not_held(self, variable: int) -> ModelError:
+        """The error of a real that the model does not hold."""
+        name = self.variables.names[variable]
+        return ModelError(
+            f"the model is not a distribution: nothing holds '{name}', whose log-density does not "
+            f"fall in some direction. Give it bounds, or a rule such as '-0.01 {name}^2'"
+        )
 
     def signs(self) -> NDArray[np.float64]:
         """(variable,): ±1, the same where partial correlations are positive, along a maximum
@@ -126,10 +144,25 @@ def _along(
     return signs
 
 
-def not_held(problem: Problem, variable: int) -> ModelError:
-    """The error of a real that the model does not hold."""
-    name = problem.graph.variables.names[variable]
-    return ModelError(
-        f"the model is not a distribution: nothing holds '{name}', whose log-density does not fall "
-        f"in some direction. Give it bounds, or a rule such as '-0.01 {name}^2'"
-    )
+def centred(graph: FactorGraph, means: FloatArray) -> FactorGraph:
+    """A Gaussian graph in coordinates in which its maximum is 0.
+
+    There the linear terms of all factors at a variable cancel, so that they can be left out: what
+    was observed makes no difference any more, only where something was observed does.
+    """
+    groups = []
+    for group in graph.groups:
+        if not len(group) or not group.arity:
+            continue
+        assert isinstance(group.potential, ConditionalQuadratic)
+        A = group.potential.A
+        potential = ConditionalQuadratic(A, np.zeros(A.shape[:-1]), np.zeros(len(A)))
+        groups.append(
+            FactorGroup.unchecked(
+                potential, group.scope, group.row, group.multiplicity, group.label
+            )
+        )
+    names, multiplicity = graph.variables.names, graph.variables.multiplicity
+    everywhere = np.zeros(len(multiplicity), dtype=np.int32)
+    variables = Variables((real,), everywhere, names, multiplicity)
+    return FactorGraph.unchecked(variables, groups, Evidence.none(), graph.log_density(means))

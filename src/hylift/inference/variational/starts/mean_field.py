@@ -45,8 +45,8 @@ def gaussian_product(problem: Problem, form: GaussianForm) -> Mixtures:
     """The best product for a Gaussian: its means, and the variances given all others."""
     limits = problem.limits
     entries = np.empty(problem.layout.num_entries)
-    entries[0::2] = np.clip(form.means(problem), problem.layout.lower, problem.layout.upper)
-    entries[1::2] = np.clip(1.0 / form.precision, limits.least, limits.most)
+    entries[0::2] = np.clip(form.means(), problem.layout.lower, problem.layout.upper)
+    entries[1::2] = np.clip(form.var, limits.least, limits.most)
     return Mixtures(np.ones((1, 1)), entries[None, :, None])
 
 

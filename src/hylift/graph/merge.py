@@ -1,0 +1,387 @@
+"""Factors multiplied into factors that have all their variables, and others besides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, islice
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.graph.factor_graph import FactorGraph
+from hylift.graph.factors import FactorGroup
+from hylift.graph.variables import Variables
+from hylift.potentials import REAL, ConditionalQuadratic, Table
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+Ties = Literal["first", "shared"]
+
+MANY_SLOTS = 6
+"""Sets of more variables are searched for single variables and pairs only."""
+
+QUERIES = 4_000_000
+"""Sets that are looked up at once; bounds the memory."""
+
+
+def merge_factors(graph: FactorGraph, ties: Ties = "first") -> FactorGraph:
+    """The same density, with no factor whose variables all stand in another factor.
+
+    Each such factor is multiplied into the smallest factor with its variables among those that
+    remain. Where several are smallest, `ties` says which: the "first" of the graph, or all of
+    them, each with an equal share of the log-potential. Shares treat alike what is alike: choose
+    them where the result will be lifted.
+
+    Tables and quadratics are merged, and their multiplicities become part of their parameters.
+    Functions stay as they are. Of factors with more than six slots only those parts are found
+    that have one or two variables, or all. Evidence is kept and plays no part: condition first,
+    since scopes may be nested only once observed slots are gone.
+    """
+    _check_ground(graph.variables)
+    closed = [_is_closed(group) for group in graph.groups]
+    pool = _Pool.of([g for g, ok in zip(graph.groups, closed, strict=True) if ok and g.arity])
+    merged = iter(pool.merged(graph.num_variables, ties))
+    log_constant = graph.log_constant
+    groups: list[FactorGroup | None] = []
+    for group, ok in zip(graph.groups, closed, strict=True):
+        if ok and group.arity:
+            groups.append(next(merged))
+        elif ok and np.isfinite(constant := group.log_sum(np.zeros(0))):
+            log_constant += constant
+        else:  # a function, or an impossible constant, which conditioning reports
+            groups.append(group)
+    remaining = (group for group in groups if group is not None)
+    return FactorGraph.unchecked(graph.variables, remaining, graph.evidence, log_constant)
+
+
+def _is_closed(group: FactorGroup) -> bool:
+    """Whether products of such factors are factors of the same kind."""
+    return isinstance(group.potential, Table | ConditionalQuadratic)
+
+
+def _check_ground(variables: Variables) -> None:
+    several = variables.multiplicity != 1
+    if several.any():
+        at = int(np.argmax(several))
+        raise ModelError(
+            f"variable '{variables.names[at]}' stands for {variables.multiplicity[at]:g} "
+            "variables: factors of a lifted graph cannot be merged; merge them before lifting"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Products:
+    """Which factor is multiplied into which, by numbers that run through all groups."""
+
+    target: Ints  # (product,), increasing; each remaining factor also goes into itself
+    source: Ints  # (product,)
+    weight: Floats  # (product,): the power of the source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pool:
+    """The factors that may be merged, numbered through all their groups."""
+
+    groups: list[FactorGroup]
+    start: Ints  # (group + 1,): number of its first factor
+
+    @classmethod
+    def of(cls, groups: list[FactorGroup]) -> _Pool:
+        return cls(groups, np.cumsum([0, *(len(group) for group in groups)]))
+
+    def merged(self, num_variables: int, ties: Ties) -> list[FactorGroup | None]:
+        """Each group with what was multiplied into it; None where nothing remains."""
+        if not self.start[-1]:
+            return [None] * len(self.groups)
+        products = self._products(num_variables, ties)
+        ends = np.searchsorted(products.target, self.start)
+        return [
+            self._product(at, products, slice(ends[at], ends[at + 1]))
+            if ends[at] < ends[at + 1]
+            else None
+            for at in range(len(self.groups))
+        ]
+
+    def _products(self, num_variables: int, ties: Ties) -> _Products:
+        set_of, tables = self._sets(num_variables)
+        num_sets = tables[-1].start + len(tables[-1].members)
+        size = np.repeat([t.size for t in tables], [len(t.members) for t in tables])
+        first = np.empty(num_sets, dtype=np.int64)
+        first[set_of[::-1]] = np.arange(len(set_of))[::-1]  # the last assignment counts
+        inner, outer, share = _moves(*_inclusions(tables), size, first, ties)
+        # From sets to the factors that have them.
+        inner_start = np.searchsorted(inner, np.arange(num_sets + 1))
+        count = np.diff(inner_start)[set_of]
+        source = np.repeat(np.arange(len(set_of)), count)
+        move = _ranges(inner_start[set_of], count)
+        multiplicity = np.concatenate([group.multiplicity for group in self.groups])
+        target = first[outer[move]]
+        order = np.argsort(target, kind="stable")
+        weight = (multiplicity[source] * share[move])[order]
+        return _Products(target[order], source[order], weight)
+
+    def _sets(self, num_variables: int) -> tuple[Ints, list[_SetTable]]:
+        """(factor,): the number of its set of variables; and the sets, smallest first."""
+        set_of = np.empty(self.start[-1], dtype=np.int64)
+        tables: list[_SetTable] = []
+        num_sets = 0
+        for size in sorted({group.arity for group in self.groups}):
+            alike = [at for at, group in enumerate(self.groups) if group.arity == size]
+            scope = np.concatenate([self.groups[at].scope for at in alike])
+            factors = _ranges(self.start[alike], np.diff(self.start)[alike])
+            if not len(factors):
+                continue
+            table, number = _SetTable.of(np.sort(scope, axis=1), num_variables, num_sets)
+            set_of[factors] = number + num_sets
+            num_sets += len(table.members)
+            tables.append(table)
+        return set_of, tables
+
+    def _product(self, at: int, products: _Products, part: slice) -> FactorGroup:
+        """The remaining factors of a group, with all that is multiplied into them."""
+        group = self.groups[at]
+        target, source = products.target[part] - self.start[at], products.source[part]
+        weight = products.weight[part]
+        is_new = np.append(True, target[1:] != target[:-1])
+        kept, owner = target[is_new], np.cumsum(is_new) - 1
+        if len(kept) == len(source) and (weight == 1).all():
+            return group if len(kept) == len(group) else group.take(kept)
+        terms = self._terms(group, target, source, weight)
+        # Factors that are products of the same rows share a row.
+        kind = _numbers(terms.spread, terms.row, np.unique(weight, return_inverse=True)[1])[0]
+        order = np.lexsort((kind, owner))
+        _, example, row = np.unique(
+            _list_numbers(owner[order], kind[order]), return_index=True, return_inverse=True
+        )
+        is_example = np.zeros(len(kept), dtype=bool)
+        is_example[example] = True
+        flat = terms.summed(group, np.flatnonzero(is_example[owner]), row[owner], len(example))
+        everyone = [group, *(self.groups[g] for g in terms.groups)]
+        return FactorGroup.unchecked(
+            group.potential.with_flat(flat),
+            group.scope[kept],
+            row.astype(np.int32),
+            np.ones(len(kept)),
+            " + ".join(dict.fromkeys(g.label for g in everyone if g.label)),
+        )
+
+    def _terms(self, into: FactorGroup, target: Ints, source: Ints, weight: Floats) -> _Terms:
+        group_of = np.searchsorted(self.start, source, side="right") - 1
+        row, number = np.empty_like(source), np.empty_like(source)
+        spreads: list[tuple[FactorGroup, Ints]] = []
+        present = np.unique(group_of).tolist()
+        for at in present:
+            group, these = self.groups[at], np.flatnonzero(group_of == at)
+            factors = source[these] - self.start[at]
+            row[these] = group.row[factors]
+            slots = _places(group.scope[factors], into.scope[target[these]])
+            pattern, example = _numbers(*slots.T)
+            number[these] = len(spreads) + pattern
+            states = group.potential.slot_states, into.potential.slot_states
+            spreads += [(group, _spread(*states, slots[some])) for some in example]
+        return _Terms(number, row, weight, spreads, present)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Terms:
+    """Parameters that are added to those of factors of one group."""
+
+    spread: Ints  # (term,): which of `spreads`
+    row: Ints  # (term,): row of that group's potential
+    weight: Floats  # (term,)
+    spreads: list[tuple[FactorGroup, Ints]]
+    """Groups the terms come from, with (entry,): which of their entries goes there, or -1."""
+    groups: list[int]
+
+    def summed(self, into: FactorGroup, terms: Ints, place: Ints, num_rows: int) -> Floats:
+        """(row, entry): sums of some terms as parameters of a group; place: (term,): its row."""
+        flat = np.zeros((num_rows, into.potential.take(np.arange(0)).flat.shape[1]))
+        terms = terms[np.lexsort((place[terms], self.spread[terms]))]
+        ends = np.searchsorted(self.spread[terms], np.arange(len(self.spreads) + 1))
+        for number, (group, entries) in enumerate(self.spreads):
+            some = terms[ends[number] : ends[number + 1]]
+            if not len(some):
+                continue
+            at = place[some]
+            starts = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
+            values = self.weight[some, None] * group.potential.take(self.row[some]).flat
+            total = np.add.reduceat(values, starts, axis=0)
+            reached = np.flatnonzero(entries >= 0)
+            flat[np.ix_(at[starts], reached)] += total[:, entries[reached]]
+        return flat
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SetTable:
+    """Different sets of so many variables, to look sets up in."""
+
+    members: Ints  # (set, member), increasing
+    start: int
+    """Number of the first set among those of all sizes."""
+    first: Ints  # (variable,): the number of the sets' first members, or -1
+    codes: list[Ints]
+    """Per further member: (beginning,): beginning before it * variables + member, increasing."""
+
+    @classmethod
+    def of(cls, sets: NDArray[np.int32], num_variables: int, start: int) -> tuple[_SetTable, Ints]:
+        """The table of some sets (factor, member), and (factor,): where each stands in it."""
+        members = sets.astype(np.int64)
+        present = np.zeros(num_variables, dtype=bool)
+        present[members[:, 0]] = True
+        first = np.where(present, np.cumsum(present) - 1, -1)
+        number, codes = first[members[:, 0]], []
+        for column in members[:, 1:].T:
+            beginnings, number = np.unique(number * num_variables + column, return_inverse=True)
+            codes.append(beginnings)
+        distinct = np.empty((int(number.max()) + 1, members.shape[1]), dtype=np.int64)
+        distinct[number] = members
+        return cls(distinct, start, first, codes), number
+
+    @property
+    def size(self) -> int:
+        return int(self.members.shape[1])
+
+    def find(self, sets: Ints) -> Ints:
+        """(query,): the position of each set (query, member) in the table, or -1."""
+        number = self.first[sets[:, 0]]
+        for codes, column in zip(self.codes, sets[:, 1:].T, strict=True):
+            maybe = np.flatnonzero(number >= 0)
+            code = number[maybe] * len(self.first) + column[maybe]
+            at = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
+            number[maybe] = np.where(codes[at] == code, at, -1)
+        return number
+
+
+def _inclusions(tables: Sequence[_SetTable]) -> tuple[Ints, Ints]:
+    """Numbers of sets that are contained in a larger set, and of the larger ones."""
+    inner, outer = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for place, large in enumerate(tables):
+        for small in tables[:place]:
+            if large.size > MANY_SLOTS and small.size > 2:
+                continue
+            for slots in _some_at_once(large.size, small.size, QUERIES // len(large.members) + 1):
+                found = small.find(large.members[:, slots].reshape(-1, small.size))
+                hits = np.flatnonzero(found >= 0)
+                inner.append(found[hits] + small.start)
+                outer.append(hits // len(slots) + large.start)
+    return np.concatenate(inner), np.concatenate(outer)
+
+
+def _some_at_once(num_slots: int, size: int, count: int) -> Iterator[Ints]:
+    """All sets of so many slots, in arrays (set, slot) of up to `count`."""
+    sets = combinations(range(num_slots), size)
+    while some := list(islice(sets, count)):
+        yield np.fromiter(chain.from_iterable(some), np.int64).reshape(-1, size)
+
+
+def _moves(
+    inner: Ints, outer: Ints, size: Ints, first: Ints, ties: Ties
+) -> tuple[Ints, Ints, Floats]:
+    """Sets, increasing, the sets their factors go to, and with which share of them.
+
+    inner, outer: sets and larger ones; size, first: (set,): members, and its first factor.
+    """
+    remains = np.ones(len(size), dtype=bool)
+    remains[inner] = False
+    stay = np.flatnonzero(remains)
+    inner, outer = inner[remains[outer]], outer[remains[outer]]
+    order = np.lexsort((first[outer], size[outer], inner))
+    inner, outer = inner[order], outer[order]
+    is_first = np.append(True, inner[1:] != inner[:-1])[: len(inner)]
+    if ties == "first":
+        chosen = is_first
+    else:
+        best = size[outer[is_first]][np.cumsum(is_first) - 1]
+        chosen = size[outer] == best
+    inner, outer = np.concatenate([stay, inner[chosen]]), np.concatenate([stay, outer[chosen]])
+    order = np.argsort(inner, kind="stable")
+    inner, outer = inner[order], outer[order]
+    return inner, outer, 1.0 / np.bincount(inner, minlength=len(size))[inner]
+
+
+def _ranges(start: Ints, count: Ints) -> Ints:
+    """start, start + 1, …: `count` numbers from each start on, one range behind the other."""
+    ends = np.cumsum(count)
+    return np.arange(ends[-1]) + np.repeat(start - (ends - count), count)
+
+
+def _places(inner: NDArray[np.int32], outer: NDArray[np.int32]) -> Ints:
+    """(factor, slot of inner): the slot of outer with the same variable."""
+    places = np.empty(inner.shape, dtype=np.int64)
+    for slot, column in enumerate(inner.T):
+        places[:, slot] = np.argmax(outer == column[:, None], axis=1)
+    return places
+
+
+def _numbers(*columns: Ints) -> tuple[Ints, Ints]:
+    """(row,): from 0, equal for equal rows of these columns; and (number,): a row that has it."""
+    number = np.zeros(len(columns[0]), dtype=np.int64)
+    example = np.zeros(1, dtype=np.int64)
+    for column in columns:
+        code = number * (int(column.max()) + 1) + column
+        if (code != code[0]).any():
+            _, example, number = np.unique(code, return_index=True, return_inverse=True)
+    return number.reshape(-1), example
+
+
+def _list_numbers(owner: Ints, item: Ints) -> Ints:
+    """(owner,): equal for owners whose lists of items (numbers from 0) are equal.
+
+    owner: (item,), from 0 and increasing; none is left out. Neighbours in a list are replaced by
+    a number of the pair until one is left, so that long lists take few rounds.
+    """
+    result = np.zeros((2, int(owner[-1]) + 1), dtype=np.int64)
+    for level in range(len(owner).bit_length() + 1):
+        begins = np.append(True, owner[1:] != owner[:-1])
+        alone = begins & np.append(begins[1:], True)
+        result[0, owner[alone]], result[1, owner[alone]] = level, item[alone]
+        owner, item, begins = owner[~alone], item[~alone], begins[~alone]
+        if not len(owner):
+            break
+        start = np.flatnonzero(begins)
+        place = np.arange(len(owner)) - start[np.cumsum(begins) - 1]
+        left = place % 2 == 0
+        paired = np.append(~left[1:], False)  # an odd place follows
+        right = np.where(paired, np.append(item[1:], 0) + 1, 0)
+        owner, item = owner[left], _numbers(item[left], right[left])[0]
+    return _numbers(*result)[0]
+
+
+def _spread(inner: Sequence[int], outer: Sequence[int], slots: Ints) -> Ints:
+    """(entry of outer's rows,): the entry of inner's that is added to it, or -1.
+
+    inner, outer: slot states; slots: (slot of inner,): slots of outer.
+    """
+    num_discrete = sum(states != REAL for states in outer)
+    discrete = slots[slots < num_discrete]
+    reals = slots[len(discrete) :] - num_discrete
+    target = _entries(outer)
+    states = target[2].shape
+    missing = [axis for axis in range(num_discrete) if axis not in discrete]
+    for into, part in zip(target, _entries(inner), strict=True):
+        trailing = range(len(discrete), part.ndim)
+        ordered = part.transpose(*np.argsort(discrete), *trailing)
+        spread = np.expand_dims(ordered, missing)
+        spread = np.broadcast_to(spread, states + spread.shape[num_discrete:])
+        into[...] = -1
+        at: tuple[Any, ...] = (..., *np.ix_(*[reals] * len(trailing)))
+        into[at] = spread
+    return np.concatenate([part.ravel() for part in target])
+
+
+def _entries(slot_states: Sequence[int]) -> tuple[Ints, Ints, Ints]:
+    """Positions in a row's `flat`, shaped like A, b and c; of a table, A and b are empty."""
+    states = tuple(size for size in slot_states if size != REAL)
+    num_reals = len(slot_states) - len(states)
+    shapes = [(*states, num_reals, num_reals), (*states, num_reals), states]
+    ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
+    A, b, c = (
+        np.arange(start, end).reshape(shape)
+        for start, end, shape in zip(ends[:-1], ends[1:], shapes, strict=True)
+    )
+    return A, b, c
