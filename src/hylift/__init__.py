@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hylift.graph import categorical as categorical
     from hylift.graph import interval as interval
     from hylift.graph import real as real
+    from hylift.graph.merge import merge_factors as merge_factors
     from hylift.grounding import Grounding as Grounding
     from hylift.grounding import SizeWarning as SizeWarning
     from hylift.grounding import World as World
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from hylift.inference import NaturalGradient as NaturalGradient
     from hylift.inference import NaturalNewton as NaturalNewton
     from hylift.inference import infer as infer
+    from hylift.inference.boundedness import bethe_certificate as bethe_certificate
     from hylift.language import Model as Model
     from hylift.language import ModelBuilder as ModelBuilder
     from hylift.language import ModelWarning as ModelWarning
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from hylift.lifting import coarse_to_fine as coarse_to_fine
     from hylift.lifting import lift as lift
     from hylift.plot import plot_classes as plot_classes
+    from hylift.plot import plot_convergence as plot_convergence
     from hylift.plot import plot_marginals as plot_marginals
     from hylift.posterior import Posterior as Posterior
     from hylift.potentials import ConditionalQuadratic as ConditionalQuadratic
@@ -131,6 +134,9 @@ _HOME = {
     "NaturalNewton": "inference",
     "Exact": "inference",
     "infer": "inference",
+    "plot_convergence": "plot",
+    "bethe_certificate": "inference.boundedness",
+    "merge_factors": "graph.merge",
     "plot_classes": "plot",
     "plot_marginals": "plot",
 }

@@ -11,6 +11,13 @@ from cli.conftest import Run
 
 COMMANDS = [[], ["infer"], ["check"], ["ground"], ["explain"], ["demo"]]
 
+OPTIONS = (
+    *("--evidence", "--task", "--query", "--output", "--save", "--figure", "--convergence"),
+    *("--seed", "--quiet", "--method", "--components", "--lift", "--seconds", "--restarts"),
+    *("--max-steps", "--optimiser", "--learning-rate", "--reals", "--start"),
+)
+"""Of `hylift infer`."""
+
 
 @pytest.fixture(autouse=True)
 def ordinary_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,9 +40,9 @@ def test_every_command_has_help(command: list[str], option: str, run: Run) -> No
 def test_help_names_everything_that_can_be_chosen(run: Run) -> None:
     text = " ".join(re.sub(r"[│\n]", " ", run("infer", "--help").out).split())
 
-    for option in ("--evidence", "--method", "--task", "--query", "--output", "--seed", "--quiet"):
+    for option in OPTIONS:
         assert option in text
-    for word in ("marginals", "map", "logz", "exact"):
+    for word in ("marginals", "map", "logz", "auto", "exact", "bvi", "npvi", "mean-field"):
         assert word in text
     for ending in (".json", ".csv", ".parquet", ".MAR", ".PR", ".MPE", "'-'"):
         assert ending in text
@@ -96,5 +103,6 @@ def test_the_demo_shows_marginals_log_z_and_an_assignment(run: Run) -> None:
 
     assert (ended.code, ended.err) == (0, "")
     assert "log Z = 13.344" in ended.out
+    assert "method BVI(3)" in ended.out
     assert "posA(a0)" in ended.out
     assert "MAP energy = " in ended.out

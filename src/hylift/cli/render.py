@@ -104,7 +104,11 @@ def show(
 
 def num_classes_of(posterior: Posterior) -> int | None:
     """Classes of variables that a variational method has solved; None of other methods."""
-    return None if posterior.mixture is None else len(posterior.mixture.layout)
+    if posterior.mixture is None:
+        return None
+    history = posterior.solution.history
+    # Members of a class may differ by a shift in the mixture; the history counts what was solved.
+    return int(history.num_classes[-1]) if history else len(posterior.mixture.layout)
 
 
 def _log_z(log_z: LogPartition) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, islice
-from typing import Any, Literal
+from itertools import combinations
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,34 +14,37 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
+from hylift.graph.nesting import Ints, SetTable, inclusions
 from hylift.graph.variables import Variables
-from hylift.potentials import REAL, ConditionalQuadratic, Table
+from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 Ties = Literal["first", "shared"]
+"""Where a factor goes that fits into several smallest ones."""
 
 MANY_SLOTS = 6
-"""Sets of more variables are searched for single variables and pairs only."""
+"""Slots up to which a product's are put in order."""
 
-QUERIES = 4_000_000
-"""Sets that are looked up at once; bounds the memory."""
+SAME = 1e-9
+"""Relative difference of parameters that is taken for rounding."""
 
 
 def merge_factors(graph: FactorGraph, ties: Ties = "first") -> FactorGraph:
     """The same density, with no factor whose variables all stand in another factor.
 
     Each such factor is multiplied into the smallest factor with its variables among those that
-    remain. Where several are smallest, `ties` says which: the "first" of the graph, or all of
-    them, each with an equal share of the log-potential. Shares treat alike what is alike: choose
-    them where the result will be lifted.
+    remain. Where several are smallest, it goes into the first of them, or an equal share of its
+    logarithm into each if ties are "shared". Both have the same energy under any beliefs; but
+    shares treat alike what is alike, which lifting lives on.
 
     Tables and quadratics are merged, and their multiplicities become part of their parameters.
     Functions stay as they are. Of factors with more than six slots only those parts are found
     that have one or two variables, or all. Evidence is kept and plays no part: condition first,
-    since scopes may be nested only once observed slots are gone.
+    since some scopes are nested only once observed slots are gone.
     """
+    if ties not in get_args(Ties):
+        raise ModelError(f"ties are 'first' or 'shared', not {ties!r}")
     _check_ground(graph.variables)
     closed = [_is_closed(group) for group in graph.groups]
     pool = _Pool.of([g for g, ok in zip(graph.groups, closed, strict=True) if ok and g.arity])
@@ -111,9 +114,8 @@ class _Pool:
         set_of, tables = self._sets(num_variables)
         num_sets = tables[-1].start + len(tables[-1].members)
         size = np.repeat([t.size for t in tables], [len(t.members) for t in tables])
-        first = np.empty(num_sets, dtype=np.int64)
-        first[set_of[::-1]] = np.arange(len(set_of))[::-1]  # the last assignment counts
-        inner, outer, share = _moves(*_inclusions(tables), size, first, ties)
+        first = _first_of_each(set_of)
+        inner, outer, share = _moves(*inclusions(tables), size, first, ties)
         # From sets to the factors that have them.
         inner_start = np.searchsorted(inner, np.arange(num_sets + 1))
         count = np.diff(inner_start)[set_of]
@@ -125,10 +127,10 @@ class _Pool:
         weight = (multiplicity[source] * share[move])[order]
         return _Products(target[order], source[order], weight)
 
-    def _sets(self, num_variables: int) -> tuple[Ints, list[_SetTable]]:
+    def _sets(self, num_variables: int) -> tuple[Ints, list[SetTable]]:
         """(factor,): the number of its set of variables; and the sets, smallest first."""
         set_of = np.empty(self.start[-1], dtype=np.int64)
-        tables: list[_SetTable] = []
+        tables: list[SetTable] = []
         num_sets = 0
         for size in sorted({group.arity for group in self.groups}):
             alike = [at for at, group in enumerate(self.groups) if group.arity == size]
@@ -136,7 +138,7 @@ class _Pool:
             factors = _ranges(self.start[alike], np.diff(self.start)[alike])
             if not len(factors):
                 continue
-            table, number = _SetTable.of(np.sort(scope, axis=1), num_variables, num_sets)
+            table, number = SetTable.of(np.sort(scope, axis=1), num_variables, num_sets)
             set_of[factors] = number + num_sets
             num_sets += len(table.members)
             tables.append(table)
@@ -153,18 +155,18 @@ class _Pool:
             return group if len(kept) == len(group) else group.take(kept)
         terms = self._terms(group, target, source, weight)
         # Factors that are products of the same rows share a row.
-        kind = _numbers(terms.spread, terms.row, np.unique(weight, return_inverse=True)[1])[0]
-        order = np.lexsort((kind, owner))
-        _, example, row = np.unique(
-            _list_numbers(owner[order], kind[order]), return_index=True, return_inverse=True
-        )
+        power = np.unique(weight, return_inverse=True)[1]
+        kind = _numbers(terms.spread, terms.row, power)[0]
+        order = np.argsort(owner * (int(kind.max()) + 1) + kind, kind="stable")
+        row, example = _list_numbers(owner[order], kind[order])
         is_example = np.zeros(len(kept), dtype=bool)
         is_example[example] = True
         flat = terms.summed(group, np.flatnonzero(is_example[owner]), row[owner], len(example))
+        slots = _put_in_order(group.potential, flat, np.bincount(owner)[example] > 1)
         everyone = [group, *(self.groups[g] for g in terms.groups)]
         return FactorGroup.unchecked(
             group.potential.with_flat(flat),
-            group.scope[kept],
+            np.take_along_axis(group.scope[kept], slots[row], axis=1),
             row.astype(np.int32),
             np.ones(len(kept)),
             " + ".join(dict.fromkeys(g.label for g in everyone if g.label)),
@@ -216,69 +218,6 @@ class _Terms:
         return flat
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SetTable:
-    """Different sets of so many variables, to look sets up in."""
-
-    members: Ints  # (set, member), increasing
-    start: int
-    """Number of the first set among those of all sizes."""
-    first: Ints  # (variable,): the number of the sets' first members, or -1
-    codes: list[Ints]
-    """Per further member: (beginning,): beginning before it * variables + member, increasing."""
-
-    @classmethod
-    def of(cls, sets: NDArray[np.int32], num_variables: int, start: int) -> tuple[_SetTable, Ints]:
-        """The table of some sets (factor, member), and (factor,): where each stands in it."""
-        members = sets.astype(np.int64)
-        present = np.zeros(num_variables, dtype=bool)
-        present[members[:, 0]] = True
-        first = np.where(present, np.cumsum(present) - 1, -1)
-        number, codes = first[members[:, 0]], []
-        for column in members[:, 1:].T:
-            beginnings, number = np.unique(number * num_variables + column, return_inverse=True)
-            codes.append(beginnings)
-        distinct = np.empty((int(number.max()) + 1, members.shape[1]), dtype=np.int64)
-        distinct[number] = members
-        return cls(distinct, start, first, codes), number
-
-    @property
-    def size(self) -> int:
-        return int(self.members.shape[1])
-
-    def find(self, sets: Ints) -> Ints:
-        """(query,): the position of each set (query, member) in the table, or -1."""
-        number = self.first[sets[:, 0]]
-        for codes, column in zip(self.codes, sets[:, 1:].T, strict=True):
-            maybe = np.flatnonzero(number >= 0)
-            code = number[maybe] * len(self.first) + column[maybe]
-            at = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
-            number[maybe] = np.where(codes[at] == code, at, -1)
-        return number
-
-
-def _inclusions(tables: Sequence[_SetTable]) -> tuple[Ints, Ints]:
-    """Numbers of sets that are contained in a larger set, and of the larger ones."""
-    inner, outer = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for place, large in enumerate(tables):
-        for small in tables[:place]:
-            if large.size > MANY_SLOTS and small.size > 2:
-                continue
-            for slots in _some_at_once(large.size, small.size, QUERIES // len(large.members) + 1):
-                found = small.find(large.members[:, slots].reshape(-1, small.size))
-                hits = np.flatnonzero(found >= 0)
-                inner.append(found[hits] + small.start)
-                outer.append(hits // len(slots) + large.start)
-    return np.concatenate(inner), np.concatenate(outer)
-
-
-def _some_at_once(num_slots: int, size: int, count: int) -> Iterator[Ints]:
-    """All sets of so many slots, in arrays (set, slot) of up to `count`."""
-    sets = combinations(range(num_slots), size)
-    while some := list(islice(sets, count)):
-        yield np.fromiter(chain.from_iterable(some), np.int64).reshape(-1, size)
-
-
 def _moves(
     inner: Ints, outer: Ints, size: Ints, first: Ints, ties: Ties
 ) -> tuple[Ints, Ints, Floats]:
@@ -290,15 +229,12 @@ def _moves(
     remains[inner] = False
     stay = np.flatnonzero(remains)
     inner, outer = inner[remains[outer]], outer[remains[outer]]
-    order = np.lexsort((first[outer], size[outer], inner))
-    inner, outer = inner[order], outer[order]
-    is_first = np.append(True, inner[1:] != inner[:-1])[: len(inner)]
-    if ties == "first":
-        chosen = is_first
-    else:
-        best = size[outer[is_first]][np.cumsum(is_first) - 1]
-        chosen = size[outer] == best
-    inner, outer = np.concatenate([stay, inner[chosen]]), np.concatenate([stay, outer[chosen]])
+    for rank in (size, first) if ties == "first" else (size,):
+        lowest = np.full(len(size), np.iinfo(np.int64).max)
+        np.minimum.at(lowest, inner, rank[outer])
+        best = rank[outer] == lowest[inner]
+        inner, outer = inner[best], outer[best]
+    inner, outer = np.concatenate([stay, inner]), np.concatenate([stay, outer])
     order = np.argsort(inner, kind="stable")
     inner, outer = inner[order], outer[order]
     return inner, outer, 1.0 / np.bincount(inner, minlength=len(size))[inner]
@@ -321,19 +257,30 @@ def _places(inner: NDArray[np.int32], outer: NDArray[np.int32]) -> Ints:
 def _numbers(*columns: Ints) -> tuple[Ints, Ints]:
     """(row,): from 0, equal for equal rows of these columns; and (number,): a row that has it."""
     number = np.zeros(len(columns[0]), dtype=np.int64)
-    example = np.zeros(1, dtype=np.int64)
     for column in columns:
-        code = number * (int(column.max()) + 1) + column
-        if (code != code[0]).any():
-            _, example, number = np.unique(code, return_index=True, return_inverse=True)
-    return number.reshape(-1), example
+        number = number * (int(column.max()) + 1) + column
+        highest = int(number.max())
+        if highest < 4 * len(number):  # flags are faster than sorting
+            present = np.zeros(highest + 1, dtype=bool)
+            present[number] = True
+            number = (np.cumsum(present) - 1)[number]
+        else:
+            number = np.unique(number, return_inverse=True)[1]
+    return number, _first_of_each(number)
 
 
-def _list_numbers(owner: Ints, item: Ints) -> Ints:
-    """(owner,): equal for owners whose lists of items (numbers from 0) are equal.
+def _first_of_each(number: Ints) -> Ints:
+    """(number,): where each number from 0 on stands first."""
+    first = np.empty(int(number.max()) + 1, dtype=np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]  # the last assignment counts
+    return first
 
-    owner: (item,), from 0 and increasing; none is left out. Neighbours in a list are replaced by
-    a number of the pair until one is left, so that long lists take few rounds.
+
+def _list_numbers(owner: Ints, item: Ints) -> tuple[Ints, Ints]:
+    """(owner,): from 0, equal for equal lists of items; and (number,): an owner that has it.
+
+    owner, item: (item,), numbers from 0 on, owners increasing. Neighbours in a list are replaced
+    by a number of the pair until one is left, so that long lists take few rounds.
     """
     result = np.zeros((2, int(owner[-1]) + 1), dtype=np.int64)
     for level in range(len(owner).bit_length() + 1):
@@ -349,7 +296,40 @@ def _list_numbers(owner: Ints, item: Ints) -> Ints:
         paired = np.append(~left[1:], False)  # an odd place follows
         right = np.where(paired, np.append(item[1:], 0) + 1, 0)
         owner, item = owner[left], _numbers(item[left], right[left])[0]
-    return _numbers(*result)[0]
+    return _numbers(*result)
+
+
+def _put_in_order(potential: Potential, flat: Floats, is_product: NDArray[np.bool_]) -> Ints:
+    """(row, slot): the slots in the order in which the rows of products in `flat` are put.
+
+    Slots of one kind are swapped so that the row becomes smaller. Where ψ(x, y) is a product of the
+    same factors as ψ(y', x'), both then have one row, and lifting sees that they are alike.
+    """
+    arity = len(potential.slot_states)
+    order = np.tile(np.arange(arity), (len(flat), 1))
+    if arity > MANY_SLOTS:
+        return order
+    rows = np.flatnonzero(is_product)
+    for i, j in combinations(range(arity), 2):
+        entries = potential.exchange(i, j)
+        if entries is not None:
+            swapped = flat[rows][:, entries]
+            smaller = _is_smaller(swapped, flat[rows])
+            changed = rows[smaller, None]
+            flat[rows[smaller]] = swapped[smaller]
+            order[changed, [i, j]] = order[changed, [j, i]]
+    return order
+
+
+def _is_smaller(first: Floats, second: Floats) -> NDArray[np.bool_]:
+    """(row,): whether the first entry in which the rows differ is smaller in `first`."""
+    with np.errstate(invalid="ignore"):
+        difference = np.nan_to_num(first - second)  # -inf and -inf do not differ
+    scale = np.abs(np.where(np.isfinite(first), first, 0.0)).max(axis=1, keepdims=True)
+    differs = np.abs(difference) > SAME * scale
+    at = np.argmax(differs, axis=1)
+    rows = np.arange(len(first))
+    return np.asarray(differs[rows, at] & (difference[rows, at] < 0))
 
 
 def _spread(inner: Sequence[int], outer: Sequence[int], slots: Ints) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hylift.errors import UnsupportedError
+from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.exact import Exact
 from hylift.inference.method import Request
@@ -24,7 +24,7 @@ def choose_and_solve(graph: FactorGraph, request: Request) -> Posterior:
     if refused is None:
         try:
             posterior = Exact(max_entries=CHEAP_ENTRIES).solve(graph, request)
-        except UnsupportedError as error:
+        except (IntractableError, UnsupportedError) as error:
             refused = str(error)
         else:
             return _noted(posterior, "Exact inference was chosen, because it is cheap here.")

@@ -92,7 +92,7 @@ def check_gradient(
     num_components: int,
     seed: int,
     *,
-    num_nodes: int = 60,
+    num_nodes: int = 45,
     hard: float = np.inf,
 ) -> None:
     rng = np.random.default_rng(seed)

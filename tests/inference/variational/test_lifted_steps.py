@@ -47,8 +47,6 @@ def switching_ring(size: int = 6) -> FactorGraph:
     )
 
 
-
-
 def check_steps(
     lifting: Lifting,
     entropy: Entropy,
@@ -65,9 +63,7 @@ def check_steps(
     to_class = lifting.variable_to_class
     few, all_of_them = (Objective(p, entropy, "search", PRICE) for p in (lifted, ground))
     of_classes = optimiser.begin(few, tied)
-    of_members = optimiser.begin(
-        all_of_them, spread(tied, lifted.layout, ground.layout, to_class)
-    )
+    of_members = optimiser.begin(all_of_them, spread(tied, lifted.layout, ground.layout, to_class))
 
     for step in range(num_steps):
         of_classes = optimiser.step(few, of_classes)

@@ -41,9 +41,7 @@ def conditioned(graph: FactorGraph) -> FactorGraph | None:
 
 def check_values(problem: Problem, num_components: int, rng: np.random.Generator) -> None:
     """Both objectives, of several starts at once, with the same few nodes."""
-    q = random_mixtures(
-        problem.layout, STARTS, num_components, rng, zeros=bool(rng.random() < 0.5)
-    )
+    q = random_mixtures(problem.layout, STARTS, num_components, rng, zeros=bool(rng.random() < 0.5))
     num_nodes = int(rng.integers(3, 7))
     for entropy in ("bethe", "jensen"):
         with nodes(num_nodes):
@@ -181,9 +179,7 @@ def test_many_blocks_add_up_to_the_value_of_one() -> None:
 
         np.testing.assert_allclose(in_blocks.value, at_once.value, rtol=1e-12)
         np.testing.assert_allclose(in_blocks.of_weights, at_once.of_weights, rtol=1e-11)
-        np.testing.assert_allclose(
-            in_blocks.of_entries, at_once.of_entries, rtol=1e-9, atol=1e-11
-        )
+        np.testing.assert_allclose(in_blocks.of_entries, at_once.of_entries, rtol=1e-9, atol=1e-11)
 
 
 def test_starts_do_not_touch_each_other() -> None:

@@ -155,7 +155,7 @@ def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[s
     if settings.entropy == "bethe" and settings.components > 1:
         on_forest = is_forest(fit.view.ground)
         has_reals = bool((fit.problem.layout.family != CATEGORICAL).any())
-        if on_forest and has_reals:
+        if on_forest and has_reals and leak <= LEAKS and not fit.problem.functions:
             notes.append("The graph is a forest: log Z is at least this, up to the error stated.")
         if has_reals or not on_forest:
             kind = "estimate"

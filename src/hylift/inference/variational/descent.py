@@ -39,6 +39,8 @@ def descend(
 
     until: 'rough' stops where going on is not worth it, 'the end' only after all steps.
     """
+    if not control.look():
+        return state, False
     values = [float(state.at.value.min())]
     first = state.q
     for count in range(1, most_steps + 1):

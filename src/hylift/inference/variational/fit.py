@@ -22,7 +22,12 @@ from hylift.inference.variational.starts.mean_field import (
     is_closed_form,
     neutral,
 )
-from hylift.inference.variational.starts.random import displaced, random_starts, vertices
+from hylift.inference.variational.starts.random import (
+    around_products,
+    displaced,
+    random_starts,
+    vertices,
+)
 from hylift.inference.variational.starts.warm import WarmStart, inherited
 from hylift.inference.variational.views import View
 from hylift.posterior.mixture.layout import BETA
@@ -111,7 +116,7 @@ class Fitter:
     def _first(self, view: View) -> Stand:
         problem = self._problem(view)
         hard = price(problem)
-        form = GaussianForm.of(view.graph)
+        form = GaussianForm.solved(view.graph)
         product = self._product(problem, form, hard)
         problem = problem.with_betas(betas(problem, product, self.settings.reals))
         if len(problem.betas):
@@ -128,7 +133,10 @@ class Fitter:
         problem = self._problem(view)
         problem = problem.with_betas(start.betas(view, problem))
         q = start.mixtures(view, problem, self.settings.components)
-        return self._begun(problem, price(problem), q, is_gaussian=view.shift is not None)
+        hard = price(problem)
+        if self.settings.by_coordinates and is_closed_form(problem):
+            return self._by_coordinates(problem, hard, q, alone=True)
+        return self._begun(problem, hard, q, is_gaussian=False)
 
     def _finer(self, view: View, coarse: Stand) -> Stand:
         """The same beliefs in a finer view, with what the optimiser remembers."""
@@ -139,7 +147,7 @@ class Fitter:
         state = coarse.candidates[0]
         entries = np.ascontiguousarray(state.q.entries[:, source])
         if coarse.is_gaussian and self.settings.components == 1:
-            form = GaussianForm.of(view.graph)
+            form = GaussianForm.solved(view.graph)
             assert form is not None
             entries = gaussian_product(problem, form).entries
         q = Mixtures(state.q.weights, entries)
@@ -189,7 +197,10 @@ class Fitter:
             return self.control.record(value, "sweeping", len(self.control.rows) / MOST_SWEEPS)
 
         if len(starts) > 1:
-            few = [coordinate_ascent(problem, q, hard, most_sweeps=FEW_SWEEPS) for q in starts]
+            few = [
+                coordinate_ascent(problem, start, hard, most_sweeps=FEW_SWEEPS, watch=watch)
+                for start in starts
+            ]
             q, _, _ = min(few, key=lambda found: found[1])
         most = self.settings.max_steps
         q, _, converged = coordinate_ascent(problem, q, hard, most_sweeps=most, watch=watch)
@@ -202,8 +213,8 @@ class Fitter:
         objective = self._objective(problem, "search", hard)
         final = self._objective(problem, "final", hard)
         starts = random_starts(problem, settings.restarts, settings.components, self.rng, hard)
-        if settings.components == 1:
-            starts.entries[0] = as_betas(problem, product).entries[0]
+        informed = around_products(problem, settings.components, self.rng, hard)
+        starts.entries[0] = as_betas(problem, product if informed is None else informed).entries[0]
         found: list[State] = []
         for some in objective.portions(starts):
             state, _ = descend(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -19,8 +20,9 @@ from hylift.inference.variational.kernels.evaluate import energy_at_once
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
 from hylift.inference.variational.problem import beliefs_of
 from hylift.inference.variational.problem.families import Reals
+from hylift.inference.variational.problem.proper import check_proper
 from hylift.inference.variational.starts.warm import WarmStart
-from hylift.inference.variational.views import views
+from hylift.inference.variational.views import View, views
 from hylift.posterior import Posterior
 
 
@@ -40,6 +42,8 @@ class BVI:
     max_steps: int = 1000
     reals: Reals = "auto"
     """Components of bounded reals: 'gaussian', 'beta', or 'auto': Beta where bounds matter."""
+    merge_factors: bool = False
+    """Whether factors whose scopes are nested become one, which changes the Bethe entropy."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -49,7 +53,8 @@ class BVI:
         return f"BVI({self.components})"
 
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
-        return _solve(self.name, _settings(self, "bethe"), graph, request)
+        settings = _settings(self, "bethe")
+        return _solve(self.name, settings, graph, request, merge=self.merge_factors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,17 @@ def _settings(method: BVI | NPVI | MeanField, entropy: str) -> Settings:
     )
 
 
-def _solve(name: str, settings: Settings, graph: FactorGraph, request: Request) -> Posterior:
+def _proper(found: Iterator[View]) -> Iterator[View]:
+    """The views, after a look at whether the model is a distribution."""
+    for number, view in enumerate(found):
+        if number == 0:
+            check_proper(view.ground)
+        yield view
+
+
+def _solve(
+    name: str, settings: Settings, graph: FactorGraph, request: Request, *, merge: bool = False
+) -> Posterior:
     announce_compilation(energy_at_once)
     control = Control(request.seconds, request.callback, request.progress, settings.max_steps)
     fitter = Fitter(settings, control, np.random.default_rng(request.seed))
@@ -125,7 +140,9 @@ def _solve(name: str, settings: Settings, graph: FactorGraph, request: Request) 
         return beliefs_of(fitter.stand.problem, fitter.stand.q)
 
     centre = settings.components > 1 and settings.reals != "beta" and start is None
-    fit = fitter.fit(views(graph, request.lift, beliefs, centre=centre), start)
+    fit = fitter.fit(
+        _proper(views(graph, request.lift, beliefs, centre=centre, merge=merge)), start
+    )
     return posterior_of(graph, name, settings, fit, control, request)
 
 

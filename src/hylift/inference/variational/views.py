@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, conditioned
+from hylift.graph.merge import merge_factors
 from hylift.inference.method import Lift
 from hylift.inference.variational.problem.families import LEAK, mass_beyond
 from hylift.inference.variational.starts.gaussian import GaussianForm, centred
@@ -61,13 +62,27 @@ class View:
 
 
 def views(
-    graph: FactorGraph, how: Lift, beliefs: Callable[[], Beliefs], *, centre: bool
+    graph: FactorGraph,
+    how: Lift,
+    beliefs: Callable[[], Beliefs],
+    *,
+    centre: bool,
+    merge: bool = False,
 ) -> Iterator[View]:
     """Views from coarse to fine; only with coarse-to-fine lifting there is more than one.
 
     beliefs: what the solver has come to believe in the last view. centre: whether a Gaussian is
-    looked at from its maximum, where the values of its evidence break no symmetry.
+    looked at from its maximum, where the values of its evidence break no symmetry. merge: whether
+    factors with nested scopes become one.
     """
+    if merge and how == "coarse-to-fine":
+        graph = merge_factors(graph, "shared")  # clusters need the evidence
+    elif merge:
+        hidden = conditioned(graph)
+        inner = merge_factors(hidden.graph, "shared")
+        for view in views(inner, how, beliefs, centre=centre):
+            yield replace(view, hidden=hidden.hidden[view.hidden])
+        return
     if centre and (found := _centred_views(graph, how)) is not None:
         yield from found
     elif how == "none":
@@ -89,14 +104,12 @@ def _centred_views(graph: FactorGraph, how: Lift) -> Iterator[View] | None:
     form = GaussianForm.of(whole.graph)
     if form is None:
         return None
-    if how == "exact":
-        # Means are the same for all members of a class.
-        lifting = lift(graph)
-        small = GaussianForm.of(lifting.graph)
-        assert small is not None
-        means = lifting.spread(small.means())
-    else:
-        means = form.means()
+    # Means are the same for all members of a class.
+    lifting = lift(graph) if how == "exact" else None
+    small = GaussianForm.solved(lifting.graph if lifting else whole.graph)
+    if small is None:
+        return None
+    means = lifting.spread(small.means) if lifting else small.means
     variables = whole.graph.variables
     leak = mass_beyond(variables.lower, variables.upper, means, np.sqrt(form.var))
     if leak.max(initial=0.0) > LEAK:

@@ -37,7 +37,6 @@ class Grid:
         counts = np.unique(scopes.num_reals)
         scope_set = np.searchsorted(counts, scopes.num_reals).astype(np.int32)
         set_nodes = np.array([nodes_per_slot(int(n), accuracy) for n in counts], dtype=np.int64)
-        scopes.check_size(graph, set_nodes[scope_set])
         most = int(set_nodes.max(initial=1))
         hermite = np.zeros((2, len(counts), most))
         num_states = graph.variables.num_states

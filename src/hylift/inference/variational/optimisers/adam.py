@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,15 +42,16 @@ class Adam:
         return f"Adam({self.learning_rate:g})"
 
     def begin(self, objective: Objective, q: Mixtures) -> State:
-        state = State.of(objective, q, self.learning_rate)
-        shape = (q.num_starts, 1 + q.entries.shape[1], q.num_components)
-        return replace(state, memory=Memory(np.zeros(shape), np.zeros(shape), 0, 0))
+        return State.of(objective, q, self.learning_rate)
 
     def step(self, objective: Objective, state: State) -> State:
-        problem, q, memory = objective.problem, state.q, state.memory
+        problem, q = objective.problem, state.q
+        shape = (q.num_starts, 1 + q.entries.shape[1], q.num_components)
+        memory = state.memory or Memory(np.zeros(shape), np.zeros(shape), 0, 0)
         layout, limits = problem.layout, problem.limits
-        assert memory is not None
         slope, _ = tangent(objective, q, state.at)
+        # Of one member of a class, so that lifted and ground graphs take the same steps.
+        slope[:, 1:] /= np.repeat(problem.multiplicity, np.diff(layout.first))[:, None]
         count = memory.count + 1
         mean = self.decay * memory.steps + (1 - self.decay) * slope
         square = self.square_decay * memory.changes + (1 - self.square_decay) * slope**2

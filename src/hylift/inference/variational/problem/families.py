@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from hylift.errors import UnsupportedError
 from hylift.inference.variational.problem.problem import FloatArray, Mixtures, Problem
 from hylift.posterior.mixture.layout import GAUSSIAN
 
@@ -25,6 +26,7 @@ def betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_
     """
     variables = problem.graph.variables
     lower, upper = variables.lower, variables.upper
+    _check_one_sided(problem, product)
     closed = (variables.num_states == 0) & np.isfinite(lower) & np.isfinite(upper)
     if reals == "gaussian" or not closed.any():
         return np.zeros(len(variables), dtype=bool)
@@ -33,11 +35,35 @@ def betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_
     chosen = np.zeros(len(variables), dtype=bool)
     for group in problem.functions:
         chosen[group.scope.ravel()] = True
-    at = problem.layout.first[np.flatnonzero(problem.layout.family == GAUSSIAN)]
+    return (chosen | (_leaks(problem, product) > LEAK)) & closed
+
+
+def _leaks(problem: Problem, product: Mixtures) -> FloatArray:
+    """(variable,): the mass that a product of Gaussians has beyond its bounds."""
+    layout = problem.layout
+    gaussian = np.flatnonzero(layout.family == GAUSSIAN)
+    at = layout.first[gaussian]
     mean, sd = product.entries[0, at, 0], np.sqrt(product.entries[0, at + 1, 0])
-    gaussian = problem.layout.family == GAUSSIAN
-    chosen[gaussian] |= mass_beyond(lower[gaussian], upper[gaussian], mean, sd) > LEAK
-    return chosen & closed
+    found = np.zeros(len(layout))
+    found[gaussian] = mass_beyond(layout.lower[gaussian], layout.upper[gaussian], mean, sd)
+    return found
+
+
+def _check_one_sided(problem: Problem, product: Mixtures) -> None:
+    """Raises where a real has one bound only, and that matters."""
+    variables = problem.graph.variables
+    one_sided = np.isfinite(variables.lower) != np.isfinite(variables.upper)
+    if not one_sided.any():
+        return
+    wrong = one_sided & (_leaks(problem, product) > LEAK)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        name, domain = variables.names[at], variables.domain(at)
+        raise UnsupportedError(
+            f"'{name}' is bounded on one side only, [{domain.lower:g}, {domain.upper:g}], and this "
+            "bound matters: variational inference needs two bounds, for Betas between them. Give "
+            f"'{name}' a second one, as far away as it can ever be"
+        )
 
 
 def mass_beyond(

@@ -19,6 +19,8 @@ FloatArray = NDArray[np.float64]
 
 LEAST_SD = 1e-6
 """Least standard deviation of a Gaussian, in units of its interval, or of 1 without one."""
+MOST_VAR = 1e16
+"""Largest variance of a Gaussian without bounds: none has it but by divergence."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +35,7 @@ class Limits:
         width = layout.upper - layout.lower
         closed = np.isfinite(width)
         unit = np.where(closed, width, 1.0)
-        return cls((LEAST_SD * unit) ** 2, np.where(closed, unit**2 / 12, np.inf))
+        return cls((LEAST_SD * unit) ** 2, np.where(closed, unit**2 / 12, MOST_VAR))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +59,9 @@ class Problem:
 
     @classmethod
     def of(cls, graph: FactorGraph, is_beta: NDArray[np.bool_], *, scopes: bool) -> Problem:
+        found = Scopes.of(graph) if scopes else None
+        if found is not None:
+            found.check_size(graph)
         terms, functions, constant = energy_terms(graph)
         layout = Layout.of(graph.variables, is_beta)
         return cls(
@@ -65,7 +70,7 @@ class Problem:
             terms,
             functions,
             constant,
-            Scopes.of(graph) if scopes else None,
+            found,
             Limits.of(layout),
             np.flatnonzero(is_beta),
             float(graph.variables.multiplicity.sum()),

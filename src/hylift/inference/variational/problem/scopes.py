@@ -12,6 +12,7 @@ from hylift.graph import FactorGraph
 from hylift.inference.variational.problem.terms import same_slots
 from hylift.lifting.kernels.averaging import class_sums
 from hylift.lifting.kernels.grouping import first_members
+from hylift.potentials import nodes_per_slot
 
 LARGEST_GRID = 2**22
 """Most points at which the density of one scope is evaluated, per component."""
@@ -62,10 +63,12 @@ class Scopes:
     def __len__(self) -> int:
         return len(self.coefficient)
 
-    def check_size(self, graph: FactorGraph, nodes: NDArray[np.int64]) -> None:
-        """Raises if the grid of a scope is too large; nodes: (scope,), of its reals."""
+    def check_size(self, graph: FactorGraph) -> None:
+        """Raises if the grid of a scope would be too large."""
         if not len(self):
             return
+        per_count = [nodes_per_slot(n, "check") for n in range(int(self.num_reals.max()) + 1)]
+        nodes = np.array(per_count)[self.num_reals]
         num_states = graph.variables.num_states[self.slots]
         per_slot = np.where(num_states > 0, num_states, np.repeat(nodes, np.diff(self.slot_ptr)))
         log_points = np.add.reduceat(np.log(per_slot), self.slot_ptr[:-1])

@@ -18,6 +18,9 @@ from hylift.potentials import REAL, ConditionalQuadratic, Table
 
 FloatArray = NDArray[np.float64]
 
+MOST_STATES = 2**12
+"""Joint states of a function's discrete slots up to which it is made a table."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
@@ -72,6 +75,7 @@ def energy_terms(graph: FactorGraph) -> tuple[Terms, tuple[FactorGroup, ...], fl
     closed: list[FactorGroup] = []
     functions: list[FactorGroup] = []
     constant = graph.log_constant
+    num_states = graph.variables.num_states
     for group in graph.groups:
         if not len(group):
             continue
@@ -83,10 +87,26 @@ def energy_terms(graph: FactorGraph) -> tuple[Terms, tuple[FactorGroup, ...], fl
                     constant += piece.log_sum(np.zeros(0))
         elif isinstance(group.potential, Table):
             closed.append(group)
+        elif (table := _tabulated(group, num_states)) is not None:
+            closed.append(table)
         else:
             functions.append(group)
     merged = tuple(_added_up(group) for group in merge_groups(closed))
     return Terms.of(merged), tuple(functions), constant
+
+
+def _tabulated(group: FactorGroup, num_states: NDArray[np.int32]) -> FactorGroup | None:
+    """Functions of discrete slots as tables; None where there are reals, or too many states."""
+    if not group.arity or REAL in group.potential.slot_states:
+        return None
+    states = num_states[group.scope]
+    if (states != states[0]).any() or np.prod(states[0], dtype=np.float64) > MOST_STATES:
+        return None
+    grid = np.ix_(np.arange(group.potential.num_rows), *(np.arange(size) for size in states[0]))
+    values = group.potential.log_value(grid[0], list(grid[1:]))
+    return FactorGroup.unchecked(
+        Table(values), group.scope, group.row, group.multiplicity, group.label
+    )
 
 
 def _added_up(group: FactorGroup) -> FactorGroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,10 @@ LARGEST_FACTORISED = 20_000
 """Reals up to which the linear system is factorised; above, conjugate gradients solve it."""
 
 
+class NotHeldError(ModelError):
+    """A model whose density does not fall in some direction."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianForm:
     """exp(-½ xᵀ J x + hᵀ x), summed over the members of classes where the graph is lifted."""
@@ -28,10 +32,30 @@ class GaussianForm:
     h: FloatArray  # (variable,)
     precision: FloatArray
     """(variable,): of one member, given all other variables."""
+    means: FloatArray
+    """(variable,): where the density is largest."""
+
+    @classmethod
+    def solved(cls, graph: FactorGraph) -> GaussianForm | None:
+        """The form of a graph without evidence, with its maximum; None if it is not such a one.
+
+        Raises if the graph is no distribution. Where bounds hold what quadratics do not, it is no
+        Gaussian.
+        """
+        form = cls.of(graph)
+        if form is None:
+            return None
+        try:
+            return replace(form, means=form._maximum())
+        except NotHeldError:
+            bounded = np.isfinite(graph.variables.lower) | np.isfinite(graph.variables.upper)
+            if bounded.any():
+                return None
+            raise
 
     @classmethod
     def of(cls, graph: FactorGraph) -> GaussianForm | None:
-        """The form of a graph without evidence, or None if it is not such a one."""
+        """The form of a graph without evidence; None if it is not such a one."""
         size = graph.num_variables
         if not size or (graph.variables.num_states > 0).any():
             return None
@@ -56,21 +80,28 @@ class GaussianForm:
         else:
             at = (np.concatenate(rows), np.concatenate(columns))
             J = sp.csr_array((np.concatenate(values), at), shape=(size, size))
-        return cls(graph.variables, J, h, diagonal / graph.variables.multiplicity)
+        precision = diagonal / graph.variables.multiplicity
+        return cls(graph.variables, J, h, precision, np.full(size, np.nan))
 
     @property
     def var(self) -> FloatArray:
-        """(variable,): variances of the best product; raises where there is none."""
+        """(variable,): variances of the best product."""
+        return 1.0 / self.precision
+
+    def check_definite(self) -> None:
+        """Raises if the form has no maximum."""
+        row_sums = np.asarray(abs(self.J).sum(axis=1)).ravel()
+        diagonal = self.J.diagonal()
+        dominant = (diagonal > 0) & (row_sums - diagonal <= diagonal * (1 - 1e-9))
+        if not dominant.all() and len(self.h) <= LARGEST_FACTORISED:
+            self._maximum()
+
+    def _maximum(self) -> FloatArray:
+        """(variable,): where the density is largest."""
         loose = ~(self.precision > 0)
         if loose.any():
             raise self._not_held(int(np.argmax(loose)))
-        return 1.0 / self.precision
-
-    def means(self) -> FloatArray:
-        """(variable,): where the density is largest; raises if it has no maximum."""
-        size = len(self.var)
-        if not self.h.any():
-            return np.zeros(size)
+        size = len(self.h)
         if size > LARGEST_FACTORISED:
             found = self._by_conjugate_gradients()
             if found is not None:
@@ -95,10 +126,10 @@ class GaussianForm:
         found, failed = cg(self.J, self.h, rtol=1e-12, maxiter=2000, M=scaled)
         return None if failed else np.asarray(found)
 
-    def _not_held(self, variable: int) -> ModelError:
+    def _not_held(self, variable: int) -> NotHeldError:
         """The error of a real that the model does not hold."""
         name = self.variables.names[variable]
-        return ModelError(
+        return NotHeldError(
             f"the model is not a distribution: nothing holds '{name}', whose log-density does not "
             f"fall in some direction. Give it bounds, or a rule such as '-0.01 {name}^2'"
         )

@@ -45,7 +45,7 @@ def gaussian_product(problem: Problem, form: GaussianForm) -> Mixtures:
     """The best product for a Gaussian: its means, and the variances given all others."""
     limits = problem.limits
     entries = np.empty(problem.layout.num_entries)
-    entries[0::2] = np.clip(form.means(), problem.layout.lower, problem.layout.upper)
+    entries[0::2] = np.clip(form.means, problem.layout.lower, problem.layout.upper)
     entries[1::2] = np.clip(form.var, limits.least, limits.most)
     return Mixtures(np.ones((1, 1)), entries[None, :, None])
 
@@ -87,8 +87,9 @@ def coordinate_ascent(
                 return Mixtures(q.weights, entries), reached, True
             continue
         reached = value
+        go_on = watch(reached)
         if change < STILL:
             return Mixtures(q.weights, entries), reached, True
-        if not watch(reached):
+        if not go_on:
             break
     return Mixtures(q.weights, entries), reached, False

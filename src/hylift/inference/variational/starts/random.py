@@ -12,6 +12,8 @@ from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN
 
 NUM_VERTICES = 8
 VERTEX_SWEEPS = 3
+NEARBY = 0.5
+"""Standard deviations by which the components of a mixture of products are moved apart."""
 
 
 def random_starts(
@@ -53,26 +55,24 @@ def box(problem: Problem, rng: np.random.Generator, hard: float) -> tuple[FloatA
     if not open_ended.any():
         return lower, upper
     found = np.stack([*vertices(problem, rng, hard, NUM_VERTICES)])
-    at = problem.layout.first[:-1]
-    mean = found[:, at]
-    sd = np.sqrt(found[:, np.minimum(at + 1, found.shape[1] - 1)])
-    low, high = (mean - 2 * sd).min(axis=0), (mean + 2 * sd).max(axis=0)
-    return (
-        np.where(open_ended, np.maximum(low, lower), lower),
-        np.where(open_ended, np.minimum(high, upper), upper),
-    )
+    at = problem.layout.first[np.flatnonzero(open_ended)]
+    mean, sd = found[:, at], np.sqrt(found[:, at + 1])
+    low, high = lower.copy(), upper.copy()
+    low[open_ended] = np.maximum((mean - 2 * sd).min(axis=0), lower[open_ended])
+    high[open_ended] = np.minimum((mean + 2 * sd).max(axis=0), upper[open_ended])
+    return low, high
 
 
 def vertices(
     problem: Problem, rng: np.random.Generator, hard: float, count: int
 ) -> list[FloatArray]:
-    """(entry,) each: products near to which coordinate ascent leads from random states."""
+    """(entry,) each: products of Gaussians to which coordinate ascent leads from random states."""
+    problem = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
     terms, layout, limits = problem.terms, problem.layout, problem.limits
     start, edge, term_of = slots_of_variables(terms.slot_ptr, terms.slots, len(layout))
     width = np.diff(layout.first)
     grad_ptr = np.concatenate([[0], np.cumsum(width[terms.slots])])
     discrete = np.flatnonzero(layout.family == CATEGORICAL)
-    most = np.where(np.isfinite(limits.most), limits.most, 1e12)
     found = []
     for _ in range(count):
         entries = neutral(problem).entries
@@ -83,10 +83,26 @@ def vertices(
             sweep(
                 start, edge, term_of, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
                 terms.multiplicity, terms.theta, hard, layout.family, layout.first, layout.lower,
-                layout.upper, limits.least, most, problem.multiplicity, grad_ptr, 1.0, entries,
+                layout.upper, limits.least, limits.most, problem.multiplicity, grad_ptr, 1.0,
+                entries,
             )  # fmt: skip
         found.append(entries[0, :, 0])
     return found
+
+
+def around_products(
+    problem: Problem, num_components: int, rng: np.random.Generator, hard: float
+) -> Mixtures | None:
+    """A mixture of products that coordinate ascent finds, a little apart; None for a single one."""
+    if num_components == 1:
+        return None
+    layout = problem.layout
+    entries = np.stack(vertices(problem, rng, hard, num_components), axis=1)[None]
+    at = layout.first[np.flatnonzero(layout.family != CATEGORICAL)]
+    noise = rng.normal(size=(len(at), num_components))
+    entries[0, at] += NEARBY * np.sqrt(entries[0, at + 1]) * noise
+    weights = np.full((1, num_components), 1.0 / num_components)
+    return Mixtures(weights, entries)
 
 
 def displaced(product: Mixtures, form: GaussianForm, num_components: int) -> Mixtures:

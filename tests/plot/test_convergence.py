@@ -1,0 +1,144 @@
+"""Pictures of how variational inference got where it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from hylift.errors import UnsupportedError
+from hylift.inference import BVI, NPVI, Exact, infer
+from hylift.plot import plot_convergence
+from hylift.posterior import History, Posterior
+from zoo import toy_hybrid_mln
+
+
+@pytest.fixture(scope="module")
+def toy() -> Posterior:
+    return infer(toy_hybrid_mln(), BVI(components=2))
+
+
+@pytest.fixture(scope="module")
+def by_levels(toy: Posterior) -> Posterior:
+    """As if of a coarse-to-fine run with three levels."""
+    history = History(
+        seconds=np.array([0.1, 0.2, 0.3, 0.4, 0.5]),
+        objective=np.array([5.0, 3.0, 2.0, 1.5, 1.0]),
+        num_classes=np.array([2, 2, 7, 7, 30]),
+        level=np.array([0, 0, 1, 1, 2], dtype=np.int32),
+    )
+    return replace(toy, solution=replace(toy.solution, history=history))
+
+
+def test_a_posterior_is_a_line_of_its_objective_against_time(toy: Posterior) -> None:
+    ax = plot_convergence(toy)
+
+    history = toy.solution.history
+    assert history is not None
+    line = ax.lines[0]
+    np.testing.assert_array_equal(line.get_xdata(), history.seconds)
+    np.testing.assert_array_equal(line.get_ydata(), history.objective)
+    assert line.get_label() == "BVI(2)"
+    assert ax.get_xlabel() == "seconds"
+    assert ax.get_ylabel() == "objective (free energy)"
+    assert ax.get_xscale() == "linear"
+
+
+def test_a_mapping_gives_labels_and_lines_that_differ_without_colours(toy: Posterior) -> None:
+    other = infer(toy_hybrid_mln(), NPVI(components=2))
+
+    ax = plot_convergence({"Bethe": toy, "a $ sign": other})
+
+    drawn = [line for line in ax.lines if line.get_label() in ("Bethe", "a $ sign")]
+    assert len({line.get_color() for line in drawn}) == 2
+    assert len({line.get_linestyle() for line in drawn}) == 2
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["Bethe", "a $ sign"]
+
+
+def test_rings_mark_where_levels_begin(by_levels: Posterior) -> None:
+    ax = plot_convergence(by_levels)
+
+    rings = ax.lines[1]
+    assert list(rings.get_xdata()) == [0.3, 0.5]
+    assert list(rings.get_ydata()) == [2.0, 1.0]
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["BVI(2)", "next level"]
+
+
+def test_the_number_of_classes_has_an_axis_of_its_own(by_levels: Posterior) -> None:
+    ax = plot_convergence(by_levels, classes=True)
+
+    figure = ax.figure
+    _, right = figure.axes
+    assert list(right.lines[0].get_ydata()) == [2, 2, 7, 7, 30]
+    assert right.get_ylabel() == "classes of variables (thin)"
+
+
+def test_a_gap_is_measured_from_the_lowest_end(toy: Posterior, by_levels: Posterior) -> None:
+    ax = plot_convergence({"toy": toy, "levels": by_levels}, gap=True, log_time=True)
+
+    history = toy.solution.history
+    assert history is not None
+    levels = [line for line in ax.lines if line.get_label() == "levels"]
+    lowest = history.objective[-1]  # about -13
+    np.testing.assert_allclose(levels[0].get_ydata(), np.array([5, 3, 2, 1.5, 1]) - lowest)
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+
+
+def test_what_came_without_steps_is_a_point(toy: Posterior) -> None:
+    none = np.zeros(0)
+    empty = History(none, none, none.astype(np.int64), none.astype(np.int32))
+    solution = replace(toy.solution, history=empty)
+
+    ax = plot_convergence(replace(toy, solution=solution))
+
+    line = ax.lines[0]
+    assert line.get_marker() == "o"
+    assert list(line.get_ydata()) == [solution.objective]
+
+
+def test_axes_that_are_given_are_drawn_in(toy: Posterior) -> None:
+    ax = Figure().add_subplot()
+
+    assert plot_convergence(toy, ax) is ax
+    assert ax.lines
+
+
+@pytest.mark.parametrize("name", ["way.png", "way.pdf", "way.svg"])
+def test_a_figure_is_written(name: str, toy: Posterior, tmp_path: Path) -> None:
+    plot_convergence(toy, path=tmp_path / name)
+
+    assert (tmp_path / name).stat().st_size > 0
+
+
+def test_what_takes_no_steps_is_refused() -> None:
+    exact = infer(toy_hybrid_mln(), Exact())
+
+    with pytest.raises(UnsupportedError) as refused:
+        plot_convergence({"truth": exact})
+
+    assert str(refused.value) == (
+        "'truth' took no steps that could be drawn: its method is 'exact'. BVI, NPVI and "
+        "MeanField take some"
+    )
+
+
+@pytest.mark.parametrize("wrong", [[], "BVI", 3, {"a": 1}])
+def test_what_is_no_posterior_is_refused(wrong: object) -> None:
+    with pytest.raises(UnsupportedError) as refused:
+        plot_convergence(wrong)  # type: ignore[arg-type]
+
+    assert str(refused.value) == (
+        "plot_convergence draws a posterior, or several as a mapping: {'BVI': posterior, …}"
+    )
+
+
+def test_no_posteriors_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="draws 1 to 12 posteriors, not 0"):
+        plot_convergence({})
