@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from hylift.graph import FactorGroup
+from hylift.graph.factors import by_slots
 from hylift.potentials.base import FloatArray, Potential
 from hylift.potentials.quadratic import ConditionalQuadratic
 from hylift.potentials.table import Table
@@ -38,10 +39,10 @@ def decouple(potential: ConditionalQuadratic) -> list[Piece]:
         for slot in range(potential.num_discrete)
     ]
     shape = np.concatenate([coupled.reshape(num_rows, -1), *(d[:, None] for d in depends)], axis=1)
-    patterns, which = np.unique(shape, axis=0, return_inverse=True)
-    pieces = []
-    for number, pattern in enumerate(patterns):
-        rows = np.flatnonzero(which.reshape(-1) == number)
+    parts = []
+    for flagged, rows in by_slots(shape):
+        pattern = np.zeros(shape.shape[1], dtype=bool)
+        pattern[list(flagged)] = True
         links = pattern[: num_reals * num_reals].reshape(num_reals, num_reals)
         _, block_of = connected_components(links, directed=False)
         for block in range(block_of.max() + 1):
@@ -49,11 +50,11 @@ def decouple(potential: ConditionalQuadratic) -> list[Piece]:
             A = potential.A[rows][..., reals, :][..., reals]
             b = potential.b[rows][..., reals]
             if A.any() or b.any():
-                pieces.append(_quadratic_piece(potential, rows, reals, A, b))
+                parts.append(_quadratic_piece(potential, rows, reals, A, b))
         constant = _constant_piece(potential, rows)
         if constant is not None:
-            pieces.append(constant)
-    return pieces
+            parts.append(constant)
+    return parts
 
 
 def pieces(group: FactorGroup) -> list[FactorGroup]:

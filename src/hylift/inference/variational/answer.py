@@ -126,7 +126,7 @@ class VariationalTarget(Target):
         modes = [mixture.mode()[0][None], mixture.component_modes(), mixture.marginal_modes()[None]]
         if mixture.num_components > 1 and self.problem is not None:
             modes.append(self._product_mode(self.problem, mixture)[None])
-        starts = np.unique(np.concatenate(modes), axis=0)
+        starts = np.stack([*{mode.tobytes(): mode for mode in np.concatenate(modes)}.values()])
         left = None
         if self.control.seconds is not None and self.control.elapsed < self.control.seconds:
             left = self.control.seconds - self.control.elapsed

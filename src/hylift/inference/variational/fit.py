@@ -36,7 +36,7 @@ from hylift.potentials.quadrature import Accuracy
 SEARCH_STEPS = 40
 HIDES = 2e-3
 """Relative difference between accuracies that shows a narrow component between the nodes."""
-FEW_SWEEPS = 10
+FEW_SWEEPS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +197,9 @@ class Fitter:
             return self.control.record(value, "sweeping", len(self.control.rows) / MOST_SWEEPS)
 
         if len(starts) > 1:
-            few = [
-                coordinate_ascent(problem, start, hard, most_sweeps=FEW_SWEEPS, watch=watch)
-                for start in starts
-            ]
-            q, _, _ = min(few, key=lambda found: found[1])
+            few = [coordinate_ascent(problem, q, hard, most_sweeps=FEW_SWEEPS) for q in starts]
+            q, value, _ = min(few, key=lambda found: found[1])
+            watch(value)
         most = self.settings.max_steps
         q, _, converged = coordinate_ascent(problem, q, hard, most_sweeps=most, watch=watch)
         state = NaturalNewton().begin(self._objective(problem, "final", hard), q)

@@ -19,7 +19,7 @@ interval; a probability for each state."""
 class Layout:
     """The family of each variable, and the place of its parameters among those of all.
 
-    Parameters are arrays (…, entry, component): variable i has the entries first[i] to first[i + 1].
+    Parameters are arrays (…, entry, component): variable i has entries first[i] to first[i + 1].
     """
 
     family: NDArray[np.int8]  # (variable,)

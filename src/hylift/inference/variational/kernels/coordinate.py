@@ -31,6 +31,17 @@ def slots_of_variables(slot_ptr, slots, num_variables):
 
 
 @njit(cache=True, nogil=True)
+def has_neighbours_of_one_class(slot_ptr, slots):
+    """Whether a variable stands in two slots of a term."""
+    for term in range(len(slot_ptr) - 1):
+        for slot in range(slot_ptr[term], slot_ptr[term + 1]):
+            for other in range(slot_ptr[term], slot):
+                if slots[slot] == slots[other]:
+                    return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def sweep(
     start, edge, term_of, slot_ptr, slots, num_discrete, base, term_multiplicity, theta, hard,
     family, first, lower, upper, least_var, most_var, multiplicity, grad_ptr, damping, entries,

@@ -6,7 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hylift.inference.variational.kernels.coordinate import slots_of_variables, sweep
+from hylift.inference.variational.kernels.coordinate import (
+    has_neighbours_of_one_class,
+    slots_of_variables,
+    sweep,
+)
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.starts.gaussian import GaussianForm
@@ -56,40 +60,42 @@ def coordinate_ascent(
     hard: float,
     *,
     most_sweeps: int = MOST_SWEEPS,
-    watch: Callable[[float], bool] = lambda value: True,
+    watch: Callable[[float], bool] | None = None,
 ) -> tuple[Mixtures, float, bool]:
     """The product after sweeps over all variables, its free energy, and whether it is at rest.
 
-    watch: told the free energy after each sweep; returns whether to go on.
-
-    Where members of a class are neighbours they all move at once, which may overshoot: then the
-    sweep is undone, and the next ones go half the way.
+    watch: told the free energy after each sweep; returns whether to go on. Where members of a class
+    are neighbours they all move at once, which may overshoot: then the sweep is undone, and the
+    next ones go half the way.
     """
     terms, layout, limits = problem.terms, problem.layout, problem.limits
     objective = Objective(problem, "bethe", "search", hard)
     start, edge, term_of = slots_of_variables(terms.slot_ptr, terms.slots, len(layout))
     grad_ptr = np.concatenate([[0], np.cumsum(np.diff(layout.first)[terms.slots])])
+    may_overshoot = has_neighbours_of_one_class(terms.slot_ptr, terms.slots)
+    look = may_overshoot or watch is not None
     entries = q.entries.copy()
-    reached = float(objective.evaluate(q).value[0])
-    damping = 1.0
+    reached = float(objective.evaluate(q).value[0]) if look else np.inf
+    damping, at_rest = 1.0, False
     for _ in range(most_sweeps):
-        before = entries.copy()
+        before = entries.copy() if may_overshoot else entries
         change = sweep(
             start, edge, term_of, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
             terms.multiplicity, terms.theta, hard, layout.family, layout.first, layout.lower,
             layout.upper, limits.least, limits.most, problem.multiplicity, grad_ptr, damping,
             entries,
         )  # fmt: skip
-        value = float(objective.evaluate(Mixtures(q.weights, entries)).value[0])
-        if not value <= reached + 1e-9 * max(1.0, abs(reached)):
+        value = float(objective.evaluate(Mixtures(q.weights, entries)).value[0]) if look else 0.0
+        if may_overshoot and not value <= reached + 1e-9 * max(1.0, abs(reached)):
             entries, damping = before, damping / 2
             if damping < 1e-3:
-                return Mixtures(q.weights, entries), reached, True
+                at_rest = True
+                break
             continue
         reached = value
-        go_on = watch(reached)
-        if change < STILL:
-            return Mixtures(q.weights, entries), reached, True
-        if not go_on:
+        go_on = watch is None or watch(reached)
+        at_rest = change < STILL
+        if at_rest or not go_on:
             break
-    return Mixtures(q.weights, entries), reached, False
+    found = Mixtures(q.weights, entries)
+    return found, reached if look else float(objective.evaluate(found).value[0]), at_rest
