@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from hylift.inference.variational.control import Control
 from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import price, with_certain_zeros
 from hylift.inference.variational.objective import Entropy, Objective
+from hylift.inference.variational.objective.accuracy import Ladder, with_error
 from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.problem.families import Reals, as_betas, betas
@@ -31,12 +33,13 @@ from hylift.inference.variational.starts.random import (
 from hylift.inference.variational.starts.warm import WarmStart, inherited
 from hylift.inference.variational.views import View
 from hylift.posterior.mixture.layout import BETA
-from hylift.potentials.quadrature import Accuracy
 
 SEARCH_STEPS = 40
 HIDES = 2e-3
 """Relative difference between accuracies that shows a narrow component between the nodes."""
 FEW_SWEEPS = 5
+
+Phase = Literal["search", "final"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class Fitter:
     def __init__(self, settings: Settings, control: Control, rng: np.random.Generator) -> None:
         self.settings, self.control, self.rng = settings, control, rng
         self.stand: Stand | None = None
-        self._objectives: dict[tuple[Accuracy, float], Objective] = {}
+        self._objectives: dict[tuple[str, float], Objective] = {}
 
     def fit(self, views: Iterator[View], start: WarmStart | None = None) -> Fit:
         """What is found in the last view, or in the one in which time has run out."""
@@ -165,8 +168,9 @@ class Fitter:
         scopes = self.settings.entropy == "bethe" and self.settings.components > 1
         return Problem.of(view.graph, np.zeros(view.graph.num_variables, bool), scopes=scopes)
 
-    def _objective(self, problem: Problem, accuracy: Accuracy, hard: float) -> Objective:
+    def _objective(self, problem: Problem, phase: Phase, hard: float) -> Objective:
         """The objective of a problem, laid out once."""
+        accuracy = getattr(Ladder.of(problem, self.settings.components), phase)
         known = self._objectives.get((accuracy, hard))
         if known is None or known.problem is not problem:
             known = Objective(problem, self.settings.entropy, accuracy, hard)
@@ -280,9 +284,12 @@ class Fitter:
 
     def _error(self, stand: Stand, state: State) -> float:
         """The relative difference to a finer quadrature."""
-        finer = self._objective(stand.problem, "check", stand.hard).evaluate(state.q).value[0]
-        value = state.at.value[0]
-        return float(abs(finer - value) / max(1.0, abs(value)))
+        value, error = self._with_error(stand.problem, state.q, stand.hard)
+        return error / max(1.0, abs(value))
+
+    def _with_error(self, problem: Problem, q: Mixtures, hard: float) -> tuple[float, float]:
+        ladder = Ladder.of(problem, self.settings.components)
+        return with_error(problem, self.settings.entropy, q, ladder, hard)
 
     def _finished(self, view: View, stand: Stand) -> Fit:
         problem, q = stand.problem, stand.q
@@ -296,11 +303,9 @@ class Fitter:
             final = self._objective(problem, "final", np.inf)
             if (certain := with_certain_zeros(problem, q, final, self.rng)) is not None:
                 q, hard = self._kept_feasible(certain, final), np.inf
-        value = float(self._objective(problem, "final", hard).evaluate(q).value[0])
-        finer = float(self._objective(problem, "check", hard).evaluate(q).value[0])
-        error = abs(finer - value)
+        value, error = self._with_error(problem, q, hard)
         is_feasible = hard == np.inf
-        return Fit(view, problem, q, finer, error, stand.converged, is_feasible)
+        return Fit(view, problem, q, value, error, stand.converged, is_feasible)
 
     def _kept_feasible(self, q: Mixtures, final: Objective) -> Mixtures:
         """A mixture after the steps that its zeros leave to it."""

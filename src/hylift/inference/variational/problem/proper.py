@@ -22,8 +22,9 @@ def check_proper(graph: FactorGraph) -> None:
     is_open = (variables.num_states == 0) & ~np.isfinite(variables.upper - variables.lower)
     if not is_open.any():
         return
-    form = GaussianForm.of(graph)
-    if form is not None and is_open.all():
+    bounded = np.isfinite(variables.lower) | np.isfinite(variables.upper)
+    form = None if bounded.any() else GaussianForm.of(graph)
+    if form is not None:
         form.check_definite()
     elif graph.num_factors <= MOST_FACTORS:
         certificate = bethe_certificate(graph)

@@ -12,7 +12,7 @@ from hylift.graph import FactorGraph
 from hylift.inference.variational.problem.terms import same_slots
 from hylift.lifting.kernels.averaging import class_sums
 from hylift.lifting.kernels.grouping import first_members
-from hylift.potentials import nodes_per_slot
+from hylift.potentials.quadrature import Accuracy, nodes_per_slot
 
 LARGEST_GRID = 2**22
 """Most points at which the density of one scope is evaluated, per component."""
@@ -63,16 +63,22 @@ class Scopes:
     def __len__(self) -> int:
         return len(self.coefficient)
 
+    def take(self, scopes: NDArray[np.int64]) -> Scopes:
+        """Some of the scopes."""
+        arity = np.diff(self.slot_ptr)[scopes]
+        slot_ptr = np.concatenate([[0], np.cumsum(arity)])
+        within = np.arange(slot_ptr[-1]) - np.repeat(slot_ptr[:-1], arity)
+        slots = self.slots[np.repeat(self.slot_ptr[scopes], arity) + within]
+        return Scopes(slot_ptr, slots, self.num_reals[scopes], self.coefficient[scopes])
+
+    def num_points(self, graph: FactorGraph, accuracy: Accuracy) -> float:
+        """Points of all grids together, for one component."""
+        return float(np.exp(self._log_points(graph, accuracy)).sum())
+
     def check_size(self, graph: FactorGraph) -> None:
         """Raises if the grid of a scope would be too large."""
-        if not len(self):
-            return
-        per_count = [nodes_per_slot(n, "check") for n in range(int(self.num_reals.max()) + 1)]
-        nodes = np.array(per_count)[self.num_reals]
-        num_states = graph.variables.num_states[self.slots]
-        per_slot = np.where(num_states > 0, num_states, np.repeat(nodes, np.diff(self.slot_ptr)))
-        log_points = np.add.reduceat(np.log(per_slot), self.slot_ptr[:-1])
-        if log_points.max() > np.log(LARGEST_GRID):
+        log_points = self._log_points(graph, "check")
+        if log_points.max(initial=0.0) > np.log(LARGEST_GRID):
             at = int(np.argmax(log_points))
             names = graph.variables.names
             scope = [names[int(v)] for v in self.slots[self.slot_ptr[at] : self.slot_ptr[at + 1]]]
@@ -82,3 +88,13 @@ class Scopes:
                 f"and that of {listed} has {np.exp(log_points[at]):.2g} points, more than "
                 f"{LARGEST_GRID}: use NPVI or MeanField, which need no grid, or smaller factors"
             )
+
+    def _log_points(self, graph: FactorGraph, accuracy: Accuracy) -> NDArray[np.float64]:
+        """(scope,): logarithm of the points of its grid."""
+        if not len(self):
+            return np.zeros(0)
+        per_count = [nodes_per_slot(n, accuracy) for n in range(int(self.num_reals.max()) + 1)]
+        nodes = np.repeat(np.array(per_count)[self.num_reals], np.diff(self.slot_ptr))
+        num_states = graph.variables.num_states[self.slots]
+        per_slot = np.where(num_states > 0, num_states, nodes)
+        return np.asarray(np.add.reduceat(np.log(per_slot), self.slot_ptr[:-1]))
