@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from hylift.graph import FactorGroup
 from hylift.graph.factors import by_slots
@@ -44,9 +43,7 @@ def decouple(potential: ConditionalQuadratic) -> list[Piece]:
         pattern = np.zeros(shape.shape[1], dtype=bool)
         pattern[list(flagged)] = True
         links = pattern[: num_reals * num_reals].reshape(num_reals, num_reals)
-        _, block_of = connected_components(links, directed=False)
-        for block in range(block_of.max() + 1):
-            reals = np.flatnonzero(block_of == block)
+        for reals in _blocks(links):
             A = potential.A[rows][..., reals, :][..., reals]
             b = potential.b[rows][..., reals]
             if A.any() or b.any():
@@ -81,6 +78,15 @@ def pieces(group: FactorGroup) -> list[FactorGroup]:
             )
         )
     return found
+
+
+def _blocks(links: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Real slots in the blocks in which links (real slot, real slot) hold them together."""
+    reached = links | np.eye(len(links), dtype=bool)
+    while (wider := reached @ reached).sum() > reached.sum():
+        reached = wider
+    _, first = np.unique(np.argmax(reached, axis=1), return_index=True)
+    return [np.flatnonzero(reached[slot]) for slot in first]
 
 
 def _quadratic_piece(

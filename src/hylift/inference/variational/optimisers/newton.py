@@ -19,7 +19,7 @@ from hylift.inference.variational.problem import FloatArray, Mixtures
 MEMORY = 10
 SUFFICIENT = 1e-4
 """Share of the predicted fall that a step must bring (Armijo)."""
-MOST_TRIES = 8
+MOST_TRIES = 4
 GIVE_UP = 2
 """How much calmer a state is after a step that failed in both ways."""
 LONGEST = 3.0
