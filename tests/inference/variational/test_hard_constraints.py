@@ -214,3 +214,22 @@ def test_hard_models_have_marginals_near_to_the_exact_ones(model: ZooModel) -> N
         expected, actual = exact.marginal(name), posterior.marginal(name)
         if hasattr(expected, "probs"):
             np.testing.assert_allclose(actual.probs, expected.probs, atol=0.05)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_constraints_that_contradict_each_other_are_not_called_a_bound(method: BVI | NPVI) -> None:
+    graph = FactorGraph.build(
+        {"a": boolean, "b": boolean},
+        [
+            (Table.weighted(np.inf, [0, 1]), ["a"]),
+            (Table.weighted(np.inf, AGREE), ["a", "b"]),
+            (Table.weighted(np.inf, [1, 0]), ["b"]),
+        ],
+    )
+
+    posterior = infer(graph, method)
+
+    assert not is_feasible(posterior)
+    assert posterior.log_partition is not None
+    assert posterior.log_partition.kind == "estimate"
+    assert posterior.map().energy == np.inf

@@ -87,26 +87,33 @@ def energy_terms(graph: FactorGraph) -> tuple[Terms, tuple[FactorGroup, ...], fl
                     constant += piece.log_sum(np.zeros(0))
         elif isinstance(group.potential, Table):
             closed.append(group)
-        elif (table := _tabulated(group, num_states)) is not None:
-            closed.append(table)
         else:
-            functions.append(group)
+            for part in _by_sizes(group, num_states):
+                (functions if part.potential is group.potential else closed).append(part)
     merged = tuple(_added_up(group) for group in merge_groups(closed))
     return Terms.of(merged), tuple(functions), constant
 
 
-def _tabulated(group: FactorGroup, num_states: NDArray[np.int32]) -> FactorGroup | None:
-    """Functions of discrete slots as tables; None where there are reals, or too many states."""
+def _by_sizes(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorGroup]:
+    """Functions of discrete slots as tables, a group for each number of states; others as they
+    are, where there are reals or too many states."""
     if not group.arity or REAL in group.potential.slot_states:
-        return None
-    states = num_states[group.scope]
-    if (states != states[0]).any() or np.prod(states[0], dtype=np.float64) > MOST_STATES:
-        return None
-    grid = np.ix_(np.arange(group.potential.num_rows), *(np.arange(size) for size in states[0]))
-    values = group.potential.log_value(grid[0], list(grid[1:]))
-    return FactorGroup.unchecked(
-        Table(values), group.scope, group.row, group.multiplicity, group.label
-    )
+        return [group]
+    sizes, which = np.unique(num_states[group.scope], axis=0, return_inverse=True)
+    if np.prod(sizes, axis=1, dtype=np.float64).max() > MOST_STATES:
+        return [group]
+    found = []
+    for number, states in enumerate(sizes):
+        some = group.take(np.flatnonzero(which.reshape(-1) == number))
+        rows, row = np.unique(some.row, return_inverse=True)
+        grid = np.ix_(rows, *(np.arange(size) for size in states))
+        table = Table(group.potential.log_value(grid[0], list(grid[1:])))
+        found.append(
+            FactorGroup.unchecked(
+                table, some.scope, row.astype(np.int32), some.multiplicity, some.label
+            )
+        )
+    return found
 
 
 def _added_up(group: FactorGroup) -> FactorGroup:

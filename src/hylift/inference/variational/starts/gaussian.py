@@ -66,6 +66,8 @@ class GaussianForm:
                 continue
             if not isinstance(group.potential, ConditionalQuadratic):
                 return None
+            if (group.potential.c == -np.inf).any():
+                return None
             scope, r = group.scope, group.arity
             A = group.multiplicity[:, None, None] * group.potential.A[group.row]
             b = group.multiplicity[:, None] * group.potential.b[group.row]
