@@ -29,7 +29,7 @@ EARLIER_STEPS = 1000
 """The optimiser of the paper, from one start."""
 
 NUM_MARKETS, NUM_BANKS = 20_000, 50
-SECONDS = 100.0
+SECONDS = 60.0
 """For each of the large runs; the lowest objective of them is what they are held against."""
 NEAR = 1e-3
 
@@ -194,6 +194,7 @@ def _coarse_to_fine(data: Path, figure: Path | None) -> None:
     for lift in lifts:
         found = hl.infer(graph, hl.BVI(3), lift=lift, seconds=SECONDS)
         histories[_how(lift)] = _history(found)
+        print(f"  {_how(lift)}: {found.solution.result}", flush=True)
         del found
     _compare(histories)
     print(f"  {peak_gigabytes():.2f} GB at most")
@@ -226,20 +227,38 @@ def _recession(num_markets: int, num_banks: int, share: float = 0.2) -> hl.Facto
 
 
 def _compare(histories: dict[str, History]) -> None:
-    """Seconds until each run stays within 1e-3 of the lowest objective at which one ends."""
+    """Seconds until each run stays within 1e-3 of the lowest objective at which one ends.
+
+    Much of an objective may be a constant, to which 1e-3 is a lot: therefore also the seconds until
+    99.9 % of the way down from the first objective are done.
+    """
     lowest = min(float(history.objective[-1]) for history in histories.values())
-    seconds = {}
+    highest = max(float(history.objective[0]) for history in histories.values())
+    margins = {"near": NEAR * abs(lowest), "down": 1e-3 * (highest - lowest)}
+    seconds = {
+        (name, margin): _settled(history, lowest + width)
+        for name, history in histories.items()
+        for margin, width in margins.items()
+    }
     for name, history in histories.items():
-        far = np.abs(history.objective - lowest) > NEAR * abs(lowest)
-        first = int(np.flatnonzero(far)[-1]) + 1 if far.any() else 0
-        seconds[name] = float(history.seconds[first]) if first < len(far) else np.inf
         print(
-            f"  {name:15} within {NEAR:g} of the lowest after {seconds[name]:.2f} s; ends at "
-            f"{history.objective[-1]:.6f} after {history.seconds[-1]:.1f} s and {len(far)} steps, "
-            f"with {history.num_classes[-1]:,} classes"
+            f"  {name:15} within {NEAR:g} of the lowest after {seconds[name, 'near']:.2f} s, 99.9 % "
+            f"of the way down after {seconds[name, 'down']:.2f} s; {history.objective[-1]:.6f} "
+            f"after {history.seconds[-1]:.1f} s, {len(history)} steps, "
+            f"{history.num_classes[-1]:,} classes"
         )
-    ratio = seconds["coarse to fine"] / seconds["lifted"]
-    print(f"  coarse to fine takes {ratio:.2f} of the time of exact lifting, coloring included")
+    near, down = (seconds["coarse to fine", m] / seconds["lifted", m] for m in margins)
+    print(
+        f"  coarse to fine takes {near:.2f} of the time of exact lifting, coloring included; "
+        f"{down:.2f} for 99.9 % of the way"
+    )
+
+
+def _settled(history: History, level: float) -> float:
+    """Seconds until the objective stays below a level."""
+    above = np.flatnonzero(history.objective > level)
+    first = int(above[-1]) + 1 if len(above) else 0
+    return float(history.seconds[first]) if first < len(history) else np.inf
 
 
 def _history(posterior: hl.Posterior) -> History:
@@ -275,7 +294,7 @@ def _million(data: Path, figure: Path | None) -> None:
 
 
 def _switching() -> hl.FactorGraph:
-    """A ring of Booleans, each of which says where a real belongs, and a ring of reals across it."""
+    """A ring of Booleans, each of which says where a real belongs, and a ring of these reals."""
     rng = np.random.default_rng(0)
     half = NUM_LATENT // 2
     state = np.arange(half, dtype=np.int32)

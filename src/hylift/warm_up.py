@@ -1,13 +1,34 @@
 """`python -m hylift.warm_up`: compiles all kernels, so that the first answer does not wait."""
 
+import multiprocessing
+import os
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
 
 def warm_up() -> None:
-    """Runs every kernel once, on a model of a few variables."""
+    """Runs every kernel once, on models of a few variables."""
+    for part in PARTS:
+        part()
+
+
+def compile_in_parallel() -> None:
+    """Compiles all kernels, the parts in processes of their own where there are several cores."""
+    if (cores := os.cpu_count() or 1) > 1:
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(min(cores, len(PARTS)), mp_context=spawn) as pool:
+            for done in [pool.submit(part) for part in PARTS]:
+                done.result()
+    # Where two processes stored a kernel that they share at one time, one of them was lost.
+    warm_up()
+
+
+def _solve_exactly() -> None:
+    """Marginals, log Z and the maximum, of a model from each source."""
     import hylift as hl
 
     quadratic = hl.ConditionalQuadratic.linear_gaussian([1.0], 1.0)
@@ -20,30 +41,26 @@ def warm_up() -> None:
             (hl.ConditionalQuadratic.square(-1.0), ["y"]),
         ],
     )
-    hl.infer(graph, tasks=("marginals", "logz", "map"))
+    hl.infer(graph, hl.Exact(), tasks=("marginals", "logz", "map"))
+    hl.ground(hl.parse("P(thing)\n1 P(x) => P(y)"), {"thing": ["a", "b"]})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.uai"
+        path.write_text("MARKOV\n1\n2\n1\n1 0\n\n2\n 1 1\n")
+        hl.infer(hl.read_uai(path), hl.Exact())
+
+
+def _lift() -> None:
+    """Exactly, by distance, and from coarse to fine with hard and soft evidence; explained."""
+    import hylift as hl
+    from hylift.lifting import Beliefs, Level, by_disagreement, by_distance
+
     chain = hl.Variables.uniform(hl.boolean, 64)
     links = np.stack([np.arange(63), np.arange(1, 64)], axis=1).astype(np.int32)
     for multiplicity in (1.0, 2.0):
         group = hl.FactorGroup(
             hl.Table.shared(np.eye(2)), links, multiplicity=np.full(63, multiplicity)
         )
-        hl.lift(hl.FactorGraph(chain, (group,)))
-    _lift_in_all_ways()
-    _fit_in_all_ways()
-    _fit_in_blocks()
-    _search_in_all_ways()
-    hl.ground(hl.parse("P(thing)\n1 P(x) => P(y)"), {"thing": ["a", "b"]})
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.uai"
-        path.write_text("MARKOV\n1\n2\n1\n1 0\n\n2\n 1 1\n")
-        hl.infer(hl.read_uai(path))
-
-
-def _lift_in_all_ways() -> None:
-    """From coarse to fine with hard and soft evidence, and explained."""
-    import hylift as hl
-    from hylift.lifting import Beliefs, Level, by_disagreement
-
+        list(by_distance(hl.FactorGraph(chain, (group,))))
     model = hl.parse("""
         thing = {t0, ..., t9}
         Near(thing, thing)
@@ -69,12 +86,11 @@ def _lift_in_all_ways() -> None:
         list(hl.coarse_to_fine(graph, choose=by_disagreement(beliefs)))
 
 
-def _fit_in_all_ways() -> None:
+def _fit() -> None:
     """Both entropies, all families and optimisers, from a few starts and by coordinates."""
     import hylift as hl
-    from hylift.inference import Lift
+    from hylift.inference.variational.problem import Mixtures, Problem, beliefs_of
 
-    wave = hl.Function(lambda on, u, height: height * on * np.cos(u), 1, 1, np.ones((1, 1)))
     place = hl.ConditionalQuadratic.gaussian([[-1.0], [0.0], [2.0]], [[[0.5]], [[1.0]], [[2.0]]])
     closed = hl.FactorGraph.build(
         {"a": hl.boolean, "b": hl.boolean, "s": hl.categorical(3), "x": hl.real, "y": hl.real},
@@ -84,7 +100,8 @@ def _fit_in_all_ways() -> None:
             (hl.ConditionalQuadratic.product(0.2), ["x", "y"]),
         ],
     )
-    open_form = hl.FactorGraph.build(
+    wave = hl.Function(lambda on, u, height: height * on * np.cos(u), 1, 1, np.ones((1, 1)))
+    bounded = hl.FactorGraph.build(
         {"on": hl.boolean, "u": hl.interval(0, 1), "x": hl.real},
         [
             (wave, ["on", "u"]),
@@ -92,53 +109,64 @@ def _fit_in_all_ways() -> None:
             (hl.ConditionalQuadratic.product(0.2), ["u", "x"]),
         ],
     )
-    bvi = hl.BVI(2, restarts=2, max_steps=3)
-    for graph in (closed, open_form):
-        for method in (bvi, hl.NPVI(2, restarts=2, max_steps=3), hl.MeanField()):
-            hl.infer(graph, method, tasks=("marginals", "logz", "map"))
+    for graph in (closed, bounded):
+        for method in (
+            hl.BVI(2, restarts=2, max_steps=3),
+            hl.NPVI(2, restarts=2, max_steps=3),
+            hl.MeanField(),
+        ):
+            hl.infer(graph, method, lift="none")
     hl.infer(closed, hl.BVI(2, hl.Adam(), restarts=2, max_steps=3), lift="none")
-    gaussian = hl.FactorGraph.build(
-        {f"x{i}": hl.real for i in range(30)},
-        [
-            (hl.ConditionalQuadratic.square(-1.0), [[f"x{i}"] for i in range(30)]),
-            (hl.ConditionalQuadratic.product(0.2), [[f"x{i}", f"x{i + 1}"] for i in range(29)]),
-        ],
-    ).observe({"x3": 1.0})
-    levels: tuple[Lift, ...] = ("exact", "coarse-to-fine", "none")
-    for lift in levels:
-        hl.infer(gaussian, bvi, lift=lift)
+    # What coarse-to-fine lifting asks of beliefs, without the lifting.
+    problem = Problem.of(bounded, np.array([False, True, False]), scopes=False)
+    beliefs_of(problem, Mixtures(np.ones((1, 1)), np.ones((1, 6, 1))))
+    _fit_in_blocks()
 
 
 def _fit_in_blocks() -> None:
-    """A chain long enough that threads share it."""
+    """Chains so long that threads share them, and that their means are found step by step."""
     import hylift as hl
 
-    place = np.arange(3000, dtype=np.int32)
+    size = 20_001
+    place = np.arange(size, dtype=np.int32)
     links = np.stack([place[:-1], place[1:]], axis=1)
-    groups = (
-        hl.FactorGroup(hl.ConditionalQuadratic.square(-1.0), place[:, None]),
-        hl.FactorGroup(hl.ConditionalQuadratic.product(0.2), links),
-    )
-    graph = hl.FactorGraph(hl.Variables.uniform(hl.interval(-2, 2), 3000), groups)
-    hl.infer(graph, hl.BVI(2, restarts=1, max_steps=1), lift="none", seconds=0.01)
+    for domain in (hl.real, hl.interval(-1, 1)):
+        groups = (
+            hl.FactorGroup(hl.ConditionalQuadratic.square(-1.0), place[:, None]),
+            hl.FactorGroup(hl.ConditionalQuadratic.product(0.2), links),
+        )
+        graph = hl.FactorGraph(hl.Variables.uniform(domain, size), groups)
+        method = hl.BVI(2, restarts=1, max_steps=1)
+        graph = graph.observe(hl.Evidence.of([0], [0.5]))
+        hl.infer(graph, method, lift="none", seconds=0.001)
 
 
-def _search_in_all_ways() -> None:
-    """With reals and without, from where hard constraints are broken."""
+def _search() -> None:
+    """Discrete variables and reals, from where hard constraints are broken, with functions."""
     import hylift as hl
     from hylift.inference.search import polish
 
-    names = [f"a{i}" for i in range(8)]
-    differ = hl.Table.shared([[-np.inf, 0.0], [0.0, -np.inf]])
+    names = [f"a{i}" for i in range(12)]
+    only_all = np.full((2,) * 12, -np.inf)  # no few moves reach it: the search walks at random
+    only_all[(1,) * 12] = 0.0
+    wave = hl.Function(lambda on, u, height: height * on * np.cos(u), 1, 1, np.ones((1, 1)))
     graph = hl.FactorGraph.build(
-        dict.fromkeys(names, hl.boolean) | {"x": hl.real},
+        dict.fromkeys(names, hl.boolean) | {"x": hl.real, "u": hl.interval(0, 1)},
         [
-            (differ, [[names[i], names[i + 1]] for i in range(7)]),
+            (hl.Table.shared(only_all), names),
             (hl.ConditionalQuadratic.square(-1.0).times([0.5, 1.0]), ["a0", "x"]),
+            (wave, ["a1", "u"]),
         ],
     )
-    polish(graph, np.zeros((2, 9)))
+    polish(graph, np.zeros((2, 14)))
+
+
+PARTS: tuple[Callable[[], None], ...] = (_search, _fit, _lift, _solve_exactly)
+"""The longest first."""
 
 
 if __name__ == "__main__":
-    warm_up()
+    # From the module by its name: other processes do not know what was run as a script.
+    from hylift.warm_up import compile_in_parallel
+
+    compile_in_parallel()

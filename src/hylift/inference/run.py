@@ -55,7 +55,7 @@ def infer(
         raise UnsupportedError(f"callback is a function of a step, not {callback!r}")
     request = Request(
         wanted,
-        operator.index(seed),
+        _checked_seed(seed),
         progress or silent,
         _checked("lift", lift, get_args(Lift)),
         _checked_seconds(seconds),
@@ -88,3 +88,13 @@ def _checked_seconds(seconds: float | None) -> float | None:
     if not isinstance(seconds, numbers.Real) or not seconds > 0:
         raise UnsupportedError(f"seconds is a positive number, not {seconds!r}")
     return float(seconds)
+
+
+def _checked_seed(seed: int) -> int:
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise UnsupportedError(f"a seed is a whole number that is not negative, not {seed!r}")
+    return number

@@ -7,6 +7,7 @@ from hylift.lifting.coarse import (
     by_disagreement,
     by_distance,
     coarse_to_fine,
+    every_cluster,
 )
 from hylift.lifting.coloring import Partition, Structure, stable_coloring, tie
 from hylift.lifting.explanation import Explanation
@@ -24,6 +25,7 @@ __all__ = [
     "by_disagreement",
     "by_distance",
     "coarse_to_fine",
+    "every_cluster",
     "lift",
     "quotient",
     "stable_coloring",

@@ -36,6 +36,10 @@ LEAKS = 1e-9
 """Mass of a Gaussian beyond the bounds of its real that still counts as none."""
 SEPARATED = -1000.0
 """Coefficient of the mixing entropy from which on Bethe weights are not to be trusted."""
+ALONE = 0.999
+"""Weight from which on a component is the only one."""
+LEAST_SECONDS = 0.1
+"""For the best assignment, where inference has used up its time."""
 MOST_EDGES = 20_000_000
 """Slots of a graph up to which it is looked whether it is a forest."""
 
@@ -56,9 +60,12 @@ def posterior_of(
     marginals = with_observed(graph, view.hidden, mixture.marginals(graph.variables))
     kind, notes = _trust(settings, fit, mixture)
     problem = fit.problem if view.shift is None else None
-    target = VariationalTarget(graph, view.ground, view.hidden, problem, control, request.progress)
+    target = VariationalTarget(graph, view.ground, view.hidden, problem, request.progress)
     result = control.ended or ("converged" if fit.converged else "max_steps")
-    assignment = target.map(mixture) if "map" in request.tasks else None
+    assignment = None
+    if "map" in request.tasks:
+        left = request.seconds and max(request.seconds - control.elapsed, LEAST_SECONDS)
+        assignment = target.best(mixture, left)
     solution = Solution(
         name,
         request.seed,
@@ -109,7 +116,6 @@ class VariationalTarget(Target):
     hidden: NDArray[np.int64]
     problem: Problem | None
     """None where the best product is known to have the mode of the mixture."""
-    control: Control
     progress: Progress
 
     @property
@@ -120,17 +126,18 @@ class VariationalTarget(Target):
         return -self.ground.log_density(values[self.hidden])
 
     def map(self, mixture: Mixture | None) -> Assignment:
+        assert mixture is not None
+        return self.best(mixture, None)
+
+    def best(self, mixture: Mixture, seconds: float | None) -> Assignment:
+        """The best assignment that is found from the modes of a mixture, in so much time."""
         from hylift.inference.search import polish
 
-        assert mixture is not None
         modes = [mixture.mode()[0][None], mixture.component_modes(), mixture.marginal_modes()[None]]
         if mixture.num_components > 1 and self.problem is not None:
             modes.append(self._product_mode(self.problem, mixture)[None])
         starts = np.stack([*{mode.tobytes(): mode for mode in np.concatenate(modes)}.values()])
-        left = None
-        if self.control.seconds is not None and self.control.elapsed < self.control.seconds:
-            left = self.control.seconds - self.control.elapsed
-        best = polish(self.ground, starts, seconds=left, progress=self.progress)
+        best = polish(self.ground, starts, seconds=seconds, progress=self.progress)
         values = np.zeros(self.graph.num_variables)
         values[self.evidence.variable] = self.evidence.value
         values[self.hidden] = best.values
@@ -186,7 +193,9 @@ def _note_bound(fit: Fit, leak: float, notes: list[str]) -> None:
         return
     bound = -Objective(fit.problem, "jensen", "final", np.inf).evaluate(fit.q).value[0]
     if np.isfinite(bound):
-        notes.append(f"log Z is at least {bound:.6g}, by Jensen's inequality for the same mixture.")
+        digit = 10.0 ** (np.floor(np.log10(max(abs(bound), 1e-300))) - 5)
+        below = np.floor(bound / digit) * digit
+        notes.append(f"log Z is at least {below:.6g}, by Jensen's inequality for the same mixture.")
 
 
 def _note_separation(fit: Fit, notes: list[str]) -> None:
@@ -194,11 +203,13 @@ def _note_separation(fit: Fit, notes: list[str]) -> None:
     graph = fit.view.graph
     factors = sum(float(group.multiplicity.sum()) for group in graph.groups)
     mixing = factors + float((graph.variables.multiplicity * (1 - graph.degree)).sum())
-    if mixing < SEPARATED:
+    alone = fit.q.weights[0].max() > ALONE
+    if mixing < SEPARATED or (alone and mixing < 0):
+        died = "All weight went to one component. " if alone else ""
         notes.append(
-            "This graph has many more links than variables, and there the Bethe approximation "
-            "misjudges the weights of components that are far apart: compare with NPVI, or with "
-            "one component."
+            f"{died}This graph has many more links than variables, and there the Bethe "
+            "approximation misjudges the weights of components that are far apart: compare with "
+            "NPVI, or with one component."
         )
 
 

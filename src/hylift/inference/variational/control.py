@@ -43,7 +43,8 @@ class Control:
         self.progress(share, f"{what}: objective {objective:.6g}")
         if self.callback is not None:
             report = Step(len(self.rows), self.rows[-1][0], objective, self.num_classes, self.level)
-            if self.callback(report) is True:
+            answer = self.callback(report)
+            if isinstance(answer, bool | np.bool_) and answer:
                 self.ended = self.ended or "stopped"
         return self.look()
 

@@ -18,8 +18,8 @@ CALM = 5
 """Accepted steps in a row that change next to nothing, after which a start has converged."""
 ROUGH = 1e-4
 """Relative fall of the objective in three steps, below which it is not worth to go on roughly."""
-BLOWN = 1e10
-"""Growth of a variance that no proper model allows."""
+BLOWN = 1e-2
+"""Share of the largest variance there may be, that no proper model comes to."""
 CHECK_EVERY = 10
 
 Until = Literal["converged", "rough", "the end"]
@@ -42,7 +42,6 @@ def descend(
     if not control.look():
         return state, False
     values = [float(state.at.value.min())]
-    first = state.q
     for count in range(1, most_steps + 1):
         state = optimiser.step(objective, state)
         values.append(float(state.at.value.min()))
@@ -51,7 +50,7 @@ def descend(
             control.ended = "diverged"
             return state, False
         if count % CHECK_EVERY == 0 or not go_on or count == most_steps:
-            check_held(objective.problem, first, state.q)
+            check_held(objective.problem, state.q)
         if until == "converged" and (state.calm >= CALM).all():
             return state, True
         fall = values[-4] - values[-1] if len(values) > 3 else np.inf
@@ -74,14 +73,14 @@ def again(objective: Objective, state: State) -> State:
     )
 
 
-def check_held(problem: Problem, first: Mixtures, q: Mixtures) -> None:
+def check_held(problem: Problem, q: Mixtures) -> None:
     """Raises if a real runs away, because nothing holds it in some states."""
     layout = problem.layout
     reals = np.flatnonzero((layout.family == GAUSSIAN) & ~np.isfinite(layout.upper - layout.lower))
     if not len(reals):
         return
     at = layout.first[reals] + 1
-    growth = q.entries[:, at] / first.entries[:, at]
+    growth = q.entries[:, at] / problem.limits.most[reals][:, None]
     if growth.max() < BLOWN:
         return
     start, place, k = np.unravel_index(np.argmax(growth), growth.shape)

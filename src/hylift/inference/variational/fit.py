@@ -7,15 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.inference.variational.control import Control
 from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import price, with_certain_zeros
 from hylift.inference.variational.objective import Entropy, Objective
-from hylift.inference.variational.objective.accuracy import Ladder, with_error
+from hylift.inference.variational.objective.accuracy import MOST_POINTS, Ladder, with_error
 from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
-from hylift.inference.variational.problem.families import Reals, as_betas, betas
+from hylift.inference.variational.problem.families import (
+    LEAK,
+    Reals,
+    as_betas,
+    betas,
+    mass_beyond,
+)
 from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.inference.variational.starts.mean_field import (
     MOST_SWEEPS,
@@ -23,9 +30,9 @@ from hylift.inference.variational.starts.mean_field import (
     gaussian_product,
     is_closed_form,
     neutral,
+    settled_means,
 )
 from hylift.inference.variational.starts.random import (
-    around_products,
     displaced,
     random_starts,
     vertices,
@@ -95,8 +102,15 @@ class Stand:
 class Fitter:
     """Fits one view after the other, each from what was found in the one before."""
 
-    def __init__(self, settings: Settings, control: Control, rng: np.random.Generator) -> None:
-        self.settings, self.control, self.rng = settings, control, rng
+    def __init__(
+        self,
+        settings: Settings,
+        control: Control,
+        rng: np.random.Generator,
+        is_beta: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """is_beta: (ground variable,), whether it has Betas, where that is known beforehand."""
+        self.settings, self.control, self.rng, self.is_beta = settings, control, rng, is_beta
         self.stand: Stand | None = None
         self._objectives: dict[tuple[str, float], Objective] = {}
 
@@ -117,14 +131,8 @@ class Fitter:
         return self._finished(view, self.stand)
 
     def _first(self, view: View) -> Stand:
-        problem = self._problem(view)
-        hard = price(problem)
-        form = GaussianForm.solved(view.graph)
-        product = self._product(problem, form, hard)
-        problem = problem.with_betas(betas(problem, product, self.settings.reals))
-        if len(problem.betas):
-            form = None
-        count = self.settings.components
+        problem, product, form = self._prepared(view)
+        hard, count = price(problem), self.settings.components
         if form is not None and (count == 1 or view.shift is not None):
             q = displaced(product, form, count) if count > 1 else product
             return self._begun(problem, hard, q, is_gaussian=True)
@@ -133,19 +141,49 @@ class Fitter:
         return self._searched(problem, hard, product)
 
     def _warm(self, view: View, start: WarmStart) -> Stand:
-        problem = self._problem(view)
-        problem = problem.with_betas(start.betas(view, problem))
-        q = start.mixtures(view, problem, self.settings.components)
+        problem, product, _ = self._prepared(view)
+        if self.settings.reals == "auto":
+            chosen = problem.layout.family == BETA
+            problem = problem.with_betas(start.betas(view, problem, chosen))
+        q = start.mixtures(view, problem, product)
         hard = price(problem)
         if self.settings.by_coordinates and is_closed_form(problem):
             return self._by_coordinates(problem, hard, q, alone=True)
         return self._begun(problem, hard, q, is_gaussian=False)
+
+    def _prepared(self, view: View) -> tuple[Problem, Mixtures, GaussianForm | None]:
+        """The problem of a view with the families of its reals, a good single product of Gaussians,
+        and the form that has it as its best one, if there is such a form."""
+        problem = self._problem(view)
+        form = GaussianForm.solved(view.graph)
+        if form is not None:
+            layout = problem.layout
+            leak = mass_beyond(layout.lower, layout.upper, form.means, np.sqrt(form.var))
+            form = None if leak.max() > LEAK else form
+        if form is not None:
+            product = gaussian_product(problem, form)
+        else:
+            look, hard = self.control.look, price(problem)
+            product, _, at_rest = coordinate_ascent(
+                problem, neutral(problem), hard, most_sweeps=FEW_SWEEPS, go_on=look
+            )
+            if not at_rest and look():
+                single = Objective(problem, "bethe", "search", hard)
+                product = settled_means(single, product, look)
+        if self.is_beta is None:
+            is_beta = betas(problem, product, self.settings.reals)
+        else:
+            is_beta = np.zeros(len(problem.layout), dtype=bool)
+            is_beta[view.variable_to_class[self.is_beta]] = True
+        problem = problem.scaled(product).with_betas(is_beta)
+        return problem, product, None if is_beta.any() else form
 
     def _finer(self, view: View, coarse: Stand) -> Stand:
         """The same beliefs in a finer view, with what the optimiser remembers."""
         assert view.parent is not None
         problem = self._problem(view)
         problem = problem.with_betas((coarse.problem.layout.family == BETA)[view.parent])
+        problem = replace(problem, limits=coarse.problem.limits.take(view.parent))
         source = inherited(coarse.problem, view.parent, problem)
         state = coarse.candidates[0]
         entries = np.ascontiguousarray(state.q.entries[:, source])
@@ -181,12 +219,6 @@ class Fitter:
         state = self.settings.optimiser.begin(self._objective(problem, "search", hard), q)
         return Stand(problem, hard, (state,), is_gaussian)
 
-    def _product(self, problem: Problem, form: GaussianForm | None, hard: float) -> Mixtures:
-        """A good single product of the factors that have a closed form."""
-        if form is not None:
-            return gaussian_product(problem, form)
-        return coordinate_ascent(problem, neutral(problem), hard, most_sweeps=FEW_SWEEPS)[0]
-
     def _by_coordinates(
         self, problem: Problem, hard: float, q: Mixtures, *, alone: bool = False
     ) -> Stand:
@@ -194,14 +226,21 @@ class Fitter:
 
         Of all starts, only that which is best after a few sweeps is followed to the end.
         """
-        others = [] if alone else vertices(problem, self.rng, hard, self.settings.restarts - 1)
+        count = 0 if alone else self.settings.restarts - 1
+        others = vertices(problem, self.rng, hard, count, self.control.look) if count else []
         starts = [q, *(Mixtures(q.weights, entries[None, :, None]) for entries in others)]
 
         def watch(value: float) -> bool:
-            return self.control.record(value, "sweeping", len(self.control.rows) / MOST_SWEEPS)
+            share = min(1.0, len(self.control.rows) / MOST_SWEEPS)
+            return self.control.record(value, "sweeping", share)
 
         if len(starts) > 1:
-            few = [coordinate_ascent(problem, q, hard, most_sweeps=FEW_SWEEPS) for q in starts]
+            few = [
+                coordinate_ascent(
+                    problem, start, hard, most_sweeps=FEW_SWEEPS, go_on=self.control.look
+                )
+                for start in starts
+            ]
             q, value, _ = min(few, key=lambda found: found[1])
             watch(value)
         most = self.settings.max_steps
@@ -213,10 +252,14 @@ class Fitter:
         """Candidates from random starts, the best first."""
         settings, optimiser = self.settings, self._searcher()
         objective = self._objective(problem, "search", hard)
-        final = self._objective(problem, "final", hard)
-        starts = random_starts(problem, settings.restarts, settings.components, self.rng, hard)
-        informed = around_products(problem, settings.components, self.rng, hard)
-        starts.entries[0] = as_betas(problem, product if informed is None else informed).entries[0]
+        if not self.control.look():
+            copies = np.repeat(as_betas(problem, product).entries, settings.components, axis=2)
+            weights = np.full((1, settings.components), 1.0 / settings.components)
+            return self._begun(problem, hard, Mixtures(weights, copies), is_gaussian=False)
+        starts = random_starts(
+            problem, settings.restarts, settings.components, self.rng, hard, self.control.look
+        )
+        starts.entries[0, :, :1] = as_betas(problem, product).entries[0]
         found: list[State] = []
         for some in objective.portions(starts):
             state, _ = descend(
@@ -226,7 +269,10 @@ class Fitter:
             found += [state.take([start]) for start in range(some.num_starts)]
             if not self.control.look():
                 break
-        value = [float(final.evaluate(state.q).value[0]) for state in found]
+        value = [float(state.at.value[0]) for state in found]
+        if self.control.look():
+            final = self._objective(problem, "final", hard)
+            value = [float(final.evaluate(state.q).value[0]) for state in found]
         order = np.argsort(np.nan_to_num(value, nan=np.inf), kind="stable")
         return Stand(problem, hard, tuple(found[at] for at in order), False)
 
@@ -254,7 +300,7 @@ class Fitter:
         best: tuple[float, State, bool] | None = None
         for candidate in stand.candidates:
             state, converged = self._refined(stand, candidate)
-            error = self._error(stand, state)
+            error = self._error(stand, state) if self.control.look() else np.inf
             if best is None or error < best[0]:
                 best = (error, state, converged)
             if error <= HIDES or not self.control.look():
@@ -289,7 +335,8 @@ class Fitter:
 
     def _with_error(self, problem: Problem, q: Mixtures, hard: float) -> tuple[float, float]:
         ladder = Ladder.of(problem, self.settings.components)
-        return with_error(problem, self.settings.entropy, q, ladder, hard)
+        most = MOST_POINTS if self.control.ended is None else MOST_POINTS / 100
+        return with_error(problem, self.settings.entropy, q, ladder, hard, most)
 
     def _finished(self, view: View, stand: Stand) -> Fit:
         problem, q = stand.problem, stand.q

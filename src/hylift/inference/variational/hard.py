@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.inference.variational.kernels.update import LEAST_WEIGHT
 from hylift.inference.variational.objective import Objective
@@ -13,11 +14,11 @@ from hylift.posterior.mixture.layout import CATEGORICAL
 
 PRICE = 20.0
 """Energy of what is impossible, while searching, beyond the largest of what is possible."""
-DECISIVE = 1e6
-"""The same, where a component must come to satisfy every constraint."""
+DECISIVE = 1e4
+"""How many times that is the price where a component must come to satisfy every constraint."""
 NUM_VERTICES = 16
 """Random states from which a product is looked for that satisfies every constraint."""
-NEGLIGIBLE = 1e-6
+NEGLIGIBLE = 1e-8
 """Probabilities up to this may be set to zero."""
 
 
@@ -26,7 +27,7 @@ def price(problem: Problem) -> float:
     finite = problem.terms.theta[np.isfinite(problem.terms.theta)]
     if not problem.has_hard:
         return np.inf
-    return PRICE + 2.0 * min(float(np.abs(finite).max(initial=0.0)), 1e3)
+    return PRICE + 2.0 * float(np.abs(finite).max(initial=0.0))
 
 
 def with_certain_zeros(
@@ -37,16 +38,20 @@ def with_certain_zeros(
     objective: counts what is impossible as infinite. Where the mixture itself cannot be rounded
     to such a one, each of its components is first led to satisfy every constraint.
     """
+    if np.isfinite(objective.evaluate(q).value[0]):
+        return q
     certain = _rounded(problem, q)
     if np.isfinite(objective.evaluate(certain).value[0]):
         return certain
     if not is_closed_form(problem):
         return None
+    decisive = DECISIVE * price(problem)
     starts = [q.entries[:, :, [k]] for k in range(q.num_components)]
-    products = _feasible(problem, starts, objective)
+    products = _feasible(problem, starts, objective, decisive)
     if not products:
-        found = vertices(problem, rng, DECISIVE, NUM_VERTICES)
-        products = _feasible(problem, [entries[None, :, None] for entries in found], objective)
+        found = vertices(problem, rng, decisive, NUM_VERTICES)
+        starts = [entries[None, :, None] for entries in found]
+        products = _feasible(problem, starts, objective, decisive)
     if not products:
         return None
     products.sort(key=lambda found: found[0])
@@ -58,13 +63,13 @@ def with_certain_zeros(
 
 
 def _feasible(
-    problem: Problem, starts: list[FloatArray], objective: Objective
+    problem: Problem, starts: list[FloatArray], objective: Objective, decisive: float
 ) -> list[tuple[float, FloatArray]]:
     """Free energies and entries (1, entry, 1) of products near these that satisfy everything."""
     found = []
     for entries in starts:
         one = Mixtures(np.ones((1, 1)), np.ascontiguousarray(entries))
-        one, _, _ = coordinate_ascent(problem, one, DECISIVE)
+        one, _, _ = coordinate_ascent(problem, one, decisive)
         one = _rounded(problem, one)
         value = float(objective.evaluate(one).value[0])
         if np.isfinite(value):
@@ -73,16 +78,33 @@ def _feasible(
 
 
 def _rounded(problem: Problem, q: Mixtures) -> Mixtures:
-    """Negligible probabilities become zero."""
+    """Negligible probabilities become zero, of variables to which something is impossible."""
     layout = problem.layout
     width = np.diff(layout.first)
-    inside = np.repeat(layout.family == CATEGORICAL, width)
+    discrete = (layout.family == CATEGORICAL) & _constrained(problem)
+    inside = np.repeat(discrete, width)
     if not inside.any():
         return q
     entries = q.entries.copy()
     probs = np.where(entries[:, inside] > NEGLIGIBLE, entries[:, inside], 0.0)
-    sizes = width[layout.family == CATEGORICAL]
+    sizes = width[discrete]
     ends = np.concatenate([[0], np.cumsum(sizes)])[:-1]
     total = np.add.reduceat(probs, ends, axis=1)
     entries[:, inside] = probs / np.repeat(total, sizes, axis=1)
     return Mixtures(q.weights, entries)
+
+
+def _constrained(problem: Problem) -> NDArray[np.bool_]:
+    """(variable,): whether it stands in a factor that may make something impossible."""
+    terms, first = problem.terms, problem.layout.first
+    found = np.zeros(len(problem.layout), dtype=bool)
+    for group in problem.functions:
+        found[group.scope.ravel()] = True
+    # Parameters of a term end where those of the next row begin.
+    rows, row = np.unique(terms.base, return_inverse=True)
+    ends = np.append(rows[1:], len(terms.theta))
+    count = np.concatenate([[0], np.cumsum(terms.theta == -np.inf)])
+    is_hard = (count[ends] > count[rows])[row]
+    arity = np.diff(terms.slot_ptr)
+    found[terms.slots[np.repeat(is_hard, arity)]] = True
+    return found & (np.diff(first) > 0)

@@ -8,21 +8,27 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.method import Request
-from hylift.inference.variational.answer import posterior_of
+from hylift.inference.variational.answer import mixture_of, posterior_of
 from hylift.inference.variational.control import Control
-from hylift.inference.variational.fit import Fitter, Settings
+from hylift.inference.variational.fit import Fit, Fitter, Settings
 from hylift.inference.variational.kernels.evaluate import energy_at_once
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
 from hylift.inference.variational.problem import beliefs_of
-from hylift.inference.variational.problem.families import Reals
+from hylift.inference.variational.problem.families import (
+    Reals,
+    better_families,
+    check_one_sided,
+)
 from hylift.inference.variational.problem.proper import check_proper
 from hylift.inference.variational.starts.warm import WarmStart
 from hylift.inference.variational.views import View, views
+from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
 
 
@@ -130,20 +136,39 @@ def _solve(
 ) -> Posterior:
     announce_compilation(energy_at_once)
     control = Control(request.seconds, request.callback, request.progress, settings.max_steps)
-    fitter = Fitter(settings, control, np.random.default_rng(request.seed))
     start = None
     if request.start is not None:
         start = WarmStart.of(request.start, graph, settings.components)
+    fit = _fitted(settings, graph, request, control, start, merge=merge)
+    if settings.reals == "auto" and control.look():
+        is_beta = better_families(mixture_of(fit))
+        if is_beta is not None:
+            fit = _fitted(settings, graph, request, control, start, is_beta, merge=merge)
+    if fit.view.shift is None:
+        check_one_sided(fit.problem, fit.q)
+    return posterior_of(graph, name, settings, fit, control, request)
 
-    def beliefs():  # type: ignore[no-untyped-def]
+
+def _fitted(
+    settings: Settings,
+    graph: FactorGraph,
+    request: Request,
+    control: Control,
+    start: WarmStart | None,
+    is_beta: NDArray[np.bool_] | None = None,
+    *,
+    merge: bool,
+) -> Fit:
+    fitter = Fitter(settings, control, np.random.default_rng(request.seed), is_beta)
+
+    def beliefs() -> Beliefs:
         assert fitter.stand is not None
         return beliefs_of(fitter.stand.problem, fitter.stand.q)
 
-    centre = settings.components > 1 and settings.reals != "beta" and start is None
-    fit = fitter.fit(
-        _proper(views(graph, request.lift, beliefs, centre=centre, merge=merge)), start
-    )
-    return posterior_of(graph, name, settings, fit, control, request)
+    centre = settings.components > 1 and settings.reals != "beta"
+    centre = centre and start is None and is_beta is None
+    found = views(graph, request.lift, beliefs, centre=centre, merge=merge)
+    return fitter.fit(_proper(found), start)
 
 
 def _check(method: BVI | NPVI | MeanField) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, conditioned
 from hylift.graph.merge import merge_factors
 from hylift.inference.method import Lift
@@ -19,9 +20,13 @@ from hylift.lifting import (
     by_disagreement,
     by_distance,
     coarse_to_fine,
+    every_cluster,
     lift,
 )
 from hylift.potentials import ConditionalQuadratic, Table
+
+MOST_STATES = 100
+"""Of a variable, up to which classes are told apart by how much their members disagree."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,8 +81,11 @@ def views(
     factors with nested scopes become one.
     """
     if merge and how == "coarse-to-fine":
-        graph = merge_factors(graph, "shared")  # clusters need the evidence
-    elif merge:
+        raise UnsupportedError(
+            "merge_factors needs the evidence in the factors, and coarse-to-fine lifting must know "
+            "it apart: merge with lift='exact' or lift='none'"
+        )
+    if merge:
         hidden = conditioned(graph)
         inner = merge_factors(hidden.graph, "shared")
         for view in views(inner, how, beliefs, centre=centre):
@@ -92,8 +100,12 @@ def views(
         tied = _ties_what_must_differ(lifting.graph)
         yield View.whole(graph) if tied else View.lifted(lifting)
     else:
-        choose = by_disagreement(lambda level: beliefs())
+        wide = int(graph.variables.num_states.max(initial=1)) > MOST_STATES
+        choose = every_cluster if wide else by_disagreement(lambda level: beliefs())
         for number, level in enumerate(coarse_to_fine(graph, choose=choose)):
+            if number == 0 and _ties_what_must_differ(level.lifting.graph):
+                yield View.whole(graph)
+                return
             parent = level.parent if number else None
             yield View.lifted(level.lifting, parent, is_last=level.is_last)
 

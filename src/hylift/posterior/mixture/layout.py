@@ -46,7 +46,3 @@ class Layout:
     @property
     def num_entries(self) -> int:
         return int(self.first[-1])
-
-    def of_family(self, family: int) -> NDArray[np.int64]:
-        """Ids of the variables of a family."""
-        return np.flatnonzero(self.family == family)

@@ -10,7 +10,7 @@ from hylift.posterior.mixture.layout import BETA, CATEGORICAL
 
 LEAST_PROBABILITY = 1e-10
 LEAST_WEIGHT = 1e-6
-LEAST_BETA, MOST_BETA = 0.55, 1e7
+LEAST_BETA, MOST_BETA = 0.55, 1e9
 """Bounds of alpha and beta: below a half, the square of a density has no integral."""
 
 
@@ -239,6 +239,26 @@ def quasi_newton(steps, changes, count, newest, slope, inverse, direction):
         beta = along / curvature
         for place in range(len(slope)):
             direction[place] += (alpha[at] - beta) * steps[at, place]
+
+
+@njit(cache=True, nogil=True)
+def step_taken(family, first, weights, entries, new_weights, new_entries, step):
+    """Fills step (weight or entry, component) with the way from one mixture (1, …) to another, in
+    unconstrained coordinates."""
+    for k in range(weights.shape[1]):
+        step[0, k] = math.log(new_weights[0, k] / weights[0, k])
+        for variable in range(len(family)):
+            at, end = first[variable], first[variable + 1]
+            if family[variable] == CATEGORICAL or family[variable] == BETA:
+                for entry in range(at, end):
+                    step[1 + entry, k] = 0.0
+                    if entries[0, entry, k] > 0.0:
+                        step[1 + entry, k] = math.log(
+                            new_entries[0, entry, k] / entries[0, entry, k]
+                        )
+            else:
+                step[1 + at, k] = new_entries[0, at, k] - entries[0, at, k]
+                step[2 + at, k] = 0.5 * math.log(new_entries[0, at + 1, k] / entries[0, at + 1, k])
 
 
 @njit(cache=True, nogil=True)

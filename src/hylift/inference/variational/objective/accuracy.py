@@ -32,7 +32,12 @@ class Ladder:
 
 
 def with_error(
-    problem: Problem, entropy: Entropy, q: Mixtures, ladder: Ladder, hard: float
+    problem: Problem,
+    entropy: Entropy,
+    q: Mixtures,
+    ladder: Ladder,
+    hard: float,
+    most_points: float = MOST_POINTS,
 ) -> tuple[float, float]:
     """The free energy of one candidate, and how far it may be off: what a finer grid changes.
 
@@ -48,10 +53,10 @@ def with_error(
     points = 0.0
     if grids is not None:
         points = grids.num_points(problem.graph, ladder.check) * q.num_components
-    if grids is None or points <= MOST_POINTS:
+    if grids is None or points <= most_points:
         coarse, fine = value(problem, ladder.final), value(problem, ladder.check)
         return fine, abs(fine - coarse)
-    every = int(np.ceil(points / MOST_POINTS))
+    every = int(np.ceil(points / most_points))
     some = replace(problem, scopes=grids.take(np.arange(0, len(grids), every)))
     change = value(some, ladder.check) - value(some, ladder.final)
     return value(problem, ladder.final), every * abs(change)

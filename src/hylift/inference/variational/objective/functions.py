@@ -84,7 +84,7 @@ def _add(
     for place, slot in enumerate(slots):
         given = expectation_given(energies, weights, place)
         if place == 0:
-            total = float(group.multiplicity @ (slot.weights * given).sum(axis=1))
+            total = float((group.multiplicity * (slot.weights * given).sum(axis=1)).sum())
             value[start, k] += np.inf if total > np.sqrt(IMPOSSIBLE) else total
         of_slot = scale[:, None] * slot.gradient(given)
         width = np.diff(first)[group.scope[:, place]]

@@ -5,13 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.inference.variational.kernels.update import moved
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.optimisers.base import Memory, State, calmer
+from hylift.inference.variational.optimisers.base import State, calmer
 from hylift.inference.variational.optimisers.newton import tangent
-from hylift.inference.variational.problem import Mixtures
+from hylift.inference.variational.problem import FloatArray, Mixtures
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Averages:
+    """Means of the slopes of single members of classes, and of their squares."""
+
+    mean: FloatArray  # (start, weight or entry, component)
+    square: FloatArray  # (start, weight or entry, component)
+    count: int
+
+    @classmethod
+    def none(cls, slope: FloatArray) -> Averages:
+        return cls(np.zeros_like(slope), np.zeros_like(slope), 0)
+
+    def spread(self, source: NDArray[np.int64], share: FloatArray) -> Averages:
+        rows = np.concatenate([[0], 1 + source])
+        return Averages(self.mean[:, rows], self.square[:, rows], self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +47,12 @@ class Adam:
     """Of the mean of their squares."""
 
     def __post_init__(self) -> None:
-        if not self.learning_rate > 0:
-            raise UnsupportedError(f"a learning rate is positive, not {self.learning_rate!r}")
+        rate = self.learning_rate
+        if not isinstance(rate, int | float) or not 0 < rate < np.inf:
+            raise UnsupportedError(f"a learning rate is positive, not {rate!r}")
         for name in ("decay", "square_decay"):
-            if not 0 <= getattr(self, name) < 1:
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < 1:
                 raise UnsupportedError(
                     f"{name} is at least 0 and below 1, not {getattr(self, name)!r}"
                 )
@@ -46,15 +66,14 @@ class Adam:
 
     def step(self, objective: Objective, state: State) -> State:
         problem, q = objective.problem, state.q
-        shape = (q.num_starts, 1 + q.entries.shape[1], q.num_components)
-        memory = state.memory or Memory(np.zeros(shape), np.zeros(shape), 0, 0)
         layout, limits = problem.layout, problem.limits
         slope, _ = tangent(objective, q, state.at)
         # Of one member of a class, so that lifted and ground graphs take the same steps.
         slope[:, 1:] /= np.repeat(problem.multiplicity, np.diff(layout.first))[:, None]
+        memory = state.memory if isinstance(state.memory, Averages) else Averages.none(slope)
         count = memory.count + 1
-        mean = self.decay * memory.steps + (1 - self.decay) * slope
-        square = self.square_decay * memory.changes + (1 - self.square_decay) * slope**2
+        mean = self.decay * memory.mean + (1 - self.decay) * slope
+        square = self.square_decay * memory.square + (1 - self.square_decay) * slope**2
         unbiased = mean / (1 - self.decay**count)
         size = np.sqrt(square / (1 - self.square_decay**count))
         direction = -unbiased / (size + 1e-8)
@@ -66,4 +85,4 @@ class Adam:
         there = objective.evaluate(new)
         everywhere = np.ones(q.num_starts, dtype=bool)
         calm = calmer(problem, state, everywhere, new, there)
-        return State(new, there, state.step + 1, state.rho, calm, Memory(mean, square, count, 0))
+        return State(new, there, state.step + 1, state.rho, calm, Averages(mean, square, count))

@@ -18,21 +18,13 @@ STILL_MOVE = 1e-2
 """Largest move of a mean, in standard deviations, or of a probability, that counts as none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Memory:
-    """The last steps of one start in unconstrained coordinates, and what they did to the slope."""
-
-    steps: FloatArray  # (place, weight or entry, component)
-    changes: FloatArray  # (place, weight or entry, component)
-    count: int
-    newest: int
+class Memory(Protocol):
+    """What an optimiser remembers of its steps."""
 
     def spread(self, source: NDArray[np.int64], share: FloatArray) -> Memory:
-        """The memory over finer classes; source, share: (entry,), where each entry comes from, and
+        """The same over finer classes; source, share: (entry,), where each entry comes from, and
         its part in the slope."""
-        rows = np.concatenate([[0], 1 + source])
-        parts = np.concatenate([[1.0], share])[:, None]
-        return Memory(self.steps[:, rows], self.changes[:, rows] * parts, self.count, self.newest)
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

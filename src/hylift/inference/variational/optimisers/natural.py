@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hylift.errors import UnsupportedError
 from hylift.inference.variational.kernels.update import natural_step
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.optimisers.base import State, calmer
@@ -26,6 +27,12 @@ class NaturalGradient:
     rho: float | None = None
     """Length of the first step; 1 would be the exact update of one variable alone."""
     most: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rho", "most"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and 0 < value <= 1):
+                raise UnsupportedError(f"{name} is above 0 and at most 1, not {value!r}")
 
     @property
     def name(self) -> str:

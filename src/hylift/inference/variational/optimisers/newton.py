@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hylift.inference.variational.kernels.update import moved, quasi_newton, slopes
+from hylift.errors import UnsupportedError
+from hylift.inference.variational.kernels.update import moved, quasi_newton, slopes, step_taken
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.optimisers.base import (
-    Memory,
     State,
     calmer,
 )
@@ -26,6 +27,37 @@ LONGEST = 3.0
 """Longest first step, in units of the Fisher information, without a memory of steps."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Curvature:
+    """The last steps of one start in unconstrained coordinates, and what they did to the slope."""
+
+    steps: FloatArray  # (place, weight or entry, component)
+    changes: FloatArray  # (place, weight or entry, component)
+    count: int
+    newest: int
+
+    @classmethod
+    def none(cls, slope: FloatArray) -> Curvature:
+        shape = (MEMORY, *slope.shape[1:])
+        return cls(np.zeros(shape), np.zeros(shape), 0, -1)
+
+    def spread(self, source: NDArray[np.int64], share: FloatArray) -> Curvature:
+        rows = np.concatenate([[0], 1 + source])
+        parts = np.concatenate([[1.0], share])[:, None]
+        steps, changes = self.steps[:, rows], self.changes[:, rows] * parts
+        return Curvature(steps, changes, self.count, self.newest)
+
+    def remember(self, step: FloatArray, change: FloatArray) -> Curvature:
+        """The memory with one more step, if the slope has risen along it."""
+        along = float((step * change).sum())
+        if not along > 1e-12 * np.sqrt(float((step**2).sum()) * float((change**2).sum())):
+            return self
+        newest = (self.newest + 1) % MEMORY
+        steps, changes = self.steps.copy(), self.changes.copy()
+        steps[newest], changes[newest] = step, change
+        return Curvature(steps, changes, min(self.count + 1, MEMORY), newest)
+
+
 @dataclass(frozen=True, slots=True)
 class NaturalNewton:
     """Natural gradient steps at first, then quasi-Newton steps, which finish faster.
@@ -35,6 +67,12 @@ class NaturalNewton:
     """
 
     natural_steps: int = 20
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.natural_steps, int) or self.natural_steps < 0:
+            raise UnsupportedError(
+                f"natural_steps is a whole number that is not negative, not {self.natural_steps!r}"
+            )
 
     @property
     def name(self) -> str:
@@ -53,7 +91,7 @@ def _newton_step(objective: Objective, state: State) -> State:
     problem, q, at = objective.problem, state.q, state.at
     layout, limits = problem.layout, problem.limits
     slope, inverse = tangent(objective, q, at)
-    memory = state.memory or _empty(slope)
+    memory = state.memory if isinstance(state.memory, Curvature) else Curvature.none(slope)
     direction = np.empty_like(slope)
     size = slope.size
     quasi_newton(
@@ -80,6 +118,8 @@ def _newton_step(objective: Objective, state: State) -> State:
     else:
         return _natural_instead(objective, state)
     new_slope, _ = tangent(objective, new, there)
+    step = np.empty(slope.shape[1:])
+    step_taken(layout.family, layout.first, q.weights, q.entries, new.weights, new.entries, step)
     calm = calmer(problem, state, np.ones(1, dtype=bool), new, there)
     return State(
         new,
@@ -87,7 +127,7 @@ def _newton_step(objective: Objective, state: State) -> State:
         state.step + 1,
         state.rho,
         calm,
-        _remember(memory, length * direction[0], new_slope[0] - slope[0]),
+        memory.remember(step, new_slope[0] - slope[0]),
     )
 
 
@@ -103,26 +143,14 @@ def tangent(objective: Objective, q: Mixtures, at: Evaluation) -> tuple[FloatArr
     return slope, inverse
 
 
-def _empty(slope: FloatArray) -> Memory:
-    shape = (MEMORY, *slope.shape[1:])
-    return Memory(np.zeros(shape), np.zeros(shape), 0, -1)
-
-
 def _natural_instead(objective: Objective, state: State) -> State:
     """A natural step in place of one that failed, without memory of those before.
 
-    If that fails too, nothing but the errors of the quadrature is left.
+    If even short ones fail, nothing but the errors of the quadrature is left.
     """
-    new = NaturalGradient().step(objective, replace(state, memory=None))
-    return replace(new, calm=new.calm + (new.q is state.q) * GIVE_UP)
-
-
-def _remember(memory: Memory, step: FloatArray, change: FloatArray) -> Memory:
-    """The memory with one more step, if the slope has risen along it."""
-    curvature = float((step * change).sum())
-    if not curvature > 1e-12 * np.sqrt(float((step**2).sum()) * float((change**2).sum())):
-        return memory
-    newest = (memory.newest + 1) % MEMORY
-    steps, changes = memory.steps.copy(), memory.changes.copy()
-    steps[newest], changes[newest] = step, change
-    return Memory(steps, changes, min(memory.count + 1, MEMORY), newest)
+    new = replace(state, memory=None)
+    for _ in range(MOST_TRIES):
+        new = NaturalGradient().step(objective, new)
+        if new.q is not state.q:
+            return replace(new, step=state.step + 1)
+    return replace(new, step=state.step + 1, calm=new.calm + GIVE_UP)

@@ -9,11 +9,19 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hylift.errors import UnsupportedError
+from hylift.inference.variational.kernels.update import MOST_BETA
 from hylift.inference.variational.problem.problem import FloatArray, Mixtures, Problem
-from hylift.posterior.mixture.layout import GAUSSIAN
+from hylift.posterior.mixture import Mixture
+from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN
 
 Reals = Literal["auto", "gaussian", "beta"]
 
+NEAREST = 1e-7
+"""Of the interval: how near to a bound the mean of a first Beta may be."""
+NARROW = 0.5 * MOST_BETA
+"""Sum of alpha and beta, from which on a Beta cannot become as narrow as it might want to."""
+INNER = 1e4
+"""Alpha and beta, from which on a Beta is not at an end of its interval."""
 LEAK = 1e-3
 """Mass of a Gaussian beyond the bounds, from which on they matter."""
 
@@ -26,7 +34,7 @@ def betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_
     """
     variables = problem.graph.variables
     lower, upper = variables.lower, variables.upper
-    _check_one_sided(problem, product)
+    check_one_sided(problem, product)
     closed = (variables.num_states == 0) & np.isfinite(lower) & np.isfinite(upper)
     if reals == "gaussian" or not closed.any():
         return np.zeros(len(variables), dtype=bool)
@@ -39,17 +47,18 @@ def betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_
 
 
 def _leaks(problem: Problem, product: Mixtures) -> FloatArray:
-    """(variable,): the mass that a product of Gaussians has beyond its bounds."""
+    """(variable,): the mass that a mixture of Gaussians has beyond its bounds."""
     layout = problem.layout
     gaussian = np.flatnonzero(layout.family == GAUSSIAN)
     at = layout.first[gaussian]
-    mean, sd = product.entries[0, at, 0], np.sqrt(product.entries[0, at + 1, 0])
+    mean, sd = product.entries[0, at], np.sqrt(product.entries[0, at + 1])
+    bounds = layout.lower[gaussian][:, None], layout.upper[gaussian][:, None]
     found = np.zeros(len(layout))
-    found[gaussian] = mass_beyond(layout.lower[gaussian], layout.upper[gaussian], mean, sd)
+    found[gaussian] = (product.weights[0] * mass_beyond(*bounds, mean, sd)).sum(axis=1)
     return found
 
 
-def _check_one_sided(problem: Problem, product: Mixtures) -> None:
+def check_one_sided(problem: Problem, product: Mixtures) -> None:
     """Raises where a real has one bound only, and that matters."""
     variables = problem.graph.variables
     one_sided = np.isfinite(variables.lower) != np.isfinite(variables.upper)
@@ -73,17 +82,43 @@ def mass_beyond(
     return np.asarray(ndtr((lower - mean) / sd) + ndtr((mean - upper) / sd))
 
 
-def as_betas(problem: Problem, product: Mixtures) -> Mixtures:
-    """A product of Gaussians with Betas of the same moments, as far as there are such, where the
+def as_betas(problem: Problem, q: Mixtures) -> Mixtures:
+    """Mixtures of Gaussians with Betas of the same moments, as far as there are such, where the
     problem wants them."""
-    layout = problem.layout
-    reals = problem.betas
+    layout, reals = problem.layout, problem.betas
+    if not len(reals):
+        return q
     at = layout.first[reals]
-    entries = product.entries.copy()
+    entries = q.entries.copy()
     width = (layout.upper - layout.lower)[reals][:, None]
-    mean = np.clip((entries[:, at] - layout.lower[reals][:, None]) / width, 0.02, 0.98)
+    mean = (entries[:, at] - layout.lower[reals][:, None]) / width
+    mean = np.clip(mean, NEAREST, 1 - NEAREST)
     var = np.minimum(entries[:, at + 1] / width**2, 0.5 * mean * (1 - mean))
     size = np.maximum(mean * (1 - mean) / var - 1, 1.0)
-    entries[:, at] = np.maximum(mean * size, 1.0)
-    entries[:, at + 1] = np.maximum((1 - mean) * size, 1.0)
-    return Mixtures(product.weights, entries)
+    entries[:, at] = np.clip(mean * size, 1.0, MOST_BETA)
+    entries[:, at + 1] = np.clip((1 - mean) * size, 1.0, MOST_BETA)
+    return Mixtures(q.weights, entries)
+
+
+def better_families(mixture: Mixture) -> NDArray[np.bool_] | None:
+    """(hidden variable,): which reals should have had Betas, by what was found; None if these did.
+
+    Gaussians that reach beyond bounds should. Betas that are as narrow as can be, away from the
+    ends of their intervals, should not.
+    """
+    layout = mixture.layout
+    closed = np.isfinite(layout.upper - layout.lower)
+    reals = np.flatnonzero(closed & (layout.family != CATEGORICAL))
+    at = layout.first[reals]
+    first, second = mixture.entries[at], mixture.entries[at + 1]
+    is_beta = layout.family[reals] == BETA
+    sd = np.sqrt(np.where(is_beta[:, None], 1.0, second))
+    bounds = layout.lower[reals][:, None], layout.upper[reals][:, None]
+    beyond = (mixture.weights * mass_beyond(*bounds, first, sd)).sum(axis=1)
+    narrow = (first + second >= NARROW) & (np.minimum(first, second) >= INNER)
+    wanted = np.where(is_beta, ~narrow.any(axis=1), beyond > LEAK)
+    if (wanted == is_beta).all():
+        return None
+    chosen = np.zeros(len(layout), dtype=bool)
+    chosen[reals] = wanted
+    return chosen[mixture.variable_to_class]

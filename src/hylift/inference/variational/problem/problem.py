@@ -17,10 +17,10 @@ from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
 FloatArray = NDArray[np.float64]
 
 
-LEAST_SD = 1e-6
-"""Least standard deviation of a Gaussian, in units of its interval, or of 1 without one."""
-MOST_VAR = 1e16
-"""Largest variance of a Gaussian without bounds: none has it but by divergence."""
+WIDEST = 1e250
+"""A variance that stands for infinity."""
+FAR = 1e12
+"""How much larger or smaller than in the first product a variance may become."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,10 +32,18 @@ class Limits:
 
     @classmethod
     def of(cls, layout: Layout) -> Limits:
+        """None but those of the bounds, before anything is known of the scale of a real."""
         width = layout.upper - layout.lower
-        closed = np.isfinite(width)
-        unit = np.where(closed, width, 1.0)
-        return cls((LEAST_SD * unit) ** 2, np.where(closed, unit**2 / 12, MOST_VAR))
+        most = np.where(np.isfinite(width), width**2 / 12, WIDEST)
+        return cls(np.full(len(width), 1.0 / WIDEST), most)
+
+    def take(self, variables: NDArray[np.int32]) -> Limits:
+        """Those of some variables."""
+        return Limits(self.least[variables], self.most[variables])
+
+    def scaled(self, var: FloatArray) -> Limits:
+        """Limits around the variances (variable,) of a first product."""
+        return Limits(var / FAR, np.where(self.most < WIDEST, self.most, var * FAR))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +90,13 @@ class Problem:
             return self
         layout = Layout.of(self.graph.variables, is_beta)
         return replace(self, layout=layout, betas=np.flatnonzero(is_beta))
+
+    def scaled(self, product: Mixtures) -> Problem:
+        """The same problem with variances limited around those of a product of Gaussians."""
+        reals = np.flatnonzero(self.layout.family != CATEGORICAL)
+        var = np.ones(len(self.layout))
+        var[reals] = product.entries[0, self.layout.first[reals] + 1, 0]
+        return replace(self, limits=self.limits.scaled(var))
 
     def share_of_parent(self, coarser: Problem, parent: NDArray[np.int32]) -> FloatArray:
         """(entry,): which part of the members of its parent class a class has."""

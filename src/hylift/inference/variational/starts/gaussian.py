@@ -8,15 +8,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
-from scipy.sparse.linalg import LinearOperator, cg, splu
+from scipy.sparse.linalg import splu
 
 from hylift.errors import ModelError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables, real
+from hylift.inference.variational.kernels.conjugate import conjugate_gradients
 from hylift.inference.variational.problem import FloatArray
 from hylift.potentials import ConditionalQuadratic
 
 LARGEST_FACTORISED = 20_000
 """Reals up to which the linear system is factorised; above, conjugate gradients solve it."""
+TRIAL_STEPS = 100
+"""Steps in which conjugate gradients look for a direction in which a large form rises."""
+INDEFINITE = -2
+"""How conjugate gradients end where they find one."""
 
 
 class NotHeldError(ModelError):
@@ -95,8 +100,14 @@ class GaussianForm:
         row_sums = np.asarray(abs(self.J).sum(axis=1)).ravel()
         diagonal = self.J.diagonal()
         dominant = (diagonal > 0) & (row_sums - diagonal <= diagonal * (1 - 1e-9))
-        if not dominant.all() and len(self.h) <= LARGEST_FACTORISED:
+        if dominant.all():
+            return
+        if len(self.h) <= LARGEST_FACTORISED:
             self._maximum()
+        else:
+            # A direction in which the form rises shows in any vector that has a part of it.
+            trial = np.random.default_rng(0).normal(size=len(self.h)) * np.sqrt(np.abs(diagonal))
+            self._by_conjugate_gradients(trial, TRIAL_STEPS)
 
     def _maximum(self) -> FloatArray:
         """(variable,): where the density is largest."""
@@ -105,13 +116,16 @@ class GaussianForm:
             raise self._not_held(int(np.argmax(loose)))
         size = len(self.h)
         if size > LARGEST_FACTORISED:
-            found = self._by_conjugate_gradients()
+            found = self._by_conjugate_gradients(self.h)
             if found is not None:
                 return found
-        factors = splu(
-            self.J.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )  # fmt: skip
+        try:
+            factors = splu(
+                self.J.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True},
+            )  # fmt: skip
+        except RuntimeError:  # exactly singular
+            raise self._not_held(int(np.argmin(self.precision))) from None
         pivots = factors.U.diagonal()
         scale = self.J.diagonal()[np.argsort(factors.perm_c)]
         if not (pivots > 1e-12 * scale).all():
@@ -119,14 +133,19 @@ class GaussianForm:
             raise self._not_held(at)
         return np.asarray(factors.solve(self.h))
 
-    def _by_conjugate_gradients(self) -> FloatArray | None:
-        diagonal = self.J.diagonal()
+    def _by_conjugate_gradients(
+        self, right: FloatArray, most_steps: int = 2000
+    ) -> FloatArray | None:
+        """The solution of J x = right; None if it takes too many steps."""
+        diagonal, J = self.J.diagonal(), self.J
         if not (diagonal > 0).all():
-            return None
-        size = len(self.h)
-        scaled = LinearOperator((size, size), matvec=lambda x: x / diagonal)
-        found, failed = cg(self.J, self.h, rtol=1e-12, maxiter=2000, M=scaled)
-        return None if failed else np.asarray(found)
+            raise self._not_held(int(np.argmin(diagonal)))
+        found, ended = conjugate_gradients(
+            J.indptr, J.indices, J.data, diagonal, right, 1e-12, most_steps
+        )
+        if ended == INDEFINITE:
+            raise self._not_held(int(np.argmin(self.precision)))
+        return None if ended < 0 else found
 
     def _not_held(self, variable: int) -> NotHeldError:
         """The error of a real that the model does not hold."""

@@ -2,79 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hylift.inference.variational.kernels.coordinate import slots_of_variables, sweep
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.inference.variational.problem.families import as_betas
 from hylift.inference.variational.starts.gaussian import GaussianForm
-from hylift.inference.variational.starts.mean_field import neutral
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN
+from hylift.inference.variational.starts.mean_field import always, neutral
+from hylift.posterior.mixture.layout import CATEGORICAL
 
 NUM_VERTICES = 8
 VERTEX_SWEEPS = 3
+MUCH_WIDER = 50.0
+"""How many times as wide as what is found an interval may be, to be searched as a whole."""
 NEARBY = 0.5
 """Standard deviations by which the components of a mixture of products are moved apart."""
 
 
 def random_starts(
-    problem: Problem, num_starts: int, num_components: int, rng: np.random.Generator, hard: float
+    problem: Problem,
+    num_starts: int,
+    num_components: int,
+    rng: np.random.Generator,
+    hard: float,
+    go_on: Callable[[], bool] = always,
 ) -> Mixtures:
-    """Components that know little: wide, and anywhere in the intervals of the reals."""
+    """Components that know little: wide, and anywhere in the intervals of the reals.
+
+    Of several components, the first start has such as coordinate ascent finds.
+    """
     layout = problem.layout
     shape = (num_starts, layout.num_entries, num_components)
     entries = rng.uniform(0.1, 1.0, shape)
-    discrete = np.flatnonzero(layout.family == CATEGORICAL)
     width = np.diff(layout.first)
+    discrete = np.flatnonzero(layout.family == CATEGORICAL)
     inside = np.repeat(layout.family == CATEGORICAL, width)
     if len(discrete):
         ends = np.concatenate([[0], np.cumsum(width[discrete])])[:-1]
         total = np.add.reduceat(entries[:, inside], ends, axis=1)
         entries[:, inside] /= np.repeat(total, width[discrete], axis=1)
-    lower, upper = box(problem, rng, hard)
-    gaussian = np.flatnonzero(layout.family == GAUSSIAN)
-    span = (upper - lower)[gaussian][:, None]
-    place = rng.random((num_starts, len(gaussian), num_components))
-    entries[:, layout.first[gaussian]] = lower[gaussian][:, None] + span * place
-    entries[:, layout.first[gaussian] + 1] = (span / 6) ** 2
-    betas = np.flatnonzero(layout.family == BETA)
-    # The same mean and standard deviation in the interval: 0.1 to 0.9, and about a sixth.
-    mean = 0.1 + 0.8 * rng.random((num_starts, len(betas), num_components))
-    size = np.maximum(36 * mean * (1 - mean) - 1, 1.0 / np.minimum(mean, 1 - mean))
-    entries[:, layout.first[betas]] = mean * size
-    entries[:, layout.first[betas] + 1] = (1 - mean) * size
-    return Mixtures(np.full((num_starts, num_components), 1.0 / num_components), entries)
+    reals = np.flatnonzero(layout.family != CATEGORICAL)
+    found = vertices(problem, rng, hard, max(num_components, NUM_VERTICES), go_on)
+    lower, upper = box(problem, found)
+    span = (upper - lower)[reals][:, None]
+    place = rng.random((num_starts, len(reals), num_components))
+    at = layout.first[reals]
+    entries[:, at] = lower[reals][:, None] + span * place
+    entries[:, at + 1] = (span / 6) ** 2
+    if num_components > 1:
+        some = [found[k % len(found)] for k in range(num_components)]
+        entries[0] = np.stack(some, axis=1)
+        noise = rng.normal(size=(len(at), num_components))
+        entries[0, at] += NEARBY * np.sqrt(entries[0, at + 1]) * noise
+    weights = np.full((num_starts, num_components), 1.0 / num_components)
+    return as_betas(problem, Mixtures(weights, entries))
 
 
-def box(problem: Problem, rng: np.random.Generator, hard: float) -> tuple[FloatArray, FloatArray]:
+def box(problem: Problem, products: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """(variable,): between which values to look for each real.
 
-    The bounds where it has them, else what a few sweeps from random states lead to.
+    The bounds, where it has them and they are not much further apart than what is found; else
+    what some products (entry,) lead to.
     """
-    lower, upper = problem.layout.lower, problem.layout.upper
-    open_ended = (problem.layout.family == GAUSSIAN) & ~(np.isfinite(lower) & np.isfinite(upper))
-    if not open_ended.any():
-        return lower, upper
-    found = np.stack([*vertices(problem, rng, hard, NUM_VERTICES)])
-    at = problem.layout.first[np.flatnonzero(open_ended)]
+    layout = problem.layout
+    reals = np.flatnonzero(layout.family != CATEGORICAL)
+    at = layout.first[reals]
+    found = np.stack(products)
     mean, sd = found[:, at], np.sqrt(found[:, at + 1])
-    low, high = lower.copy(), upper.copy()
-    low[open_ended] = np.maximum((mean - 2 * sd).min(axis=0), lower[open_ended])
-    high[open_ended] = np.minimum((mean + 2 * sd).max(axis=0), upper[open_ended])
-    return low, high
+    low = np.maximum((mean - 2 * sd).min(axis=0), layout.lower[reals])
+    high = np.minimum((mean + 2 * sd).max(axis=0), layout.upper[reals])
+    known = layout.upper[reals] - layout.lower[reals] <= MUCH_WIDER * (high - low)
+    lower, upper = layout.lower.copy(), layout.upper.copy()
+    lower[reals] = np.where(known, layout.lower[reals], low)
+    upper[reals] = np.where(known, layout.upper[reals], high)
+    return lower, upper
 
 
 def vertices(
-    problem: Problem, rng: np.random.Generator, hard: float, count: int
+    problem: Problem,
+    rng: np.random.Generator,
+    hard: float,
+    count: int,
+    go_on: Callable[[], bool] = always,
 ) -> list[FloatArray]:
-    """(entry,) each: products of Gaussians to which coordinate ascent leads from random states."""
+    """(entry,) each: products of Gaussians to which coordinate ascent leads from random states.
+
+    At least one, and fewer than `count` if there is no time to go on.
+    """
     problem = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
     terms, layout, limits = problem.terms, problem.layout, problem.limits
     start, edge, term_of = slots_of_variables(terms.slot_ptr, terms.slots, len(layout))
     width = np.diff(layout.first)
     grad_ptr = np.concatenate([[0], np.cumsum(width[terms.slots])])
     discrete = np.flatnonzero(layout.family == CATEGORICAL)
-    found = []
-    for _ in range(count):
+    found: list[FloatArray] = []
+    while len(found) < count and (not found or go_on()):
         entries = neutral(problem).entries
         state = (rng.random(len(discrete)) * width[discrete]).astype(np.int64)
         entries[0, np.repeat(layout.family == CATEGORICAL, width), 0] = 0.02
@@ -88,21 +112,6 @@ def vertices(
             )  # fmt: skip
         found.append(entries[0, :, 0])
     return found
-
-
-def around_products(
-    problem: Problem, num_components: int, rng: np.random.Generator, hard: float
-) -> Mixtures | None:
-    """A mixture of products that coordinate ascent finds, a little apart; None for a single one."""
-    if num_components == 1:
-        return None
-    layout = problem.layout
-    entries = np.stack(vertices(problem, rng, hard, num_components), axis=1)[None]
-    at = layout.first[np.flatnonzero(layout.family != CATEGORICAL)]
-    noise = rng.normal(size=(len(at), num_components))
-    entries[0, at] += NEARBY * np.sqrt(entries[0, at + 1]) * noise
-    weights = np.full((1, num_components), 1.0 / num_components)
-    return Mixtures(weights, entries)
 
 
 def displaced(product: Mixtures, form: GaussianForm, num_components: int) -> Mixtures:

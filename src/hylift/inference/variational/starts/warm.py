@@ -12,7 +12,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.variational.kernels.update import LEAST_PROBABILITY, LEAST_WEIGHT
 from hylift.inference.variational.problem import Mixtures, Problem
-from hylift.inference.variational.starts.mean_field import neutral
+from hylift.inference.variational.problem.families import as_betas
 from hylift.inference.variational.views import View
 from hylift.posterior import Posterior
 from hylift.posterior.mixture import Mixture
@@ -53,17 +53,19 @@ class WarmStart:
         same = posterior.variables.num_states[at] == graph.variables.num_states
         return cls(mixture, np.where(same, source, -1))
 
-    def betas(self, view: View, problem: Problem) -> NDArray[np.bool_]:
-        """(variable,): which variables of a view had Betas."""
+    def betas(self, view: View, problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(variable,): which variables of a view had Betas, as before, or as chosen if new."""
         old = self._classes(view, problem)
-        is_beta = np.zeros(len(old), dtype=bool)
-        is_beta[old >= 0] = self.mixture.layout.family[old[old >= 0]] == BETA
-        closed = np.isfinite(problem.layout.upper - problem.layout.lower)
-        return is_beta & closed
+        known = old >= 0
+        is_beta = chosen.copy()
+        is_beta[known] = self.mixture.layout.family[old[known]] == BETA
+        return is_beta & np.isfinite(problem.layout.upper - problem.layout.lower)
 
-    def mixtures(self, view: View, problem: Problem, components: int) -> Mixtures:
-        """The same mixture, over the variables of a view; neutral where it knows nothing."""
-        entries = np.repeat(neutral(problem).entries, components, axis=2)
+    def mixtures(self, view: View, problem: Problem, product: Mixtures) -> Mixtures:
+        """The same mixture, over the variables of a view; the product where it knows nothing, or
+        has another family."""
+        count = self.mixture.num_components
+        entries = np.repeat(as_betas(problem, product).entries, count, axis=2)
         old = self._classes(view, problem)
         known = np.flatnonzero(old >= 0)
         known = known[self.mixture.layout.family[old[known]] == problem.layout.family[known]]
