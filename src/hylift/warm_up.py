@@ -127,7 +127,7 @@ def _fit_in_blocks() -> None:
     """Chains so long that threads share them, and that their means are found step by step."""
     import hylift as hl
 
-    size = 20_001
+    size = 20_010
     place = np.arange(size, dtype=np.int32)
     links = np.stack([place[:-1], place[1:]], axis=1)
     for domain in (hl.real, hl.interval(-1, 1)):

@@ -4,12 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize, special, stats
+from scipy import integrate, optimize, stats
 
 from hylift.errors import ImpossibleEvidenceError, ModelError, UnsupportedError
 from hylift.posterior import BetaMixture, Categorical, GaussianMixture, Mixture, with_observed
 from hylift.posterior.mixture import Layout
-from hylift.posterior.mixture.rules import beta_rule
 from posterior import mixtures
 
 WET, X, COLOR, SHARE, Y, DRY = range(6)
@@ -415,22 +414,6 @@ def test_a_function_that_is_not_vectorised_is_refused() -> None:
 
     with pytest.raises(UnsupportedError, match=r"must return one number per point, .* \(16,\)"):
         q.expectation(lambda x: np.ones((len(x), 2)), np.array([X]))
-
-
-@pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.4), (1.0, 1.0), (2.5, 7.0), (0.5, 1.5)])
-def test_the_rule_of_a_beta_is_that_of_jacobi(alpha: float, beta: float) -> None:
-    nodes, weights = beta_rule(16, np.array(alpha), np.array(beta))
-
-    expected, shares = special.roots_jacobi(16, beta - 1.0, alpha - 1.0)
-    np.testing.assert_allclose(nodes, 0.5 + 0.5 * expected, atol=1e-13)
-    np.testing.assert_allclose(weights, shares / shares.sum(), atol=1e-13)
-
-
-def test_the_rule_of_a_narrow_beta_does_not_overflow() -> None:
-    nodes, weights = beta_rule(16, np.array([2e6]), np.array([3e6]))
-
-    assert weights.sum() == pytest.approx(1.0)
-    assert (weights * nodes).sum() == pytest.approx(0.4, abs=1e-12)
 
 
 # What is refused

@@ -29,7 +29,7 @@ from hylift.posterior.distributions.beta_density import (
     scaled,
 )
 from hylift.posterior.mixture.layout import BETA, GAUSSIAN, Layout
-from hylift.posterior.mixture.rules import beta_rule
+from hylift.potentials.kernels.gauss_jacobi import gauss_betas
 from hylift.potentials.quadrature import hermite_rule
 
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
@@ -151,9 +151,10 @@ class Betas(Family):
         return BetaMixture(weights, self.alpha, self.beta, self.lower, self.upper)
 
     def rule(self, num_nodes: int) -> tuple[FloatArray, FloatArray]:
-        near, weights = beta_rule(num_nodes, self.alpha, self.beta)
+        shape = (*self.alpha.shape, num_nodes)
+        near, weights = gauss_betas(self.alpha.ravel(), self.beta.ravel(), num_nodes)
         width = (self.upper - self.lower)[:, None, None]
-        return self.lower[:, None, None] + width * near, weights
+        return self.lower[:, None, None] + width * near.reshape(shape), weights.reshape(shape)
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         return moments(self.alpha, self.beta, self.lower, self.upper)

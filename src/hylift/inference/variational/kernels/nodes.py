@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numba import njit
 
-from hylift.inference.variational.kernels.gauss_jacobi import gauss_beta
-from hylift.inference.variational.kernels.special import digamma, log_beta
 from hylift.posterior.mixture.layout import BETA
+from hylift.potentials.kernels.gauss_jacobi import gauss_beta
+from hylift.potentials.kernels.special import digamma, log_beta
 
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 TINY = 1e-300
@@ -114,13 +114,3 @@ def chain_moments(betas, first, lower, upper, entries, gradient):
                 gradient[start, at + 1, k] = -of_mean * a / (n * n) + of_var * var * (
                     1.0 / b - fall
                 )
-
-
-@njit(cache=True, nogil=True)
-def gauss_betas(alpha, beta, num_nodes):
-    """Nodes in (0, 1) and weights (Beta, node) of the Gauss rules of many Betas."""
-    nodes = np.empty((len(alpha), num_nodes))
-    weights = np.empty((len(alpha), num_nodes))
-    for row in range(len(alpha)):
-        gauss_beta(alpha[row], beta[row], nodes[row], weights[row])
-    return nodes, weights

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import digamma
 
 from hylift.graph import FactorGroup
-from hylift.inference.variational.kernels.nodes import gauss_betas
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL
 from hylift.potentials.base import along_axis, expectation_given
+from hylift.potentials.kernels.gauss_jacobi import gauss_betas
 from hylift.potentials.quadrature import hermite_rule
 
 MAX_POINTS = 1 << 17

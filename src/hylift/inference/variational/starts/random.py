@@ -56,6 +56,8 @@ def random_starts(
         entries[0] = np.stack(some, axis=1)
         noise = rng.normal(size=(len(at), num_components))
         entries[0, at] += NEARBY * np.sqrt(entries[0, at + 1]) * noise
+        bounds = layout.lower[reals][:, None], layout.upper[reals][:, None]
+        entries[0, at] = np.clip(entries[0, at], *bounds)
     weights = np.full((num_starts, num_components), 1.0 / num_components)
     return as_betas(problem, Mixtures(weights, entries))
 

@@ -111,3 +111,13 @@ def _christoffel(diagonal, off, nodes, weights):
         total += weights[t]
     for t in range(n):
         weights[t] /= total
+
+
+@njit(cache=True, nogil=True)
+def gauss_betas(alpha, beta, num_nodes):
+    """Nodes in (0, 1) and weights (Beta, node) of the Gauss rules of many Betas."""
+    nodes = np.empty((len(alpha), num_nodes))
+    weights = np.empty((len(alpha), num_nodes))
+    for row in range(len(alpha)):
+        gauss_beta(alpha[row], beta[row], nodes[row], weights[row])
+    return nodes, weights

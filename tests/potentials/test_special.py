@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from hylift.inference.variational.kernels.gauss_jacobi import gauss_beta
-from hylift.inference.variational.kernels.special import digamma, log_beta, trigamma
+from hylift.potentials.kernels.gauss_jacobi import gauss_beta
+from hylift.potentials.kernels.special import digamma, log_beta, trigamma
 from hylift.potentials.quadrature import hermite_rule
 
 DIGAMMA_ROOT = 1.4616321449683623

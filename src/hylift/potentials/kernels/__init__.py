@@ -1,0 +1,1 @@
+"""Compiled loops over flat arrays; their callers say what the arrays hold."""
