@@ -243,8 +243,8 @@ def _compare(histories: dict[str, History]) -> None:
     for name, history in histories.items():
         print(
             f"  {name:15} within {NEAR:g} of the lowest after {seconds[name, 'near']:.2f} s, "
-            f"99.9 % of the way down after {seconds[name, 'down']:.2f} s; {history.objective[-1]:.6f} "
-            f"after {history.seconds[-1]:.1f} s, {len(history)} steps, "
+            f"99.9 % of the way down after {seconds[name, 'down']:.2f} s; "
+            f"{history.objective[-1]:.6f} after {history.seconds[-1]:.1f} s, {len(history)} steps, "
             f"{history.num_classes[-1]:,} classes"
         )
     near, down = (seconds["coarse to fine", m] / seconds["lifted", m] for m in margins)

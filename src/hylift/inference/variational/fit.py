@@ -93,6 +93,8 @@ class Stand:
     is_gaussian: bool
     """Whether the best product is known in closed form, and with it the mean."""
     converged: bool = False
+    judged: tuple[float, float] | None = None
+    """Free energy of the best, and how far it may be off, where that is known."""
 
     @property
     def q(self) -> Mixtures:
@@ -297,16 +299,20 @@ class Fitter:
                 what="coarse",
             )  # fmt: skip
             return replace(stand, candidates=(state,))
-        best: tuple[float, State, bool] | None = None
+        best: tuple[float, State, bool, tuple[float, float] | None] | None = None
         for candidate in stand.candidates:
             state, converged = self._refined(stand, candidate)
-            error = self._error(stand, state) if self.control.look() else np.inf
-            if best is None or error < best[0]:
-                best = (error, state, converged)
-            if error <= HIDES or not self.control.look():
+            judged, relative = None, np.inf
+            if self.control.look():
+                judged = self._with_error(stand.problem, state.q, stand.hard)
+                relative = judged[1] / max(1.0, abs(judged[0]))
+            if best is None or relative < best[0]:
+                best = (relative, state, converged, judged)
+            if relative <= HIDES or not self.control.look():
                 break
         assert best is not None
-        return replace(stand, candidates=(best[1],), converged=best[2])
+        _, state, converged, judged = best
+        return replace(stand, candidates=(state,), converged=converged, judged=judged)
 
     def _refined(self, stand: Stand, state: State) -> tuple[State, bool]:
         """The state after its last steps, with the final accuracy."""
@@ -328,11 +334,6 @@ class Fitter:
             until="converged", most_steps=settings.max_steps, what="refining",
         )  # fmt: skip
 
-    def _error(self, stand: Stand, state: State) -> float:
-        """The relative difference to a finer quadrature."""
-        value, error = self._with_error(stand.problem, state.q, stand.hard)
-        return error / max(1.0, abs(value))
-
     def _with_error(self, problem: Problem, q: Mixtures, hard: float) -> tuple[float, float]:
         ladder = Ladder.of(problem, self.settings.components)
         most = MOST_POINTS if self.control.ended is None else MOST_POINTS / 100
@@ -350,7 +351,9 @@ class Fitter:
             final = self._objective(problem, "final", np.inf)
             if (certain := with_certain_zeros(problem, q, final, self.rng)) is not None:
                 q, hard = self._kept_feasible(certain, final), np.inf
-        value, error = self._with_error(problem, q, hard)
+        value, error = stand.judged or (np.nan, np.nan)
+        if stand.judged is None or q is not stand.q:
+            value, error = self._with_error(problem, q, hard)
         is_feasible = hard == np.inf
         return Fit(view, problem, q, value, error, stand.converged, is_feasible)
 

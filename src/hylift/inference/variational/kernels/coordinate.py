@@ -9,6 +9,9 @@ from hylift.inference.variational.kernels.energy import term_energy
 from hylift.inference.variational.kernels.update import LEAST_PROBABILITY
 from hylift.posterior.mixture.layout import CATEGORICAL
 
+ZERO = np.int64(0)
+"""Not a literal, for which kernels would be compiled once more."""
+
 
 @njit(cache=True, nogil=True)
 def slots_of_variables(slot_ptr, slots, num_variables):
@@ -71,8 +74,8 @@ def sweep(
             low = slot_ptr[term]
             term_energy(
                 low, slot_ptr[term + 1], num_discrete[term], base[term], term_multiplicity[term],
-                slots, theta, hard, first, entries, 0, 0, 1.0, grad_ptr, grad_ptr[low], buffer,
-                state, prefix, suffix,
+                slots, theta, hard, first, entries, ZERO, ZERO, 1.0, grad_ptr, grad_ptr[low],
+                buffer, state, prefix, suffix,
             )  # fmt: skip
             for entry in range(width):
                 slope[entry] += buffer[0, grad_ptr[slot] - grad_ptr[low] + entry, 0]

@@ -1,10 +1,14 @@
 """The objective of a small problem in one call: all of its terms and scopes are one block."""
 
+import numpy as np
 from numba import njit
 
 from hylift.inference.variational.kernels.bethe import bethe_block
 from hylift.inference.variational.kernels.energy import energy_block, scatter
 from hylift.inference.variational.kernels.nodes import chain_moments, moments_of, tabulate
+
+START = np.int64(0)
+"""Not a literal, for which kernels would be compiled once more."""
 
 
 @njit(cache=True, nogil=True)
@@ -21,10 +25,10 @@ def energy_at_once(
         moments_of(family, first, lower, upper, entries, moments)
         at = moments
     energy_block(
-        0, len(base), slot_ptr, slots, num_discrete, base, multiplicity, theta, hard,
+        START, len(base), slot_ptr, slots, num_discrete, base, multiplicity, theta, hard,
         first, at, weights, grad_ptr, buffer, value,
     )  # fmt: skip
-    scatter(0, len(base), slot_ptr, slots, first, grad_ptr, buffer, gradient)
+    scatter(START, len(base), slot_ptr, slots, first, grad_ptr, buffer, gradient)
     if len(betas):
         chain_moments(betas, first, lower, upper, entries, gradient)
 
@@ -37,12 +41,12 @@ def bethe_at_once(
 ):  # fmt: skip
     """Adds the Bethe entropy of all scopes to value (start, component) and gradient."""
     tabulate(
-        0, len(row_variable), row_variable, row_set, row_start, set_nodes, hermite_z, family,
+        START, len(row_variable), row_variable, row_set, row_start, set_nodes, hermite_z, family,
         first, lower, upper, entries, table, extra,
     )  # fmt: skip
     bethe_block(
-        0, len(coefficient), slot_ptr, slots, coefficient, scope_set, set_nodes, hermite_z,
+        START, len(coefficient), slot_ptr, slots, coefficient, scope_set, set_nodes, hermite_z,
         hermite_w, family, first, entries, weights, table_row, row_start, table, extra, grad_ptr,
         buffer, value,
     )  # fmt: skip
-    scatter(0, len(coefficient), slot_ptr, slots, first, grad_ptr, buffer, gradient)
+    scatter(START, len(coefficient), slot_ptr, slots, first, grad_ptr, buffer, gradient)
