@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.inference.variational.kernels.coordinate import (
     has_neighbours_of_one_class,
@@ -63,6 +65,44 @@ def gaussian_product(problem: Problem, form: GaussianForm) -> Mixtures:
     entries[0::2] = np.clip(form.means, problem.layout.lower, problem.layout.upper)
     entries[1::2] = np.clip(form.var, limits.least, limits.most)
     return Mixtures(np.ones((1, 1)), entries[None, :, None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweeper:
+    """Moves the variables of a product, one after the other, to their best given all others."""
+
+    problem: Problem
+    start: NDArray[np.int64]  # (variable + 1,): where its slots begin
+    edge: NDArray[np.int64]  # (place,): a slot
+    term_of: NDArray[np.int32]  # (slot,)
+    grad_ptr: NDArray[np.int64]  # (slot + 1,): entries of the slots before
+
+    @classmethod
+    def of(cls, problem: Problem) -> Sweeper:
+        terms, first = problem.terms, problem.layout.first
+        start, edge, term_of = slots_of_variables(terms.slot_ptr, terms.slots, len(problem.layout))
+        grad_ptr = np.concatenate([[0], np.cumsum(np.diff(first)[terms.slots])])
+        return cls(problem, start, edge, term_of, grad_ptr)
+
+    @property
+    def may_overshoot(self) -> bool:
+        """Whether members of a class are neighbours, and so move at once."""
+        terms = self.problem.terms
+        return bool(has_neighbours_of_one_class(terms.slot_ptr, terms.slots))
+
+    def sweep(self, entries: FloatArray, hard: float, damping: float = 1.0) -> float:
+        """Changes entries (1, entry, 1), and returns the largest change: of a mean in standard
+        deviations, or of a probability."""
+        problem, terms = self.problem, self.problem.terms
+        layout, limits = problem.layout, problem.limits
+        return float(
+            sweep(
+                self.start, self.edge, self.term_of, terms.slot_ptr, terms.slots,
+                terms.num_discrete, terms.base, terms.multiplicity, terms.theta, hard,
+                layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
+                problem.multiplicity, self.grad_ptr, damping, entries,
+            )
+        )  # fmt: skip
 
 
 def settled_means(
@@ -125,11 +165,8 @@ def coordinate_ascent(
     without a free energy. Where members of a class are neighbours they all move at once, which may
     overshoot: then the sweep is undone, and the next ones go half the way.
     """
-    terms, layout, limits = problem.terms, problem.layout, problem.limits
-    objective = Objective(problem, "bethe", "search", hard)
-    start, edge, term_of = slots_of_variables(terms.slot_ptr, terms.slots, len(layout))
-    grad_ptr = np.concatenate([[0], np.cumsum(np.diff(layout.first)[terms.slots])])
-    may_overshoot = has_neighbours_of_one_class(terms.slot_ptr, terms.slots)
+    objective, sweeper = Objective(problem, "bethe", "search", hard), Sweeper.of(problem)
+    may_overshoot = sweeper.may_overshoot
     look = may_overshoot or watch is not None
     entries = q.entries.copy()
     reached = float(objective.evaluate(q).value[0]) if look else np.inf
@@ -137,12 +174,7 @@ def coordinate_ascent(
     next_solve = FIRST_SOLVE
     for number in range(1, most_sweeps + 1):
         before = entries.copy() if may_overshoot else entries
-        change = sweep(
-            start, edge, term_of, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
-            terms.multiplicity, terms.theta, hard, layout.family, layout.first, layout.lower,
-            layout.upper, limits.least, limits.most, problem.multiplicity, grad_ptr, damping,
-            entries,
-        )  # fmt: skip
+        change = sweeper.sweep(entries, hard, damping)
         value = float(objective.evaluate(Mixtures(q.weights, entries)).value[0]) if look else 0.0
         if may_overshoot and not value <= reached + 1e-9 * max(1.0, abs(reached)):
             entries, damping = before, damping / 2

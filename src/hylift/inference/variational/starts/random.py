@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hylift.inference.variational.kernels.coordinate import slots_of_variables, sweep
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.inference.variational.problem.families import as_betas
 from hylift.inference.variational.starts.gaussian import GaussianForm
-from hylift.inference.variational.starts.mean_field import always, neutral
+from hylift.inference.variational.starts.mean_field import Sweeper, always, neutral
 from hylift.posterior.mixture.layout import CATEGORICAL
 
 NUM_VERTICES = 8
@@ -94,10 +93,8 @@ def vertices(
     At least one, and fewer than `count` if there is no time to go on.
     """
     problem = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
-    terms, layout, limits = problem.terms, problem.layout, problem.limits
-    start, edge, term_of = slots_of_variables(terms.slot_ptr, terms.slots, len(layout))
+    layout, sweeper = problem.layout, Sweeper.of(problem)
     width = np.diff(layout.first)
-    grad_ptr = np.concatenate([[0], np.cumsum(width[terms.slots])])
     discrete = np.flatnonzero(layout.family == CATEGORICAL)
     found: list[FloatArray] = []
     while len(found) < count and (not found or go_on()):
@@ -106,12 +103,7 @@ def vertices(
         entries[0, np.repeat(layout.family == CATEGORICAL, width), 0] = 0.02
         entries[0, layout.first[discrete] + state, 0] = 0.98
         for _ in range(VERTEX_SWEEPS):
-            sweep(
-                start, edge, term_of, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
-                terms.multiplicity, terms.theta, hard, layout.family, layout.first, layout.lower,
-                layout.upper, limits.least, limits.most, problem.multiplicity, grad_ptr, 1.0,
-                entries,
-            )  # fmt: skip
+            sweeper.sweep(entries, hard)
         found.append(entries[0, :, 0])
     return found
 
