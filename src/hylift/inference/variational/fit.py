@@ -45,6 +45,8 @@ SEARCH_STEPS = 25
 HIDES = 2e-3
 """Relative difference between accuracies that shows a narrow component between the nodes."""
 FEW_SWEEPS = 5
+FEW_STEPS = 10
+"""Steps that tell single products apart."""
 
 Phase = Literal["search", "final"]
 
@@ -263,10 +265,11 @@ class Fitter:
         )
         starts.entries[0, :, :1] = as_betas(problem, product).entries[0]
         found: list[State] = []
+        most = SEARCH_STEPS if settings.components > 1 else FEW_STEPS
         for some in objective.portions(starts):
             state, _ = descend(
                 objective, optimiser, optimiser.begin(objective, some), self.control,
-                until="converged", most_steps=SEARCH_STEPS, what="searching",
+                until="converged", most_steps=most, what="searching",
             )  # fmt: skip
             found += [state.take([start]) for start in range(some.num_starts)]
             if not self.control.look():

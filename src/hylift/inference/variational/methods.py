@@ -176,7 +176,7 @@ def _check(method: BVI | NPVI | MeanField) -> None:
     for name in ("components", "restarts", "max_steps"):
         value = getattr(method, name)
         try:
-            fits = operator.index(value) >= 1
+            fits = operator.index(value) >= 1 and not isinstance(value, bool)
         except TypeError:
             fits = False
         if not fits:

@@ -47,12 +47,14 @@ def has_neighbours_of_one_class(slot_ptr, slots):
 @njit(cache=True, nogil=True)
 def sweep(
     start, edge, term_of, slot_ptr, slots, num_discrete, base, term_multiplicity, theta, hard,
-    family, first, lower, upper, least_var, most_var, multiplicity, grad_ptr, damping, entries,
+    family, first, lower, upper, least_var, most_var, multiplicity, grad_ptr, damping, only_reals,
+    entries,
 ):  # fmt: skip
     """Moves each variable to its optimum given the others, in entries (1, entry, 1); returns the
     largest change, of a mean in standard deviations or of a probability.
 
-    damping: the share of the way that is gone, in natural parameters.
+    damping: the share of the way that is gone, in natural parameters. only_reals: whether discrete
+    variables stay as they are.
     """
     most, widest = 1, 1
     for term in range(len(base)):
@@ -66,6 +68,8 @@ def sweep(
     largest = 0.0
     for variable in range(len(family)):
         at, width = first[variable], first[variable + 1] - first[variable]
+        if only_reals and family[variable] == CATEGORICAL:
+            continue
         for entry in range(width):
             slope[entry] = 0.0
         for place in range(start[variable], start[variable + 1]):

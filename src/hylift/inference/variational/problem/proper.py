@@ -7,7 +7,7 @@ import numpy as np
 from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.boundedness import bethe_certificate
-from hylift.inference.variational.starts.gaussian import GaussianForm
+from hylift.inference.variational.starts.gaussian import GaussianForm, is_dominant
 from hylift.potentials import ConditionalQuadratic, Table
 
 MOST_FACTORS = 200_000
@@ -25,6 +25,8 @@ def check_proper(graph: FactorGraph) -> None:
     variables = graph.variables
     is_open = (variables.num_states == 0) & ~np.isfinite(variables.upper - variables.lower)
     if not is_open.any():
+        return
+    if is_dominant(graph):
         return
     bounded = np.isfinite(variables.lower) | np.isfinite(variables.upper)
     form = None if bounded.any() else GaussianForm.of(graph)

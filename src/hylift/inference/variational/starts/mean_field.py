@@ -90,7 +90,9 @@ class Sweeper:
         terms = self.problem.terms
         return bool(has_neighbours_of_one_class(terms.slot_ptr, terms.slots))
 
-    def sweep(self, entries: FloatArray, hard: float, damping: float = 1.0) -> float:
+    def sweep(
+        self, entries: FloatArray, hard: float, damping: float = 1.0, *, only_reals: bool = False
+    ) -> float:
         """Changes entries (1, entry, 1), and returns the largest change: of a mean in standard
         deviations, or of a probability."""
         problem, terms = self.problem, self.problem.terms
@@ -100,7 +102,7 @@ class Sweeper:
                 self.start, self.edge, self.term_of, terms.slot_ptr, terms.slots,
                 terms.num_discrete, terms.base, terms.multiplicity, terms.theta, hard,
                 layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
-                problem.multiplicity, self.grad_ptr, damping, entries,
+                problem.multiplicity, self.grad_ptr, damping, only_reals, entries,
             )
         )  # fmt: skip
 

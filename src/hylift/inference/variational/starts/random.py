@@ -12,8 +12,8 @@ from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.inference.variational.starts.mean_field import Sweeper, always, neutral
 from hylift.posterior.mixture.layout import CATEGORICAL
 
-NUM_VERTICES = 8
-VERTEX_SWEEPS = 3
+NUM_VERTICES = 4
+REAL_SWEEPS, VERTEX_SWEEPS = 2, 3
 MUCH_WIDER = 50.0
 """How many times as wide as what is found an interval may be, to be searched as a whole."""
 NEARBY = 0.5
@@ -102,8 +102,9 @@ def vertices(
         state = (rng.random(len(discrete)) * width[discrete]).astype(np.int64)
         entries[0, np.repeat(layout.family == CATEGORICAL, width), 0] = 0.02
         entries[0, layout.first[discrete] + state, 0] = 0.98
-        for _ in range(VERTEX_SWEEPS):
-            sweeper.sweep(entries, hard)
+        # Reals come first, or the states would follow them instead of being random.
+        for number in range(REAL_SWEEPS + VERTEX_SWEEPS):
+            sweeper.sweep(entries, hard, only_reals=number < REAL_SWEEPS)
         found.append(entries[0, :, 0])
     return found
 
