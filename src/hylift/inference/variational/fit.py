@@ -26,10 +26,12 @@ from hylift.inference.variational.problem.families import (
 from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.inference.variational.starts.mean_field import (
     MOST_SWEEPS,
+    Sweeper,
     coordinate_ascent,
     gaussian_product,
     is_closed_form,
     neutral,
+    ranked,
     settled_means,
 )
 from hylift.inference.variational.starts.random import (
@@ -242,11 +244,12 @@ class Fitter:
             few = [
                 coordinate_ascent(
                     problem, start, hard, most_sweeps=FEW_SWEEPS, go_on=self.control.look
-                )
+                )[0].entries[0, :, 0]
                 for start in starts
             ]
-            q, value, _ = min(few, key=lambda found: found[1])
-            watch(value)
+            best = ranked(Sweeper.of(problem), few, hard)[0]
+            q = Mixtures(q.weights, best[None, :, None])
+            watch(float(self._objective(problem, "search", hard).evaluate(q).value[0]))
         most = self.settings.max_steps
         q, _, converged = coordinate_ascent(problem, q, hard, most_sweeps=most, watch=watch)
         state = NaturalNewton().begin(self._objective(problem, "final", hard), q)
@@ -261,9 +264,11 @@ class Fitter:
             weights = np.full((1, settings.components), 1.0 / settings.components)
             return self._begun(problem, hard, Mixtures(weights, copies), is_gaussian=False)
         starts = random_starts(
-            problem, settings.restarts, settings.components, self.rng, hard, self.control.look
-        )
-        starts.entries[0, :, :1] = as_betas(problem, product).entries[0]
+            problem, settings.restarts, settings.components, self.rng, hard, product,
+            self.control.look,
+        )  # fmt: skip
+        if settings.components == 1:
+            starts.entries[0] = as_betas(problem, product).entries[0]
         found: list[State] = []
         most = SEARCH_STEPS if settings.components > 1 else FEW_STEPS
         for some in objective.portions(starts):

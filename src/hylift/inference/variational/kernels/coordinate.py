@@ -101,6 +101,41 @@ def sweep(
 
 
 @njit(cache=True, nogil=True)
+def free_energies(
+    slot_ptr, slots, num_discrete, base, term_multiplicity, theta, hard, family, first,
+    multiplicity, grad_ptr, part, num_parts, entries,
+):  # fmt: skip
+    """float64 (part,): free energies of a product of Gaussians, entries (1, entry, 1), in each of
+    the parts of a graph that no term connects, up to constants; part: (variable,)."""
+    found = np.zeros(num_parts)
+    most, widest = 1, 1
+    for term in range(len(base)):
+        most = max(most, slot_ptr[term + 1] - slot_ptr[term])
+        widest = max(widest, grad_ptr[slot_ptr[term + 1]] - grad_ptr[slot_ptr[term]])
+    state = np.zeros(most, dtype=np.int64)
+    prefix = np.ones(most + 1)
+    suffix = np.ones(most + 1)
+    buffer = np.empty((1, widest, 1))
+    for term in range(len(base)):
+        low = slot_ptr[term]
+        found[part[slots[low]]] += term_energy(
+            low, slot_ptr[term + 1], num_discrete[term], base[term], term_multiplicity[term],
+            slots, theta, hard, first, entries, ZERO, ZERO, 1.0, grad_ptr, grad_ptr[low],
+            buffer, state, prefix, suffix,
+        )  # fmt: skip
+    for variable in range(len(family)):
+        at, n = first[variable], multiplicity[variable]
+        if family[variable] == CATEGORICAL:
+            for entry in range(at, first[variable + 1]):
+                p = entries[0, entry, 0]
+                if p > 0.0:
+                    found[part[variable]] += n * p * math.log(p)
+        else:
+            found[part[variable]] -= 0.5 * n * math.log(entries[0, at + 1, 0])
+    return found
+
+
+@njit(cache=True, nogil=True)
 def _to_best_states(at, width, slope, n, damping, entries):
     top = -np.inf
     for entry in range(width):

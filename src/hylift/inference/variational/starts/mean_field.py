@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from hylift.inference.variational.kernels.coordinate import (
+    free_energies,
     has_neighbours_of_one_class,
     slots_of_variables,
     sweep,
@@ -105,6 +108,42 @@ class Sweeper:
                 problem.multiplicity, self.grad_ptr, damping, only_reals, entries,
             )
         )  # fmt: skip
+
+
+def ranked(sweeper: Sweeper, products: list[FloatArray], hard: float) -> list[FloatArray]:
+    """(entry,) each: the products, put together anew so that the first has the best of all in every
+    part of the graph that nothing connects to the rest, the second the second best, and so on."""
+    problem = sweeper.problem
+    terms, layout = problem.terms, problem.layout
+    part, count = _parts(problem)
+    values = np.stack(
+        [
+            free_energies(
+                terms.slot_ptr, terms.slots, terms.num_discrete, terms.base, terms.multiplicity,
+                terms.theta, hard, layout.family, layout.first, problem.multiplicity,
+                sweeper.grad_ptr, part, count, np.ascontiguousarray(product)[None, :, None],
+            )
+            for product in products
+        ]
+    )  # fmt: skip
+    order = np.argsort(values, axis=0, kind="stable")  # (rank, part)
+    together = np.stack(products)
+    of_entry = np.repeat(part, np.diff(layout.first))
+    return [together[rank[of_entry], np.arange(together.shape[1])] for rank in order]
+
+
+def _parts(problem: Problem) -> tuple[NDArray[np.int32], int]:
+    """(variable,): the connected part of the graph it is in; and how many there are."""
+    size = problem.graph.num_variables
+    ends = [
+        group.scope[:, [0, slot]]
+        for group in problem.graph.groups
+        for slot in range(1, group.arity)
+    ]
+    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int32), *ends])
+    links = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    count, part = connected_components(links, directed=False)
+    return part.astype(np.int32), int(count)
 
 
 def settled_means(

@@ -9,7 +9,7 @@ import numpy as np
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.inference.variational.problem.families import as_betas
 from hylift.inference.variational.starts.gaussian import GaussianForm
-from hylift.inference.variational.starts.mean_field import Sweeper, always, neutral
+from hylift.inference.variational.starts.mean_field import Sweeper, always, neutral, ranked
 from hylift.posterior.mixture.layout import CATEGORICAL
 
 NUM_VERTICES = 4
@@ -26,11 +26,13 @@ def random_starts(
     num_components: int,
     rng: np.random.Generator,
     hard: float,
+    product: Mixtures,
     go_on: Callable[[], bool] = always,
 ) -> Mixtures:
     """Components that know little: wide, and anywhere in the intervals of the reals.
 
-    Of several components, the first start has such as coordinate ascent finds.
+    Of several components, the first start has such as coordinate ascent finds, among them a product
+    of Gaussians that is known to be good.
     """
     layout = problem.layout
     shape = (num_starts, layout.num_entries, num_components)
@@ -51,9 +53,11 @@ def random_starts(
     entries[:, at] = lower[reals][:, None] + span * place
     entries[:, at + 1] = (span / 6) ** 2
     if num_components > 1:
-        some = [found[k % len(found)] for k in range(num_components)]
-        entries[0] = np.stack(some, axis=1)
+        gaussians = problem.with_betas(np.zeros(len(layout), dtype=bool))
+        best = ranked(Sweeper.of(gaussians), [product.entries[0, :, 0], *found], hard)
+        entries[0] = np.stack([best[k % len(best)] for k in range(num_components)], axis=1)
         noise = rng.normal(size=(len(at), num_components))
+        noise[:, 0] = 0.0
         entries[0, at] += NEARBY * np.sqrt(entries[0, at + 1]) * noise
         bounds = layout.lower[reals][:, None], layout.upper[reals][:, None]
         entries[0, at] = np.clip(entries[0, at], *bounds)
