@@ -7,7 +7,7 @@ import pytest
 
 from hylift import FactorGraph, Posterior, read_evidence, read_uai
 from hylift.formats.uai import read_marginals
-from hylift.inference import infer
+from hylift.inference import Exact, infer
 
 LOG10_Z = {
     "Alchemy_11": (606.279199, 1e-5),
@@ -34,7 +34,7 @@ def graph(instance: Path) -> FactorGraph:
 
 @pytest.fixture(scope="module")
 def posterior(graph: FactorGraph) -> Posterior:
-    return infer(graph, tasks=("marginals", "logz", "map"))
+    return infer(graph, Exact(), tasks=("marginals", "logz", "map"))
 
 
 def test_log_z_is_the_published_one(instance: Path, posterior: Posterior) -> None:

@@ -8,7 +8,7 @@ from scipy import stats
 
 from hylift.errors import IntractableError
 from hylift.graph import FactorGraph, boolean, interval, real
-from hylift.inference import infer
+from hylift.inference import Exact, infer
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
 
@@ -30,7 +30,7 @@ def test_a_truncated_gaussian_has_its_closed_form(
     expected = stats.truncnorm((lower - mean) / std, (upper - mean) / std, mean, std)
     bell = stats.norm(mean, std)
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     log_z = np.log(bell.sf(lower) - bell.sf(upper))
     marginal = posterior.marginal("x")
@@ -51,7 +51,7 @@ def test_the_most_probable_value_respects_the_bounds(
     potential = ConditionalQuadratic.gaussian([mean], [[1.0]])
     graph = FactorGraph.build({"x": interval(lower, upper)}, [(potential, ["x"])])
 
-    found = infer(graph, tasks=["map"]).map()
+    found = infer(graph, Exact(), tasks=["map"]).map()
 
     assert found["x"] == pytest.approx(best, abs=1e-6)
     assert found.energy == pytest.approx(-stats.norm(mean, 1).logpdf(best), abs=1e-10)
@@ -69,7 +69,7 @@ def test_a_chain_of_bounded_reals_agrees_with_a_dense_grid() -> None:
     step = np.exp(-((nodes[:, None] - nodes) ** 2)) * weights
     beyond = step @ step @ step @ np.ones(40)
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     mass = weights * np.exp(0.5 * nodes) * beyond
     assert posterior.log_partition.value == pytest.approx(np.log(mass.sum()), rel=0, abs=1e-9)
@@ -86,7 +86,7 @@ def test_an_unbounded_real_beside_a_truncated_one_has_its_moments() -> None:
     )
     x = stats.truncnorm(0, 1)
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     y = posterior.marginal("y")
     log_z = np.log(stats.norm.cdf(1) - 0.5)
@@ -104,7 +104,7 @@ def test_a_narrow_state_beside_a_wide_one_keeps_its_probability() -> None:
     )
     inside = stats.norm.cdf(15, means, stds) - stats.norm.cdf(-15, means, stds)
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     assert posterior.log_partition.value == pytest.approx(np.log(inside.sum()), abs=1e-6)
     assert posterior.marginal("narrow").probs == pytest.approx(inside / inside.sum(), abs=1e-6)
@@ -118,7 +118,7 @@ def test_a_narrow_state_beside_a_flat_one_can_be_the_most_probable() -> None:
         {"narrow": boolean, "x": interval(-15, 15)}, [(flat_or_narrow, ["narrow", "x"])]
     )
 
-    best = infer(graph, tasks=["map"]).map()
+    best = infer(graph, Exact(), tasks=["map"]).map()
 
     assert best.to_dict() == {"narrow": "true", "x": pytest.approx(0.1)}
     assert best.energy == pytest.approx(-2.0, abs=1e-6)
@@ -134,7 +134,7 @@ def test_a_bounded_real_without_factors_does_not_disturb_an_unbounded_one() -> N
         ],
     )
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     assert posterior.log_partition.value == pytest.approx(np.log(2.0), abs=1e-10)
     assert posterior.marginal("x").mean == pytest.approx(1.0, abs=1e-10)
@@ -148,7 +148,7 @@ def test_a_function_may_use_states_as_indices() -> None:
         [(Function(lambda d, x: -np.abs(x - centres[d]), 1, 1), ["d", "x"])],
     )
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     assert posterior.marginal("d").probs == pytest.approx([0.5, 0.5], abs=1e-9)
     assert posterior.map().energy == pytest.approx(0.0, abs=1e-6)
@@ -159,7 +159,7 @@ def test_a_jump_in_a_density_is_answered_within_the_reported_error_or_refused() 
     graph = FactorGraph.build({"x": interval(-1, 1)}, [(jump, ["x"])])
 
     try:
-        log_z = infer(graph).log_partition
+        log_z = infer(graph, Exact()).log_partition
     except IntractableError:
         return
 
@@ -171,7 +171,7 @@ def test_the_error_of_numerical_integration_is_reported() -> None:
     potential = ConditionalQuadratic.gaussian([0.0], [[1.0]])
     graph = FactorGraph.build({"x": interval(-1, 2)}, [(potential, ["x"])])
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     assert 0 <= posterior.log_partition.error < 1e-9
     assert "1 bounded reals were integrated numerically" in posterior.solution.notes[0]
@@ -183,7 +183,7 @@ def test_an_unbounded_real_beside_a_bounded_one_is_a_mixture_over_its_values() -
         [(ConditionalQuadratic.linear_gaussian([1.0], 1.0), ["y", "x"])],
     )
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     assert posterior.log_partition.value == pytest.approx(np.log(2), abs=1e-10)
     assert posterior.marginal("y").var == pytest.approx(1 + 1 / 3, abs=1e-10)
@@ -209,7 +209,7 @@ def test_a_layer_at_the_end_of_an_interval_is_not_missed(state, log_weight) -> N
         ],
     )
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     # Tails are known to a part in 1e6 here; a grid that misses them gives 0.
     assert posterior.marginal("d").prob("true") == pytest.approx(0.5, abs=1e-5)
@@ -226,7 +226,7 @@ def test_a_constant_changes_nothing_but_log_z_on_a_grid() -> None:
             ],
         )
 
-    plain, moved = infer(shifted(0.0)), infer(shifted(1e6))
+    plain, moved = infer(shifted(0.0), Exact()), infer(shifted(1e6), Exact())
 
     assert moved.marginal("x").mean == pytest.approx(plain.marginal("x").mean, abs=1e-9)
     assert moved.marginal("d").probs == pytest.approx(plain.marginal("d").probs, abs=1e-9)
@@ -243,7 +243,7 @@ def test_a_far_state_of_little_weight_does_not_widen_a_bounded_real() -> None:
         ],
     )
 
-    marginal = infer(graph).marginal("x")
+    marginal = infer(graph, Exact()).marginal("x")
 
     assert marginal.var == pytest.approx(0.01, rel=1e-6)
     assert marginal.cdf(1.0) == 1.0
@@ -254,7 +254,7 @@ def test_digits_lost_to_large_numbers_are_admitted(mean: float, kind: str) -> No
     two = ConditionalQuadratic.gaussian([[mean], [mean + 1]], [[[0.007]], [[0.0077]]])
     graph = FactorGraph.build({"d": boolean, "x": real}, [(two, ["d", "x"])])
 
-    log_z = infer(graph).log_partition
+    log_z = infer(graph, Exact()).log_partition
 
     assert log_z.kind == kind
     assert abs(log_z.value - np.log(2)) <= log_z.error
@@ -265,4 +265,4 @@ def test_the_most_probable_value_at_a_bound_is_found_at_every_scale(width: float
     tail = ConditionalQuadratic.gaussian([3 * width], [[width**2]])
     graph = FactorGraph.build({"x": interval(0, width)}, [(tail, ["x"])])
 
-    assert infer(graph, tasks=["map"]).map()["x"] == pytest.approx(width, rel=1e-12)
+    assert infer(graph, Exact(), tasks=["map"]).map()["x"] == pytest.approx(width, rel=1e-12)

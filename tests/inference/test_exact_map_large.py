@@ -65,7 +65,7 @@ def no_tables(*, dominated: bool = True) -> Iterator[None]:
 
 def best_of(graph: FactorGraph, *, dominated: bool) -> Assignment:
     with no_tables(dominated=dominated):
-        return infer(graph, tasks=["map"]).map()
+        return infer(graph, Exact(), tasks=["map"]).map()
 
 
 @cache
@@ -83,7 +83,7 @@ def test_a_real_that_depends_on_too_many_states_is_no_hindrance_if_these_are_dom
         ],
     )
 
-    found = infer(graph.observe({"other": 0.0, "on3": True}), tasks=["map"]).map()
+    found = infer(graph.observe({"other": 0.0, "on3": True}), Exact(), tasks=["map"]).map()
 
     assert found["height"] == pytest.approx(1.5)
     assert found.energy == pytest.approx(4.5)
@@ -100,7 +100,7 @@ def test_the_least_energy_is_found_without_tables(model: zoo.ZooModel, dominated
 
     assert found.energy == pytest.approx(solved(model).map_energy, rel=0, abs=1e-7)
     assert oracle.log_density(graph, found.values) == pytest.approx(-found.energy, abs=1e-10)
-    assert found.kind == infer(graph, tasks=["map"]).map().kind
+    assert found.kind == infer(graph, Exact(), tasks=["map"]).map().kind
 
 
 @pytest.mark.parametrize("dominated", [True, False])
@@ -164,12 +164,14 @@ def test_a_limit_of_one_entry_is_no_hindrance() -> None:
 
     found = infer(graph, TABLELESS, tasks=["map"]).map()
 
-    assert found.energy == pytest.approx(infer(graph, tasks=["map"]).map().energy, abs=1e-9)
+    assert found.energy == pytest.approx(
+        infer(graph, Exact(), tasks=["map"]).map().energy, abs=1e-9
+    )
     assert found.kind == "exact"
 
 
 def test_independent_parts_are_solved_one_by_one() -> None:
-    one = infer(spins(18), tasks=["map"]).map()
+    one = infer(spins(18), Exact(), tasks=["map"]).map()
 
     found = infer(spins(18, copies=8), TABLELESS, tasks=["map"]).map()
 
@@ -290,7 +292,7 @@ def test_the_large_models_of_the_paper_are_solved(
         pytest.skip(f"there is no published evidence {path}")
     graph = read(path)  # type: ignore[operator]
 
-    found = infer(graph, tasks=["map"]).map()
+    found = infer(graph, Exact(), tasks=["map"]).map()
 
     assert np.count_nonzero(~found.observed) == num_hidden
     assert found.energy == pytest.approx(energy, rel=0, abs=1e-6)

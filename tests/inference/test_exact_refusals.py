@@ -93,7 +93,7 @@ def test_a_divergent_model_names_the_state_and_the_variables() -> None:
     )
 
     with pytest.raises(DivergentModelError) as refusal:
-        infer(graph)
+        infer(graph, Exact())
 
     text = str(refusal.value)
     assert ": with mode = loose, nothing holds '" in text
@@ -107,14 +107,14 @@ def test_a_real_that_nothing_holds_is_named() -> None:
     graph = FactorGraph.build({"x": real, "free": real}, [(SQUARE, ["x"])])
 
     with pytest.raises(DivergentModelError, match="nothing holds 'free' in place"):
-        infer(graph)
+        infer(graph, Exact())
 
 
 def test_a_slope_without_end_has_no_most_probable_point() -> None:
     graph = FactorGraph.build({"x": real}, [(ConditionalQuadratic.shared([[0.0]], [1.0]), ["x"])])
 
     with pytest.raises(DivergentModelError, match="exact MAP cannot be found: nothing holds 'x'"):
-        infer(graph, tasks=["map"])
+        infer(graph, Exact(), tasks=["map"])
 
 
 def test_a_flat_state_does_not_stand_in_the_way_of_the_most_probable_point() -> None:
@@ -124,7 +124,7 @@ def test_a_flat_state_does_not_stand_in_the_way_of_the_most_probable_point() -> 
         [(near_two, ["on", "x"]), (Table.shared([0.0, 1.0]), ["on"])],
     )
 
-    found = infer(graph, tasks=["map"]).map()
+    found = infer(graph, Exact(), tasks=["map"]).map()
 
     assert found.to_dict() == {"on": "true", "x": 2.0}
     assert found.energy == -1.0
@@ -135,7 +135,7 @@ def test_a_lifted_graph_is_refused() -> None:
     graph = FactorGraph(variables, (FactorGroup(Table.shared([0.0, 1.0]), [[0], [1]]),))
 
     with pytest.raises(UnsupportedError, match="exact inference needs a ground graph"):
-        infer(graph)
+        infer(graph, Exact())
 
 
 @pytest.mark.parametrize("task", ["logz", "map"])
@@ -145,14 +145,14 @@ def test_a_function_of_an_unbounded_real_is_refused_by_name(task: str) -> None:
     with pytest.raises(
         UnsupportedError, match="cannot integrate over 'x': it is not bounded on both sides"
     ):
-        infer(graph, tasks=[task])
+        infer(graph, Exact(), tasks=[task])
 
 
 def test_a_half_bounded_gaussian_is_refused_by_name() -> None:
     graph = FactorGraph.build({"x": interval(0, np.inf)}, [(SQUARE, ["x"])])
 
     with pytest.raises(UnsupportedError, match="cannot integrate over 'x'"):
-        infer(graph)
+        infer(graph, Exact())
 
 
 def test_a_half_bounded_real_far_from_its_bound_is_a_gaussian() -> None:
@@ -160,7 +160,7 @@ def test_a_half_bounded_real_far_from_its_bound_is_a_gaussian() -> None:
         {"x": interval(0, np.inf)}, [(ConditionalQuadratic.gaussian([20.0], [[1.0]]), ["x"])]
     )
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     assert posterior.log_partition.value == pytest.approx(0.0, abs=1e-10)
     assert posterior.marginal("x").mean == pytest.approx(20.0)
@@ -171,7 +171,7 @@ def test_a_density_that_decays_on_a_half_line_is_not_called_divergent() -> None:
     graph = FactorGraph.build({"x": interval(0, np.inf)}, [(decay, ["x"])])
 
     with pytest.raises(UnsupportedError, match="'x'"):
-        infer(graph)
+        infer(graph, Exact())
 
 
 @pytest.mark.parametrize("task", ["logz", "map"])
@@ -183,7 +183,7 @@ def test_contradicting_constraints_leave_no_state(task: str) -> None:
     )
 
     with pytest.raises(ImpossibleEvidenceError, match="no joint state is possible"):
-        infer(graph, tasks=[task])
+        infer(graph, Exact(), tasks=[task])
 
 
 def test_a_function_that_returns_nan_is_quoted() -> None:
@@ -193,7 +193,7 @@ def test_a_function_that_returns_nan_is_quoted() -> None:
     graph = FactorGraph.build({"x": interval(-1, 1)}, [(Function(root, num_reals=1), ["x"])])
 
     with pytest.raises(ModelError, match=r"the potential 'root' returned nan at \[-0\.9"):
-        infer(graph)
+        infer(graph, Exact())
 
 
 def test_messages_that_would_not_fit_together_are_refused() -> None:
@@ -235,7 +235,7 @@ def test_finite_weights_too_large_to_compute_with_are_quoted(weight: float, task
     )
 
     with pytest.raises(UnsupportedError) as refusal:
-        infer(graph, tasks=[task])
+        infer(graph, Exact(), tasks=[task])
 
     assert f"a factor of 'a', 'b' has {abs(weight):.3g}." in str(refusal.value)
     assert "weight inf" in str(refusal.value)
@@ -247,7 +247,7 @@ def test_weights_that_are_too_large_once_observed_are_quoted() -> None:
     )
 
     with pytest.raises(UnsupportedError, match=r"what is observed add up to 3e[+]300"):
-        infer(graph.observe({"a": True, "b": True}))
+        infer(graph.observe({"a": True, "b": True}), Exact())
 
 
 def test_large_weights_within_the_limit_decide_everything() -> None:
@@ -256,7 +256,7 @@ def test_large_weights_within_the_limit_decide_everything() -> None:
         [(Table.weighted(1e289, np.eye(2)), ["a", "b"]), (Table.shared([0.0, 1e288]), ["b"])],
     )
 
-    posterior = infer(graph)
+    posterior = infer(graph, Exact())
 
     assert posterior.marginal("a").probs == pytest.approx([0, 1], abs=0)
     assert posterior.map()["a"] == "true"
@@ -269,4 +269,4 @@ def test_numbers_that_only_reals_make_too_large_are_said_to_be_so(task: str) -> 
     graph = FactorGraph.build({"on": boolean, "x": real}, [(steep, ["on", "x"]), (SQUARE, ["x"])])
 
     with pytest.raises(DivergentModelError, match="numbers are too large to compute with"):
-        infer(graph, tasks=[task])
+        infer(graph, Exact(), tasks=[task])

@@ -68,5 +68,5 @@ def test_an_error_of_the_caller_stops_the_work() -> None:
 def test_what_is_no_method_is_refused(method: object) -> None:
     graph = FactorGraph.build({"a": boolean}, [])
 
-    with pytest.raises(UnsupportedError, match=r"a method is a value such as Exact\(\)"):
+    with pytest.raises(UnsupportedError, match=r"a method is a value such as BVI\(\) or Exact\(\)"):
         infer(graph, method)

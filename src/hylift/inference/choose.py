@@ -11,7 +11,7 @@ from hylift.inference.method import Request
 from hylift.inference.variational import BVI
 from hylift.posterior import Posterior
 
-CHEAP_ENTRIES = 2**22
+CHEAP_ENTRIES = 2**24
 """Largest table of exact inference that is cheap: about a second of work."""
 CHEAP_FACTORS = 200_000
 """Factors of which exact inference is tried without being asked for."""

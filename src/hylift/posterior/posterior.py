@@ -102,6 +102,11 @@ class Posterior:
         anew, so there is no log Z; to do so, observe the values and infer again.
         """
         mixture = self._mixture("given(…)")
+        if not isinstance(values, Mapping):
+            raise UnsupportedError(
+                f"given(…) takes a mapping from atoms to values, such as {{'rain': True}}, not "
+                f"{values!r}"
+            )
         found = Evidence.from_mapping(self.variables, values)
         found.check(self.variables)
         if not found.is_hard.all():
@@ -128,8 +133,10 @@ class Posterior:
             np.concatenate([seen, new]),
             np.concatenate([known, value]),
         )
+        note = "Components were reweighted by how well they fit what is given, not fitted anew."
         return replace(
             self,
+            solution=replace(self.solution, notes=(note,)),
             observed=observed,
             log_partition=None,
             all_marginals=marginals,

@@ -17,6 +17,7 @@ from hylift.inference.variational.hard import price
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import Problem
 from hylift.inference.variational.problem.families import mass_beyond
+from hylift.inference.variational.problem.terms import same_slots
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.lifting.kernels.grouping import first_members, group_pairs
 from hylift.posterior import (
@@ -168,6 +169,7 @@ def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[s
             kind = "estimate"
             _note_bound(fit, leak, notes)
         _note_separation(fit, notes)
+        _note_repeats(fit, notes)
     if fit.problem.functions:
         kind = "estimate"
         notes.append("Functions of your own are integrated by quadrature, so log Z is an estimate.")
@@ -196,6 +198,18 @@ def _note_bound(fit: Fit, leak: float, notes: list[str]) -> None:
         digit = 10.0 ** (np.floor(np.log10(max(abs(bound), 1e-300))) - 5)
         below = np.floor(bound / digit) * digit
         notes.append(f"log Z is at least {below:.6g}, by Jensen's inequality for the same mixture.")
+
+
+def _note_repeats(fit: Fit, notes: list[str]) -> None:
+    """Says so where several factors have the same variables, each of which the Bethe entropy
+    counts."""
+    for group in fit.view.ground.groups:
+        if group.arity > 1 and same_slots(np.sort(group.scope, axis=1))[1] < len(group):
+            notes.append(
+                "Several factors have the same variables, and the Bethe approximation counts the "
+                "entropy of each: BVI(merge_factors=True) counts it once, which is often better."
+            )
+            return
 
 
 def _note_separation(fit: Fit, notes: list[str]) -> None:

@@ -270,7 +270,8 @@ class Fitter:
         if settings.components == 1:
             starts.entries[0] = as_betas(problem, product).entries[0]
         found: list[State] = []
-        most = SEARCH_STEPS if settings.components > 1 else FEW_STEPS
+        few = settings.components == 1 and not problem.functions
+        most = FEW_STEPS if few else SEARCH_STEPS
         for some in objective.portions(starts):
             state, _ = descend(
                 objective, optimiser, optimiser.begin(objective, some), self.control,
