@@ -106,7 +106,7 @@ def bethe_block(
                     buffer[start, to + 1, k] = scale * other
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _walk(arity, size, local, omega, marginal, index, product, mass):
     """The sum of weight * log q over the grid; fills marginal (slot, point) with the sums over all
     other slots."""

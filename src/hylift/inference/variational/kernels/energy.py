@@ -35,7 +35,7 @@ def energy_block(
             value[start, component] += total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def term_energy(
     low, high, num_discrete, base, multiplicity, slots, theta, hard, first, moments,
     start, k, weight, grad_ptr, shift, buffer, state, prefix, suffix,
