@@ -43,7 +43,7 @@ from hylift.inference.variational.starts.warm import WarmStart, inherited
 from hylift.inference.variational.views import View
 from hylift.posterior.mixture.layout import BETA
 
-SEARCH_STEPS = 25
+SEARCH_STEPS = 20
 HIDES = 2e-3
 """Relative difference between accuracies that shows a narrow component between the nodes."""
 FEW_SWEEPS = 5
