@@ -250,3 +250,14 @@ def test_a_single_bound_far_away_does_not_matter(
 
     assert_log_z(posterior, ONE_REAL, 1e-4)
     assert posterior.marginal("x").mean == pytest.approx(place, abs=1e-6)
+
+
+def test_a_variable_of_many_states_may_stand_in_no_factor() -> None:
+    graph = FactorGraph.build(
+        {"a": boolean, "many": categorical(5000)}, [(Table.shared([0.0, 1.0]), ["a"])]
+    )
+
+    posterior = infer(graph, MeanField())
+
+    assert posterior.marginal("many").probs == pytest.approx(np.full(5000, 1 / 5000))
+    assert posterior.log_partition.value == pytest.approx(np.log(5000) + np.log(1 + np.e))

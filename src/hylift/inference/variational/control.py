@@ -19,7 +19,6 @@ class Control:
     seconds: float | None
     callback: Callback | None
     progress: Progress
-    max_steps: int
     begin: float = field(default_factory=time.perf_counter)
     rows: list[tuple[float, float, int, int]] = field(default_factory=list)
     ended: Result | None = None

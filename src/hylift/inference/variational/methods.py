@@ -135,7 +135,7 @@ def _solve(
     name: str, settings: Settings, graph: FactorGraph, request: Request, *, merge: bool = False
 ) -> Posterior:
     announce_compilation(energy_at_once)
-    control = Control(request.seconds, request.callback, request.progress, settings.max_steps)
+    control = Control(request.seconds, request.callback, request.progress)
     start = None
     if request.start is not None:
         start = WarmStart.of(request.start, graph, settings.components)

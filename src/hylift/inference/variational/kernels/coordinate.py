@@ -45,6 +45,19 @@ def has_neighbours_of_one_class(slot_ptr, slots):
 
 
 @njit(cache=True, nogil=True)
+def _scratch(slot_ptr, first, grad_ptr):
+    """Arrays for the largest term, and for the gradient of any term or variable."""
+    most, widest = 1, 1
+    for term in range(len(slot_ptr) - 1):
+        most = max(most, slot_ptr[term + 1] - slot_ptr[term])
+        widest = max(widest, grad_ptr[slot_ptr[term + 1]] - grad_ptr[slot_ptr[term]])
+    for variable in range(len(first) - 1):  # one may stand in no term
+        widest = max(widest, first[variable + 1] - first[variable])
+    state = np.zeros(most, dtype=np.int64)
+    return state, np.ones(most + 1), np.ones(most + 1), np.empty((1, widest, 1))
+
+
+@njit(cache=True, nogil=True)
 def sweep(
     start, edge, term_of, slot_ptr, slots, num_discrete, base, term_multiplicity, theta, hard,
     family, first, lower, upper, least_var, most_var, multiplicity, grad_ptr, damping, only_reals,
@@ -56,15 +69,8 @@ def sweep(
     damping: the share of the way that is gone, in natural parameters. only_reals: whether discrete
     variables stay as they are.
     """
-    most, widest = 1, 1
-    for term in range(len(base)):
-        most = max(most, slot_ptr[term + 1] - slot_ptr[term])
-        widest = max(widest, grad_ptr[slot_ptr[term + 1]] - grad_ptr[slot_ptr[term]])
-    state = np.zeros(most, dtype=np.int64)
-    prefix = np.ones(most + 1)
-    suffix = np.ones(most + 1)
-    buffer = np.empty((1, widest, 1))
-    slope = np.empty(widest)
+    state, prefix, suffix, buffer = _scratch(slot_ptr, first, grad_ptr)
+    slope = np.empty(buffer.shape[1])
     largest = 0.0
     for variable in range(len(family)):
         at, width = first[variable], first[variable + 1] - first[variable]
@@ -108,14 +114,7 @@ def free_energies(
     """float64 (part,): free energies of a product of Gaussians, entries (1, entry, 1), in each of
     the parts of a graph that no term connects, up to constants; part: (variable,)."""
     found = np.zeros(num_parts)
-    most, widest = 1, 1
-    for term in range(len(base)):
-        most = max(most, slot_ptr[term + 1] - slot_ptr[term])
-        widest = max(widest, grad_ptr[slot_ptr[term + 1]] - grad_ptr[slot_ptr[term]])
-    state = np.zeros(most, dtype=np.int64)
-    prefix = np.ones(most + 1)
-    suffix = np.ones(most + 1)
-    buffer = np.empty((1, widest, 1))
+    state, prefix, suffix, buffer = _scratch(slot_ptr, first, grad_ptr)
     for term in range(len(base)):
         low = slot_ptr[term]
         found[part[slots[low]]] += term_energy(
