@@ -22,22 +22,11 @@ from hylift.graph import (
 from hylift.lifting import Structure, lift, quotient, stable_coloring, tie
 from hylift.potentials import Table
 from oracle import solve
-from random_models import symmetric_graphs
+from random_models import random_classes, symmetric_graphs
 from slow_objective import Mixture, bethe, energy, jensen
 from zoo import ZOO, ZooModel, copied_factors, counted_factors
 
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-def random_classes(graph: FactorGraph, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Any partition within equal domains, of one class per domain up to one per variable."""
-    domains = list(dict.fromkeys(graph.variables.domains))
-    domain = np.array([domains.index(d) for d in graph.variables.domains], dtype=int)
-    part = rng.integers(0, rng.choice([1, 2, 3, 100]), graph.num_variables)
-    _, classes = np.unique(
-        np.stack([domain[graph.variables.domain_id], part]), axis=1, return_inverse=True
-    )
-    return classes.ravel().astype(np.int32)
 
 
 def random_kinds(structure: Structure, rng: np.random.Generator) -> NDArray[np.int32]:
