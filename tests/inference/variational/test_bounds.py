@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import BVI, NPVI, Exact, MeanField, infer
-from hylift.inference.variational.answer import is_forest
+from hylift.inference.forest import is_forest
 from hylift.posterior import Posterior
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Table
 from random_models import forests, graphs

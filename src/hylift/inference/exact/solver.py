@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,23 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.graph import Evidence, FactorGraph
+from hylift.graph import FactorGraph
 from hylift.inference.exact.bounds import Integral, integrate
 from hylift.inference.exact.elimination import check_factors
 from hylift.inference.exact.maximum import maximise
 from hylift.inference.exact.parts import Parts, take_apart
 from hylift.inference.method import Request
+from hylift.inference.target import GraphTarget
 from hylift.posterior import (
     Assignment,
     Categorical,
     GaussianMixture,
     LogPartition,
     Marginals,
-    Mixture,
     PiecewiseDensity,
     Posterior,
     Solution,
-    Target,
     with_observed,
 )
 from hylift.posterior.distributions import BatchedDistribution
@@ -117,28 +115,8 @@ class Exact:
         )
         return Posterior(
             graph.variables, observed, solution, log_partition, marginals, assignment,
-            target=_ExactTarget(graph, parts.graph, ~observed, find_assignment),
+            target=GraphTarget(graph, parts.graph, ~observed, find_assignment),
         )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ExactTarget(Target):
-    """A graph whose best assignment is found exactly."""
-
-    graph: FactorGraph
-    conditioned: FactorGraph
-    hidden: NDArray[np.bool_]  # (variable,)
-    find_assignment: Callable[[], Assignment]
-
-    @property
-    def evidence(self) -> Evidence:
-        return self.graph.evidence
-
-    def energy(self, values: NDArray[np.float64]) -> float:
-        return -self.conditioned.log_density(values[self.hidden])
-
-    def map(self, mixture: Mixture | None) -> Assignment:
-        return self.find_assignment()
 
 
 def _marginals(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse import csgraph
 
 from hylift.graph import Evidence, FactorGraph
+from hylift.inference.control import Control
+from hylift.inference.forest import is_forest
 from hylift.inference.method import Request
-from hylift.inference.variational.control import Control
 from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.hard import price
 from hylift.inference.variational.objective import Objective
@@ -41,8 +40,6 @@ ALONE = 0.999
 """Weight from which on a component is the only one."""
 LEAST_SECONDS = 0.1
 """For the best assignment, where inference has used up its time."""
-MOST_EDGES = 20_000_000
-"""Slots of a graph up to which it is looked whether it is a forest."""
 
 
 def posterior_of(
@@ -237,24 +234,3 @@ def largest_leak(mixture: Mixture) -> float:
     at = layout.first[reals]
     beyond = mass_beyond(lower, upper, mixture.entries[at], np.sqrt(mixture.entries[at + 1]))
     return float((mixture.weights * beyond).sum(axis=1).max(initial=0.0))
-
-
-def is_forest(graph: FactorGraph) -> bool:
-    """Whether no chain of factors leads from a variable back to itself."""
-    if (graph.variables.multiplicity != 1).any():
-        return False
-    if any(g.arity > 1 and (g.multiplicity != 1).any() for g in graph.groups):
-        return False
-    num_slots = sum(group.scope.size for group in graph.groups)
-    num_nodes = graph.num_variables + graph.num_factors
-    if num_slots >= num_nodes or num_slots > MOST_EDGES or not num_slots:
-        return num_slots == 0
-    ends, factor = [], graph.num_variables
-    for group in graph.groups:
-        ids = factor + np.repeat(np.arange(len(group)), group.arity)
-        ends.append(np.stack([group.scope.ravel(), ids]))
-        factor += len(group)
-    row, column = np.concatenate(ends, axis=1)
-    links = sp.csr_array((np.ones(len(row)), (row, column)), shape=(num_nodes, num_nodes))
-    count, _ = csgraph.connected_components(links, directed=False)
-    return num_slots == num_nodes - count

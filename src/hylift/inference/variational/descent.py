@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from hylift.errors import ModelError
-from hylift.inference.variational.control import Control
+from hylift.inference.control import Control
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers import Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem

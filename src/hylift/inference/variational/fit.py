@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.inference.variational.control import Control
+from hylift.inference.control import Control
 from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import price, with_certain_zeros
 from hylift.inference.variational.objective import Entropy, Objective
@@ -40,7 +40,7 @@ from hylift.inference.variational.starts.random import (
     vertices,
 )
 from hylift.inference.variational.starts.warm import WarmStart, inherited
-from hylift.inference.variational.views import View
+from hylift.inference.view import View
 from hylift.posterior.mixture.layout import BETA
 
 SEARCH_STEPS = 20

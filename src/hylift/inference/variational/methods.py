@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
+from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.variational.answer import mixture_of, posterior_of
-from hylift.inference.variational.control import Control
 from hylift.inference.variational.fit import Fit, Fitter, Settings
 from hylift.inference.variational.kernels.evaluate import energy_at_once
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
@@ -27,7 +27,8 @@ from hylift.inference.variational.problem.families import (
 )
 from hylift.inference.variational.problem.proper import check_proper
 from hylift.inference.variational.starts.warm import WarmStart
-from hylift.inference.variational.views import View, views
+from hylift.inference.variational.views import views
+from hylift.inference.view import View
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
 

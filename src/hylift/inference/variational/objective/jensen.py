@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from hylift.inference.threads import BLOCK, in_order
 from hylift.inference.variational.kernels.jensen import (
     jensen_gradient,
     log_mixtures,
     log_overlaps,
 )
-from hylift.inference.variational.objective.blocks import BLOCK, in_order
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 
 
