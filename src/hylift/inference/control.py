@@ -36,10 +36,10 @@ class Control:
             self.ended = "out_of_time"
         return self.ended is None
 
-    def record(self, objective: float, what: str, share: float) -> bool:
+    def record(self, objective: float, what: str, share: float, measure: str = "objective") -> bool:
         """Notes a step, and returns whether to go on."""
         self.rows.append((self.elapsed, objective, self.num_classes, self.level))
-        self.progress(share, f"{what}: objective {objective:.6g}")
+        self.progress(share, f"{what}: {measure} {objective:.6g}")
         if self.callback is not None:
             report = Step(len(self.rows), self.rows[-1][0], objective, self.num_classes, self.level)
             answer = self.callback(report)

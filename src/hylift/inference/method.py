@@ -23,7 +23,8 @@ class Step:
     seconds: float
     """Since the start of inference."""
     objective: float
-    """The free energy of the best candidate so far."""
+    """The free energy of the best candidate so far; of message passing the largest change of a
+    message, of a walk the least energy so far."""
     num_classes: int
     """Classes of variables; with coarse-to-fine lifting their number grows."""
     level: int

@@ -8,6 +8,5 @@ from hylift.inference.variational.problem.problem import (
     beliefs_of,
 )
 from hylift.inference.variational.problem.scopes import Scopes
-from hylift.inference.variational.problem.terms import Terms
 
-__all__ = ["FloatArray", "Limits", "Mixtures", "Problem", "Scopes", "Terms", "beliefs_of"]
+__all__ = ["FloatArray", "Limits", "Mixtures", "Problem", "Scopes", "beliefs_of"]

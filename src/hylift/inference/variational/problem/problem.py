@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
+from hylift.inference.terms import Terms
 from hylift.inference.variational.kernels.nodes import moments_of
 from hylift.inference.variational.problem.scopes import Scopes
-from hylift.inference.variational.problem.terms import Terms, energy_terms
+from hylift.inference.variational.problem.terms import energy_terms
 from hylift.lifting import Beliefs
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
 

@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.factors import merge_groups
 from hylift.inference.decouple import pieces
+from hylift.inference.terms import Terms, tabulated
 from hylift.lifting.kernels.averaging import average_rows, class_sums
 from hylift.lifting.kernels.grouping import first_members, group_pairs
-from hylift.potentials import REAL, ConditionalQuadratic, Table
+from hylift.potentials import ConditionalQuadratic, Table
 
 FloatArray = NDArray[np.float64]
-
-MOST_STATES = 2**12
-"""Joint states of a function's discrete slots up to which it is made a table."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Terms:
-    """Tables and conditional quadratics, whose expectations have a closed form.
-
-    A table is a quadratic without reals. Term t has the slots slot_ptr[t] to slot_ptr[t + 1], the
-    discrete ones first; its parameters start at theta[base[t]]: A of all joint states, then b,
-    then c.
-    """
-
-    slot_ptr: NDArray[np.int64]  # (term + 1,)
-    slots: NDArray[np.int32]  # (slot,): variables
-    num_discrete: NDArray[np.int32]  # (term,)
-    base: NDArray[np.int64]  # (term,)
-    multiplicity: FloatArray  # (term,)
-    theta: FloatArray  # (parameter,); -inf marks what is impossible
-
-    @classmethod
-    def of(cls, groups: Sequence[FactorGroup]) -> Terms:
-        arity = np.repeat([g.arity for g in groups], [len(g) for g in groups])
-        discrete = [sum(states != REAL for states in g.potential.slot_states) for g in groups]
-        start, base, theta = 0, [], []
-        for group in groups:
-            flat = group.potential.flat
-            base.append(start + group.row.astype(np.int64) * flat.shape[1])
-            theta.append(flat.ravel())
-            start += flat.size
-        return cls(
-            np.concatenate([[0], np.cumsum(arity, dtype=np.int64)]),
-            _joined((g.scope.ravel() for g in groups), np.int32),
-            np.repeat(np.array(discrete, dtype=np.int32), [len(g) for g in groups]),
-            _joined(base, np.int64),
-            _joined((g.multiplicity for g in groups), np.float64),
-            _joined(theta, np.float64),
-        )
-
-    def __len__(self) -> int:
-        return len(self.base)
-
-    @property
-    def has_hard(self) -> bool:
-        """Whether something is impossible."""
-        return bool(np.isneginf(self.theta).any())
 
 
 def energy_terms(graph: FactorGraph) -> tuple[Terms, tuple[FactorGroup, ...], float]:
@@ -88,32 +38,10 @@ def energy_terms(graph: FactorGraph) -> tuple[Terms, tuple[FactorGroup, ...], fl
         elif isinstance(group.potential, Table):
             closed.append(group)
         else:
-            for part in _by_sizes(group, num_states):
+            for part in tabulated(group, num_states):
                 (functions if part.potential is group.potential else closed).append(part)
     merged = tuple(_added_up(group) for group in merge_groups(closed))
     return Terms.of(merged), tuple(functions), constant
-
-
-def _by_sizes(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorGroup]:
-    """Functions of discrete slots as tables, a group for each number of states; others as they
-    are, where there are reals or too many states."""
-    if not group.arity or REAL in group.potential.slot_states:
-        return [group]
-    sizes, which = np.unique(num_states[group.scope], axis=0, return_inverse=True)
-    if np.prod(sizes, axis=1, dtype=np.float64).max() > MOST_STATES:
-        return [group]
-    found = []
-    for number, states in enumerate(sizes):
-        some = group.take(np.flatnonzero(which.reshape(-1) == number))
-        rows, row = np.unique(some.row, return_inverse=True)
-        grid = np.ix_(rows, *(np.arange(size) for size in states))
-        table = Table(group.potential.log_value(grid[0], list(grid[1:])))
-        found.append(
-            FactorGroup.unchecked(
-                table, some.scope, row.astype(np.int32), some.multiplicity, some.label
-            )
-        )
-    return found
 
 
 def _added_up(group: FactorGroup) -> FactorGroup:
@@ -140,8 +68,3 @@ def same_slots(scope: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
     for column in scope.T:
         alike, count = group_pairs(alike, column.astype(np.uint64))
     return alike, count
-
-
-def _joined(parts: Iterable[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    """The parts one behind the other; of no parts an empty array."""
-    return np.concatenate([np.zeros(0, dtype=dtype), *parts])

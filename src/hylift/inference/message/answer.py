@@ -1,0 +1,104 @@
+"""From beliefs of classes to a posterior of the user's variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph
+from hylift.inference.control import Control
+from hylift.inference.method import Request
+from hylift.inference.search import polish
+from hylift.inference.target import GraphTarget
+from hylift.inference.view import View
+from hylift.posterior import (
+    Assignment,
+    LogPartition,
+    Marginals,
+    Posterior,
+    Result,
+    Solution,
+    with_observed,
+)
+from hylift.posterior.answers import Kind
+from hylift.posterior.distributions import BatchedDistribution
+
+LEAST_SECONDS = 0.1
+"""For the best assignment, where message passing has used up its time."""
+EQUAL = 1e-9
+"""Relative difference of energies that rounding makes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """An assignment that messages speak for."""
+
+    values: NDArray[np.float64]  # (start, variable of the view's graph)
+    least_energy: float | None = None
+    """What no assignment can fall below, where that is known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What message passing found in a view."""
+
+    result: Result
+    log_partition: LogPartition
+    beliefs: Sequence[tuple[NDArray[Any], BatchedDistribution]]
+    """Variables of the view's graph, and their marginals."""
+    decode: Callable[[], Decoded]
+    """Looks for the best assignment."""
+    notes: tuple[str, ...] = ()
+
+
+def posterior_of(
+    name: str, graph: FactorGraph, view: View, outcome: Outcome, control: Control, request: Request
+) -> Posterior:
+    """The posterior of all variables of the user's graph."""
+    observed = np.ones(graph.num_variables, dtype=bool)
+    observed[view.hidden] = False
+    marginals = None
+    if "marginals" in request.tasks:
+        classes = Marginals.assemble(view.graph.num_variables, outcome.beliefs)
+        marginals = with_observed(graph, view.hidden, classes.spread(view.variable_to_class))
+
+    def find(seconds: float | None) -> Assignment:
+        decoded = outcome.decode()
+        starts = decoded.values[:, view.variable_to_class]
+        best = polish(view.ground, starts, seconds=seconds, progress=request.progress)
+        values = np.zeros(graph.num_variables)
+        values[graph.evidence.variable] = graph.evidence.value
+        values[view.hidden] = best.values
+        energy, least = -best.log_density, decoded.least_energy
+        is_least = least is not None and energy - least <= EQUAL * (1 + abs(energy))
+        kind: Kind = "exact" if is_least else "estimate"
+        return Assignment(graph.variables, values, observed, energy, kind)
+
+    assignment = None
+    if "map" in request.tasks:
+        left = request.seconds and max(request.seconds - control.elapsed, LEAST_SECONDS)
+        assignment = find(left)
+    log_partition = outcome.log_partition
+    solution = Solution(
+        name,
+        request.seed,
+        outcome.result,
+        len(control.rows),
+        control.elapsed,
+        -log_partition.value,
+        outcome.notes,
+        control.history(),
+    )
+    return Posterior(
+        graph.variables,
+        observed,
+        solution,
+        log_partition if "logz" in request.tasks else None,
+        marginals,
+        assignment,
+        target=GraphTarget(graph, view.ground, ~observed, lambda: find(None)),
+    )

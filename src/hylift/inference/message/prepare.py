@@ -1,0 +1,60 @@
+"""What all message passing asks before it starts: fitting settings, and the graph to pass in."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from dataclasses import replace
+from typing import Any
+
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph, conditioned
+from hylift.graph.merge import merge_factors
+from hylift.inference.method import Request
+from hylift.inference.view import View
+from hylift.lifting import lift
+
+
+def view_of(name: str, graph: FactorGraph, request: Request, *, merge: bool) -> View:
+    """The graph of hidden variables, lifted if asked for, with nested factors merged if so.
+
+    Raises where message passing has no such view.
+    """
+    if request.lift == "coarse-to-fine":
+        raise UnsupportedError(
+            f"{name} passes messages between classes whose members are alike, which those of "
+            "coarse-to-fine lifting are not: use lift='exact' or lift='none'"
+        )
+    if request.start is not None:
+        raise UnsupportedError(f"{name} does not start from an earlier posterior")
+    if not merge:
+        return _seen(graph, request)
+    hidden = conditioned(graph)
+    view = _seen(merge_factors(hidden.graph, "shared"), request)
+    return replace(view, hidden=hidden.hidden[view.hidden])
+
+
+def _seen(graph: FactorGraph, request: Request) -> View:
+    return View.lifted(lift(graph)) if request.lift == "exact" else View.whole(graph)
+
+
+def check_settings(damping: Any, max_steps: Any, tolerance: Any) -> None:
+    """Raises unless the settings that all message passing has make sense."""
+    if not isinstance(damping, numbers.Real) or not 0 <= float(damping) < 1:
+        raise UnsupportedError(
+            f"damping is the share of its old value that a message keeps, at least 0 and below 1, "
+            f"not {damping!r}"
+        )
+    check_whole("max_steps", max_steps)
+    if not isinstance(tolerance, numbers.Real) or not 0 < float(tolerance) < 1:
+        raise UnsupportedError(f"tolerance is a number between 0 and 1, not {tolerance!r}")
+
+
+def check_whole(name: str, value: Any, least: int = 1) -> None:
+    """Raises unless a setting is a whole number of at least so much."""
+    try:
+        fits = operator.index(value) >= least and not isinstance(value, bool)
+    except TypeError:
+        fits = False
+    if not fits:
+        raise UnsupportedError(f"{name} is a whole number of at least {least}, not {value!r}")
