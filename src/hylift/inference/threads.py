@@ -38,7 +38,7 @@ def in_order(run: Callable[[int, int], T], blocks: Iterable[tuple[int, int]]) ->
     Few results wait at any time.
     """
     blocks = list(blocks)
-    num_threads = min(get_num_threads(), len(blocks))
+    num_threads = min(get_num_threads(), len(blocks)) if len(blocks) > 1 else 1
     if num_threads <= 1:
         for block in blocks:
             yield run(*block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,11 +48,11 @@ class Outcome:
     """What message passing found in a view."""
 
     result: Result
-    log_partition: LogPartition
+    log_partition: LogPartition | None
     beliefs: Sequence[tuple[NDArray[Any], BatchedDistribution]]
-    """Variables of the view's graph, and their marginals."""
-    decode: Callable[[], Decoded]
-    """Looks for the best assignment."""
+    """Variables of the view's graph, and their marginals; none where they were not asked for."""
+    decode: Callable[[float | None], Decoded]
+    """Looks for the best assignment, in so many seconds."""
     notes: tuple[str, ...] = ()
 
 
@@ -67,7 +68,10 @@ def posterior_of(
         marginals = with_observed(graph, view.hidden, classes.spread(view.variable_to_class))
 
     def find(seconds: float | None) -> Assignment:
-        decoded = outcome.decode()
+        began = time.perf_counter()
+        decoded = outcome.decode(seconds)
+        if seconds is not None:
+            seconds = max(seconds - (time.perf_counter() - began), LEAST_SECONDS)
         starts = decoded.values[:, view.variable_to_class]
         best = polish(view.ground, starts, seconds=seconds, progress=request.progress)
         values = np.zeros(graph.num_variables)
@@ -89,7 +93,7 @@ def posterior_of(
         outcome.result,
         len(control.rows),
         control.elapsed,
-        -log_partition.value,
+        None if log_partition is None else -log_partition.value,
         outcome.notes,
         control.history(),
     )

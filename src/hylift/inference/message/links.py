@@ -27,6 +27,7 @@ class Links:
     count: FloatArray  # (link,): of one member; 1 in ground graphs
     variable_ptr: NDArray[np.int64]  # (variable + 1,): its entries in `order`
     order: NDArray[np.int64]  # links by variable
+    factor: NDArray[np.int64]  # (link,): the factor it belongs to
 
     @classmethod
     def of(cls, graph: FactorGraph, terms: Terms) -> Links:
@@ -39,12 +40,16 @@ class Links:
             multiplicity / graph.variables.multiplicity[terms.slots],
             np.concatenate([[0], np.cumsum(held)]),
             np.argsort(terms.slots, kind="stable"),
+            np.repeat(np.arange(len(terms)), arity),
         )
 
-    @property
-    def factor(self) -> NDArray[np.int64]:
-        """(link,): the factor it belongs to."""
-        return np.repeat(np.arange(len(self.factor_ptr) - 1), np.diff(self.factor_ptr))
+    def factors_at(self, variables: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The factors in which some variables stand, once each, by increasing ids."""
+        held = self.variable_ptr[variables + 1] - self.variable_ptr[variables]
+        start = np.cumsum(held) - held
+        within = np.arange(held.sum()) - np.repeat(start, held)
+        links = self.order[np.repeat(self.variable_ptr[variables], held) + within]
+        return np.unique(self.factor[links])
 
     def __len__(self) -> int:
         return len(self.variable)

@@ -1,0 +1,5 @@
+"""Belief propagation between discrete variables."""
+
+from hylift.inference.message.discrete.method import BP
+
+__all__ = ["BP"]

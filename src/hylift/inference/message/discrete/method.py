@@ -1,0 +1,168 @@
+"""Belief propagation: its settings, and the way from a graph to a posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.compilation import announce_compilation
+from hylift.errors import UnsupportedError, did_you_mean
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.inference.control import Control
+from hylift.inference.forest import is_forest
+from hylift.inference.message.answer import Decoded, Outcome, posterior_of
+from hylift.inference.message.discrete.passing import Passing, Schedule, Tables
+from hylift.inference.message.kernels.discrete import send
+from hylift.inference.message.prepare import check_settings, view_of
+from hylift.inference.method import Request
+from hylift.inference.terms import MOST_STATES, Terms, tabulated
+from hylift.posterior import Categorical, LogPartition, Posterior, Result
+from hylift.posterior.distributions import BatchedDistribution
+from hylift.potentials import Table
+
+
+DAMPING = 0.5
+"""Of graphs with loops, where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class BP:
+    """Belief propagation for discrete variables, with the messages of look-alikes sent once.
+
+    Sum-product for marginals and log Z, max-product for MAP. Exact on forests; on graphs with
+    loops an estimate that may not converge, and `solution.result` says so.
+    """
+
+    damping: float | None = None
+    """Share of its old logarithm that a message keeps; by default 0 on forests, which need none,
+    and 0.5 on graphs with loops, where BP else tends to oscillate."""
+    schedule: Schedule = "flooding"
+    """'flooding' sends all messages at each step, 'residual' those that change most."""
+    max_steps: int = 1000
+    tolerance: float = 1e-9
+    """Largest change of a message, as of a probability, at which it has converged."""
+    merge_factors: bool = False
+    """Whether factors whose scopes are nested become one, which leaves fewer loops."""
+
+    def __post_init__(self) -> None:
+        check_settings(
+            0.0 if self.damping is None else self.damping, self.max_steps, self.tolerance
+        )
+        if self.schedule not in get_args(Schedule):
+            raise UnsupportedError(
+                f"there is no schedule {self.schedule!r}: choose among "
+                f"{', '.join(get_args(Schedule))}."
+                f"{did_you_mean(str(self.schedule), get_args(Schedule))}"
+            )
+
+    @property
+    def name(self) -> str:
+        return "BP"
+
+    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        _check_discrete(graph)
+        announce_compilation(send)
+        control = Control(request.seconds, request.callback, request.progress)
+        view = view_of(self.name, graph, request, merge=self.merge_factors)
+        tables = Tables.of(view.graph, _table_terms(view.graph))
+        control.num_classes = view.graph.num_variables
+        on_forest = is_forest(view.ground)
+        damping = self.damping
+        if damping is None:
+            damping = 0.0 if on_forest else DAMPING
+
+        def passed(own: Control, *, by_maximum: bool) -> tuple[Passing, Result]:
+            start = Passing.start(
+                tables, by_maximum=by_maximum, damping=damping, schedule=self.schedule
+            )
+            return start, self._pass(start, own)
+
+        passing, result = passed(control, by_maximum=request.tasks == {"map"})
+        is_exact = on_forest and result == "converged"
+
+        def decode(seconds: float | None) -> Decoded:
+            best, ended = passing, result
+            if not best.by_maximum:
+                own = Control(seconds, None, request.progress)
+                best, ended = passed(own, by_maximum=True)
+            sure = on_forest and ended == "converged"
+            least = -best.log_total() if sure else None
+            return Decoded(np.stack([best.states(), passing.states()]), least)
+
+        log_partition, beliefs = None, []
+        if not passing.by_maximum:
+            log_partition = LogPartition(passing.log_total(), "exact" if is_exact else "estimate")
+            beliefs = _beliefs(tables, passing)
+        outcome = Outcome(result, log_partition, beliefs, decode, _notes(on_forest, result))
+        return posterior_of(self.name, graph, view, outcome, control, request)
+
+    def _pass(self, passing: Passing, control: Control) -> Result:
+        """Takes as many steps as are needed or allowed; returns how they ended."""
+        for step in range(self.max_steps):
+            change = passing.step()
+            going = control.record(
+                change, "passing messages", (step + 1) / self.max_steps, "largest change"
+            )
+            if change <= self.tolerance:
+                return "converged"
+            if not going:
+                assert control.ended is not None
+                return control.ended
+        return "max_steps"
+
+
+def _check_discrete(graph: FactorGraph) -> None:
+    """Raises if a variable that is not observed is real."""
+    hidden = graph.variables.num_states == 0
+    hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
+    if hidden.any():
+        name = graph.variables.names[int(np.argmax(hidden))]
+        raise UnsupportedError(
+            f"BP is for discrete variables, and '{name}' is real: use GaBP where all are real and "
+            "all factors quadratic, and else EPBP or BVI"
+        )
+
+
+def _table_terms(graph: FactorGraph) -> Terms:
+    """The factors of a discrete graph, functions among them as tables."""
+    groups: list[FactorGroup] = []
+    for group in graph.groups:
+        if not len(group) or not group.arity:
+            continue
+        parts = [group]
+        if not isinstance(group.potential, Table):
+            parts = tabulated(group, graph.variables.num_states)
+        for part in parts:
+            if not isinstance(part.potential, Table):
+                raise UnsupportedError(
+                    f"{group.named()}: BP needs functions as tables, and this one has more than "
+                    f"{MOST_STATES} joint states"
+                )
+        groups += parts
+    return Terms.of(groups)
+
+
+def _beliefs(tables: Tables, passing: Passing) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    probs, variables = passing.probs(), tables.graph.variables
+    found: list[tuple[NDArray[Any], BatchedDistribution]] = []
+    for number, domain in enumerate(variables.domains):
+        ids = np.flatnonzero(variables.domain_id == number)
+        if len(ids):
+            assert domain.states is not None
+            own = probs[tables.first[ids][:, None] + np.arange(domain.num_states)]
+            found.append((ids, Categorical(own / own.sum(axis=1, keepdims=True), domain.states)))
+    return found
+
+
+def _notes(on_forest: bool, result: Result) -> tuple[str, ...]:
+    if on_forest:
+        return ()
+    notes = ["The graph has loops: marginals and log Z are those of Bethe's approximation."]
+    if result == "max_steps":
+        notes.append(
+            "Messages did not converge: more damping, the residual schedule or more steps may help."
+        )
+    return tuple(notes)

@@ -1,0 +1,220 @@
+"""The messages of a discrete graph, and the order in which they are sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ImpossibleEvidenceError
+from hylift.graph import FactorGraph
+from hylift.inference.message.kernels.discrete import OTHERS, adopt, gather, log_sums, send
+from hylift.inference.message.links import FloatArray, Links
+from hylift.inference.terms import Terms
+from hylift.inference.threads import cut, in_order
+
+Schedule = Literal["flooding", "residual"]
+Ids = NDArray[np.int64]
+
+LARGE = 0.37
+"""Share of the largest change from which on the residual schedule sends a message. No simple
+fraction: changes of look-alikes that differ by rounding shall not fall on both sides of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """Factors or variables to go through, in blocks that threads share."""
+
+    ids: Ids
+    blocks: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, ids: Ids, cost: Ids) -> Work:
+        return cls(ids, cut(np.concatenate([[0], np.cumsum(cost)])))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """A discrete graph without evidence as the kernels read it."""
+
+    graph: FactorGraph
+    terms: Terms
+    links: Links
+    first: Ids  # (variable + 1,): its states among those of all variables
+    place: Ids  # (link + 1,): its entries among those of all messages
+    room: Ids
+    """Largest arity, and most states of all slots, and joint states, of a factor."""
+    cost: Ids  # (factor,): work of its messages
+    all_factors: Work
+    all_variables: Work
+
+    @classmethod
+    def of(cls, graph: FactorGraph, terms: Terms) -> Tables:
+        links = Links.of(graph, terms)
+        num_states = graph.variables.num_states.astype(np.int64)
+        width = num_states[links.variable]
+        arity = np.diff(terms.slot_ptr)
+        has_slots = arity > 0
+        starts = terms.slot_ptr[:-1][has_slots]
+        num_entries, num_joint = np.zeros((2, len(terms)), dtype=np.int64)
+        if len(starts):
+            num_entries[has_slots] = np.add.reduceat(width, starts)
+            num_joint[has_slots] = np.multiply.reduceat(width, starts)
+        sizes = (arity, num_entries, num_joint)
+        cost = 4 * num_joint * arity + 8 * num_entries
+        held = 8 * np.diff(links.variable_ptr)
+        return cls(
+            graph,
+            terms,
+            links,
+            np.concatenate([[0], np.cumsum(num_states)]),
+            np.concatenate([[0], np.cumsum(width)]),
+            np.array([size.max(initial=1) for size in sizes], dtype=np.int64),
+            cost,
+            Work.of(np.arange(len(terms)), cost),
+            Work.of(np.arange(graph.num_variables), held),
+        )
+
+    def impossible(self, factor: int) -> ImpossibleEvidenceError:
+        """The error of a factor that has no possible joint state."""
+        slots = self.terms.slots[slice(*self.terms.slot_ptr[factor : factor + 2])]
+        names = [self.graph.variables.names[int(v)] for v in slots[:4]]
+        listed = ", ".join(f"'{name}'" for name in names) + (", …" if len(slots) > 4 else "")
+        return ImpossibleEvidenceError(
+            f"the model and its evidence contradict each other: no joint state of {listed} is "
+            "possible, by what hard constraints around them say"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passing:
+    """Messages on their way; the arrays change with every step."""
+
+    tables: Tables
+    by_maximum: bool
+    damping: float
+    schedule: Schedule
+    message: FloatArray  # (entry,): logarithms, the largest of each message 0
+    candidate: FloatArray  # (entry,)
+    change: FloatArray  # (link,): of the candidates
+    total: FloatArray  # (state,)
+    zeros: FloatArray  # (state,)
+
+    @classmethod
+    def start(
+        cls, tables: Tables, *, by_maximum: bool, damping: float, schedule: Schedule
+    ) -> Passing:
+        """Before the first step: every message says that all states are alike."""
+        message = np.zeros(tables.place[-1])
+        total, zeros = np.zeros((2, tables.first[-1]))
+        change = np.zeros(len(tables.links))
+        passing = cls(
+            tables, by_maximum, damping, schedule, message, message.copy(), change, total, zeros
+        )
+        if schedule == "residual":
+            passing._send(tables.all_factors)
+        return passing
+
+    def step(self) -> float:
+        """Sends messages; returns the largest change of one."""
+        if self.schedule == "residual":
+            return self._send_largest()
+        self._send(self.tables.all_factors)
+        np.copyto(self.message, self.candidate)
+        self._gather(self.tables.all_variables)
+        return float(self.change.max(initial=0.0))
+
+    def _send_largest(self) -> float:
+        """Sends the messages that change most, and looks what others follow from them."""
+        links = self.tables.links
+        largest = float(self.change.max(initial=0.0))
+        chosen = np.flatnonzero(self.change >= LARGE * largest)
+        adopt(chosen, self.tables.place, self.candidate, self.message)
+        self.change[chosen] = 0.0
+        variables = np.unique(links.variable[chosen]).astype(np.int64)
+        held = links.variable_ptr[variables + 1] - links.variable_ptr[variables]
+        self._gather(Work.of(variables, 8 * held))
+        factors = links.factors_at(variables)
+        self._send(Work.of(factors, self.tables.cost[factors]))
+        return largest
+
+    def _gather(self, some: Work) -> None:
+        """Adds up the messages to some variables."""
+        tables, links = self.tables, self.tables.links
+
+        def run(begin: int, end: int) -> None:
+            gather(
+                begin, end, some.ids, links.variable_ptr, links.order, links.count, tables.place,
+                tables.first, self.message, self.total, self.zeros,
+            )  # fmt: skip
+
+        for _ in in_order(run, some.blocks):
+            pass
+
+    def _send(self, some: Work) -> None:
+        """Computes the next messages of some factors."""
+        tables, terms = self.tables, self.tables.terms
+
+        def run(begin: int, end: int) -> int:
+            return send(
+                begin, end, some.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
+                tables.place, tables.first, self.message, self.total, self.zeros,
+                self.by_maximum, self.damping, tables.room, self.candidate, self.change,
+            )  # fmt: skip
+
+        for impossible in in_order(run, some.blocks):
+            if impossible >= 0:
+                raise tables.impossible(impossible)
+
+    @property
+    def log_beliefs(self) -> FloatArray:
+        """(state,): of each variable one behind the other, not normalised."""
+        return np.where(self.zeros > OTHERS, -np.inf, self.total)
+
+    def log_total(self) -> float:
+        """Bethe's log Z of these messages; by maximum, what it holds for the largest log-density.
+
+        Σ n_v log Z_v + Σ n_c (log Z_c - Σ log Z_v of its slots): right at a fixed point, and near
+        one up to the square of what is missing.
+        """
+        tables, terms, log_sum = self.tables, self.tables.terms, np.zeros(len(self.tables.terms))
+
+        def run(begin: int, end: int) -> None:
+            log_sums(
+                begin, end, terms.slot_ptr, terms.slots, terms.base, terms.theta, tables.place,
+                tables.first, self.message, self.total, self.zeros, self.by_maximum, tables.room,
+                log_sum,
+            )  # fmt: skip
+
+        for _ in in_order(run, tables.all_factors.blocks):
+            pass
+        of_variable = self._log_sums_of_variables()
+        told = np.bincount(tables.links.factor, of_variable[terms.slots], minlength=len(terms))
+        own = float(tables.graph.variables.multiplicity @ of_variable)
+        return own + float(terms.multiplicity @ (log_sum - told)) + tables.graph.log_constant
+
+    def _log_sums_of_variables(self) -> FloatArray:
+        """(variable,): logarithm of the sum of its belief, or the largest entry."""
+        first, logs = self.tables.first[:-1], self.log_beliefs
+        if not len(first):
+            return np.zeros(0)
+        largest = np.maximum.reduceat(logs, first)
+        if self.by_maximum:
+            return largest
+        width = np.diff(self.tables.first)
+        return largest + np.log(np.add.reduceat(np.exp(logs - np.repeat(largest, width)), first))
+
+    def states(self) -> FloatArray:
+        """(variable,): the state that each belief holds for the best."""
+        width = np.diff(self.tables.first)
+        largest = np.repeat(np.maximum.reduceat(self.log_beliefs, self.tables.first[:-1]), width)
+        state = np.arange(len(largest)) - np.repeat(self.tables.first[:-1], width)
+        later = np.where(self.log_beliefs == largest, state, len(largest))
+        return np.minimum.reduceat(later, self.tables.first[:-1]).astype(np.float64)
+
+    def probs(self) -> FloatArray:
+        """(state,): beliefs, normalised."""
+        width = np.diff(self.tables.first)
+        return np.exp(self.log_beliefs - np.repeat(self._log_sums_of_variables(), width))
