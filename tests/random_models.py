@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import (
+    Domain,
     Evidence,
     FactorGraph,
     FactorGroup,
@@ -200,6 +202,7 @@ def symmetric_graphs(
     max_relations: int = 5,
     evidence: bool = True,
     multiplicities: bool = True,
+    domains: Sequence[Domain] = DOMAINS,
 ) -> FactorGraph:
     """Copies of a piece, related to each other and to hubs, with few distinct parameters.
 
@@ -207,21 +210,21 @@ def symmetric_graphs(
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed of the details"))
     num_copies = draw(st.integers(1, max_copies), label="copies")
-    piece = draw(st.lists(st.sampled_from(DOMAINS), min_size=1, max_size=3), label="piece")
-    hubs = draw(st.lists(st.sampled_from(DOMAINS), max_size=2), label="hubs")
-    lonely = draw(st.lists(st.sampled_from(DOMAINS), max_size=2), label="without factors")
+    piece = draw(st.lists(st.sampled_from(domains), min_size=1, max_size=3), label="piece")
+    hubs = draw(st.lists(st.sampled_from(domains), max_size=2), label="hubs")
+    lonely = draw(st.lists(st.sampled_from(domains), max_size=2), label="without factors")
     relations = draw(st.lists(st.sampled_from(RELATIONS), max_size=max_relations))
-    domains = np.array([*hubs, *lonely, *piece * num_copies], dtype=object)
+    everyone = np.array([*hubs, *lonely, *piece * num_copies], dtype=object)
     first = len(hubs) + len(lonely)
     copies = first + np.arange(num_copies * len(piece)).reshape(num_copies, len(piece))
-    order = rng.permutation(len(domains))  # from a place in `domains` to the variable's id
-    shuffled = np.empty_like(domains)
-    shuffled[order] = domains
-    multiplicity = np.ones(len(domains))
+    order = rng.permutation(len(everyone))  # from a place in `everyone` to the variable's id
+    shuffled = np.empty_like(everyone)
+    shuffled[order] = everyone
+    multiplicity = np.ones(len(everyone))
     if multiplicities and rng.random() < 0.4:
         multiplicity[order[copies]] = rng.choice([1.0, 1.0, 3.0], len(piece))
-        multiplicity[rng.integers(len(domains))] = 3.0
-    plain = Variables.of(list(shuffled), Names.numbered(len(domains)))
+        multiplicity[rng.integers(len(everyone))] = 3.0
+    plain = Variables.of(list(shuffled), Names.numbered(len(everyone)))
     variables = Variables(plain.domains, plain.domain_id, plain.names, multiplicity)
     groups: list[FactorGroup] = []
     for relation in relations:

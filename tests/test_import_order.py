@@ -19,7 +19,7 @@ STAGES = [
     "grounding",
     "lifting",
 ]
-STAGES += ["posterior", "inference", "race", "plot", "cli"]
+STAGES += ["posterior", "inference", "racing", "plot", "cli"]
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]  # may import every stage
 
 SRC = Path(__file__).parents[1] / "src"

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGroup
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.lifting.kernels.grouping import group_pairs
 from hylift.potentials import REAL, Table
 
 FloatArray = NDArray[np.float64]
@@ -82,6 +83,24 @@ def tabulated(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorG
             )
         )
     return found
+
+
+def same_slots(scope: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
+    """(factor,): dense numbers, equal for equal rows of a scope (factor, slot); and their count."""
+    alike, count = np.zeros(len(scope), dtype=np.int32), min(len(scope), 1)
+    for column in scope.T:
+        alike, count = group_pairs(alike, column.astype(np.uint64))
+    return alike, count
+
+
+def has_repeats(graph: FactorGraph) -> bool:
+    """Whether several factors have the same variables, two or more of them."""
+    by_arity: dict[int, list[NDArray[np.int32]]] = {}
+    for group in graph.groups:
+        if group.arity > 1:
+            by_arity.setdefault(group.arity, []).append(np.sort(group.scope, axis=1))
+    scopes = (np.concatenate(parts) for parts in by_arity.values())
+    return any(same_slots(scope)[1] < len(scope) for scope in scopes)
 
 
 def _joined(parts: Iterable[NDArray[Any]], dtype: Any) -> NDArray[Any]:

@@ -11,12 +11,12 @@ from hylift.graph import Evidence, FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
 from hylift.inference.method import Request
+from hylift.inference.terms import has_repeats
 from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.hard import price
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import Problem
 from hylift.inference.variational.problem.families import mass_beyond
-from hylift.inference.variational.problem.terms import same_slots
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.lifting.kernels.grouping import first_members, group_pairs
 from hylift.posterior import (
@@ -200,13 +200,11 @@ def _note_bound(fit: Fit, leak: float, notes: list[str]) -> None:
 def _note_repeats(fit: Fit, notes: list[str]) -> None:
     """Says so where several factors have the same variables, each of which the Bethe entropy
     counts."""
-    for group in fit.view.ground.groups:
-        if group.arity > 1 and same_slots(np.sort(group.scope, axis=1))[1] < len(group):
-            notes.append(
-                "Several factors have the same variables, and the Bethe approximation counts the "
-                "entropy of each: BVI(merge_factors=True) counts it once, which is often better."
-            )
-            return
+    if has_repeats(fit.view.ground):
+        notes.append(
+            "Several factors have the same variables, and the Bethe approximation counts the "
+            "entropy of each: BVI(merge_factors=True) counts it once, which is often better."
+        )
 
 
 def _note_separation(fit: Fit, notes: list[str]) -> None:

@@ -18,11 +18,11 @@ from hylift.inference.message.discrete.passing import Passing, Schedule, Tables
 from hylift.inference.message.kernels.discrete import send
 from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.method import Request
-from hylift.inference.terms import MOST_STATES, Terms, tabulated
+from hylift.inference.terms import MOST_STATES, Terms, has_repeats, tabulated
+from hylift.inference.view import View
 from hylift.posterior import Categorical, LogPartition, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.potentials import Table
-
 
 DAMPING = 0.5
 """Of graphs with loops, where nothing else is said."""
@@ -96,7 +96,7 @@ class BP:
         if not passing.by_maximum:
             log_partition = LogPartition(passing.log_total(), "exact" if is_exact else "estimate")
             beliefs = _beliefs(tables, passing)
-        outcome = Outcome(result, log_partition, beliefs, decode, _notes(on_forest, result))
+        outcome = Outcome(result, log_partition, beliefs, decode, _notes(view, on_forest, result))
         return posterior_of(self.name, graph, view, outcome, control, request)
 
     def _pass(self, passing: Passing, control: Control) -> Result:
@@ -157,12 +157,17 @@ def _beliefs(tables: Tables, passing: Passing) -> list[tuple[NDArray[Any], Batch
     return found
 
 
-def _notes(on_forest: bool, result: Result) -> tuple[str, ...]:
+def _notes(view: View, on_forest: bool, result: Result) -> tuple[str, ...]:
     if on_forest:
         return ()
     notes = ["The graph has loops: marginals and log Z are those of Bethe's approximation."]
     if result == "max_steps":
         notes.append(
             "Messages did not converge: more damping, the residual schedule or more steps may help."
+        )
+    if has_repeats(view.ground):
+        notes.append(
+            "Several factors have the same variables, which is a loop between them: "
+            "BP(merge_factors=True) makes them one."
         )
     return tuple(notes)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
-from hylift.inference.variational.problem.terms import same_slots
+from hylift.inference.terms import same_slots
 from hylift.lifting.kernels.averaging import class_sums
 from hylift.lifting.kernels.grouping import first_members
 from hylift.potentials.quadrature import Accuracy, nodes_per_slot

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.factors import merge_groups
 from hylift.inference.decouple import pieces
-from hylift.inference.terms import Terms, tabulated
+from hylift.inference.terms import Terms, same_slots, tabulated
 from hylift.lifting.kernels.averaging import average_rows, class_sums
-from hylift.lifting.kernels.grouping import first_members, group_pairs
+from hylift.lifting.kernels.grouping import first_members
 from hylift.potentials import ConditionalQuadratic, Table
 
 FloatArray = NDArray[np.float64]
@@ -60,11 +60,3 @@ def _added_up(group: FactorGroup) -> FactorGroup:
         class_sums(group.multiplicity, alike, count),
         group.label,
     )
-
-
-def same_slots(scope: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
-    """(factor,): dense numbers, equal for equal rows of a scope (factor, slot); and their count."""
-    alike, count = np.zeros(len(scope), dtype=np.int32), min(len(scope), 1)
-    for column in scope.T:
-        alike, count = group_pairs(alike, column.astype(np.uint64))
-    return alike, count
