@@ -67,7 +67,8 @@ def slow_sum_product(graph: FactorGraph, num_steps: int, damping: float) -> list
                 for u, state in zip(scope, states, strict=True):
                     weight *= 1.0 if u == v else (to_factor[c, u] * np.ones(sizes[u]))[state]
                 message[states[scope.index(v)]] += weight
-            sent[c, v] = (message / message.max()) ** (1 - damping) * to_variable[c, v] ** damping
+            kept = damping if len(scope) > 1 else 0.0
+            sent[c, v] = (message / message.max()) ** (1 - kept) * to_variable[c, v] ** kept
         to_variable = sent
     beliefs = []
     for v, size in enumerate(sizes):
@@ -323,6 +324,29 @@ def test_alchemy_lifts_to_four_classes_with_the_same_beliefs(data_dir: Path):
     assert lifted.solution.history.num_classes[-1] == 4
     np.testing.assert_allclose(probabilities(lifted), probabilities(ground), atol=1e-8)
     assert lifted.log_partition.value / np.log(10) == pytest.approx(606.279199, abs=0.02)
+
+
+def test_nothing_to_infer_is_no_problem():
+    table = Table.shared([[1.0, 2.0, 3.0], [0.0, 1.0, 0.5]])
+    domains = {"a": boolean, "b": categorical(3)}
+    alone = FactorGraph.build(domains, [])
+    seen = FactorGraph.build(domains, [(table, ["a", "b"])]).observe({"a": True, "b": 2})
+
+    free, known = (infer(graph, BP(), tasks=EVERYTHING) for graph in (alone, seen))
+
+    assert free.log_partition.value == pytest.approx(np.log(6), abs=1e-12)
+    assert free.marginal("b").probs == pytest.approx([1 / 3] * 3)
+    assert known.log_partition.value == pytest.approx(0.5, abs=1e-12)
+    assert known.map()["b"] == "2"
+
+
+def test_observed_reals_are_welcome():
+    square = ConditionalQuadratic.square(-1.0).times([0, 1])
+    graph = FactorGraph.build({"a": boolean, "x": interval(-9, 9)}, [(square, ["a", "x"])])
+
+    found = infer(graph.observe({"x": 2.0}), BP())
+
+    assert found.marginal("a").prob("true") == pytest.approx(1 / (1 + np.exp(4.0)), abs=1e-12)
 
 
 def refuse_reals() -> None:

@@ -77,13 +77,20 @@ def advance(state, sizes, arity):
 @njit(cache=True, nogil=True, inline="always")
 def weigh(base, theta, arity, sizes, starts, state, partial, incoming, value):
     """The log-value of every joint state with what its variables tell; returns the largest."""
+    largest = -np.inf
+    if arity == 2:
+        for s in range(sizes[0]):
+            told, at = incoming[starts[0] + s], s * sizes[1]
+            for r in range(sizes[1]):
+                value[at + r] = theta[base + at + r] + told + incoming[starts[1] + r]
+                largest = max(largest, value[at + r])
+        return largest
     num_joint = 1
     for j in range(arity):
         num_joint *= sizes[j]
         state[j] = 0
     partial[0] = 0.0
     changed = 0
-    largest = -np.inf
     for x in range(num_joint):
         for j in range(changed, arity):
             partial[j + 1] = partial[j] + incoming[starts[j] + state[j]]
@@ -109,6 +116,14 @@ def send(
         c = some[i]
         link = factor_ptr[c]
         arity = factor_ptr[c + 1] - link
+        if arity == 1:
+            at, size = place[link], place[link + 1] - place[link]
+            for s in range(size):
+                outgoing[s] = theta[base[c] + s]
+            # It hears nothing, and so has nothing to oscillate with.
+            if not _settle(outgoing, 0, size, message, at, 0.0, candidate, change, link):
+                return c
+            continue
         num_entries = 0
         for j in range(arity):
             v = variable[link + j]
@@ -151,6 +166,15 @@ def _collect(arity, sizes, starts, state, value, largest, by_maximum, outgoing):
         state[j] = 0
         for s in range(sizes[j]):
             outgoing[starts[j] + s] = -np.inf if by_maximum else 0.0
+    if arity == 2 and not by_maximum:
+        for s in range(sizes[0]):
+            row = 0.0
+            for r in range(sizes[1]):
+                weight = np.exp(value[s * sizes[1] + r] - largest)
+                row += weight
+                outgoing[starts[1] + r] += weight
+            outgoing[starts[0] + s] = row
+        return
     for x in range(num_joint):
         if by_maximum:
             for j in range(arity):
@@ -204,7 +228,9 @@ def _settle(outgoing, start, size, message, at, damping, candidate, change, link
         new = outgoing[start + s] - largest
         if new > -np.inf and old > -np.inf:
             new += damping * (old - new)
-            most = max(most, abs(new - old) * np.exp(max(new, old)))
+            step = abs(new - old)
+            if step > most:
+                most = max(most, step * np.exp(max(new, old)))
         elif new != old:
             most = max(most, np.exp(max(new, old)))
         candidate[at + s] = new
