@@ -4,13 +4,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import build, gaussian, grounding, lifting, uai, variational
+from benchmarks import build, gaussian, grounding, lifting, messages, uai, variational
 
 ALL = {
     "build": build.run,
     "gaussian": gaussian.run,
     "grounding": grounding.run,
     "lifting": lifting.run,
+    "messages": messages.run,
     "uai": uai.run,
     "variational": variational.run,
 }
@@ -21,7 +22,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ALL)}")
     parser.add_argument(
         "--data", type=Path, default=variational.DATA, metavar="FOLDER",
-        help="published data, for 'variational' (default: $HYLIFT_DATA or ../shared/data)",
+        help="published data, for some of them (default: $HYLIFT_DATA or ../shared/data)",
     )  # fmt: skip
     parser.add_argument(
         "--figure", type=Path, metavar="FILE", help="where 'variational' draws objectives"
@@ -34,6 +35,8 @@ def main(arguments: list[str]) -> None:
         print(f"== {name}: {ALL[name].__doc__}", flush=True)
         if name == "variational":
             variational.run(options.data, options.figure)
+        elif name == "messages":
+            messages.run(options.data)
         else:
             ALL[name]()
 

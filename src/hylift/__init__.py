@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hylift.grounding import ground as ground
     from hylift.grounding import ground_world as ground_world
     from hylift.grounding import size_estimate as size_estimate
+    from hylift.inference import BP as BP
     from hylift.inference import BVI as BVI
     from hylift.inference import NPVI as NPVI
     from hylift.inference import Adam as Adam
@@ -126,6 +127,7 @@ _HOME = {
     "coarse_to_fine": "lifting",
     "lift": "lifting",
     "Posterior": "posterior",
+    "BP": "inference",
     "BVI": "inference",
     "NPVI": "inference",
     "MeanField": "inference",

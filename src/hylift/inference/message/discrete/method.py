@@ -18,7 +18,7 @@ from hylift.inference.message.discrete.passing import Passing, Schedule, Tables
 from hylift.inference.message.kernels.discrete import send
 from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.method import Request
-from hylift.inference.terms import MOST_STATES, Terms, has_repeats, tabulated
+from hylift.inference.terms import MOST_STATES, has_repeats, tabulated
 from hylift.inference.view import View
 from hylift.posterior import Categorical, LogPartition, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
@@ -67,7 +67,7 @@ class BP:
         announce_compilation(send)
         control = Control(request.seconds, request.callback, request.progress)
         view = view_of(self.name, graph, request, merge=self.merge_factors)
-        tables = Tables.of(view.graph, _table_terms(view.graph))
+        tables = Tables.of(view.graph, _as_tables(view.graph))
         control.num_classes = view.graph.num_variables
         on_forest = is_forest(view.ground)
         damping = self.damping
@@ -126,7 +126,7 @@ def _check_discrete(graph: FactorGraph) -> None:
         )
 
 
-def _table_terms(graph: FactorGraph) -> Terms:
+def _as_tables(graph: FactorGraph) -> list[FactorGroup]:
     """The factors of a discrete graph, functions among them as tables."""
     groups: list[FactorGroup] = []
     for group in graph.groups:
@@ -142,7 +142,7 @@ def _table_terms(graph: FactorGraph) -> Terms:
                     f"{MOST_STATES} joint states"
                 )
         groups += parts
-    return Terms.of(groups)
+    return groups
 
 
 def _beliefs(tables: Tables, passing: Passing) -> list[tuple[NDArray[Any], BatchedDistribution]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ImpossibleEvidenceError
-from hylift.graph import FactorGraph
+from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.message.kernels.discrete import OTHERS, adopt, gather, log_sums, send
 from hylift.inference.message.links import FloatArray, Links
 from hylift.inference.terms import Terms
@@ -42,6 +43,7 @@ class Tables:
     graph: FactorGraph
     terms: Terms
     links: Links
+    weight: FloatArray  # (parameter,): exponentials of those of `terms`, the largest of a table 1
     first: Ids  # (variable + 1,): its states among those of all variables
     place: Ids  # (link + 1,): its entries among those of all messages
     room: Ids
@@ -51,7 +53,9 @@ class Tables:
     all_variables: Work
 
     @classmethod
-    def of(cls, graph: FactorGraph, terms: Terms) -> Tables:
+    def of(cls, graph: FactorGraph, groups: Sequence[FactorGroup]) -> Tables:
+        """groups: all factors, as tables."""
+        terms = Terms.of(groups)
         links = Links.of(graph, terms)
         num_states = graph.variables.num_states.astype(np.int64)
         width = num_states[links.variable]
@@ -69,6 +73,7 @@ class Tables:
             graph,
             terms,
             links,
+            np.concatenate([np.zeros(0), *(_weights(g.potential.flat).ravel() for g in groups)]),
             np.concatenate([[0], np.cumsum(num_states)]),
             np.concatenate([[0], np.cumsum(width)]),
             np.array([size.max(initial=1) for size in sizes], dtype=np.int64),
@@ -86,6 +91,12 @@ class Tables:
             f"the model and its evidence contradict each other: no joint state of {listed} is "
             "possible, by what hard constraints around them say"
         )
+
+
+def _weights(log_values: FloatArray) -> FloatArray:
+    """Exponentials (row, joint state), each row divided by its largest."""
+    largest = log_values.max(axis=1, keepdims=True)
+    return np.exp(log_values - np.where(np.isfinite(largest), largest, 0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +171,7 @@ class Passing:
         def run(begin: int, end: int) -> int:
             return send(
                 begin, end, some.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
-                tables.place, tables.first, self.message, self.total, self.zeros,
+                tables.weight, tables.place, tables.first, self.message, self.total, self.zeros,
                 self.by_maximum, self.damping, tables.room, self.candidate, self.change,
             )  # fmt: skip
 

@@ -9,10 +9,10 @@ import numpy as np
 from numba import njit
 
 LOW = -600.0
-"""An incoming entry below this is too small for the quick way around a table."""
+"""An incoming entry below this is too small for an exponential."""
 
 TINY = 1e-280
-"""A sum of exponentials below this has lost digits."""
+"""A sum of exponentials below this has lost digits: it is taken again in log space."""
 
 OTHERS = 0.5
 """More messages than this say that a state is impossible: one or more do."""
@@ -78,13 +78,6 @@ def advance(state, sizes, arity):
 def weigh(base, theta, arity, sizes, starts, state, partial, incoming, value):
     """The log-value of every joint state with what its variables tell; returns the largest."""
     largest = -np.inf
-    if arity == 2:
-        for s in range(sizes[0]):
-            told, at = incoming[starts[0] + s], s * sizes[1]
-            for r in range(sizes[1]):
-                value[at + r] = theta[base + at + r] + told + incoming[starts[1] + r]
-                largest = max(largest, value[at + r])
-        return largest
     num_joint = 1
     for j in range(arity):
         num_joint *= sizes[j]
@@ -102,16 +95,18 @@ def weigh(base, theta, arity, sizes, starts, state, partial, incoming, value):
 
 @njit(cache=True, nogil=True)
 def send(
-    begin, end, some, factor_ptr, variable, base, theta, place, first, message, total, zeros,
-    by_maximum, damping, room, candidate, change,
+    begin, end, some, factor_ptr, variable, base, theta, weight, place, first, message, total,
+    zeros, by_maximum, damping, room, candidate, change,
 ):  # fmt: skip
     """New messages of some factors, and how much they change; returns an impossible factor or -1.
 
-    room: the largest arity, states of all slots, and joint states of a factor.
+    weight: the exponentials of the log-values `theta`, each table divided by its largest. room: the
+    largest arity, states of all slots, and joint states of a factor.
     """
     sizes, starts = np.empty(room[0], dtype=np.int64), np.empty(room[0], dtype=np.int64)
     state, partial = np.empty(room[0], dtype=np.int64), np.empty(room[0] + 1)
-    incoming, outgoing, value = np.empty(room[1]), np.empty(room[1]), np.empty(room[2])
+    incoming, outgoing, told = np.empty(room[1]), np.empty(room[1]), np.empty(room[1])
+    value = np.empty(room[2])
     for i in range(begin, end):
         c = some[i]
         link = factor_ptr[c]
@@ -130,24 +125,23 @@ def send(
             starts[j], sizes[j] = num_entries, first[v + 1] - first[v]
             num_entries += sizes[j]
             listen(link + j, variable, place, first, message, total, zeros, incoming, starts[j])
-        largest = weigh(base[c], theta, arity, sizes, starts, state, partial, incoming, value)
-        if largest == -np.inf:
-            return c
-        _collect(arity, sizes, starts, state, value, largest, by_maximum, outgoing)
+        if by_maximum:
+            weigh(base[c], theta, arity, sizes, starts, state, partial, incoming, value)
+            _largest(arity, sizes, starts, state, value, outgoing)
+        else:
+            for s in range(num_entries):
+                told[s] = 1.0 if incoming[s] == 0.0 else np.exp(incoming[s])
+            _sums(base[c], weight, arity, sizes, starts, state, partial, told, outgoing)
         for j in range(arity):
-            for s in range(sizes[j]):
-                told = incoming[starts[j] + s]
-                found = outgoing[starts[j] + s]
-                if by_maximum:
-                    if told > LOW:
-                        outgoing[starts[j] + s] = found - told
-                        continue
-                elif told > LOW and found > TINY:
-                    outgoing[starts[j] + s] = largest + np.log(found) - told
-                    continue
-                outgoing[starts[j] + s] = _without(
-                    base[c], theta, arity, sizes, starts, state, incoming, j, s, by_maximum
-                )
+            for s in range(starts[j], starts[j] + sizes[j]):
+                if incoming[s] > LOW and (by_maximum or outgoing[s] > TINY):
+                    found = outgoing[s] if by_maximum else np.log(outgoing[s])
+                    outgoing[s] = found - incoming[s]
+                else:
+                    outgoing[s] = _without(
+                        base[c], theta, arity, sizes, starts, state, incoming, j, s - starts[j],
+                        by_maximum,
+                    )  # fmt: skip
             at = place[link + j]
             if not _settle(
                 outgoing, starts[j], sizes[j], message, at, damping, candidate, change, link + j
@@ -157,34 +151,49 @@ def send(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _collect(arity, sizes, starts, state, value, largest, by_maximum, outgoing):
-    """Per slot and state, the sum of the exponentials of the values less the largest; or the
-    largest value."""
+def _largest(arity, sizes, starts, state, value, outgoing):
+    """Per slot and state, the largest value of its joint states."""
     num_joint = 1
     for j in range(arity):
         num_joint *= sizes[j]
         state[j] = 0
-        for s in range(sizes[j]):
-            outgoing[starts[j] + s] = -np.inf if by_maximum else 0.0
-    if arity == 2 and not by_maximum:
-        for s in range(sizes[0]):
-            row = 0.0
-            for r in range(sizes[1]):
-                weight = np.exp(value[s * sizes[1] + r] - largest)
-                row += weight
-                outgoing[starts[1] + r] += weight
-            outgoing[starts[0] + s] = row
-        return
+        for s in range(starts[j], starts[j] + sizes[j]):
+            outgoing[s] = -np.inf
     for x in range(num_joint):
-        if by_maximum:
-            for j in range(arity):
-                at = starts[j] + state[j]
-                outgoing[at] = max(outgoing[at], value[x])
-        else:
-            weight = np.exp(value[x] - largest)
-            for j in range(arity):
-                outgoing[starts[j] + state[j]] += weight
+        for j in range(arity):
+            at = starts[j] + state[j]
+            outgoing[at] = max(outgoing[at], value[x])
         advance(state, sizes, arity)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _sums(base, weight, arity, sizes, starts, state, partial, told, outgoing):
+    """Per slot and state, the sum of the weights of its joint states with what is told of them."""
+    for j in range(arity):
+        for s in range(starts[j], starts[j] + sizes[j]):
+            outgoing[s] = 0.0
+    if arity == 2:
+        for s in range(sizes[0]):
+            row, own = 0.0, told[starts[0] + s]
+            at = base + s * sizes[1]
+            for r in range(sizes[1]):
+                here = weight[at + r] * told[starts[1] + r]
+                row += here
+                outgoing[starts[1] + r] += own * here
+            outgoing[starts[0] + s] = own * row
+        return
+    num_joint, changed = 1, 0
+    for j in range(arity):
+        num_joint *= sizes[j]
+        state[j] = 0
+    partial[0] = 1.0
+    for x in range(num_joint):
+        for j in range(changed, arity):
+            partial[j + 1] = partial[j] * told[starts[j] + state[j]]
+        here = weight[base + x] * partial[arity]
+        for j in range(arity):
+            outgoing[starts[j] + state[j]] += here
+        changed = advance(state, sizes, arity)
 
 
 @njit(cache=True, nogil=True)
