@@ -46,8 +46,8 @@ class Tables:
     weight: FloatArray  # (parameter,): exponentials of those of `terms`, the largest of a table 1
     first: Ids  # (variable + 1,): its states among those of all variables
     place: Ids  # (link + 1,): its entries among those of all messages
-    room: Ids
-    """Largest arity, and most states of all slots, and joint states, of a factor."""
+    most: tuple[int, int]
+    """Slots of a factor, and entries of its messages or table."""
     cost: Ids  # (factor,): work of its messages
     all_factors: Work
     all_variables: Work
@@ -76,11 +76,16 @@ class Tables:
             np.concatenate([np.zeros(0), *(_weights(g.potential.flat).ravel() for g in groups)]),
             np.concatenate([[0], np.cumsum(num_states)]),
             np.concatenate([[0], np.cumsum(width)]),
-            np.array([size.max(initial=1) for size in sizes], dtype=np.int64),
+            (int(arity.max(initial=1)), int(max(size.max(initial=1) for size in sizes)) + 1),
             cost,
             Work.of(np.arange(len(terms)), cost),
             Work.of(np.arange(graph.num_variables), held),
         )
+
+    def room(self) -> tuple[Ids, FloatArray]:
+        """Scratch for one thread: integers per slot, reals per entry."""
+        num_slots, num_entries = self.most
+        return np.empty((3, num_slots), dtype=np.int64), np.empty((6, num_entries))
 
     def impossible(self, factor: int) -> ImpossibleEvidenceError:
         """The error of a factor that has no possible joint state."""
@@ -172,7 +177,7 @@ class Passing:
             return send(
                 begin, end, some.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
                 tables.weight, tables.place, tables.first, self.message, self.total, self.zeros,
-                self.by_maximum, self.damping, tables.room, self.candidate, self.change,
+                self.by_maximum, self.damping, *tables.room(), self.candidate, self.change,
             )  # fmt: skip
 
         for impossible in in_order(run, some.blocks):
@@ -195,8 +200,8 @@ class Passing:
         def run(begin: int, end: int) -> None:
             log_sums(
                 begin, end, terms.slot_ptr, terms.slots, terms.base, terms.theta, tables.place,
-                tables.first, self.message, self.total, self.zeros, self.by_maximum, tables.room,
-                log_sum,
+                tables.first, self.message, self.total, self.zeros, self.by_maximum,
+                *tables.room(), log_sum,
             )  # fmt: skip
 
         for _ in in_order(run, tables.all_factors.blocks):

@@ -14,11 +14,14 @@ LOW = -600.0
 TINY = 1e-280
 """A sum of exponentials below this has lost digits: it is taken again in log space."""
 
+SMALL = 0.1
+"""A step of a logarithm up to this leaves a probability about the same."""
+
 OTHERS = 0.5
 """More messages than this say that a state is impossible: one or more do."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def gather(begin, end, some, variable_ptr, order, count, place, first, message, total, zeros):
     """What all messages to some variables say together."""
     for i in range(begin, end):
@@ -38,7 +41,7 @@ def gather(begin, end, some, variable_ptr, order, count, place, first, message, 
                     total[low + s] += n * value
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def listen(link, variable, place, first, message, total, zeros, incoming, start):
     """Writes what a variable tells the factor of a link, the largest entry 0; returns that."""
     low = first[variable[link]]
@@ -61,7 +64,7 @@ def listen(link, variable, place, first, message, total, zeros, incoming, start)
     return largest
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def advance(state, sizes, arity):
     """The next joint state, the last slot fastest; returns the first slot that changed."""
     j = arity - 1
@@ -74,7 +77,7 @@ def advance(state, sizes, arity):
     return 0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def weigh(base, theta, arity, sizes, starts, state, partial, incoming, value):
     """The log-value of every joint state with what its variables tell; returns the largest."""
     largest = -np.inf
@@ -93,20 +96,19 @@ def weigh(base, theta, arity, sizes, starts, state, partial, incoming, value):
     return largest
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def send(
     begin, end, some, factor_ptr, variable, base, theta, weight, place, first, message, total,
-    zeros, by_maximum, damping, room, candidate, change,
+    zeros, by_maximum, damping, whole, parts, candidate, change,
 ):  # fmt: skip
     """New messages of some factors, and how much they change; returns an impossible factor or -1.
 
-    weight: the exponentials of the log-values `theta`, each table divided by its largest. room: the
-    largest arity, states of all slots, and joint states of a factor.
+    weight: the exponentials of the log-values `theta`, each table divided by its largest. whole,
+    parts: room for integers (3, slot) and reals (6, entry).
     """
-    sizes, starts = np.empty(room[0], dtype=np.int64), np.empty(room[0], dtype=np.int64)
-    state, partial = np.empty(room[0], dtype=np.int64), np.empty(room[0] + 1)
-    incoming, outgoing, told = np.empty(room[1]), np.empty(room[1]), np.empty(room[1])
-    value = np.empty(room[2])
+    sizes, starts, state = whole[0], whole[1], whole[2]
+    incoming, told, outgoing, share = parts[0], parts[1], parts[2], parts[3]
+    partial, value = parts[4], parts[5]
     for i in range(begin, end):
         c = some[i]
         link = factor_ptr[c]
@@ -115,9 +117,10 @@ def send(
             at, size = place[link], place[link + 1] - place[link]
             for s in range(size):
                 outgoing[s] = theta[base[c] + s]
-            # It hears nothing, and so has nothing to oscillate with.
-            if not _settle(outgoing, 0, size, message, at, 0.0, candidate, change, link):
+            if not _normalise(np.int64(0), size, outgoing, share):
                 return c
+            # It hears nothing, and so has nothing to oscillate with.
+            change[link] = _settle(outgoing, share, np.int64(0), size, message, at, 0.0, candidate)
             continue
         num_entries = 0
         for j in range(arity):
@@ -133,24 +136,24 @@ def send(
                 told[s] = 1.0 if incoming[s] == 0.0 else np.exp(incoming[s])
             _sums(base[c], weight, arity, sizes, starts, state, partial, told, outgoing)
         for j in range(arity):
-            for s in range(starts[j], starts[j] + sizes[j]):
-                if incoming[s] > LOW and (by_maximum or outgoing[s] > TINY):
-                    found = outgoing[s] if by_maximum else np.log(outgoing[s])
-                    outgoing[s] = found - incoming[s]
-                else:
-                    outgoing[s] = _without(
-                        base[c], theta, arity, sizes, starts, state, incoming, j, s - starts[j],
-                        by_maximum,
-                    )  # fmt: skip
-            at = place[link + j]
-            if not _settle(
-                outgoing, starts[j], sizes[j], message, at, damping, candidate, change, link + j
-            ):
-                return c
+            if by_maximum or not _divide(starts[j], sizes[j], incoming, told, outgoing, share):
+                for s in range(starts[j], starts[j] + sizes[j]):
+                    if by_maximum and incoming[s] > LOW:
+                        outgoing[s] -= incoming[s]
+                    else:
+                        outgoing[s] = _without(
+                            base[c], theta, arity, sizes, starts, state, incoming, j,
+                            s - starts[j], by_maximum,
+                        )  # fmt: skip
+                if not _normalise(starts[j], sizes[j], outgoing, share):
+                    return c
+            change[link + j] = _settle(
+                outgoing, share, starts[j], sizes[j], message, place[link + j], damping, candidate
+            )
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def _largest(arity, sizes, starts, state, value, outgoing):
     """Per slot and state, the largest value of its joint states."""
     num_joint = 1
@@ -166,7 +169,7 @@ def _largest(arity, sizes, starts, state, value, outgoing):
         advance(state, sizes, arity)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def _sums(base, weight, arity, sizes, starts, state, partial, told, outgoing):
     """Per slot and state, the sum of the weights of its joint states with what is told of them."""
     for j in range(arity):
@@ -196,7 +199,7 @@ def _sums(base, weight, arity, sizes, starts, state, partial, told, outgoing):
         changed = advance(state, sizes, arity)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _without(base, theta, arity, sizes, starts, state, incoming, slot, fixed, by_maximum):
     """A message's entry for one state, computed without what that variable tells."""
     num_joint = 1
@@ -222,32 +225,55 @@ def _without(base, theta, arity, sizes, starts, state, incoming, slot, fixed, by
     return largest if by_maximum else largest + np.log(total)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _settle(outgoing, start, size, message, at, damping, candidate, change, link):
-    """Normalises and damps a message, and measures its change as that of a probability; returns
-    whether it leaves anything possible."""
-    largest = -np.inf
-    for s in range(size):
-        largest = max(largest, outgoing[start + s])
-    if largest == -np.inf:
-        return False
-    most = 0.0
-    for s in range(size):
-        old = message[at + s]
-        new = outgoing[start + s] - largest
-        if new > -np.inf and old > -np.inf:
-            new += damping * (old - new)
-            step = abs(new - old)
-            if step > most:
-                most = max(most, step * np.exp(max(new, old)))
-        elif new != old:
-            most = max(most, np.exp(max(new, old)))
-        candidate[at + s] = new
-    change[link] = most
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
+def _divide(start, size, incoming, told, outgoing, share):
+    """Takes what a variable tells out of its sums: shares of the largest, and their logarithms;
+    returns whether the sums were large enough for that."""
+    largest = 0.0
+    for s in range(start, start + size):
+        if incoming[s] <= LOW or outgoing[s] <= TINY:
+            return False
+        share[s] = outgoing[s] / told[s]
+        largest = max(largest, share[s])
+    for s in range(start, start + size):
+        share[s] /= largest
+        outgoing[s] = 0.0 if share[s] == 1.0 else np.log(share[s])
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
+def _normalise(start, size, outgoing, share):
+    """Logarithms less the largest, and their exponentials; whether anything is possible."""
+    largest = -np.inf
+    for s in range(start, start + size):
+        largest = max(largest, outgoing[s])
+    if largest == -np.inf:
+        return False
+    for s in range(start, start + size):
+        outgoing[s] -= largest
+        share[s] = np.exp(outgoing[s])
+    return True
+
+
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
+def _settle(outgoing, share, start, size, message, at, damping, candidate):
+    """Damps a message, and returns its change, weighed as that of a probability."""
+    most = 0.0
+    for s in range(size):
+        old, new = message[at + s], outgoing[start + s]
+        if new > -np.inf and old > -np.inf:
+            step = abs(new - old)
+            # The larger of both probabilities, where the old one is needed at all.
+            larger = np.exp(old) if old > new and step > SMALL else share[start + s]
+            most = max(most, (1.0 - damping) * step * larger)
+            new += damping * (old - new)
+        elif new != old:
+            most = max(most, share[start + s] if new > old else np.exp(old))
+        candidate[at + s] = new
+    return most
+
+
+@njit(cache=True, nogil=True, _nrt=False)
 def adopt(links, place, candidate, message):
     """Takes over the new messages of some links."""
     for i in range(len(links)):
@@ -255,15 +281,14 @@ def adopt(links, place, candidate, message):
             message[at] = candidate[at]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def log_sums(
     begin, end, factor_ptr, variable, base, theta, place, first, message, total, zeros,
-    by_maximum, room, log_sum,
+    by_maximum, whole, parts, log_sum,
 ):  # fmt: skip
     """Logarithms of the sums (or maxima) of factors with all that their variables tell."""
-    sizes, starts = np.empty(room[0], dtype=np.int64), np.empty(room[0], dtype=np.int64)
-    state, partial = np.empty(room[0], dtype=np.int64), np.empty(room[0] + 1)
-    incoming, value = np.empty(room[1]), np.empty(room[2])
+    sizes, starts, state = whole[0], whole[1], whole[2]
+    incoming, partial, value = parts[0], parts[4], parts[5]
     for c in range(begin, end):
         link = factor_ptr[c]
         arity = factor_ptr[c + 1] - link
