@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hylift.inference import NPVI as NPVI
     from hylift.inference import Adam as Adam
     from hylift.inference import Exact as Exact
+    from hylift.inference import GaBP as GaBP
     from hylift.inference import MeanField as MeanField
     from hylift.inference import NaturalGradient as NaturalGradient
     from hylift.inference import NaturalNewton as NaturalNewton
@@ -128,6 +129,7 @@ _HOME = {
     "lift": "lifting",
     "Posterior": "posterior",
     "BP": "inference",
+    "GaBP": "inference",
     "BVI": "inference",
     "NPVI": "inference",
     "MeanField": "inference",

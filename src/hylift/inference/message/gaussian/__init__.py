@@ -1,0 +1,5 @@
+"""Gaussian belief propagation between reals."""
+
+from hylift.inference.message.gaussian.method import GaBP
+
+__all__ = ["GaBP"]

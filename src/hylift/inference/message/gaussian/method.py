@@ -1,0 +1,117 @@
+"""Gaussian belief propagation: its settings, and the way from a graph to a posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hylift.compilation import announce_compilation
+from hylift.graph import FactorGraph, conditioned
+from hylift.inference.control import Control
+from hylift.inference.forest import is_forest
+from hylift.inference.message.answer import Decoded, Outcome, posterior_of
+from hylift.inference.message.gaussian.notes import Findings
+from hylift.inference.message.gaussian.passing import Passing
+from hylift.inference.message.gaussian.proper import check_definite
+from hylift.inference.message.gaussian.quadratics import Quadratics, check_gaussian, linked
+from hylift.inference.message.gaussian.summable import Radius
+from hylift.inference.message.kernels.gaussian import send
+from hylift.inference.message.prepare import check_settings, view_of
+from hylift.inference.method import Request
+from hylift.inference.variational.problem.families import mass_beyond
+from hylift.posterior import GaussianMixture, LogPartition, Posterior, Result
+
+GROWN = 1e6
+"""Largest change of a message, in the size of the first means and changes, from which on they
+are taken to grow without end. In a walk-summable model they do not grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class GaBP:
+    """Gaussian belief propagation for reals and quadratics, with look-alikes' messages sent once.
+
+    Exact on forests. On graphs with loops means are exact where it converges, variances and log Z
+    are estimates; it converges where the model is walk-summable. Elsewhere it may diverge:
+    `solution.result` and `solution.notes` say so. Bounds of reals are ignored, and it is said
+    where they matter.
+    """
+
+    damping: float = 0.0
+    """Share of its old precision and linear part that a message keeps: 0.5 often helps where GaBP
+    oscillates."""
+    max_steps: int = 1000
+    tolerance: float = 1e-10
+    """Largest change of a message at which it has converged, in parts of the receiving belief's
+    precision and standard deviation."""
+    merge_factors: bool = True
+    """Whether factors whose scopes are nested become one. Gaussian belief propagation is defined
+    on the matrix of precisions, where all that links two reals is one entry."""
+
+    def __post_init__(self) -> None:
+        check_settings(self.damping, self.max_steps, self.tolerance)
+
+    @property
+    def name(self) -> str:
+        return "GaBP"
+
+    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        check_gaussian(graph)
+        announce_compilation(send)
+        control = Control(request.seconds, request.callback, request.progress)
+        hidden = conditioned(graph)
+        links = linked(hidden.graph, merge=self.merge_factors)
+        view = view_of(self.name, links, request, merge=False)
+        view = replace(view, hidden=hidden.hidden[view.hidden])
+        control.num_classes = view.graph.num_variables
+        quadratics = Quadratics.of(view.graph)
+        radius = Radius.of(quadratics)
+        check_definite(view.ground, radius)
+        on_forest = is_forest(view.ground)
+        passing, result, cause = self._passed(quadratics, control)
+        means, variances = passing.means, passing.variances
+        variables = view.graph.variables
+        beyond = mass_beyond(variables.lower, variables.upper, means, np.sqrt(variances))
+        findings = Findings(
+            result, len(control.rows), cause, not passing.message.any(), on_forest, radius, beyond,
+            variables,
+        )  # fmt: skip
+
+        def decode(seconds: float | None) -> Decoded:
+            least = None
+            if on_forest and result == "converged":
+                least = -view.graph.log_density(means)
+            return Decoded(means[None], least)
+
+        mixture = GaussianMixture(np.ones(1), means[:, None], variances[:, None])
+        outcome = Outcome(
+            result,
+            LogPartition(passing.log_total(), "exact" if findings.is_exact else "estimate"),
+            [(np.arange(len(means)), mixture)],
+            decode,
+            findings.notes(),
+        )
+        return posterior_of(self.name, graph, view, outcome, control, request)
+
+    def _passed(self, quadratics: Quadratics, control: Control) -> tuple[Passing, Result, str]:
+        """Messages after as many steps as are needed or allowed, how they ended, and why they
+        diverged if they did."""
+        passing = Passing.start(quadratics, float(self.damping))
+        scale = max(1.0, passing.size)
+        for step in range(self.max_steps):
+            change = passing.step()
+            if change is None:
+                return passing, "diverged", "the precision of some belief is no longer positive"
+            going = control.record(
+                change, "passing messages", (step + 1) / self.max_steps, "largest change"
+            )
+            if change <= self.tolerance:
+                return passing, "converged", ""
+            scale = max(scale, change) if step == 0 else scale
+            if change > GROWN * scale:
+                start = Passing.start(quadratics, float(self.damping))
+                return start, "diverged", "messages grow without end"
+            if not going:
+                assert control.ended is not None
+                return passing, control.ended, ""
+        return passing, "max_steps", ""

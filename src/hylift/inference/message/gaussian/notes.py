@@ -1,0 +1,73 @@
+"""What to say about an answer of Gaussian belief propagation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hylift.graph import Variables
+from hylift.inference.message.gaussian.summable import Radius
+from hylift.inference.message.links import FloatArray
+from hylift.inference.variational.problem.families import LEAK
+from hylift.posterior import Result
+
+NEGLIGIBLE = 1e-12
+"""Mass beyond bounds, of all reals together, up to which log Z is called exact."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """How messages ended, and what was seen of the model."""
+
+    result: Result
+    num_steps: int
+    cause: str
+    """Why it diverged, if it did."""
+    is_alone: bool
+    """Whether the answer is that of no messages."""
+    on_forest: bool
+    radius: Radius
+    beyond: FloatArray  # (variable,): mass of its belief beyond its bounds
+    variables: Variables
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether marginals and log Z are exact."""
+        lost = float(self.variables.multiplicity @ self.beyond)
+        return self.on_forest and self.result == "converged" and lost <= NEGLIGIBLE
+
+    def notes(self) -> tuple[str, ...]:
+        found = []
+        if not self.on_forest and self.radius.is_above_one:
+            found.append(
+                f"The model is not walk-summable (spectral radius {self.radius.lower:.2f} >= 1): "
+                "Gaussian BP may diverge, and where it converges its means are exact but its "
+                "variances are not."
+            )
+        elif not self.on_forest:
+            found.append(
+                "The graph has loops: where Gaussian BP converges its means are exact, its "
+                "variances and log Z are estimates."
+            )
+        if self.result == "diverged":
+            found.append(self._of_divergence())
+        if self.result == "max_steps":
+            found.append("Messages did not converge: more steps, or some damping, may help.")
+        if (self.beyond > LEAK).any():
+            at = int(np.argmax(self.beyond))
+            found.append(
+                f"GaBP ignores bounds, and {self.beyond[at]:.2g} of the mass of "
+                f"'{self.variables.names[at]}' lies beyond its own: marginals and log Z are "
+                "estimates. Exact, EPBP and BVI respect bounds."
+            )
+        return tuple(found)
+
+    def _of_divergence(self) -> str:
+        answer = f"that of step {self.num_steps}"
+        if self.is_alone:
+            answer = "that of each real by itself, with all others at 0"
+        return (
+            f"Gaussian BP diverged after step {self.num_steps}: {self.cause}. The answer is "
+            f"{answer}: do not rely on it. Damping may help; Exact and BVI do not diverge."
+        )

@@ -1,0 +1,107 @@
+"""The messages of a Gaussian graph, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hylift.inference.message.gaussian.quadratics import Quadratics
+from hylift.inference.message.kernels.gaussian import IMPROPER, gather, log_ratios, send
+from hylift.inference.message.links import FloatArray
+from hylift.inference.threads import in_order
+
+
+@dataclass(slots=True, eq=False)
+class Passing:
+    """Messages on their way; every step replaces them, unless it leaves something improper."""
+
+    quadratics: Quadratics
+    damping: float
+    message: FloatArray  # (link, 2): precision and linear part
+    candidate: FloatArray  # (link, 2)
+    total: FloatArray  # (variable, 4): also of its own; precision, linear part, mean, deviation
+    next_total: FloatArray  # (variable, 4)
+
+    @classmethod
+    def start(cls, quadratics: Quadratics, damping: float) -> Passing:
+        """Before the first step: no factor says anything."""
+        message, candidate = np.zeros((2, len(quadratics.links), 2))
+        total, next_total = np.zeros((2, len(quadratics.own), 4))
+        passing = cls(quadratics, damping, message, candidate, total, next_total)
+        passing._gather()
+        passing._adopt()
+        return passing
+
+    def step(self) -> float | None:
+        """Sends all messages; returns the largest change of one, or None where what they would
+        say has no integral, and they stay as they are."""
+        change = self._send()
+        if change == IMPROPER or not self._gather():
+            return None
+        self._adopt()
+        return change
+
+    def _adopt(self) -> None:
+        self.message, self.candidate = self.candidate, self.message
+        self.total, self.next_total = self.next_total, self.total
+
+    def _send(self) -> float:
+        terms, room = self.quadratics.terms, self.quadratics.room
+
+        def run(begin: int, end: int) -> float:
+            return send(
+                begin, end, room, terms.slot_ptr, terms.slots, terms.base, terms.theta,
+                self.message, self.total, self.damping, self.candidate,
+            )  # fmt: skip
+
+        changes = list(in_order(run, self.quadratics.factor_blocks))
+        return IMPROPER if IMPROPER in changes else max(changes)
+
+    def _gather(self) -> bool:
+        links, own = self.quadratics.links, self.quadratics.own
+
+        def run(begin: int, end: int) -> bool:
+            return gather(
+                begin, end, links.variable_ptr, links.order, links.count, own, self.candidate,
+                self.next_total,
+            )  # fmt: skip
+
+        return all(list(in_order(run, self.quadratics.variable_blocks)))
+
+    @property
+    def means(self) -> FloatArray:
+        return self.total[:, 2].copy()
+
+    @property
+    def variances(self) -> FloatArray:
+        return np.asarray(1.0 / self.total[:, 0])
+
+    @property
+    def size(self) -> float:
+        """The largest distance of a mean from 0, in standard deviations."""
+        return float(np.abs(self.total[:, 2] / self.total[:, 3]).max(initial=0.0))
+
+    def log_total(self) -> float:
+        """Bethe's log Z of these messages.
+
+        Σ n_v log Z_v + Σ n_c (log Z_c - Σ log Z_v of its slots). At a fixed point all beliefs have
+        the same means, so this is the log-density there, and what remains are volumes, which means
+        far from 0 do not drown. Away from one the belief of a factor may have no integral; it then
+        counts for nothing.
+        """
+        quadratics, terms = self.quadratics, self.quadratics.terms
+        ratio = np.zeros(len(terms))
+
+        def run(begin: int, end: int) -> None:
+            log_ratios(
+                begin, end, quadratics.room, terms.slot_ptr, terms.slots, terms.base, terms.theta,
+                self.message, self.total, ratio,
+            )  # fmt: skip
+
+        for _ in in_order(run, quadratics.factor_blocks):
+            pass
+        shared = float(terms.multiplicity @ np.nan_to_num(ratio))
+        volume = 0.5 * np.log(2 * np.pi * self.variances)
+        own = float(quadratics.graph.variables.multiplicity @ volume)
+        return quadratics.graph.log_density(self.means) + own + shared

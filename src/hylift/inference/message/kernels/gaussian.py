@@ -1,0 +1,184 @@
+"""Messages between quadratics and reals, in information form.
+
+Entry 0 of a message is a precision J, entry 1 a linear part h: exp(-½ J x² + h x). Of what is known
+of a variable in total, entry 2 is the mean, and entry 3 the standard deviation. The
+diagonals and linear parts of all factors are the variables' own, so factors have nothing but
+couplings.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+IMPROPER = -1.0
+"""The change of a step after which some density has no integral."""
+
+ROUNDING = 16 * 2.0**-52
+"""Relative change of a message that is taken for rounding."""
+
+
+@njit(cache=True, nogil=True)
+def gather(begin, end, variable_ptr, order, count, own, message, total):
+    """What variables and all messages to them say together; returns whether that is proper."""
+    proper = True
+    for v in range(begin, end):
+        precision, linear = own[v, 0], own[v, 1]
+        for k in range(variable_ptr[v], variable_ptr[v + 1]):
+            link = order[k]
+            precision += count[link] * message[link, 0]
+            linear += count[link] * message[link, 1]
+        total[v, 0], total[v, 1] = precision, linear
+        if 0.0 < precision < np.inf and abs(linear) < np.inf:
+            total[v, 2], total[v, 3] = linear / precision, 1.0 / math.sqrt(precision)
+        else:
+            proper = False
+    return proper
+
+
+@njit(cache=True, nogil=True, inline="always")
+def couple(start, arity, at, variable, theta, message, total, joint, linear):
+    """Writes the lower half of a factor's precision with all that its variables tell it, and the
+    linear part of that."""
+    for i in range(arity):
+        v = variable[start + i]
+        for j in range(i):
+            joint[i, j] = -2.0 * theta[at + i * arity + j]
+        joint[i, i] = total[v, 0] - message[start + i, 0]
+        linear[i] = total[v, 1] - message[start + i, 1]
+
+
+@njit(cache=True, nogil=True)
+def factorise(matrix, size):
+    """Overwrites the lower half of a symmetric matrix by its Cholesky factor; returns half the
+    logarithm of its determinant, or NaN where it is not positive definite."""
+    half = 0.0
+    for j in range(size):
+        pivot = matrix[j, j]
+        for k in range(j):
+            pivot -= matrix[j, k] * matrix[j, k]
+        if not 0.0 < pivot < np.inf:
+            return np.nan
+        root = math.sqrt(pivot)
+        matrix[j, j] = root
+        half += math.log(root)
+        for i in range(j + 1, size):
+            value = matrix[i, j]
+            for k in range(j):
+                value -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = value / root
+    return half
+
+
+@njit(cache=True, nogil=True)
+def solve(factor, size, right):
+    """Overwrites a vector b by the x of L Lᵀ x = b."""
+    for i in range(size):
+        for k in range(i):
+            right[i] -= factor[i, k] * right[k]
+        right[i] /= factor[i, i]
+    for i in range(size - 1, -1, -1):
+        for k in range(i + 1, size):
+            right[i] -= factor[k, i] * right[k]
+        right[i] /= factor[i, i]
+
+
+@njit(cache=True, nogil=True)
+def integrate(start, arity, at, variable, theta, message, total, joint, mean, column, new):
+    """New messages of a factor of any arity; returns whether they are proper.
+
+    With Σ the inverse of the joint precision and m its mean, the integral over all slots but s
+    leaves J = Σ_t w_st Σ_ts / Σ_ss and h = J m_s - Σ_t w_st m_t, t ≠ s: one factorisation serves
+    all slots, and nothing that the variable itself told has to be subtracted.
+    """
+    couple(start, arity, at, variable, theta, message, total, joint, mean)
+    if math.isnan(factorise(joint, arity)):
+        return False
+    solve(joint, arity, mean)
+    for s in range(arity):
+        column[:arity] = 0.0
+        column[s] = 1.0
+        solve(joint, arity, column)
+        precision, pull = 0.0, 0.0
+        for t in range(arity):
+            if t != s:
+                weight = -2.0 * theta[at + s * arity + t]
+                precision += weight * column[t]
+                pull += weight * mean[t]
+        precision /= column[s]
+        new[start + s, 0] = precision
+        new[start + s, 1] = precision * mean[s] - pull
+    return True
+
+
+@njit(cache=True, nogil=True)
+def send(
+    begin, end, room, factor_ptr, variable, base, theta, message, total, damping, new
+):  # fmt: skip
+    """Writes new messages of some factors; returns the largest change before damping, in parts of
+    a belief's precision or of its standard deviation, or IMPROPER.
+
+    room: the largest arity.
+    """
+    joint, means, column = np.empty((room, room)), np.empty(room), np.empty(room)
+    largest = 0.0
+    for c in range(begin, end):
+        start, at = factor_ptr[c], base[c]
+        arity = factor_ptr[c + 1] - start
+        if arity == 2:
+            weight = -2.0 * theta[at + 1]
+            for s in range(2):
+                v, link = variable[start + s], start + s
+                told = total[v, 0] - message[link, 0]
+                if not told > 0.0:
+                    return IMPROPER
+                other = start + 1 - s
+                new[other, 0] = -weight * weight / told
+                new[other, 1] = -weight * (total[v, 1] - message[link, 1]) / told
+        elif not integrate(
+            start, arity, at, variable, theta, message, total, joint, means, column, new
+        ):
+            return IMPROPER
+        for link in range(start, start + arity):
+            v = variable[link]
+            mean, sd = total[v, 2], total[v, 3]
+            here, there = new[link, 0], new[link, 1]
+            wider = abs(here - message[link, 0]) - ROUNDING * abs(here)
+            moved = abs(there - message[link, 1] - mean * (here - message[link, 0]))
+            moved -= ROUNDING * (abs(there) + abs(mean * here))
+            change = sd * max(sd * wider, moved)
+            if not change < np.inf:
+                return IMPROPER
+            largest = max(largest, change)
+            new[link, 0] = here + damping * (message[link, 0] - here)
+            new[link, 1] = there + damping * (message[link, 1] - there)
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def log_ratios(begin, end, room, factor_ptr, variable, base, theta, message, total, ratio):
+    """Writes per factor the logarithm of the volume of its belief over that of its variables'
+    beliefs; NaN where it has none."""
+    joint, linear = np.empty((room, room)), np.empty(room)
+    for c in range(begin, end):
+        start = factor_ptr[c]
+        arity = factor_ptr[c + 1] - start
+        couple(start, arity, base[c], variable, theta, message, total, joint, linear)
+        value = -factorise(joint, arity)
+        for link in range(start, start + arity):
+            value += 0.5 * math.log(total[variable[link], 0])
+        ratio[c] = value
+
+
+@njit(cache=True, nogil=True)
+def stretch(begin, end, factor_ptr, variable, base, theta, x, step):
+    """Writes into entry 0 of a link the sizes of its couplings to other slots, times x there."""
+    for c in range(begin, end):
+        start, at = factor_ptr[c], base[c]
+        arity = factor_ptr[c + 1] - start
+        for s in range(arity):
+            value = 0.0
+            for t in range(arity):
+                if t != s:
+                    value += abs(2.0 * theta[at + s * arity + t]) * x[variable[start + t]]
+            step[start + s, 0] = value
