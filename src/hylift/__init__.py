@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hylift.grounding import size_estimate as size_estimate
     from hylift.inference import BP as BP
     from hylift.inference import BVI as BVI
+    from hylift.inference import EPBP as EPBP
     from hylift.inference import NPVI as NPVI
     from hylift.inference import Adam as Adam
     from hylift.inference import Exact as Exact
@@ -129,6 +130,7 @@ _HOME = {
     "lift": "lifting",
     "Posterior": "posterior",
     "BP": "inference",
+    "EPBP": "inference",
     "GaBP": "inference",
     "BVI": "inference",
     "NPVI": "inference",

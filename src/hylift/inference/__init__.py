@@ -1,7 +1,7 @@
 """From a graph with evidence to a posterior."""
 
 from hylift.inference.exact import Exact
-from hylift.inference.message import BP, GaBP
+from hylift.inference.message import BP, EPBP, GaBP
 from hylift.inference.method import Callback, Lift, Method, Request, Step, Task
 from hylift.inference.run import check_tasks, infer
 from hylift.inference.variational import (
@@ -16,6 +16,7 @@ from hylift.inference.variational import (
 __all__ = [
     "BP",
     "BVI",
+    "EPBP",
     "NPVI",
     "Adam",
     "Callback",

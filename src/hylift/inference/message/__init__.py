@@ -2,5 +2,6 @@
 
 from hylift.inference.message.discrete import BP
 from hylift.inference.message.gaussian import GaBP
+from hylift.inference.message.particle import EPBP
 
-__all__ = ["BP", "GaBP"]
+__all__ = ["BP", "EPBP", "GaBP"]

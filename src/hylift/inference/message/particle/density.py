@@ -1,0 +1,136 @@
+"""The densities of reals, from what the final messages say anywhere between the particles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import legendre
+from numpy.typing import NDArray
+
+from hylift.inference.message.links import FloatArray
+from hylift.inference.message.particle.factors import Places
+from hylift.inference.message.particle.passing import Passing
+from hylift.posterior import PiecewiseDensity
+from hylift.posterior.distributions.piecewise import gauss_legendre_nodes
+
+NUM_PANELS = 40
+DEGREE = 8
+REACH = 12.0
+"""Standard deviations that the first panels reach to both sides."""
+VANISHED = 1e-26
+"""Density, to the largest one, beyond which nothing is looked at."""
+LEAST_SHARE = 1e-9
+"""Of the proposals in the densities."""
+ROUGH = 1e-6
+"""Coefficients of the last degrees, to the largest density, at which panels are narrow enough."""
+ROUNDS = 6
+"""Times that panels are laid out anew, at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Densities:
+    """Beliefs about all reals of a graph."""
+
+    real: NDArray[np.int64]  # (real,): variables
+    density: PiecewiseDensity
+    error: FloatArray
+    """(real,): how far sums over particles are from the integrals of the beliefs, as a share."""
+
+
+def densities(passing: Passing) -> Densities | None:
+    """The densities of all reals; None where there are none.
+
+    Panels reach as far as anything is left of a density, and are narrow where it is large.
+    """
+    real = np.flatnonzero(passing.factors.is_real)
+    if not len(real):
+        return None
+    proposals = passing.proposals
+    lower, upper, centre = (a[real] for a in (proposals.lower, proposals.upper, proposals.centre))
+    num_points = np.where(passing.factors.is_real, NUM_PANELS * DEGREE, 0)
+    targets = Places.of(passing.factors, num_points)
+    edges = _first_edges(passing, real, lower, upper)
+    for last in (*[False] * (ROUNDS - 1), True):
+        nodes, weights = gauss_legendre_nodes(edges, DEGREE)
+        logs = passing.incoming(targets, nodes.ravel()).reshape(nodes.shape)
+        values = np.exp(logs - logs.max(axis=1, keepdims=True))
+        settled, edges_then = _better_edges(edges, nodes, weights, values, lower, upper)
+        if last or settled.all():
+            break
+        edges = np.where(settled[:, None], edges, edges_then)
+    total = (weights * values).sum(axis=1)
+    # Far out, couplings may be narrower than particles are apart: there is something between.
+    mean, sd = proposals.mean[real][:, None], proposals.sd[real][:, None]
+    far = np.exp(-0.5 * ((nodes - mean) / sd) ** 2) / (np.sqrt(2 * np.pi) * sd)
+    far = np.where(np.isneginf(logs), 0.0, far)
+    panels = values + LEAST_SHARE * total[:, None] * far
+    panels = panels.reshape(len(real), NUM_PANELS, DEGREE)
+    links = passing.factors.links
+    height = np.bincount(links.variable, links.count * passing.height, len(num_points))
+    integral = np.log(total) + logs.max(axis=1) - height[real]
+    return Densities(
+        real,
+        PiecewiseDensity.from_gauss_legendre(edges + centre[:, None], panels),
+        np.abs(np.expm1(passing.log_sums()[real] - integral)),
+    )
+
+
+def _first_edges(
+    passing: Passing, real: NDArray[np.int64], lower: FloatArray, upper: FloatArray
+) -> FloatArray:
+    """Equal panels around the mean of each proposal."""
+    mean, sd = passing.proposals.mean[real], passing.proposals.sd[real]
+    low, high = np.maximum(mean - REACH * sd, lower), np.minimum(mean + REACH * sd, upper)
+    return np.asarray(np.linspace(low, high, NUM_PANELS + 1, axis=1))
+
+
+def _better_edges(
+    edges: FloatArray, nodes: FloatArray, weights: FloatArray, values: FloatArray,
+    lower: FloatArray, upper: FloatArray,
+) -> tuple[NDArray[np.bool_], FloatArray]:  # fmt: skip
+    """(real,): whether the panels will do; and panels that are better."""
+    low, high = edges[:, :1], edges[:, -1:]
+    wide = high - low
+    # An end that is no bound goes further out while something is left there, and else inwards.
+    there = values > VANISHED
+    open_low = (values[:, 0] > VANISHED) & (edges[:, 0] > lower)
+    open_high = (values[:, -1] > VANISHED) & (edges[:, -1] < upper)
+    margin = wide[:, 0] / NUM_PANELS
+    first = np.take_along_axis(nodes, there.argmax(axis=1)[:, None], axis=1)[:, 0]
+    last = np.take_along_axis(nodes, -1 - there[:, ::-1].argmax(axis=1)[:, None], axis=1)[:, 0]
+    new_low = np.where(open_low, edges[:, 0] - wide[:, 0], np.maximum(first - margin, edges[:, 0]))
+    new_high = np.where(
+        open_high, edges[:, -1] + wide[:, 0], np.minimum(last + margin, edges[:, -1])
+    )
+    new_low, new_high = np.maximum(new_low, lower), np.minimum(new_high, upper)
+    mass = (weights * values).reshape(len(edges), NUM_PANELS, DEGREE).sum(axis=2)
+    mass /= mass.sum(axis=1, keepdims=True)
+    settled = ~open_low & ~open_high & (_roughness(values) < ROUGH)
+    return settled, _laid_out(edges, mass, new_low[:, None], new_high[:, None])
+
+
+def _roughness(values: FloatArray) -> FloatArray:
+    """(real,): the largest of the last two coefficients of a panel's series."""
+    nodes, weights = legendre.leggauss(DEGREE)
+    last = np.arange(DEGREE - 2, DEGREE)
+    basis = weights[:, None] * legendre.legvander(nodes, DEGREE - 1)[:, last] * (last + 0.5)
+    coefficients = values.reshape(len(values), NUM_PANELS, DEGREE) @ basis
+    return np.asarray(np.abs(coefficients).max(axis=(1, 2)))
+
+
+def _laid_out(edges: FloatArray, mass: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Edges from low to high (real, 1) that follow half the length, and half the mass (real,
+    panel) that was found between edges."""
+    knots = np.concatenate([low, np.clip(edges, low, high), high], axis=1)
+    found = np.cumsum(mass, axis=1)
+    none = np.zeros_like(low)
+    along = (knots - low) / (high - low)
+    height = 0.5 * along + 0.5 * np.concatenate([none, none, found, none + 1.0], axis=1)
+    height[:, -1] = 1.0
+    share = np.linspace(0.0, 1.0, edges.shape[1])
+    piece = (height[:, None, 1:-1] <= share[:, None]).sum(axis=2)
+    row = np.arange(len(edges))[:, None]
+    begin, rise = height[row, piece], height[row, piece + 1] - height[row, piece]
+    part = (share - begin) / np.where(rise > 0, rise, 1.0)
+    return np.asarray(knots[row, piece] + part * (knots[row, piece + 1] - knots[row, piece]))

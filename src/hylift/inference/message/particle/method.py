@@ -1,0 +1,157 @@
+"""Expectation particle belief propagation: its settings, and the way to a posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.compilation import announce_compilation
+from hylift.graph import FactorGraph
+from hylift.inference.control import Control
+from hylift.inference.message.answer import Decoded, Outcome, posterior_of
+from hylift.inference.message.kernels.particle import send
+from hylift.inference.message.links import FloatArray
+from hylift.inference.message.particle.density import Densities, densities
+from hylift.inference.message.particle.factors import Factors
+from hylift.inference.message.particle.passing import MIDDLE, Passing
+from hylift.inference.message.prepare import check_settings, check_whole, view_of
+from hylift.inference.method import Request
+from hylift.inference.variational.problem.proper import check_proper
+from hylift.posterior import Categorical, LogPartition, Posterior, Result
+from hylift.posterior.distributions import BatchedDistribution
+
+MOST_ADAPTING = 100
+"""Steps in which proposals are adapted, at most."""
+AT_REST = 0.05
+"""Change of proposals, in standard deviations, at which they are left as they are."""
+LEAST_PARTICLES = 8
+"""With fewer, beliefs have no shape that proposals could follow."""
+FAR = 0.05
+"""Error of sums over particles, as a share, above which the user is told."""
+FEW = 0.1
+"""Effective particles, of all, below which a belief is not to be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class EPBP:
+    """Expectation particle belief propagation (Lienart, Teh & Doucet 2015), for any graph.
+
+    Discrete variables are summed exactly. Each real has particles with importance weights, drawn
+    by strata from a Gaussian that takes on the moments of the belief, step by step; then messages
+    are passed between fixed particles until they converge. All answers are estimates, with the
+    error of Bethe's approximation where there are loops, and that of sums over particles.
+    """
+
+    particles: int = 50
+    """Of each real. The work grows with their number to the power of a factor's reals."""
+    damping: float = 0.0
+    """Share of its old logarithm that a message keeps, and of its old self that a proposal."""
+    max_steps: int = 1000
+    tolerance: float = 1e-9
+    """Largest change of a message, as of a probability, at which it has converged."""
+    merge_factors: bool = False
+    """Whether factors whose scopes are nested become one, which leaves fewer loops."""
+
+    def __post_init__(self) -> None:
+        check_settings(self.damping, self.max_steps, self.tolerance)
+        check_whole("particles", self.particles, LEAST_PARTICLES)
+
+    @property
+    def name(self) -> str:
+        return f"EPBP({self.particles})"
+
+    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        announce_compilation(send)
+        control = Control(request.seconds, request.callback, request.progress)
+        view = view_of(self.name, graph, request, merge=self.merge_factors)
+        check_proper(view.ground)
+        control.num_classes = view.graph.num_variables
+        passing = Passing.start(Factors.of(view.graph), self.particles)
+        result = self._pass(passing, control, np.random.default_rng(request.seed))
+        found = densities(passing)
+
+        def decode(seconds: float | None) -> Decoded:
+            return Decoded(_modes(passing, found)[None])
+
+        outcome = Outcome(
+            result,
+            LogPartition(passing.log_total(), "estimate"),
+            _beliefs(passing, found),
+            decode,
+            self._notes(passing, found),
+        )
+        return posterior_of(self.name, graph, view, outcome, control, request)
+
+    def _pass(self, passing: Passing, control: Control, rng: np.random.Generator) -> Result:
+        """Takes as many steps as are needed or allowed; returns how they ended."""
+        adapting = min(MOST_ADAPTING, self.max_steps // 2) if passing.factors.is_real.any() else 0
+        for step in range(self.max_steps):
+            # Before the first step no message says anything to adapt to.
+            is_adapting = 0 < step <= adapting
+            if is_adapting:
+                at = MIDDLE if step == adapting else float(rng.random())
+                change = passing.adapt(at, self.damping)
+                if change <= AT_REST:
+                    adapting = min(adapting, step + 1)
+            else:
+                change = passing.step(self.damping if step else 0.0)
+            share = (step + 1) / self.max_steps
+            going = control.record(change, "passing messages", share, "largest change")
+            if change <= self.tolerance and step >= adapting and not is_adapting:
+                return "converged"
+            if not going:
+                assert control.ended is not None
+                return control.ended
+        return "max_steps"
+
+    def _notes(self, passing: Passing, found: Densities | None) -> tuple[str, ...]:
+        if found is None:
+            return ()
+        names = passing.factors.graph.variables.names
+        squares = np.bincount(passing.places.variable, passing.probs() ** 2, len(names))
+        effective = 1.0 / squares[found.real]
+        worst, farthest = int(np.argmin(effective)), int(np.argmax(found.error))
+        notes = [
+            f"Each real has {self.particles} particles; '{names[int(found.real[worst])]}' has the "
+            f"fewest effective ones, {effective[worst]:.1f}."
+        ]
+        if effective[worst] < FEW * self.particles:
+            notes.append("Beliefs that rest on few effective particles are poor: use more.")
+        if found.error[farthest] > FAR:
+            notes.append(
+                f"The particles of '{names[int(found.real[farthest])]}' are too far apart for what "
+                f"its factors tell apart: sums over them are {found.error[farthest]:.0%} off. Use "
+                "more particles."
+            )
+        return tuple(notes)
+
+
+def _beliefs(
+    passing: Passing, found: Densities | None
+) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    probs, variables = passing.probs(), passing.factors.graph.variables
+    beliefs: list[tuple[NDArray[Any], BatchedDistribution]] = []
+    for number, domain in enumerate(variables.domains):
+        ids = np.flatnonzero(variables.domain_id == number)
+        if len(ids) and domain.states is not None:
+            own = probs[passing.places.first[ids][:, None] + np.arange(domain.num_states)]
+            beliefs.append((ids, Categorical(own / own.sum(axis=1, keepdims=True), domain.states)))
+    if found is not None:
+        beliefs.append((found.real, found.density))
+    return beliefs
+
+
+def _modes(passing: Passing, found: Densities | None) -> FloatArray:
+    """(variable,): the value that each belief holds for the most probable."""
+    first, whose, probs = passing.places.first, passing.places.variable, passing.probs()
+    if not len(whose):
+        return np.zeros(0)
+    largest = np.maximum.reduceat(probs, first[:-1])[whose]
+    later = np.where(probs == largest, passing.states, np.inf)
+    values = np.minimum.reduceat(later, first[:-1])
+    if found is not None:
+        values[found.real] = found.density.mode
+    return np.asarray(values)

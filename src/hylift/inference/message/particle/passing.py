@@ -1,0 +1,279 @@
+"""The messages about points, and the steps in which they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from hylift.graph import FactorGroup
+from hylift.inference.message.kernels.discrete import OTHERS, gather
+from hylift.inference.message.kernels.particle import send, settle, tell
+from hylift.inference.message.links import FloatArray
+from hylift.inference.message.particle.factors import (
+    Factors,
+    Ids,
+    Places,
+    blocks_of,
+    check_points,
+    impossible,
+    state_points,
+)
+from hylift.inference.message.particle.proposals import Particles, Proposals
+from hylift.inference.message.particle.start import first_proposals
+from hylift.inference.threads import in_order
+from hylift.potentials.base import along_axis
+
+BLOCK = 1 << 20
+"""Values of a function that are computed at a time."""
+MIDDLE = 0.5
+
+
+@dataclass(slots=True, eq=False)
+class Passing:
+    """Particles, and the messages about them; both change with every step."""
+
+    factors: Factors
+    places: Places
+    blocks: list[tuple[int, int]]
+    states: FloatArray  # (point,): of discrete variables
+    proposals: Proposals
+    particles: Particles
+    message: FloatArray  # (entry,): logarithms, the largest of each message 0
+    height: FloatArray  # (link,): what was the largest entry before
+    total: FloatArray  # (point,): what all messages say
+    zeros: FloatArray  # (point,): how many of them say that it is impossible
+
+    @classmethod
+    def start(cls, factors: Factors, num_particles: int) -> Passing:
+        """Before the first step: every message says that all points are alike."""
+        num_states = factors.graph.variables.num_states.astype(np.int64)
+        num_points = np.where(factors.is_real, num_particles, num_states)
+        places = Places.of(factors, num_points)
+        check_points(factors, places)
+        states = state_points(num_points)
+        proposals = Proposals.of(factors, *first_proposals(factors.graph), num_particles)
+        particles = Particles.drawn(proposals, factors, places, states, MIDDLE)
+        return cls(
+            factors,
+            places,
+            blocks_of(factors, places, places),
+            states,
+            proposals,
+            particles,
+            np.zeros(places.place[-1]),
+            np.zeros(len(factors.links)),
+            *np.zeros((2, places.first[-1])),
+        )
+
+    def adapt(self, at: float, damping: float) -> float:
+        """Sends messages from the particles to new ones, drawn at so much of each stratum; returns
+        the largest change of a proposal, in standard deviations."""
+        cavity = self._cavities()
+        self.proposals, change = self.proposals.adapted(
+            self.places, self.particles, self.probs(), damping
+        )
+        new = Particles.drawn(self.proposals, self.factors, self.places, self.states, at)
+        found = self._sent(cavity, self.places, new.point)
+        self.particles = new
+        self._settle(found, 0.0)
+        return change
+
+    def step(self, damping: float) -> float:
+        """Sends messages between the same particles; returns the largest change of one, or of what
+        they say together: a message may be largest where other messages leave nothing."""
+        found = self._sent(self._cavities(), self.places, self.particles.point)
+        before = self._relative_beliefs()
+        change = self._settle(found, damping)
+        after = self._relative_beliefs()
+        with np.errstate(invalid="ignore"):
+            moved = np.minimum(np.abs(after - before), 1.0) * np.exp(np.maximum(after, before))
+        return max(change, float(np.nanmax(moved, initial=0.0)))
+
+    def incoming(self, targets: Places, target: FloatArray) -> FloatArray:
+        """(target point,): what all messages say about points of reals, told by their distances
+        from the centres."""
+        message = self._sent(self._cavities(), targets, target, reals_only=True)
+        total, zeros = np.zeros((2, targets.first[-1]))
+        self._gather(targets, message, total, zeros)
+        return np.where(zeros > OTHERS, -np.inf, total)
+
+    def log_total(self) -> float:
+        """Bethe's log Z of these messages.
+
+        Σ n_v log Z_v + Σ n_c (log Z_c - Σ log Z_v of its slots): right at a fixed point, and near
+        one up to the square of what is missing.
+        """
+        factors, links, terms = self.factors, self.factors.links, self.factors.terms
+        cavity = self._cavities()
+        found = self._sent(cavity, self.places, self.particles.point)
+        first = terms.slot_ptr[:-1]
+        of_factor = np.zeros(0)
+        if len(first):
+            of_factor = _log_sums(cavity + found, self.places.place)[first]
+        of_variable = self.log_sums()
+        told = np.bincount(links.factor, of_variable[links.variable], len(terms))
+        own = float(factors.graph.variables.multiplicity @ of_variable)
+        return own + float(terms.multiplicity @ (of_factor - told)) + factors.log_constant
+
+    def log_sums(self) -> FloatArray:
+        """(variable,): logarithm of the integral of its belief."""
+        return _log_sums(self.log_beliefs(), self.places.first)
+
+    def log_beliefs(self) -> FloatArray:
+        """(point,): weights of the points, not normalised."""
+        return np.where(self.zeros > OTHERS, -np.inf, self.total) + self.particles.log_base
+
+    def _relative_beliefs(self) -> FloatArray:
+        """(point,): logarithms of the beliefs, the largest of each variable 0."""
+        logs, first = self.log_beliefs() - self.particles.log_base, self.places.first
+        return logs - np.maximum.reduceat(logs, first[:-1])[self.places.variable]
+
+    def probs(self) -> FloatArray:
+        """(point,): weights of the points, of each variable together 1."""
+        return np.exp(self.log_beliefs() - self.log_sums()[self.places.variable])
+
+    def _cavities(self) -> FloatArray:
+        """(entry,): what variables tell factors, with the weights of their points."""
+        cavity, places = np.empty_like(self.message), self.places
+
+        def run(begin: int, end: int) -> None:
+            tell(
+                begin, end, self.factors.links.variable, places.first, self.particles.log_base,
+                places.place, self.message, self.total, self.zeros, cavity,
+            )  # fmt: skip
+
+        for _ in in_order(run, places.link_blocks):
+            pass
+        return cavity
+
+    def _sent(
+        self, cavity: FloatArray, targets: Places, target: FloatArray, *, reals_only: bool = False
+    ) -> FloatArray:
+        """(entry of the targets,): messages about target points, not normalised."""
+        factors, terms, places = self.factors, self.factors.terms, self.places
+        found = np.zeros(targets.place[-1])
+        room = _room(factors, places)
+        centre = self.proposals.centre
+
+        def run(begin: int, end: int) -> None:
+            send(
+                begin, end, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
+                terms.theta, centre, places.first, self.particles.point, places.place, cavity,
+                targets.first, target, targets.place, reals_only, room, found,
+            )  # fmt: skip
+
+        blocks = self.blocks if targets is places else blocks_of(factors, places, targets)
+        for _ in in_order(run, blocks):
+            pass
+        for begin, group in factors.functions:
+            self._send_functions(begin, group, cavity, targets, target, found)
+        return found
+
+    def _send_functions(
+        self, begin: int, group: FactorGroup, cavity: FloatArray, targets: Places,
+        target: FloatArray, found: FloatArray,
+    ) -> None:  # fmt: skip
+        """Writes the messages of functions, whose values are computed on grids of points."""
+        num_states = self.factors.graph.variables.num_states
+        sizes = np.diff(self.places.first)[group.scope[0]]
+        received = np.diff(targets.first)[group.scope[0]]
+        for slot in np.flatnonzero(received > 0):
+            if targets is not self.places and num_states[group.scope[0, slot]]:
+                continue
+            joint = int(np.prod(sizes) // sizes[slot] * received[slot])
+            for rows in _stretches(len(group), max(1, BLOCK // joint)):
+                some = group.take(rows)
+                link = self.factors.terms.slot_ptr[begin + rows][:, None] + np.arange(group.arity)
+                values = self._grid(some, int(slot), targets, target)
+                for other in range(group.arity):
+                    if other != slot:
+                        entries = self.places.place[link[:, other]][:, None] + np.arange(
+                            sizes[other]
+                        )
+                        shape = along_axis(other, group.arity, len(rows))
+                        values = values + cavity[entries].reshape(shape)
+                last = np.moveaxis(values, slot + 1, 1).reshape(len(rows), received[slot], -1)
+                entries = targets.place[link[:, slot]][:, None] + np.arange(received[slot])
+                with np.errstate(divide="ignore"):
+                    found[entries] = special.logsumexp(last, axis=2)
+
+    def _grid(
+        self, group: FactorGroup, slot: int, targets: Places, target: FloatArray
+    ) -> FloatArray:
+        """(factor, point of slot 0, …): log-values, one slot at its targets."""
+        grid: list[NDArray[np.float64]] = []
+        for place in range(group.arity):
+            of, points = (targets, target) if place == slot else (self.places, self.particles.point)
+            variable = group.scope[:, place]
+            count = int(of.first[variable[0] + 1] - of.first[variable[0]])
+            at = points[of.first[variable][:, None] + np.arange(count)]
+            at = at + self.proposals.centre[variable][:, None]
+            grid.append(at.reshape(along_axis(place, group.arity, len(group))))
+        return group.potential.log_value(group.row.reshape((-1,) + (1,) * group.arity), grid)
+
+    def _settle(self, found: FloatArray, damping: float) -> float:
+        """Takes over new messages; returns the largest change of one."""
+        change, places = np.zeros(len(self.height)), self.places
+
+        def run(begin: int, end: int) -> int:
+            return settle(
+                begin, end, places.place, found, damping, self.message, self.height, change
+            )
+
+        for link in in_order(run, places.link_blocks):
+            if link >= 0:
+                raise impossible(self.factors, int(self.factors.links.factor[link]))
+        self._gather(places, self.message, self.total, self.zeros)
+        return float(change.max(initial=0.0))
+
+    def _gather(
+        self, places: Places, message: FloatArray, total: FloatArray, zeros: FloatArray
+    ) -> None:
+        links = self.factors.links
+        everyone = np.arange(len(places.first) - 1)
+
+        def run(begin: int, end: int) -> None:
+            gather(
+                begin, end, everyone, links.variable_ptr, links.order, links.count, places.place,
+                places.first, message, total, zeros,
+            )  # fmt: skip
+
+        for _ in in_order(run, places.variable_blocks(links)):
+            pass
+
+
+def _room(factors: Factors, places: Places) -> Ids:
+    """Sizes of what the kernel needs to work: the largest arity, points of a slot, joint states,
+    and joint states times reals."""
+    terms = factors.terms
+    arity = np.diff(terms.slot_ptr)
+    states = factors.graph.variables.num_states[terms.slots].astype(np.int64)
+    joint = np.ones(len(terms), dtype=np.int64)
+    if len(terms):
+        joint = np.multiply.reduceat(np.maximum(states, 1), terms.slot_ptr[:-1])
+    joint = joint[: factors.num_plain]
+    reals = (arity - terms.num_discrete)[: factors.num_plain]
+    sizes = (arity, np.diff(places.first), joint, joint * reals)
+    return np.array([size.max(initial=1) for size in sizes], dtype=np.int64)
+
+
+def _stretches(count: int, step: int) -> Iterator[Ids]:
+    for begin in range(0, count, step):
+        yield np.arange(begin, min(count, begin + step))
+
+
+def _log_sums(logs: FloatArray, start: Ids) -> FloatArray:
+    """(segment,): logarithms of the sums of exponentials, from each start to the next."""
+    begins, width = start[:-1], np.diff(start)
+    if not len(begins):
+        return np.zeros(0)
+    largest = np.maximum.reduceat(logs, begins)
+    safe = np.where(np.isneginf(largest), 0.0, largest)
+    with np.errstate(divide="ignore"):
+        return np.asarray(
+            safe + np.log(np.add.reduceat(np.exp(logs - np.repeat(safe, width)), begins))
+        )
