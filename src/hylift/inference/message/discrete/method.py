@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError, did_you_mean
@@ -17,11 +16,11 @@ from hylift.inference.message.answer import Decoded, Outcome, posterior_of
 from hylift.inference.message.discrete.passing import Passing, Schedule, Tables
 from hylift.inference.message.kernels.discrete import send
 from hylift.inference.message.prepare import check_settings, view_of
+from hylift.inference.message.segments import categoricals
 from hylift.inference.method import Request
 from hylift.inference.terms import MOST_STATES, has_repeats, tabulated
 from hylift.inference.view import View
-from hylift.posterior import Categorical, LogPartition, Posterior, Result
-from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior import LogPartition, Posterior, Result
 from hylift.potentials import Table
 
 DAMPING = 0.5
@@ -95,7 +94,7 @@ class BP:
         log_partition, beliefs = None, []
         if not passing.by_maximum:
             log_partition = LogPartition(passing.log_total(), "exact" if is_exact else "estimate")
-            beliefs = _beliefs(tables, passing)
+            beliefs = categoricals(view.graph.variables, tables.first, passing.probs())
         outcome = Outcome(result, log_partition, beliefs, decode, _notes(view, on_forest, result))
         return posterior_of(self.name, graph, view, outcome, control, request)
 
@@ -143,18 +142,6 @@ def _as_tables(graph: FactorGraph) -> list[FactorGroup]:
                 )
         groups += parts
     return groups
-
-
-def _beliefs(tables: Tables, passing: Passing) -> list[tuple[NDArray[Any], BatchedDistribution]]:
-    probs, variables = passing.probs(), tables.graph.variables
-    found: list[tuple[NDArray[Any], BatchedDistribution]] = []
-    for number, domain in enumerate(variables.domains):
-        ids = np.flatnonzero(variables.domain_id == number)
-        if len(ids):
-            assert domain.states is not None
-            own = probs[tables.first[ids][:, None] + np.arange(domain.num_states)]
-            found.append((ids, Categorical(own / own.sum(axis=1, keepdims=True), domain.states)))
-    return found
 
 
 def _notes(view: View, on_forest: bool, result: Result) -> tuple[str, ...]:

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.message.kernels.discrete import OTHERS, adopt, gather, log_sums, send
+from hylift.inference.message.kernels.discrete import OTHERS, adopt, factor_log_sums, gather, send
 from hylift.inference.message.links import FloatArray, Links
+from hylift.inference.message.segments import Ids, largest, log_sums, place_of_largest
 from hylift.inference.terms import Terms
 from hylift.inference.threads import cut, in_order
 
 Schedule = Literal["flooding", "residual"]
-Ids = NDArray[np.int64]
 
 LARGE = 0.37
 """Share of the largest change from which on the residual schedule sends a message. No simple
@@ -198,7 +197,7 @@ class Passing:
         tables, terms, log_sum = self.tables, self.tables.terms, np.zeros(len(self.tables.terms))
 
         def run(begin: int, end: int) -> None:
-            log_sums(
+            factor_log_sums(
                 begin, end, terms.slot_ptr, terms.slots, terms.base, terms.theta, tables.place,
                 tables.first, self.message, self.total, self.zeros, self.by_maximum,
                 *tables.room(), log_sum,
@@ -213,22 +212,12 @@ class Passing:
 
     def _log_sums_of_variables(self) -> FloatArray:
         """(variable,): logarithm of the sum of its belief, or the largest entry."""
-        first, logs = self.tables.first[:-1], self.log_beliefs
-        if not len(first):
-            return np.zeros(0)
-        largest = np.maximum.reduceat(logs, first)
-        if self.by_maximum:
-            return largest
-        width = np.diff(self.tables.first)
-        return largest + np.log(np.add.reduceat(np.exp(logs - np.repeat(largest, width)), first))
+        found = largest if self.by_maximum else log_sums
+        return found(self.log_beliefs, self.tables.first)
 
     def states(self) -> FloatArray:
         """(variable,): the state that each belief holds for the best."""
-        width = np.diff(self.tables.first)
-        largest = np.repeat(np.maximum.reduceat(self.log_beliefs, self.tables.first[:-1]), width)
-        state = np.arange(len(largest)) - np.repeat(self.tables.first[:-1], width)
-        later = np.where(self.log_beliefs == largest, state, len(largest))
-        return np.minimum.reduceat(later, self.tables.first[:-1]).astype(np.float64)
+        return place_of_largest(self.log_beliefs, self.tables.first).astype(np.float64)
 
     def probs(self) -> FloatArray:
         """(state,): beliefs, normalised."""

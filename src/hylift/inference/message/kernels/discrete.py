@@ -282,7 +282,7 @@ def adopt(links, place, candidate, message):
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def log_sums(
+def factor_log_sums(
     begin, end, factor_ptr, variable, base, theta, place, first, message, total, zeros,
     by_maximum, whole, parts, log_sum,
 ):  # fmt: skip

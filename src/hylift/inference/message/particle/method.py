@@ -18,9 +18,10 @@ from hylift.inference.message.particle.density import Densities, densities
 from hylift.inference.message.particle.factors import Factors
 from hylift.inference.message.particle.passing import MIDDLE, Passing
 from hylift.inference.message.prepare import check_settings, check_whole, view_of
+from hylift.inference.message.segments import categoricals, place_of_largest
 from hylift.inference.method import Request
 from hylift.inference.variational.problem.proper import check_proper
-from hylift.posterior import Categorical, LogPartition, Posterior, Result
+from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
 
 MOST_ADAPTING = 100
@@ -132,26 +133,13 @@ class EPBP:
 def _beliefs(
     passing: Passing, found: Densities | None
 ) -> list[tuple[NDArray[Any], BatchedDistribution]]:
-    probs, variables = passing.probs(), passing.factors.graph.variables
-    beliefs: list[tuple[NDArray[Any], BatchedDistribution]] = []
-    for number, domain in enumerate(variables.domains):
-        ids = np.flatnonzero(variables.domain_id == number)
-        if len(ids) and domain.states is not None:
-            own = probs[passing.places.first[ids][:, None] + np.arange(domain.num_states)]
-            beliefs.append((ids, Categorical(own / own.sum(axis=1, keepdims=True), domain.states)))
-    if found is not None:
-        beliefs.append((found.real, found.density))
-    return beliefs
+    beliefs = categoricals(passing.factors.graph.variables, passing.places.first, passing.probs())
+    return beliefs if found is None else [*beliefs, (found.real, found.density)]
 
 
 def _modes(passing: Passing, found: Densities | None) -> FloatArray:
     """(variable,): the value that each belief holds for the most probable."""
-    first, whose, probs = passing.places.first, passing.places.variable, passing.probs()
-    if not len(whose):
-        return np.zeros(0)
-    largest = np.maximum.reduceat(probs, first[:-1])[whose]
-    later = np.where(probs == largest, passing.states, np.inf)
-    values = np.minimum.reduceat(later, first[:-1])
+    values = place_of_largest(passing.probs(), passing.places.first).astype(np.float64)
     if found is not None:
         values[found.real] = found.density.mode
-    return np.asarray(values)
+    return values

@@ -24,6 +24,7 @@ from hylift.inference.message.particle.factors import (
 )
 from hylift.inference.message.particle.proposals import Particles, Proposals
 from hylift.inference.message.particle.start import first_proposals
+from hylift.inference.message.segments import largest, log_sums
 from hylift.inference.threads import in_order
 from hylift.potentials.base import along_axis
 
@@ -113,7 +114,7 @@ class Passing:
         first = terms.slot_ptr[:-1]
         of_factor = np.zeros(0)
         if len(first):
-            of_factor = _log_sums(cavity + found, self.places.place)[first]
+            of_factor = log_sums(cavity + found, self.places.place)[first]
         of_variable = self.log_sums()
         told = np.bincount(links.factor, of_variable[links.variable], len(terms))
         own = float(factors.graph.variables.multiplicity @ of_variable)
@@ -121,7 +122,7 @@ class Passing:
 
     def log_sums(self) -> FloatArray:
         """(variable,): logarithm of the integral of its belief."""
-        return _log_sums(self.log_beliefs(), self.places.first)
+        return log_sums(self.log_beliefs(), self.places.first)
 
     def log_beliefs(self) -> FloatArray:
         """(point,): weights of the points, not normalised."""
@@ -130,7 +131,7 @@ class Passing:
     def _relative_beliefs(self) -> FloatArray:
         """(point,): logarithms of the beliefs, the largest of each variable 0."""
         logs, first = self.log_beliefs() - self.particles.log_base, self.places.first
-        return logs - np.maximum.reduceat(logs, first[:-1])[self.places.variable]
+        return logs - largest(logs, first)[self.places.variable]
 
     def probs(self) -> FloatArray:
         """(point,): weights of the points, of each variable together 1."""
@@ -264,16 +265,3 @@ def _room(factors: Factors, places: Places) -> Ids:
 def _stretches(count: int, step: int) -> Iterator[Ids]:
     for begin in range(0, count, step):
         yield np.arange(begin, min(count, begin + step))
-
-
-def _log_sums(logs: FloatArray, start: Ids) -> FloatArray:
-    """(segment,): logarithms of the sums of exponentials, from each start to the next."""
-    begins, width = start[:-1], np.diff(start)
-    if not len(begins):
-        return np.zeros(0)
-    largest = np.maximum.reduceat(logs, begins)
-    safe = np.where(np.isneginf(largest), 0.0, largest)
-    with np.errstate(divide="ignore"):
-        return np.asarray(
-            safe + np.log(np.add.reduceat(np.exp(logs - np.repeat(safe, width)), begins))
-        )
