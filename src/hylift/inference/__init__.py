@@ -12,6 +12,7 @@ from hylift.inference.variational import (
     NaturalGradient,
     NaturalNewton,
 )
+from hylift.inference.walk import MaxWalkSAT
 
 __all__ = [
     "BP",
@@ -23,6 +24,7 @@ __all__ = [
     "Exact",
     "GaBP",
     "Lift",
+    "MaxWalkSAT",
     "MeanField",
     "Method",
     "NaturalGradient",

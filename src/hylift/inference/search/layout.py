@@ -21,14 +21,15 @@ from hylift.inference.search.kernels.arrays import (
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
 
-def flat_terms(graph: FactorGraph) -> Terms:
+def flat_terms(graph: FactorGraph, *, whole: bool = False) -> Terms:
     """The terms of a graph without evidence, tables before quadratics; functions are left out.
 
-    A quadratic is taken apart into pieces that share no real. A class that stands in several
-    slots of a factor stands once in its term, which has the values at equal states.
+    A quadratic is taken apart into pieces that share no real, unless it is to stay whole. A class
+    that stands in several slots of a factor stands once in its term, which has the values at
+    equal states.
     """
     variables = graph.variables
-    parted = [p for group in graph.groups for p in _pieces(group, variables.multiplicity)]
+    parted = [p for group in graph.groups for p in _pieces(group, variables.multiplicity, whole)]
     parted.sort(key=lambda piece: not isinstance(piece.potential, Table))  # stable
     num_tables = sum(len(p) for p in parted if isinstance(p.potential, Table))
     theta, base = _parameters(parted)
@@ -65,12 +66,14 @@ def _function_variables(graph: FactorGraph) -> NDArray[np.bool_]:
     return inside
 
 
-def _pieces(group: FactorGroup, multiplicity: NDArray[np.float64]) -> Iterator[FactorGroup]:
+def _pieces(
+    group: FactorGroup, multiplicity: NDArray[np.float64], whole: bool
+) -> Iterator[FactorGroup]:
     """Groups of tables and quadratics without repeated slots whose sum this group is."""
     if not len(group) or not group.arity or isinstance(group.potential, Function):
         return
     for distinct in _without_repeats(group, multiplicity):
-        if isinstance(distinct.potential, Table):
+        if whole or isinstance(distinct.potential, Table):
             yield distinct
             continue
         assert isinstance(distinct.potential, ConditionalQuadratic)

@@ -47,10 +47,10 @@ VARIABLE = np.dtype(
 
 
 class Terms(NamedTuple):
-    """Tables, then quadratics without constants, over distinct variables.
+    """Tables, then quadratics, over distinct variables.
 
     The parameters of a table are its log-values; those of a quadratic A of all joint states,
-    then b, then c, which is 0.
+    then b, then c, which is 0 except for those that were left whole.
     """
 
     num_tables: int

@@ -209,7 +209,7 @@ def count_broken(terms, search):
     return broken
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def term_value(terms, x, t):
     """Log-value of a term at an assignment."""
     entry, theta = terms.entry, terms.theta

@@ -1,0 +1,139 @@
+"""The walk: random or greedy moves of a variable of a factor that is not satisfied."""
+
+import numpy as np
+from numba import njit
+
+from hylift.inference.search.kernels.flips import flip, shift_real
+from hylift.inference.search.kernels.moves import best_flip, better, weigh
+from hylift.inference.search.kernels.near_reals import FLAT, best_step
+from hylift.inference.walk.kernels.arrays import MOVES, NOW, WORK
+from hylift.inference.walk.kernels.random import below, normal, uniform
+from hylift.inference.walk.kernels.status import keep_best, note_moved
+
+ENOUGH_WORK = 2_000_000
+"""Factors that are looked at before the clock is."""
+
+LITTLE = 1e-4
+"""A real stays where it would gain less by itself: all reals are solved for from time to time."""
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def walk_on(terms, search, factors, walk, most, random, noise):
+    """Picks so many factors, or fewer where moves are costly or none is left; returns how many.
+
+    Some are picked in vain: no move of their variables is worth while.
+    """
+    walk.sizes[WORK] = 0
+    for picked in range(most):
+        row = 1 if walk.sizes[1] > 0 else 0  # broken factors come first
+        if walk.sizes[row] == 0 or walk.sizes[WORK] > ENOUGH_WORK:
+            return picked
+        t = np.int64(walk.lists[row, below(walk.random, walk.sizes[row])])
+        if uniform(walk.random) < random:
+            v, state, step = _any_move(terms, search, factors, walk, t, noise)
+        else:
+            v, state, step = _best_move(terms, search, factors, walk, t, row == 1)
+        if v < 0:
+            continue
+        if state < 0:
+            _shift(terms, search, factors, walk, v, step)
+        else:
+            _flip(terms, search, factors, walk, v, state)
+        walk.sizes[MOVES] += 1
+        keep_best(search, walk, terms.least)
+    return most
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _any_move(terms, search, factors, walk, t, noise):
+    """Any variable of a factor, with any other state, or else a step to about its optimum."""
+    first = factors.first[t]
+    v = np.int64(factors.member[first + below(walk.random, factors.first[t + 1] - first)])
+    num_states = terms.variable[v].num_states
+    if num_states > 0:
+        shift = 1 + below(walk.random, num_states - 1)
+        return v, (np.int64(search.value[v].x) + shift) % num_states, 0.0
+    x, curve = search.value[v].x, search.value[v].curve
+    down, up = x - terms.variable[v].lower, terms.variable[v].upper - x
+    scale = 1.0
+    if curve < -FLAT:
+        scale = np.sqrt(-0.5 / curve)  # of the Gaussian given all others
+    elif down + up < np.inf:
+        scale = down + up
+    step = best_step(curve, 2.0 * curve * x + search.value[v].slope, down, up)
+    step += noise * scale * normal(walk.random)
+    return v, np.int64(-1), min(max(step, -down), up)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _best_move(terms, search, factors, walk, t, forced):
+    """The variable of a factor whose best state, or step, gains most given all others.
+
+    -1 if all lose and none is forced. In a soft model many factors stay unsatisfied at the best
+    assignment: to force moves upon them would keep the walk away from it.
+    """
+    first, count = factors.first[t], factors.first[t + 1] - factors.first[t]
+    shift = below(walk.random, count)  # chance decides between equals
+    best, best_state, best_d = np.int64(-1), np.int64(-1), 0.0
+    best_broken, best_gain = np.inf, -np.inf
+    for i in range(count):
+        v = np.int64(factors.member[first + (i + shift) % count])
+        record = terms.variable[v]
+        state, broken, gain, d = np.int64(-1), 0.0, 0.0, 0.0
+        if record.num_states == 0:
+            x, curve = search.value[v].x, search.value[v].curve
+            slope = 2.0 * curve * x + search.value[v].slope
+            d = best_step(curve, slope, x - record.lower, record.upper - x)
+            gain = (curve * d + slope) * d
+            if gain <= LITTLE:
+                continue
+        elif record.num_states == 2 and record.split == record.last:
+            old = np.int64(search.value[v].x)
+            state = 1 - old
+            was, becomes = search.score[record.scores + old], search.score[record.scores + state]
+            broken, gain = becomes.broken - was.broken, becomes.value - was.value
+        else:
+            state, broken, gain = best_flip(terms, search, v)
+            walk.sizes[WORK] += record.num_states * (1 + record.last - record.split)
+        if better(broken, gain, best_broken, best_gain):
+            best, best_state, best_d = v, state, d
+            best_broken, best_gain = broken, gain
+    walk.sizes[WORK] += count
+    if not forced and not better(best_broken, best_gain, 0.0, -terms.least):
+        best = np.int64(-1)
+    return best, best_state, best_d
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _flip(terms, search, factors, walk, v, state):
+    """Flips a variable, and moves the reals near it to their optimum."""
+    broken, gain, shifted, n = weigh(terms, search, v, state, np.int64(0))
+    flip(terms, search, v, state, np.int64(0))
+    for i in range(n):
+        if search.near[i].shift != 0.0:
+            shift_real(terms, search, search.near[i].real, search.near[i].shift)
+    note_moved(factors, search, walk, v)
+    for i in range(n):
+        if search.near[i].shift != 0.0:
+            note_moved(factors, search, walk, search.near[i].real)
+            walk.sizes[WORK] += _num_beside(terms, search.near[i].real)
+    walk.sizes[WORK] += _num_beside(terms, v)
+    walk.worth[NOW, 0] += broken
+    walk.worth[NOW, 1] += gain + shifted
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _shift(terms, search, factors, walk, r, step):
+    """Moves a real by itself."""
+    slope = 2.0 * search.value[r].curve * search.value[r].x + search.value[r].slope
+    walk.worth[NOW, 1] += (search.value[r].curve * step + slope) * step
+    shift_real(terms, search, r, step)
+    note_moved(factors, search, walk, r)
+    walk.sizes[WORK] += _num_beside(terms, r)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _num_beside(terms, v):
+    """Terms and reals that hear of it when a variable moves."""
+    record = terms.variable[v]
+    return record.last - record.first + record.links_end - record.links

@@ -1,0 +1,126 @@
+"""The method: its settings, and the way from a graph to an assignment."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hylift.compilation import announce_compilation
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph
+from hylift.inference.control import Control
+from hylift.inference.method import Request
+from hylift.inference.search.kernels.moves import UNBROKEN
+from hylift.inference.target import GraphTarget
+from hylift.inference.walk.kernels.arrays import BEST
+from hylift.inference.walk.kernels.steps import walk_on
+from hylift.inference.walk.starts import assignments
+from hylift.inference.walk.walker import Pace, Walker
+from hylift.posterior import Assignment, Posterior, Solution
+from hylift.words import counted
+
+
+@dataclass(frozen=True, slots=True)
+class MaxWalkSAT:
+    """A stochastic local search for the most probable assignment, and nothing else.
+
+    Hybrid MaxWalkSAT (Wang & Domingos 2008): pick a factor that is not at its best, a broken hard
+    one first, and move one of its variables: at random, or where the density is best given all
+    others. Reals move to optima in closed form, along with the states they depend on, and are
+    solved for jointly from time to time. It walks on the ground graph, whatever `lift` says; there
+    are no marginals and no log Z.
+    """
+
+    flips: int = 1_000_000
+    """Factors to pick from each start; some are picked in vain, if no move is worth while."""
+    restarts: int = 3
+    """Starts, of which all but the first are random; the best assignment of all is kept."""
+    random: float = 0.1
+    """Probability of a random move."""
+    noise: float = 1.0
+    """Of a random move of a real: standard deviations (of it given all others) from its optimum."""
+
+    def __post_init__(self) -> None:
+        for name in ("flips", "restarts"):
+            value = getattr(self, name)
+            try:
+                fits = operator.index(value) >= 1 and not isinstance(value, bool)
+            except TypeError:
+                fits = False
+            if not fits:
+                raise UnsupportedError(f"{name} is a whole number of at least 1, not {value!r}")
+        if not _is_number(self.random) or not 0 <= self.random <= 1:
+            raise UnsupportedError(
+                f"random is the probability of a random move, from 0 to 1, not {self.random!r}"
+            )
+        if not _is_number(self.noise) or not 0 <= self.noise < np.inf:
+            raise UnsupportedError(
+                f"noise is a number of standard deviations, 0 or more, not {self.noise!r}"
+            )
+
+    @property
+    def name(self) -> str:
+        return "MaxWalkSAT"
+
+    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        control = Control(request.seconds, request.callback, request.progress)
+        conditioned = graph.condition()
+        control.num_classes = conditioned.num_variables
+        rng = np.random.default_rng(request.seed)
+        starts = assignments(conditioned.variables, request.start, rng)
+        announce_compilation(walk_on)
+        pace = Pace(int(self.flips), float(self.random), float(self.noise))
+        walker = Walker.of(conditioned, pace, control, rng)
+        is_proved = walker.run(starts, int(self.restarts))
+
+        hidden = np.ones(graph.num_variables, dtype=bool)
+        hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
+        values = np.zeros(graph.num_variables)
+        values[graph.evidence.variable] = graph.evidence.value
+        values[hidden] = walker.walk.best
+        energy = -conditioned.log_density(walker.walk.best)
+        assignment = Assignment(graph.variables, values, ~hidden, energy, "estimate")
+        solution = Solution(
+            self.name,
+            request.seed,
+            control.ended or ("converged" if is_proved else "max_steps"),
+            walker.picks,
+            control.elapsed,
+            energy,
+            tuple(_notes(walker)),
+            control.history(),
+        )
+        return Posterior(
+            graph.variables, ~hidden, solution, assignment=assignment,
+            target=GraphTarget(graph, conditioned, hidden, lambda: assignment),
+        )  # fmt: skip
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _notes(walker: Walker) -> list[str]:
+    """What the user should know."""
+    seconds = max(walker.control.elapsed, 1e-9)
+    notes = [
+        f"Tried {counted(walker.picks, 'flip')}, {walker.picks / seconds:,.0f} a second; "
+        f"{walker.moves:,} moved a variable, {walker.moves / seconds:,.0f} a second."
+    ]
+    broken = float(walker.walk.worth[BEST, 0])
+    if broken > UNBROKEN:
+        notes.append(
+            f"No assignment was found that satisfies all hard factors: the best one breaks "
+            f"{broken:g} of them. More flips or restarts may help, unless they contradict each "
+            "other."
+        )
+    if walker.loose is not None:
+        name = walker.graph.variables.names[walker.loose]
+        notes.append(
+            f"The density grows without end along '{name}': there is no best assignment. Give "
+            f"'{name}' bounds, or add a rule such as '-0.01 {name}^2'."
+        )
+    return notes

@@ -1,0 +1,230 @@
+"""The course of a walk: bursts of moves, joint solves of all reals, starts, and the best of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph
+from hylift.inference.control import Control
+from hylift.inference.search.functions import FunctionMoves
+from hylift.inference.search.kernels.arrays import Search, Terms
+from hylift.inference.search.kernels.moves import UNBROKEN
+from hylift.inference.search.kernels.settle import settle_reals
+from hylift.inference.search.layout import flat_terms
+from hylift.inference.walk.factors import factors_of
+from hylift.inference.walk.kernels.arrays import BEST, MOVES, NOW, Factors, Walk
+from hylift.inference.walk.kernels.status import keep_best, set_out
+from hylift.inference.walk.kernels.steps import walk_on
+from hylift.inference.walk.starts import scattered
+from hylift.potentials import Function
+
+FloatArray = NDArray[np.float64]
+
+BURST = 20_000
+"""Factors that are picked before the clock is looked at."""
+
+FRESH = 200_000
+"""Factors that are picked before all scores are computed anew; as many as there are, if more."""
+
+MOST_STEPS = 1000
+"""Steps of conjugate gradients in one solve, of a few reals;"""
+
+SOLVE = 2_500_000
+"""of many, so many divided by reals and their links."""
+
+MOST_SWEEPS = 20
+"""Sweeps over the variables of functions from one start."""
+
+KICKED = 0.1
+"""Share of the variables of functions that are put anywhere before a sweep."""
+
+FAR = 1e9
+"""A real that came so far has nothing to hold it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a walk goes."""
+
+    flips: int
+    """From each start."""
+    random: float
+    noise: float
+
+
+@dataclass(slots=True, eq=False)
+class Walker:
+    """A walk on a graph without evidence."""
+
+    graph: FactorGraph
+    pace: Pace
+    control: Control
+    rng: np.random.Generator
+    terms: Terms
+    search: Search
+    factors: Factors
+    walk: Walk
+    functions: FunctionMoves
+    reals: NDArray[np.int64]  # those that the kernels move
+    number: NDArray[np.int64]  # (variable,): place in `reals`, or -1
+    room: FloatArray  # (7, real)
+    picks: int = 0
+    """Steps so far: factors that were picked, and moves of variables of functions."""
+    loose: int | None = None
+    """A real that nothing holds, if one was found."""
+
+    @classmethod
+    def of(
+        cls, graph: FactorGraph, pace: Pace, control: Control, rng: np.random.Generator
+    ) -> Walker:
+        terms = flat_terms(graph)
+        factors = factors_of(graph, terms)
+        walk = Walk.empty(factors, np.uint64(rng.integers(2**63)))
+        walk.worth[BEST] = np.inf, -np.inf
+        reals = np.flatnonzero((terms.variable["num_states"] == 0) & (terms.variable["movable"]))
+        number = np.full(len(terms.variable), -1)
+        number[reals] = np.arange(len(reals))
+        functions = FunctionMoves.of(graph, terms)
+        room = np.zeros((7, len(reals)))
+        return cls(
+            graph, pace, control, rng,
+            terms, Search.empty(terms), factors, walk, functions, reals, number, room,
+        )  # fmt: skip
+
+    @property
+    def energy(self) -> float:
+        """Of the best assignment so far."""
+        broken, value = self.walk.worth[BEST]
+        return np.inf if broken > UNBROKEN else -float(value)
+
+    @property
+    def moves(self) -> int:
+        """Factors that were picked and had a variable moved."""
+        return int(self.walk.sizes[MOVES])
+
+    def run(self, starts: Iterator[FloatArray], num_starts: int) -> bool:
+        """Walks from each start; whether the best is proved to be the best of all."""
+        for number in range(num_starts):
+            done = number / num_starts
+            self.go_to(next(starts))
+            self._sweep_functions()
+            if self._walk(done, 1 / num_starts):
+                return True
+            if len(self.reals) or self.functions.sets:
+                self.go_to(self.walk.best.copy())
+                self._sweep_functions()
+                if self.control.ended != "stopped":
+                    self.control.record(self.energy, "walking", done + 1 / num_starts)
+            if self.control.ended is not None:
+                break
+        return False
+
+    def go_to(self, values: FloatArray) -> None:
+        """Goes on from an assignment, with its reals at their joint optimum."""
+        broken, value = self._fixed(values)
+        set_out(self.terms, self.search, self.factors, self.walk, values, broken, value)
+        if len(self.reals):
+            size = len(self.reals) + len(self.terms.link)
+            most = max(5, min(MOST_STEPS, SOLVE // size))
+            settle_reals(self.terms, self.search, self.reals, self.number, self.room, most)
+            settled = self.values()
+            set_out(self.terms, self.search, self.factors, self.walk, settled, broken, value)
+            self._look_for_loose(settled)
+        keep_best(self.search, self.walk, 0.0)
+
+    def values(self) -> FloatArray:
+        """The assignment at hand."""
+        return self.search.value["x"].copy()
+
+    def _walk(self, done: float, share: float) -> bool:
+        """Bursts from one start; whether they end where nothing can be better."""
+        left, fresh = self.pace.flips, max(FRESH, len(self.terms.term))
+        since = 0
+        while self.loose is None:
+            most = min(BURST, left)
+            picked = self._burst(most)
+            is_best = self._is_best_of_all()
+            left -= picked or most
+            since += picked
+            told = 1.0 if is_best else done + share * (1 - left / self.pace.flips)
+            goes_on = self.control.record(self.energy, "walking", told)
+            is_stuck = picked == 0 and not self.functions.sets
+            if is_best or is_stuck or left <= 0 or not goes_on:
+                return is_best
+            if since >= fresh or self.functions.sets:
+                self.go_to(self.values())
+                self._kick_functions()
+                since = 0
+        self.control.ended = "diverged"
+        return False
+
+    def _burst(self, most: int) -> int:
+        """Picks so many factors, or fewer; returns how many."""
+        pace = self.pace
+        picked = walk_on(
+            self.terms, self.search, self.factors, self.walk, most, pace.random, pace.noise
+        )
+        self.picks += picked
+        return picked
+
+    def _is_best_of_all(self) -> bool:
+        """Whether all factors are at their best, each by itself."""
+        if self.functions.sets or self.walk.sizes[:2].any() or self.walk.status.any():
+            return False
+        return bool(self.walk.worth[NOW, 0] <= UNBROKEN)
+
+    def _fixed(self, values: FloatArray) -> tuple[float, float]:
+        """What kernels do not know: multiplicity of functions at -inf, and sum of the others."""
+        broken, value = 0.0, self.graph.log_constant
+        for group in self.graph.groups:
+            if isinstance(group.potential, Function):
+                log_values = group.log_values(values)
+                impossible = np.isneginf(log_values)
+                broken += float(group.multiplicity[impossible].sum())
+                value += float((group.multiplicity * np.where(impossible, 0, log_values)).sum())
+        return broken, value
+
+    def _sweep_functions(self) -> None:
+        """Moves the variables of functions until none gains."""
+        for _ in range(MOST_SWEEPS):
+            values = self.values()
+            if not self.functions.sets or not self.functions.ascend(values):
+                return
+            self.picks += sum(len(some.variables) for some in self.functions.sets)
+            self.go_to(values)
+            if not self.control.look():
+                return
+
+    def _kick_functions(self) -> None:
+        """Puts some variables of functions anywhere, and goes on from there if that is better."""
+        if not self.functions.sets:
+            return
+        before, worth = self.values(), self.walk.worth[NOW].copy()
+        inside = np.concatenate([some.variables for some in self.functions.sets])
+        chosen = inside[self.rng.random(len(inside)) < max(KICKED, 1 / len(inside))]
+        kicked = before.copy()
+        kicked[chosen] = scattered(self.graph.variables, self.rng)[chosen]
+        self.go_to(kicked)
+        self._sweep_functions()
+        now = self.walk.worth[NOW]
+        if now[0] > worth[0] or (now[0] == worth[0] and now[1] < worth[1]):
+            self.go_to(before)
+
+    def _look_for_loose(self, values: FloatArray) -> None:
+        """Notes a real along which the density grows without end, in states that are possible."""
+        if self.walk.worth[NOW, 0] > UNBROKEN:
+            return
+        record, x = self.terms.variable[self.reals], values[self.reals]
+        curve = self.search.value["curve"][self.reals]
+        slope = self.search.value["slope"][self.reals]
+        none = self.terms.least  # or rounding
+        is_flat = np.abs(curve) <= none
+        up = np.isinf(record["upper"]) & ((curve > none) | (is_flat & (slope > none)))
+        down = np.isinf(record["lower"]) & ((curve > none) | (is_flat & (slope < -none)))
+        loose = self.reals[up | down | (np.abs(x) > FAR)]
+        if len(loose):
+            self.loose = int(loose[0])
