@@ -159,9 +159,38 @@ def _search() -> None:
         ],
     )
     polish(graph, np.zeros((2, 14)))
+    hl.infer(graph, hl.MaxWalkSAT(flips=100, restarts=1))
 
 
-PARTS: tuple[Callable[[], None], ...] = (_search, _fit, _lift, _solve_exactly)
+def _pass_messages() -> None:
+    """Between discrete variables by sums and maxima, between reals, and between particles."""
+    import hylift as hl
+
+    switched = hl.ConditionalQuadratic.product(0.2).times([0.0, 1.0])
+    states = hl.FactorGraph.build(
+        {"a": hl.boolean, "b": hl.boolean}, [(hl.Table.shared(np.eye(2)), ["a", "b"])]
+    )
+    reals = hl.FactorGraph.build(
+        {"x": hl.real, "y": hl.real},
+        [
+            (hl.ConditionalQuadratic.product(0.2), ["x", "y"]),
+            (hl.ConditionalQuadratic.square(-1.0), [["x"], ["y"]]),
+        ],
+    )
+    both = hl.FactorGraph.build(
+        {"a": hl.boolean, "b": hl.boolean, "x": hl.interval(-2, 2), "y": hl.interval(-2, 2)},
+        [
+            (hl.Table.shared(np.eye(2)), ["a", "b"]),
+            (switched, ["a", "x", "y"]),
+            (hl.Function(lambda on, u: on * np.cos(u), 1, 1), ["a", "x"]),
+        ],
+    )
+    hl.infer(states, hl.BP(schedule="residual"), lift="none", tasks=("marginals", "logz", "map"))
+    hl.infer(reals, hl.GaBP(), lift="none")
+    hl.infer(both, hl.EPBP(8, max_steps=4), lift="none")
+
+
+PARTS: tuple[Callable[[], None], ...] = (_search, _fit, _pass_messages, _lift, _solve_exactly)
 """The longest first."""
 
 
