@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
-import operator
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +9,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, conditioned
 from hylift.graph.merge import merge_factors
 from hylift.inference.method import Request
+from hylift.inference.settings import check_whole, is_number
 from hylift.inference.view import View
 from hylift.lifting import lift
 
@@ -40,21 +39,11 @@ def _seen(graph: FactorGraph, request: Request) -> View:
 
 def check_settings(damping: Any, max_steps: Any, tolerance: Any) -> None:
     """Raises unless the settings that all message passing has make sense."""
-    if not isinstance(damping, numbers.Real) or not 0 <= float(damping) < 1:
+    if not is_number(damping) or not 0 <= float(damping) < 1:
         raise UnsupportedError(
             f"damping is the share of its old value that a message keeps, at least 0 and below 1, "
             f"not {damping!r}"
         )
     check_whole("max_steps", max_steps)
-    if not isinstance(tolerance, numbers.Real) or not 0 < float(tolerance) < 1:
+    if not is_number(tolerance) or not 0 < float(tolerance) < 1:
         raise UnsupportedError(f"tolerance is a number between 0 and 1, not {tolerance!r}")
-
-
-def check_whole(name: str, value: Any, least: int = 1) -> None:
-    """Raises unless a setting is a whole number of at least so much."""
-    try:
-        fits = operator.index(value) >= least and not isinstance(value, bool)
-    except TypeError:
-        fits = False
-    if not fits:
-        raise UnsupportedError(f"{name} is a whole number of at least {least}, not {value!r}")

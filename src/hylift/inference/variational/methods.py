@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import get_args
@@ -15,6 +14,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.method import Request
+from hylift.inference.settings import check_whole
 from hylift.inference.variational.answer import mixture_of, posterior_of
 from hylift.inference.variational.fit import Fit, Fitter, Settings
 from hylift.inference.variational.kernels.evaluate import energy_at_once
@@ -175,13 +175,7 @@ def _fitted(
 def _check(method: BVI | NPVI | MeanField) -> None:
     """Raises unless the settings make sense."""
     for name in ("components", "restarts", "max_steps"):
-        value = getattr(method, name)
-        try:
-            fits = operator.index(value) >= 1 and not isinstance(value, bool)
-        except TypeError:
-            fits = False
-        if not fits:
-            raise UnsupportedError(f"{name} is a whole number of at least 1, not {value!r}")
+        check_whole(name, getattr(method, name))
     if method.reals not in get_args(Reals):
         raise UnsupportedError(
             f"reals is one of {', '.join(map(repr, get_args(Reals)))}, not {method.reals!r}"

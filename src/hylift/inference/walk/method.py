@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
-import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +12,7 @@ from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.search.kernels.moves import UNBROKEN
+from hylift.inference.settings import check_whole, is_number
 from hylift.inference.target import GraphTarget
 from hylift.inference.walk.kernels.arrays import BEST
 from hylift.inference.walk.kernels.steps import walk_on
@@ -44,19 +43,13 @@ class MaxWalkSAT:
     """Of a random move of a real: standard deviations (of it given all others) from its optimum."""
 
     def __post_init__(self) -> None:
-        for name in ("flips", "restarts"):
-            value = getattr(self, name)
-            try:
-                fits = operator.index(value) >= 1 and not isinstance(value, bool)
-            except TypeError:
-                fits = False
-            if not fits:
-                raise UnsupportedError(f"{name} is a whole number of at least 1, not {value!r}")
-        if not _is_number(self.random) or not 0 <= self.random <= 1:
+        check_whole("flips", self.flips)
+        check_whole("restarts", self.restarts)
+        if not is_number(self.random) or not 0 <= self.random <= 1:
             raise UnsupportedError(
                 f"random is the probability of a random move, from 0 to 1, not {self.random!r}"
             )
-        if not _is_number(self.noise) or not 0 <= self.noise < np.inf:
+        if not is_number(self.noise) or not 0 <= self.noise < np.inf:
             raise UnsupportedError(
                 f"noise is a number of standard deviations, 0 or more, not {self.noise!r}"
             )
@@ -97,10 +90,6 @@ class MaxWalkSAT:
             graph.variables, ~hidden, solution, assignment=assignment,
             target=GraphTarget(graph, conditioned, hidden, lambda: assignment),
         )  # fmt: skip
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _notes(walker: Walker) -> list[str]:

@@ -17,9 +17,10 @@ from hylift.inference.message.links import FloatArray
 from hylift.inference.message.particle.density import Densities, densities
 from hylift.inference.message.particle.factors import Factors
 from hylift.inference.message.particle.passing import MIDDLE, Passing
-from hylift.inference.message.prepare import check_settings, check_whole, view_of
+from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.segments import categoricals, place_of_largest
 from hylift.inference.method import Request
+from hylift.inference.settings import check_whole
 from hylift.inference.variational.problem.proper import check_proper
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
