@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hylift.inference import Adam as Adam
     from hylift.inference import Exact as Exact
     from hylift.inference import GaBP as GaBP
+    from hylift.inference import Gibbs as Gibbs
     from hylift.inference import MaxWalkSAT as MaxWalkSAT
     from hylift.inference import MeanField as MeanField
     from hylift.inference import NaturalGradient as NaturalGradient
@@ -133,6 +134,7 @@ _HOME = {
     "BP": "inference",
     "EPBP": "inference",
     "GaBP": "inference",
+    "Gibbs": "inference",
     "MaxWalkSAT": "inference",
     "BVI": "inference",
     "NPVI": "inference",

@@ -190,7 +190,26 @@ def _pass_messages() -> None:
     hl.infer(both, hl.EPBP(8, max_steps=4), lift="none")
 
 
-PARTS: tuple[Callable[[], None], ...] = (_search, _fit, _pass_messages, _lift, _solve_exactly)
+def _sample() -> None:
+    """States, and reals with bounds and without."""
+    import hylift as hl
+
+    switched = hl.ConditionalQuadratic.product(0.2).times([0.0, 1.0])
+    graph = hl.FactorGraph.build(
+        {"a": hl.boolean, "x": hl.interval(-2, 2), "y": hl.real},
+        [(switched, ["a", "x", "y"]), (hl.ConditionalQuadratic.square(-1.0), [["x"], ["y"]])],
+    )
+    hl.infer(graph, hl.Gibbs(draws=10, warm_up=10))
+
+
+PARTS: tuple[Callable[[], None], ...] = (
+    _search,
+    _fit,
+    _sample,
+    _pass_messages,
+    _lift,
+    _solve_exactly,
+)
 """The longest first."""
 
 

@@ -4,6 +4,7 @@ from hylift.inference.exact import Exact
 from hylift.inference.message import BP, EPBP, GaBP
 from hylift.inference.method import Callback, Lift, Method, Request, Step, Task
 from hylift.inference.run import check_tasks, infer
+from hylift.inference.sampling import Gibbs
 from hylift.inference.variational import (
     BVI,
     NPVI,
@@ -23,6 +24,7 @@ __all__ = [
     "Callback",
     "Exact",
     "GaBP",
+    "Gibbs",
     "Lift",
     "MaxWalkSAT",
     "MeanField",

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import Evidence, FactorGraph
 from hylift.posterior import Assignment, Mixture, Target
+from hylift.posterior.answers import Kind
+
+
+def assignment_of(
+    graph: FactorGraph,
+    hidden: NDArray[Any],
+    values: NDArray[np.float64],
+    energy: float,
+    kind: Kind = "estimate",
+) -> Assignment:
+    """Values of all variables: these of the hidden ones, and what was observed.
+
+    hidden: ids, or a mask of all variables.
+    """
+    whole = np.zeros(graph.num_variables)
+    whole[graph.evidence.variable] = graph.evidence.value
+    whole[hidden] = values
+    observed = np.ones(graph.num_variables, dtype=bool)
+    observed[hidden] = False
+    return Assignment(graph.variables, whole, observed, energy, kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

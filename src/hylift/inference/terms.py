@@ -95,6 +95,8 @@ def same_slots(scope: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
 
 def has_repeats(graph: FactorGraph) -> bool:
     """Whether several factors have the same variables, two or more of them."""
+    if any(group.arity > 1 and (group.multiplicity > 1).any() for group in graph.groups):
+        return True
     by_arity: dict[int, list[NDArray[np.int32]]] = {}
     for group in graph.groups:
         if group.arity > 1:

@@ -196,10 +196,10 @@ class JointDensity:
 
     def _columns(self, values: list[NDArray[Any]]) -> dict[str, pa.Array]:
         columns = zip(self.atoms, self.domains, values, strict=True)
-        return {atom: _column(domain, column) for atom, domain, column in columns}
+        return {atom: labelled_column(domain, column) for atom, domain, column in columns}
 
 
-def _column(domain: Domain, values: NDArray[Any]) -> pa.Array:
+def labelled_column(domain: Domain, values: NDArray[Any]) -> pa.Array:
     if domain.states is None:
         return pa.array(values)
     labels = pa.array(list(domain.states), pa.string())

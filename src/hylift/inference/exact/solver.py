@@ -16,7 +16,7 @@ from hylift.inference.exact.elimination import check_factors
 from hylift.inference.exact.maximum import maximise
 from hylift.inference.exact.parts import Parts, take_apart
 from hylift.inference.method import Request
-from hylift.inference.target import GraphTarget
+from hylift.inference.target import GraphTarget, assignment_of
 from hylift.posterior import (
     Assignment,
     Categorical,
@@ -97,10 +97,7 @@ class Exact:
                 seconds=self.map_seconds,
                 progress=request.progress,
             )
-            everything = np.zeros(graph.num_variables)
-            everything[graph.evidence.variable] = graph.evidence.value
-            everything[~observed] = values
-            return Assignment(graph.variables, everything, observed, energy, kind)
+            return assignment_of(graph, ~observed, values, energy, kind)
 
         if "map" in request.tasks:
             assignment = find_assignment()

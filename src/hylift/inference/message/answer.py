@@ -14,7 +14,8 @@ from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.search import polish
-from hylift.inference.target import GraphTarget
+from hylift.inference.target import GraphTarget, assignment_of
+from hylift.inference.terms import has_repeats
 from hylift.inference.view import View
 from hylift.posterior import (
     Assignment,
@@ -56,6 +57,17 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
 
+def notes_on_loops(name: str, view: View) -> list[str]:
+    """What the user should know of a graph that is no forest."""
+    notes = ["The graph has loops: marginals and log Z are those of Bethe's approximation."]
+    if has_repeats(view.ground):
+        notes.append(
+            "Several factors have the same variables, which is a loop between them: "
+            f"{name}(merge_factors=True) makes them one."
+        )
+    return notes
+
+
 def posterior_of(
     name: str, graph: FactorGraph, view: View, outcome: Outcome, control: Control, request: Request
 ) -> Posterior:
@@ -74,13 +86,10 @@ def posterior_of(
             seconds = max(seconds - (time.perf_counter() - began), LEAST_SECONDS)
         starts = decoded.values[:, view.variable_to_class]
         best = polish(view.ground, starts, seconds=seconds, progress=request.progress)
-        values = np.zeros(graph.num_variables)
-        values[graph.evidence.variable] = graph.evidence.value
-        values[view.hidden] = best.values
         energy, least = -best.log_density, decoded.least_energy
         is_least = least is not None and energy - least <= EQUAL * (1 + abs(energy))
         kind: Kind = "exact" if is_least else "estimate"
-        return Assignment(graph.variables, values, observed, energy, kind)
+        return assignment_of(graph, view.hidden, best.values, energy, kind)
 
     assignment = None
     if "map" in request.tasks:

@@ -11,6 +11,7 @@ from hylift.graph import Evidence, FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
 from hylift.inference.method import Request
+from hylift.inference.target import assignment_of
 from hylift.inference.terms import has_repeats
 from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.hard import price
@@ -136,12 +137,7 @@ class VariationalTarget(Target):
             modes.append(self._product_mode(self.problem, mixture)[None])
         starts = np.stack([*{mode.tobytes(): mode for mode in np.concatenate(modes)}.values()])
         best = polish(self.ground, starts, seconds=seconds, progress=self.progress)
-        values = np.zeros(self.graph.num_variables)
-        values[self.evidence.variable] = self.evidence.value
-        values[self.hidden] = best.values
-        observed = np.ones(len(values), dtype=bool)
-        observed[self.hidden] = False
-        return Assignment(self.graph.variables, values, observed, -best.log_density, "estimate")
+        return assignment_of(self.graph, self.hidden, best.values, -best.log_density)
 
     def _product_mode(self, problem: Problem, mixture: Mixture) -> NDArray[np.float64]:
         """(hidden variable,): the mode of a single product, which often has the best states."""

@@ -13,12 +13,12 @@ from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.search.kernels.moves import UNBROKEN
 from hylift.inference.settings import check_whole, is_number
-from hylift.inference.target import GraphTarget
+from hylift.inference.target import GraphTarget, assignment_of
 from hylift.inference.walk.kernels.arrays import BEST
 from hylift.inference.walk.kernels.steps import walk_on
 from hylift.inference.walk.starts import assignments
 from hylift.inference.walk.walker import Pace, Walker
-from hylift.posterior import Assignment, Posterior, Solution
+from hylift.posterior import Posterior, Solution
 from hylift.words import counted
 
 
@@ -71,11 +71,8 @@ class MaxWalkSAT:
 
         hidden = np.ones(graph.num_variables, dtype=bool)
         hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
-        values = np.zeros(graph.num_variables)
-        values[graph.evidence.variable] = graph.evidence.value
-        values[hidden] = walker.walk.best
         energy = -conditioned.log_density(walker.walk.best)
-        assignment = Assignment(graph.variables, values, ~hidden, energy, "estimate")
+        assignment = assignment_of(graph, hidden, walker.walk.best, energy)
         solution = Solution(
             self.name,
             request.seed,

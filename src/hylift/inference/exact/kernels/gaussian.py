@@ -80,14 +80,14 @@ def solve(
         inside = steps[component_ptr[component] : component_ptr[component + 1]]
         for state in range(count[component]):
             at = state_ptr[component] + state
-            bad = _factorise(
+            bad = factorise(
                 inside, state, count[component], ptr, later, real_ptr, edge_ptr,
                 diagonal, edges, factor, pivot, column, head, link, place, maximise,
             )  # fmt: skip
             if bad < 0:
                 for v in inside:
                     x[v] = linear[real_ptr[v] + state]
-                bad = _forward(inside, ptr, later, factor, pivot, x)
+                bad = forward(inside, ptr, later, factor, pivot, x)
             failed[at] = bad
             if bad >= 0:
                 for v in inside:
@@ -114,13 +114,13 @@ def solve(
             log_total[at] = total
             rounding[at] = EPS * unsure
             if not maximise:
-                _selected_inverse(inside, ptr, later, factor, pivot, inverse, spread, column)
+                selected_inverse(inside, ptr, later, factor, pivot, inverse, spread, column)
                 for v in inside:
                     var[real_ptr[v] + state] = spread[v]
 
 
 @njit(cache=True)
-def _factorise(
+def factorise(
     inside, state, count, ptr, later, real_ptr, edge_ptr, diagonal, edges,
     factor, pivot, column, head, link, place, maximise,
 ):  # fmt: skip
@@ -168,7 +168,7 @@ def _factorise(
 
 
 @njit(cache=True)
-def _forward(inside, ptr, later, factor, pivot, x):
+def forward(inside, ptr, later, factor, pivot, x):
     """Solves L y = x in place; a step that is pushed along a flat direction, or -1."""
     for v in inside:
         if pivot[v] == np.inf and x[v] != 0.0:
@@ -179,7 +179,7 @@ def _forward(inside, ptr, later, factor, pivot, x):
 
 
 @njit(cache=True)
-def _selected_inverse(inside, ptr, later, factor, pivot, inverse, spread, column):
+def selected_inverse(inside, ptr, later, factor, pivot, inverse, spread, column):
     """Entries of the inverse on the factor's own structure, last column first (Takahashi)."""
     for i in range(len(inside) - 1, -1, -1):
         v = inside[i]

@@ -12,13 +12,13 @@ from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
-from hylift.inference.message.answer import Decoded, Outcome, posterior_of
+from hylift.inference.message.answer import Decoded, Outcome, notes_on_loops, posterior_of
 from hylift.inference.message.discrete.passing import Passing, Schedule, Tables
 from hylift.inference.message.kernels.discrete import send
 from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.segments import categoricals
 from hylift.inference.method import Request
-from hylift.inference.terms import MOST_STATES, has_repeats, tabulated
+from hylift.inference.terms import MOST_STATES, tabulated
 from hylift.inference.view import View
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.potentials import Table
@@ -147,14 +147,9 @@ def _as_tables(graph: FactorGraph) -> list[FactorGroup]:
 def _notes(view: View, on_forest: bool, result: Result) -> tuple[str, ...]:
     if on_forest:
         return ()
-    notes = ["The graph has loops: marginals and log Z are those of Bethe's approximation."]
+    notes = notes_on_loops("BP", view)
     if result == "max_steps":
         notes.append(
             "Messages did not converge: more damping, the residual schedule or more steps may help."
-        )
-    if has_repeats(view.ground):
-        notes.append(
-            "Several factors have the same variables, which is a loop between them: "
-            "BP(merge_factors=True) makes them one."
         )
     return tuple(notes)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from hylift.compilation import announce_compilation
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
-from hylift.inference.message.answer import Decoded, Outcome, posterior_of
+from hylift.inference.forest import is_forest
+from hylift.inference.message.answer import Decoded, Outcome, notes_on_loops, posterior_of
 from hylift.inference.message.kernels.particle import send
 from hylift.inference.message.links import FloatArray
 from hylift.inference.message.particle.density import Densities, densities
@@ -74,6 +75,7 @@ class EPBP:
         passing = Passing.start(Factors.of(view.graph), self.particles)
         result = self._pass(passing, control, np.random.default_rng(request.seed))
         found = densities(passing)
+        on_forest = is_forest(view.ground)
 
         def decode(seconds: float | None) -> Decoded:
             return Decoded(_modes(passing, found)[None])
@@ -83,7 +85,7 @@ class EPBP:
             LogPartition(passing.log_total(), "estimate"),
             _beliefs(passing, found),
             decode,
-            self._notes(passing, found),
+            (*([] if on_forest else notes_on_loops("EPBP", view)), *self._notes(passing, found)),
         )
         return posterior_of(self.name, graph, view, outcome, control, request)
 

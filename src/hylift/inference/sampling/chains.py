@@ -1,0 +1,146 @@
+"""Markov chains that advance together, in bursts between which the clock is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.graph import FactorGraph
+from hylift.inference.control import Control
+from hylift.inference.sampling.kernels.arrays import Chain, Reals, Record
+from hylift.inference.sampling.kernels.sweep import LAST, advance
+from hylift.inference.search.kernels.arrays import Terms
+from hylift.inference.threads import in_order
+
+BURST = 1 << 23
+"""Work between two looks at the clock: some hundredths of a second."""
+
+MOST_SWEEPS = 100
+"""Of a burst."""
+
+
+@dataclass(slots=True, eq=False)
+class Chains:
+    """The chains of one run: what they share, and the state of each."""
+
+    graph: FactorGraph
+    terms: Terms
+    reals: Reals
+    rngs: list[np.random.Generator]
+    control: Control
+    total: int
+    """Draws that each chain is to make, warming up included."""
+    thin: int
+    members: list[Chain]
+    done: int = field(default=0)
+    """Draws that each chain has made, warming up included."""
+    constant: float | None = None
+    """What all terms leave out of the log-density; None before the first burst."""
+
+    @classmethod
+    def begin(
+        cls,
+        graph: FactorGraph,
+        terms: Terms,
+        reals: Reals,
+        rngs: list[np.random.Generator],
+        control: Control,
+        total: int,
+        thin: int,
+        starts: NDArray[np.float64],
+    ) -> Chains:
+        """Chains at their starts: (chain, variable)."""
+        most_states = max(1, int(terms.variable["num_states"].max(initial=1)))
+        members = []
+        for start in starts:
+            chain = Chain.empty(len(terms.variable), len(terms.term), reals, most_states)
+            chain.x[:] = start
+            states = terms.entry["stride"] * start[terms.entry["variable"]]
+            if len(chain.joint):
+                chain.joint[:] = np.add.reduceat(states, terms.term["first"])
+            members.append(chain)
+        return cls(graph, terms, reals, rngs, control, total, thin, members)
+
+    def warm_up(self, records: list[Record], draws: int, least: int) -> int:
+        """Sweeps that each chain has made: so many, or fewer if time ran out, but the least.
+
+        Of the time, warming up has the share that it has of all sweeps.
+        """
+        first, seconds = 0, self.control.seconds
+        share = draws / (draws + self.thin * (self.total - draws))
+        while first < draws and (self.control.look() or first < least):
+            if first >= least and seconds is not None and self.control.elapsed > share * seconds:
+                break
+            stop = self._next_stop(first, draws, least)
+            self._run(records, first, stop, 0)
+            first = stop
+        return first
+
+    def draw(self, records: list[Record], draws: int, least: int) -> tuple[int, int]:
+        """Draws that each chain has made, and of how many one is stored.
+
+        Where there is no room for more, every other one of those stored is dropped.
+        """
+        first, every, room = 0, 1, len(records[0].values)
+        while first < draws and (self.control.look() or first < least):
+            stop = self._next_stop(first, draws, least)
+            while stop > room * every:
+                for record in records:
+                    kept = record.values[::2].copy()
+                    record.values[: len(kept)] = kept
+                every *= 2
+            self._run(records, first, stop, every)
+            first = stop
+        return first, every
+
+    @property
+    def energy(self) -> float:
+        """The mean energy of the chains where they are."""
+        if self.constant is None:
+            chain = self.members[0]
+            self.constant = self.graph.log_density(chain.x) - float(chain.log_density[LAST])
+        return -self.constant - float(np.mean([c.log_density[LAST] for c in self.members]))
+
+    @property
+    def best(self) -> NDArray[np.float64]:
+        """(chain, variable): the most probable assignment of each chain."""
+        return np.stack([chain.best for chain in self.members])
+
+    def cut_components(self) -> NDArray[np.uint8]:
+        """(component of reals,): whether a bound has mattered to it, or is near, in some chain."""
+        return np.max([chain.is_cut for chain in self.members], axis=0)
+
+    def _next_stop(self, first: int, draws: int, least: int) -> int:
+        """Where the next burst ends; while there is time, that depends on the problem alone."""
+        if first < least and not self.control.look():
+            return least
+        fill = np.diff(self.reals.ptr)
+        work = 4 * len(self.terms.entry) + 10 * len(self.terms.variable) + int((fill**2).sum())
+        burst = int(np.clip(BURST // (work * self.thin + 1), 1, MOST_SWEEPS))
+        return min(first + burst, draws)
+
+    def _run(self, records: list[Record], first: int, stop: int, every: int) -> None:
+        """A burst of all chains; `every` is 0 while warming up."""
+
+        def run(chain: int, _: int) -> int:
+            return int(
+                advance(
+                    self.terms, self.reals, self.members[chain], records[chain], self.rngs[chain],
+                    first, stop, self.thin if every else 1, every,
+                )
+            )  # fmt: skip
+
+        for failed in in_order(run, [(chain, chain + 1) for chain in range(len(self.members))]):
+            if failed >= 0:
+                name = self.graph.variables.names[failed]
+                raise ModelError(
+                    f"nothing holds '{name}' in a state that the model allows: the density along "
+                    "it has no finite integral there. Give it bounds, or add a rule such as "
+                    f"'-0.01 {name}^2'"
+                )
+        self.done += stop - first
+        what = "sampling" if every else "warming up"
+        self.control.record(self.energy, what, self.done / self.total)

@@ -1,0 +1,238 @@
+"""Gibbs sampling: discrete variables one at a time, reals in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.compilation import announce_compilation
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph
+from hylift.inference.control import Control
+from hylift.inference.method import Request
+from hylift.inference.sampling.chains import Chains
+from hylift.inference.sampling.kernels.sweep import advance
+from hylift.inference.sampling.recorded import Recorded, room_to_warm_up
+from hylift.inference.sampling.starts import random_starts
+from hylift.inference.sampling.structure import structure_of
+from hylift.inference.search import polish
+from hylift.inference.search.layout import flat_terms
+from hylift.inference.settings import check_whole
+from hylift.inference.target import GraphTarget, assignment_of
+from hylift.inference.terms import tabulated
+from hylift.inference.view import View
+from hylift.posterior import Assignment, Posterior, Solution, with_observed
+from hylift.posterior.draws import Diagnostics, Draws
+from hylift.potentials import Function
+from hylift.words import counted
+
+MOST_STORED = 1 << 26
+"""Numbers of eight bytes that are stored of all draws."""
+
+LEAST_DRAWS = 4
+"""Of a chain, even where time has run out."""
+
+MIXED, LEAST_ESS = 1.05, 100
+"""R-hat below which chains agree, and effective draws that are enough to tell."""
+
+LEAST_SECONDS = 0.1
+"""For the best assignment, where sampling has used up its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gibbs:
+    """Draws from the posterior of a graph of tables and conditional quadratics.
+
+    Every sweep draws each discrete variable given all else, then all reals at once given the
+    states. Marginals are averages of these conditional distributions; `Posterior.draws` has what
+    was drawn and the error of each mean. There is no log Z.
+    """
+
+    chains: int = 4
+    """Independent runs from random starts: where they disagree, none is to be trusted."""
+    draws: int = 1000
+    """Of each chain."""
+    warm_up: int = 500
+    """Sweeps of each chain before its first draw."""
+    thin: int = 1
+    """Sweeps from one draw to the next."""
+
+    def __post_init__(self) -> None:
+        check_whole("chains", self.chains)
+        check_whole("draws", self.draws, LEAST_DRAWS)
+        check_whole("warm_up", self.warm_up)
+        check_whole("thin", self.thin)
+
+    @property
+    def name(self) -> str:
+        return "Gibbs"
+
+    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        control = Control(request.seconds, request.callback, request.progress)
+        view = View.whole(graph)
+        closed = _closed_form(view.graph)
+        control.num_classes = closed.num_variables
+        announce_compilation(advance)
+        run = _Run.of(self, closed, request, control)
+        draws = Draws(graph.variables, view.hidden, run.values)
+        mixing = draws.diagnostics()
+        observed = np.ones(graph.num_variables, dtype=bool)
+        observed[view.hidden] = False
+        find = _map_finder(graph, closed, view.hidden, run.best, request)
+        assignment = None
+        if "map" in request.tasks:
+            left = request.seconds and max(request.seconds - control.elapsed, LEAST_SECONDS)
+            assignment = find(left)
+        is_mixed = mixing.r_hat.max(initial=1.0) < MIXED
+        is_mixed &= mixing.ess.min(initial=np.inf) >= LEAST_ESS
+        solution = Solution(
+            self.name,
+            request.seed,
+            control.ended or ("converged" if is_mixed else "max_steps"),
+            run.num_warm + self.thin * run.num_draws,
+            control.elapsed,
+            run.energy,
+            (*_mixing_notes(draws, mixing), *run.notes(self, request)),
+            control.history(),
+        )
+        return Posterior(
+            graph.variables,
+            observed,
+            solution,
+            all_marginals=with_observed(graph, view.hidden, run.recorded.batches()),
+            assignment=assignment,
+            target=GraphTarget(graph, view.graph, ~observed, lambda: find(None)),
+            draws=draws,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """What the chains have come to."""
+
+    recorded: Recorded
+    values: NDArray[np.float64]  # (chain, stored draw, variable)
+    best: NDArray[np.float64]  # (chain, variable)
+    energy: float
+    num_warm: int
+    num_draws: int
+    every: int
+    """One in so many draws is stored."""
+    has_hard: bool
+
+    @classmethod
+    def of(cls, method: Gibbs, graph: FactorGraph, request: Request, control: Control) -> _Run:
+        terms = flat_terms(graph)
+        reals = structure_of(terms)
+        seeds = np.random.SeedSequence(request.seed).spawn(method.chains)
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        half = request.seconds and request.seconds / 2
+        starts = random_starts(graph, rngs, seconds=half)
+        total = method.warm_up + method.draws
+        chains = Chains.begin(graph, terms, reals, rngs, control, total, method.thin, starts)
+        room = MOST_STORED // max(method.chains * graph.num_variables, 1)
+        room = min(max(room, LEAST_DRAWS), method.draws)
+        values = np.empty((method.chains, room, graph.num_variables))
+        num_scores = int(terms.variable["num_states"].sum())
+        warm = [room_to_warm_up(stored, num_scores, reals) for stored in values]
+        num_warm = chains.warm_up(warm, method.warm_up, min(LEAST_DRAWS, method.warm_up))
+        recorded = Recorded.room(
+            graph.variables,
+            terms,
+            reals,
+            chains.cut_components(),
+            values,
+            min(num_warm, len(warm[0].values)),
+        )
+        num_draws, every = chains.draw(recorded.records, method.draws, LEAST_DRAWS)
+        return cls(
+            recorded,
+            values[:, : -(-num_draws // every)],
+            chains.best,
+            chains.energy,
+            num_warm,
+            num_draws,
+            every,
+            bool(np.isneginf(terms.theta).any()),
+        )
+
+    def notes(self, method: Gibbs, request: Request) -> list[str]:
+        notes = []
+        if self.num_warm < method.warm_up:
+            notes.append(
+                f"Time ran out after {counted(self.num_warm, 'sweep')} of {method.warm_up:,} to "
+                "warm up: the draws may still depend on where the chains began."
+            )
+        if self.every > 1:
+            notes.append(
+                f"One in {self.every:,} draws is stored, to save memory; the marginals use all "
+                f"{self.num_draws:,} of each chain."
+            )
+        if self.has_hard:
+            notes.append(
+                "Hard constraints may keep apart states between which no draw of one variable at a "
+                "time can move: then a chain sees its own side only, and R-hat need not tell."
+            )
+        if "logz" in request.tasks:
+            notes.append("Draws tell no log Z.")
+        return notes
+
+
+def _closed_form(graph: FactorGraph) -> FactorGraph:
+    """The graph with functions of few states as tables; others are refused, and so are classes."""
+    if (graph.variables.multiplicity != 1).any():
+        raise UnsupportedError(
+            "Gibbs needs a ground graph: this one is lifted, and the joint distribution of the "
+            "members of a class is not in it"
+        )
+    groups = []
+    for group in graph.groups:
+        if not isinstance(group.potential, Function) or not len(group):
+            groups.append(group)
+            continue
+        for part in tabulated(group, graph.variables.num_states):
+            if isinstance(part.potential, Function):
+                raise UnsupportedError(
+                    "Gibbs draws from tables and conditional quadratics, and cannot take the "
+                    f"functions of reals, or of many states, of {group.named()}: use BVI() or "
+                    "EPBP()"
+                )
+            groups.append(part)
+    return FactorGraph.unchecked(graph.variables, groups, graph.evidence, graph.log_constant)
+
+
+def _map_finder(
+    graph: FactorGraph,
+    closed: FactorGraph,
+    hidden: NDArray[np.int64],
+    best: NDArray[np.float64],
+    request: Request,
+) -> Callable[[float | None], Assignment]:
+    """A way to the best assignment, from the best that each chain has seen."""
+
+    def find(seconds: float | None) -> Assignment:
+        found = polish(closed, best, seconds=seconds, progress=request.progress)
+        return assignment_of(graph, hidden, found.values, -found.log_density)
+
+    return find
+
+
+def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:
+    """How many draws there are, and how far to trust them."""
+    num_chains, num_draws, count = draws.values.shape
+    notes = [f"{counted(num_chains, 'chain')} of {num_draws:,} draws each are stored."]
+    if not count:
+        return notes
+    worst, widest = int(np.argmax(mixing.r_hat)), int(np.argmax(mixing.mcse))
+    names = draws.variables.names
+    notes.append(
+        f"R-hat is at most {mixing.r_hat[worst]:.3f} ('{names[int(draws.ids[worst])]}'), the "
+        f"effective number of draws at least {mixing.ess.min():,.0f}, and the standard error of a "
+        f"mean at most {mixing.mcse[widest]:.2g} ('{names[int(draws.ids[widest])]}')."
+    )
+    if not mixing.r_hat[worst] < MIXED:
+        notes.append("The chains disagree: more draws, or a longer warm_up, are needed.")
+    return notes

@@ -1,0 +1,1 @@
+"""Compiled sweeps of Markov chains."""

@@ -1,0 +1,187 @@
+"""Draws of the reals of a component, all at once, given the states."""
+
+import numpy as np
+
+from hylift.inference.exact.kernels.gaussian import factorise, forward, selected_inverse
+from hylift.inference.sampling.kernels.arrays import FACTORISED, INDEFINITE, SOLVED, STALE
+from hylift.inference.sampling.kernels.inner import inner, inner_with_views, part
+from hylift.inference.sampling.kernels.states import add_quadratic
+from hylift.inference.sampling.kernels.truncated import draw_between
+
+TRIES = 4
+"""Block draws that are tried where bounds may cut them off."""
+
+NEAR = 4.0
+"""Standard deviations from the mean within which a bound matters."""
+
+
+@part
+def draw_reals(terms, reals, chain, rng):
+    """Draws every component of reals; a variable that nothing holds, or -1.
+
+    A Gaussian block that falls within all bounds is a draw from the truncated Gaussian. Whether
+    one of the few that are tried does, has a probability that depends on the states alone, not on
+    where the reals are now. If none does, the reals move one at a time from where they are, each
+    from its own truncated Gaussian. Both moves leave the distribution as it is, and the choice
+    between them is blind to what they move: so does the mixture of both.
+    """
+    for c in range(len(reals.has_bounds)):
+        if chain.known[c] == STALE:
+            failed = _factorise_component(terms, reals, chain, c)
+            if failed >= 0 and reals.has_bounds[c]:
+                failed = _factorise_unbounded(terms, reals, chain, c)
+            if failed >= 0:
+                return reals.variable[failed]
+        is_drawn = False
+        if chain.known[c] != INDEFINITE:
+            tries = TRIES if reals.has_bounds[c] else 1
+            for _ in range(tries):
+                if not is_drawn:
+                    is_drawn = _draw_block(terms, reals, chain, rng, c)
+        if not is_drawn:
+            chain.is_cut[c] = 1
+            failed = _draw_each(terms, reals, chain, rng, c)
+            if failed >= 0:
+                return failed
+    return np.int64(-1)
+
+
+@inner_with_views
+def _factorise_component(terms, reals, chain, c):
+    """The Gaussian of a component in the states at hand; the step that fails, or -1."""
+    inside = reals.steps[reals.component_ptr[c] : reals.component_ptr[c + 1]]
+    _assemble(terms, reals, chain, c)
+    failed = _factorise_as(reals, chain, c, chain.diagonal, chain.edges)
+    chain.known[c] = FACTORISED if failed < 0 else INDEFINITE
+    if failed < 0:
+        for v in inside:
+            chain.half[v] = chain.linear[v]
+        forward(inside, reals.ptr, reals.later, chain.factor, chain.pivot, chain.half)
+        for v in inside:
+            chain.half[v] /= chain.pivot[v]
+    return failed
+
+
+@inner_with_views
+def _factorise_as(reals, chain, c, diagonal, edges):
+    """The factor of a component with this precision; the step that fails, or -1."""
+    inside = reals.steps[reals.component_ptr[c] : reals.component_ptr[c + 1]]
+    return factorise(
+        inside, np.int64(0), np.int64(1), reals.ptr, reals.later, reals.numbers, reals.ptr,
+        diagonal, edges, chain.factor, chain.pivot, chain.column,
+        chain.lists[0], chain.lists[1], chain.lists[2], False,
+    )  # fmt: skip
+
+
+@inner
+def _is_unbounded(terms, reals, v):
+    r = reals.variable[v]
+    return terms.variable[r].lower == -np.inf and terms.variable[r].upper == np.inf
+
+
+@inner_with_views
+def _factorise_unbounded(terms, reals, chain, c):
+    """Of a component that is no Gaussian, a real without bounds that nothing holds given those
+    that have bounds, or -1.
+
+    One at a time they might all be held, and yet run away together.
+    """
+    for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
+        v = reals.steps[k]
+        is_free = _is_unbounded(terms, reals, v)
+        chain.drawn[v] = chain.diagonal[v] if is_free else 1.0
+        for e in range(reals.ptr[v], reals.ptr[v + 1]):
+            both = is_free and _is_unbounded(terms, reals, np.int64(reals.later[e]))
+            chain.inverse[e] = chain.edges[e] if both else 0.0
+    return _factorise_as(reals, chain, c, chain.drawn, chain.inverse)
+
+
+@inner
+def _assemble(terms, reals, chain, c):
+    """Precision and linear part of a component."""
+    for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
+        v = reals.steps[k]
+        chain.diagonal[v] = 0.0
+        chain.linear[v] = 0.0
+        for e in range(reals.ptr[v], reals.ptr[v + 1]):
+            chain.edges[e] = 0.0
+    for k in range(reals.term_ptr[c], reals.term_ptr[c + 1]):
+        t = reals.terms[k]
+        add_quadratic(terms, reals, chain, t, chain.joint[t], terms.term[t].multiplicity)
+
+
+@inner
+def _draw_block(terms, reals, chain, rng, c):
+    """Draws a whole component; it is taken, and true returned, if it is within all bounds."""
+    first, last = reals.component_ptr[c], reals.component_ptr[c + 1]
+    for k in range(last - 1, first - 1, -1):
+        v = reals.steps[k]
+        value = chain.half[v] + rng.standard_normal() / np.sqrt(chain.pivot[v])
+        for e in range(reals.ptr[v], reals.ptr[v + 1]):
+            value -= chain.factor[e] * chain.drawn[reals.later[e]]
+        r = reals.variable[v]
+        if not terms.variable[r].lower <= value <= terms.variable[r].upper:
+            return False
+        chain.drawn[v] = value
+    for k in range(first, last):
+        chain.x[reals.variable[reals.steps[k]]] = chain.drawn[reals.steps[k]]
+    return True
+
+
+@inner
+def _draw_each(terms, reals, chain, rng, c):
+    """Draws the reals of a component one after the other; one that nothing holds, or -1."""
+    for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
+        v = reals.steps[k]
+        r = reals.variable[v]
+        curve, slope = conditional(terms, reals, chain, v)
+        value = draw_between(rng, curve, slope, terms.variable[r].lower, terms.variable[r].upper)
+        if not np.isfinite(value):
+            return r
+        chain.x[r] = value
+    return np.int64(-1)
+
+
+@inner
+def conditional(terms, reals, chain, v):
+    """The log-density along a real given all else: its curve and its slope at 0."""
+    r = reals.variable[v]
+    slope = chain.linear[v]
+    for k in range(terms.variable[r].links, terms.variable[r].links_end):
+        edge = reals.pair_edge[terms.link[k].pair]
+        slope -= chain.edges[edge] * chain.x[terms.link[k].other]
+    return -0.5 * chain.diagonal[v], slope
+
+
+@inner_with_views
+def solve_component(reals, chain, c):
+    """Fills in the means and variances of a component given the states, if it has any."""
+    if chain.known[c] != FACTORISED:
+        return
+    inside = reals.steps[reals.component_ptr[c] : reals.component_ptr[c + 1]]
+    for i in range(len(inside) - 1, -1, -1):
+        v = inside[i]
+        chain.mean[v] = chain.half[v]
+        for e in range(reals.ptr[v], reals.ptr[v + 1]):
+            chain.mean[v] -= chain.factor[e] * chain.mean[reals.later[e]]
+    selected_inverse(
+        inside, reals.ptr, reals.later, chain.factor, chain.pivot, chain.inverse, chain.var,
+        chain.column,
+    )  # fmt: skip
+    chain.known[c] = SOLVED
+
+
+@part
+def find_near_bounds(terms, reals, chain):
+    """Marks the components of which a real has a bound near its mean, given the states."""
+    for c in range(len(reals.has_bounds)):
+        if not reals.has_bounds[c] or chain.is_cut[c]:
+            continue
+        solve_component(reals, chain, c)
+        for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
+            v = reals.steps[k]
+            r = reals.variable[v]
+            reach = NEAR * np.sqrt(chain.var[v])
+            low, high = chain.mean[v] - reach, chain.mean[v] + reach
+            if low < terms.variable[r].lower or high > terms.variable[r].upper:
+                chain.is_cut[c] = 1

@@ -1,0 +1,108 @@
+"""Discrete variables: what their states weigh, and how they are chosen and changed."""
+
+import numpy as np
+
+from hylift.inference.sampling.kernels.arrays import STALE
+from hylift.inference.sampling.kernels.inner import inner
+
+
+@inner
+def log_density(terms, chain):
+    """Sum of all terms."""
+    total = 0.0
+    for t in range(len(terms.term)):
+        total += terms.term[t].multiplicity * value_of(terms, chain.x, t, chain.joint[t])
+    return total
+
+
+@inner
+def value_of(terms, x, t, joint):
+    """Log-value of a term in one of its joint states."""
+    middle, last, base = terms.term[t].middle, terms.term[t].last, terms.term[t].base
+    size = last - middle
+    if size == 0:
+        return terms.theta[base + joint]
+    A = base + joint * size * size
+    b = base + terms.term[t].num_joint * size * size + joint * size
+    value = 0.0
+    for i in range(size):
+        inner = terms.theta[b + i]
+        for j in range(size):
+            inner += terms.theta[A + i * size + j] * x[terms.entry[middle + j].variable]
+        value += inner * x[terms.entry[middle + i].variable]
+    return value
+
+
+@inner
+def weigh_tables(terms, chain, v, num_states):
+    """Fills in the log-weights of the states of a variable by its tables alone."""
+    for state in range(num_states):
+        chain.weight[state] = 0.0
+    for k in range(terms.variable[v].first, terms.variable[v].split):
+        t, stride = np.int64(terms.incidence[k].term), np.int64(terms.incidence[k].stride)
+        first = terms.term[t].base + chain.joint[t] - np.int64(chain.x[v]) * stride
+        for state in range(num_states):
+            chain.weight[state] += terms.term[t].multiplicity * terms.theta[first + state * stride]
+
+
+@inner
+def normalise(weight, num_states):
+    """Turns log-weights into probabilities."""
+    top = -np.inf
+    for state in range(num_states):
+        top = max(top, weight[state])
+    total = 0.0
+    for state in range(num_states):
+        weight[state] = np.exp(weight[state] - top)
+        total += weight[state]
+    for state in range(num_states):
+        weight[state] /= total
+
+
+@inner
+def choose(weight, num_states, rng):
+    """A state with these probabilities."""
+    left = rng.random()
+    chosen = np.int64(0)
+    for state in range(num_states):
+        if weight[state] > 0.0:  # by rounding, something may be left after the last
+            chosen = np.int64(state)
+            left -= weight[state]
+            if left < 0.0:
+                break
+    return chosen
+
+
+@inner
+def flip(terms, reals, chain, v, state):
+    """Puts a variable into another state, and the Gaussians next to it into theirs."""
+    step = state - np.int64(chain.x[v])
+    if step == 0:
+        return
+    chain.x[v] = state
+    for k in range(terms.variable[v].first, terms.variable[v].last):
+        t = np.int64(terms.incidence[k].term)
+        old = chain.joint[t]
+        chain.joint[t] = old + step * np.int64(terms.incidence[k].stride)
+        if t >= terms.num_tables:
+            chain.known[reals.of_term[t]] = STALE
+            add_quadratic(terms, reals, chain, t, old, -terms.term[t].multiplicity)
+            add_quadratic(terms, reals, chain, t, chain.joint[t], terms.term[t].multiplicity)
+
+
+@inner
+def add_quadratic(terms, reals, chain, t, joint, m):
+    """Adds m times a quadratic in a joint state to the precision and linear part of its reals."""
+    first = terms.term[t].middle
+    size = terms.term[t].last - first
+    A = terms.term[t].base + joint * size * size
+    b = terms.term[t].base + terms.term[t].num_joint * size * size + joint * size
+    pair = terms.term[t].pair
+    for i in range(size):
+        v = reals.step[terms.entry[first + i].variable]
+        chain.diagonal[v] -= 2.0 * m * terms.theta[A + i * size + i]
+        chain.linear[v] += m * terms.theta[b + i]
+        for j in range(i + 1, size):
+            edge = reals.pair_edge[terms.pair_of[pair]]
+            chain.edges[edge] -= 2.0 * m * terms.theta[A + i * size + j]
+            pair += 1

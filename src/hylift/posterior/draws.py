@@ -1,0 +1,234 @@
+"""What a sampler has drawn, and how far its averages are to be trusted."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.errors import UnsupportedError
+from hylift.graph import Variables
+from hylift.posterior.joint import MAX_COLUMNS, labelled_column
+
+FloatArray = NDArray[np.float64]
+
+BLOCK = 1 << 22
+"""Numbers that are looked at together."""
+
+DISAGREE = 1.01
+"""R-hat beyond which the spread between chains tells more of the error than that within them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnostics:
+    """How well chains have mixed; each is (variable,)."""
+
+    mean: FloatArray
+    sd: FloatArray
+    mcse: FloatArray
+    """Standard error of the mean."""
+    r_hat: FloatArray
+    """Between-chain over within-chain spread, each chain being split in two; 1 is best."""
+    ess: FloatArray
+    """Independent draws that would tell as much of the mean."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Draws:
+    """The values of the hidden variables in every draw of every chain.
+
+    States are numbers from 0, so that the mean of a Boolean is the probability that it is true.
+    """
+
+    variables: Variables
+    """All variables, observed ones too."""
+    ids: NDArray[np.int64]  # (hidden variable,)
+    values: FloatArray  # (chain, draw, hidden variable)
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 3 or self.values.shape[2] != len(self.ids):
+            raise ValueError(
+                f"draws of {len(self.ids)} variables have the shape (chain, draw, {len(self.ids)}),"
+                f" not {self.values.shape}"
+            )
+        self.values.flags.writeable = False
+
+    def __repr__(self) -> str:
+        chains, draws, count = self.values.shape
+        return f"Draws({chains} chains of {draws} draws of {count} variables)"
+
+    @property
+    def mean(self) -> FloatArray:
+        """(hidden variable,): average over all draws."""
+        return np.asarray(self.values.mean(axis=(0, 1)))
+
+    @property
+    def mcse(self) -> FloatArray:
+        """(hidden variable,): standard error of `mean`, by batch means over all chains.
+
+        At most about one in three means is further off; and less than one in a hundred by more
+        than three times that, where the chains have mixed.
+        """
+        return self.diagnostics().mcse
+
+    def diagnostics(self) -> Diagnostics:
+        """Errors and convergence of all variables, by simple formulas of our own."""
+        columns = np.empty((5, len(self.ids)))
+        num_states = self.variables.num_states[self.ids]
+        for some in self._blocks():
+            values = self.values[:, :, some]
+            mean, sd = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
+            r_hat = split_r_hat(values)
+            error = standard_error(values)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ess = np.where(error > 0, sd**2 / error**2, values[..., 0].size)
+            # What was never drawn may still have a probability of one in so many draws.
+            least = np.where(num_states[some] > 1, 1.0 / values[..., 0].size, 0.0)
+            columns[:, some] = mean, sd, np.maximum(error, least), r_hat, ess
+        return Diagnostics(*columns)
+
+    def to_arrow(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
+        """Columns chain, draw, and one per atom, states by label; one row per draw."""
+        place = self._places(atoms)
+        if len(place) > MAX_COLUMNS:
+            raise UnsupportedError(
+                f"a table of draws has at most {MAX_COLUMNS:,} columns, not {len(place):,}: "
+                "name the atoms you need"
+            )
+        chains, draws, _ = self.values.shape
+        columns: dict[str, Any] = {
+            "chain": np.repeat(np.arange(chains), draws),
+            "draw": np.tile(np.arange(draws), chains),
+        }
+        names = self.variables.names.render(self.ids[place]).to_pylist()
+        for name, at in zip(names, place.tolist(), strict=True):
+            domain = self.variables.domain(int(self.ids[at]))
+            columns[name] = labelled_column(domain, self.values[:, :, at].reshape(-1))
+        return pa.table(columns)
+
+    def to_arviz(self, atoms: str | Iterable[str] | None = None) -> Any:
+        """An `arviz.InferenceData` whose posterior has one variable, `value`, with the axes chain,
+        draw and atom; needs ArviZ (`pip install 'hylift[arviz]'`)."""
+        place = self._places(atoms)
+        names = self.variables.names.render(self.ids[place]).to_pylist()
+        return _arviz().from_dict(
+            posterior={"value": self.values[:, :, place]},
+            coords={"atom": names},
+            dims={"value": ["atom"]},
+        )
+
+    def summary(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
+        """Columns atom, mean, sd, mcse, ess and r_hat, one row per variable.
+
+        Bulk effective size and rank-normalised R-hat are ArviZ's; without ArviZ, and for a
+        variable that never changed, they are null. `diagnostics()` has simpler ones.
+        """
+        place = self._places(atoms)
+        own = Draws(self.variables, self.ids[place], self.values[:, :, place])
+        found = own.diagnostics()
+        ess = np.full(len(place), np.nan)
+        r_hat = ess.copy()
+        try:
+            arviz = _arviz()
+        except UnsupportedError:
+            arviz = None
+        changed = np.flatnonzero(found.sd > 0)
+        if arviz is not None and len(changed):
+            data = Draws(self.variables, own.ids[changed], own.values[:, :, changed]).to_arviz()
+            ess[changed] = arviz.ess(data)["value"].to_numpy()
+            r_hat[changed] = arviz.rhat(data)["value"].to_numpy()
+        return pa.table(
+            {
+                "atom": self.variables.names.render(own.ids),
+                "mean": found.mean,
+                "sd": found.sd,
+                "mcse": found.mcse,
+                "ess": pa.array(ess, mask=np.isnan(ess)),
+                "r_hat": pa.array(r_hat, mask=np.isnan(r_hat)),
+            }
+        )
+
+    def _blocks(self) -> Iterator[slice]:
+        """Stretches of variables whose draws fit into the cache or not much more."""
+        chains, draws, count = self.values.shape
+        width = max(1, BLOCK // max(chains * draws, 1))
+        return (slice(first, first + width) for first in range(0, count, width))
+
+    def _places(self, atoms: str | Iterable[str] | None) -> NDArray[np.int64]:
+        """Where the variables whose names match stand among the hidden ones."""
+        if atoms is None:
+            return np.arange(len(self.ids))
+        patterns = [atoms] if isinstance(atoms, str) else list(atoms)
+        chosen = [self.variables.names.matching(pattern) for pattern in patterns]
+        wanted = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+        _, first = np.unique(wanted, return_index=True)
+        wanted = wanted[np.sort(first)]
+        place = np.full(len(self.variables), -1)
+        place[self.ids] = np.arange(len(self.ids))
+        seen = place[wanted] < 0
+        if seen.any():
+            name = self.variables.names[int(wanted[np.argmax(seen)])]
+            raise UnsupportedError(f"'{name}' is observed: there are no draws of it")
+        return place[wanted]
+
+
+def split_r_hat(values: FloatArray) -> FloatArray:
+    """(…): split R-hat of values (chain, draw, …); 1 for what never changes."""
+    halves = _halves(values)
+    length = halves.shape[1]
+    if length < 2:
+        return np.full(values.shape[2:], np.inf)
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r_hat = np.sqrt((length - 1) / length + between / within)
+    # By rounding, a mean of equal numbers may differ from them.
+    same = values.max(axis=(0, 1)) == values.min(axis=(0, 1))
+    return np.where(same, 1.0, np.where(np.isnan(r_hat), np.inf, r_hat))
+
+
+def standard_error(values: FloatArray) -> FloatArray:
+    """(…): standard error of the mean of values (chain, draw, …), by batch means.
+
+    Batches are about n^(2/3) draws long. Where the chains disagree, batches know too little, and
+    the spread of the means of half-chains counts.
+    """
+    chains, draws = values.shape[:2]
+    length = max(1, round(draws ** (2.0 / 3.0)))
+    num_batches = draws // length
+    # Of a chain whose length is no multiple, the first draws are left out.
+    used = values[:, draws - num_batches * length :]
+    batches = used.reshape(chains, num_batches, length, *values.shape[2:]).mean(axis=2)
+    flat = batches.reshape(chains * num_batches, *values.shape[2:])
+    error = flat.std(axis=0, ddof=1 if len(flat) > 1 else 0) / np.sqrt(len(flat))
+    halves = _halves(values).mean(axis=1)
+    spread = halves.std(axis=0, ddof=1) / np.sqrt(len(halves))
+    error = np.where(split_r_hat(values) > DISAGREE, np.maximum(error, spread), error)
+    same = values.max(axis=(0, 1)) == values.min(axis=(0, 1))
+    return np.where(same, 0.0, error)
+
+
+def _halves(values: FloatArray) -> FloatArray:
+    """(2 chain, half of the draws, …)."""
+    chains, draws = values.shape[:2]
+    half = draws // 2
+    used = values[:, draws - 2 * half :] if half else values[:, [0, 0]]
+    return used.reshape(2 * chains, max(half, 1), *values.shape[2:])
+
+
+def _arviz() -> Any:
+    try:
+        with warnings.catch_warnings():
+            # ArviZ announces its next major version, once a day.
+            warnings.simplefilter("ignore", FutureWarning)
+            return importlib.import_module("arviz")
+    except ImportError:
+        raise UnsupportedError(
+            "this needs ArviZ, which is not installed: pip install 'hylift[arviz]'"
+        ) from None

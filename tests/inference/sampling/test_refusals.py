@@ -1,0 +1,124 @@
+"""What Gibbs refuses, and in which words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hylift.errors import ImpossibleEvidenceError, ModelError, UnsupportedError
+from hylift.graph import FactorGraph, boolean, categorical, interval, real
+from hylift.inference import infer
+from hylift.inference.sampling import Gibbs
+from hylift.lifting import lift
+from hylift.potentials import ConditionalQuadratic, Function, Table
+from zoo import friends_and_smokers, function_of_both_kinds, function_of_discrete_slots
+
+SHORT = Gibbs(draws=20, warm_up=20)
+
+
+@pytest.mark.parametrize(
+    ("setting", "least"), [("chains", 1), ("draws", 4), ("warm_up", 1), ("thin", 1)]
+)
+@pytest.mark.parametrize("value", [0, -3, 2.5, "many", None])
+def test_settings_are_whole_numbers(setting: str, least: int, value: object) -> None:
+    with pytest.raises(UnsupportedError) as refusal:
+        Gibbs(**{setting: value})
+
+    assert str(refusal.value) == (f"{setting} is a whole number of at least {least}, not {value!r}")
+
+
+def test_functions_of_reals_are_refused() -> None:
+    with pytest.raises(UnsupportedError) as refusal:
+        infer(function_of_both_kinds(), Gibbs())
+
+    assert str(refusal.value) == (
+        "Gibbs draws from tables and conditional quadratics, and cannot take the functions of "
+        "reals, or of many states, of group 'factors 0': use BVI() or EPBP()"
+    )
+
+
+def test_functions_of_few_states_are_tables() -> None:
+    found = infer(function_of_discrete_slots(), SHORT)
+
+    assert found.marginal("a").probs.shape == (3,)
+
+
+def test_functions_of_many_states_are_refused() -> None:
+    wide = Function(lambda a, b: -np.abs(a - b), num_discrete=2)
+    domains = {"a": categorical(100), "b": categorical(100)}
+
+    with pytest.raises(UnsupportedError, match="functions of reals, or of many states"):
+        infer(FactorGraph.build(domains, [(wide, ["a", "b"])]), Gibbs())
+
+
+def test_functions_whose_reals_are_observed_are_taken() -> None:
+    graph = function_of_both_kinds().observe({"x": 1.5})
+
+    assert infer(graph, SHORT).marginal("d").probs.shape == (3,)
+
+
+def test_lifted_graphs_are_refused() -> None:
+    with pytest.raises(UnsupportedError) as refusal:
+        infer(lift(friends_and_smokers()).graph, Gibbs())
+
+    assert str(refusal.value) == (
+        "Gibbs needs a ground graph: this one is lifted, and the joint distribution of the members "
+        "of a class is not in it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("domains", "factors"),
+    [
+        ({"x": real}, []),
+        ({"x": real}, [(ConditionalQuadratic.square(0.5), ["x"])]),
+        (
+            {"x": real, "y": real},
+            [
+                (ConditionalQuadratic.squared_distance(1.0, [1, -1]), ["x", "y"]),
+            ],
+        ),
+        ({"x": interval(0, np.inf)}, [(ConditionalQuadratic.shared([[0.0]], [1.0]), ["x"])]),
+        (
+            {"on": boolean, "x": real},
+            [(ConditionalQuadratic.square(-1.0).times([1, 0]), ["on", "x"])],
+        ),
+        (
+            {"x": real, "y": real, "u": interval(0, 1)},
+            [
+                (ConditionalQuadratic.squared_distance(1.0, [1, -1]), ["x", "y"]),
+                (ConditionalQuadratic.product(0.1), ["y", "u"]),
+            ],
+        ),
+    ],
+    ids=["isolated", "convex", "difference", "one side", "in a state", "beside a bounded one"],
+)
+def test_reals_that_nothing_holds_are_named(domains: dict, factors: list) -> None:
+    with pytest.raises(ModelError) as refusal:
+        infer(FactorGraph.build(domains, factors), SHORT)
+
+    held_by_nothing = [
+        name for name in ("x", "y") if f"nothing holds '{name}'" in str(refusal.value)
+    ]
+    assert len(held_by_nothing) == 1
+    (name,) = held_by_nothing
+    assert str(refusal.value) == (
+        f"nothing holds '{name}' in a state that the model allows: the density along it has no "
+        f"finite integral there. Give it bounds, or add a rule such as '-0.01 {name}^2'"
+    )
+
+
+def test_constraints_that_nothing_satisfies_are_refused() -> None:
+    differ = Table.weighted(np.inf, [[0, 1], [1, 0]])
+    graph = FactorGraph.build(
+        dict.fromkeys("abc", boolean), [(differ, [["a", "b"], ["b", "c"], ["c", "a"]])]
+    )
+
+    with pytest.raises(ImpossibleEvidenceError) as refusal:
+        infer(graph, Gibbs())
+
+    assert str(refusal.value) == (
+        "Gibbs begins where no hard constraint is broken, and local search found no such "
+        "assignment: the evidence may contradict the hard constraints, or they are too hard a "
+        "puzzle for it. Exact() can tell where it is feasible."
+    )
