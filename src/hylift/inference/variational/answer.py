@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hylift.graph import Evidence, FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
+from hylift.inference.gaussian.bounds import mass_beyond
 from hylift.inference.method import Request
 from hylift.inference.target import assignment_of
 from hylift.inference.terms import has_repeats
@@ -17,7 +18,6 @@ from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.hard import price
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import Problem
-from hylift.inference.variational.problem.families import mass_beyond
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.lifting.kernels.grouping import first_members, group_pairs
 from hylift.posterior import (

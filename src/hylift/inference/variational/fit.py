@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.inference.control import Control
+from hylift.inference.gaussian.bounds import LEAK, mass_beyond
+from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import price, with_certain_zeros
 from hylift.inference.variational.objective import Entropy, Objective
@@ -17,13 +19,10 @@ from hylift.inference.variational.objective.accuracy import MOST_POINTS, Ladder,
 from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.problem.families import (
-    LEAK,
     Reals,
     as_betas,
     betas,
-    mass_beyond,
 )
-from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.inference.variational.starts.mean_field import (
     MOST_SWEEPS,
     Sweeper,

@@ -13,6 +13,7 @@ from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
+from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.method import Request
 from hylift.inference.settings import check_whole
 from hylift.inference.variational.answer import mixture_of, posterior_of
@@ -25,7 +26,6 @@ from hylift.inference.variational.problem.families import (
     better_families,
     check_one_sided,
 )
-from hylift.inference.variational.problem.proper import check_proper
 from hylift.inference.variational.starts.warm import WarmStart
 from hylift.inference.variational.views import views
 from hylift.inference.view import View

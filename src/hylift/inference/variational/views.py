@@ -10,9 +10,9 @@ import numpy as np
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, conditioned
 from hylift.graph.merge import merge_factors
+from hylift.inference.gaussian.bounds import LEAK, mass_beyond
+from hylift.inference.gaussian.form import GaussianForm, centred
 from hylift.inference.method import Lift
-from hylift.inference.variational.problem.families import LEAK, mass_beyond
-from hylift.inference.variational.starts.gaussian import GaussianForm, centred
 from hylift.inference.view import View
 from hylift.lifting import (
     Beliefs,

@@ -10,6 +10,7 @@ from hylift.compilation import announce_compilation
 from hylift.graph import FactorGraph, conditioned
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
+from hylift.inference.gaussian.bounds import mass_beyond
 from hylift.inference.message.answer import Decoded, Outcome, posterior_of
 from hylift.inference.message.gaussian.notes import Findings
 from hylift.inference.message.gaussian.passing import Passing
@@ -19,7 +20,6 @@ from hylift.inference.message.gaussian.summable import Radius
 from hylift.inference.message.kernels.gaussian import send
 from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.method import Request
-from hylift.inference.variational.problem.families import mass_beyond
 from hylift.posterior import GaussianMixture, LogPartition, Posterior, Result
 
 GROWN = 1e6

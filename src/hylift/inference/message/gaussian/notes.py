@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.graph import Variables
+from hylift.inference.gaussian.bounds import LEAK
 from hylift.inference.message.gaussian.summable import Radius
 from hylift.inference.message.links import FloatArray
-from hylift.inference.variational.problem.families import LEAK
 from hylift.posterior import Result
 
 NEGLIGIBLE = 1e-12

@@ -6,9 +6,9 @@ import numpy as np
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
+from hylift.inference.gaussian.form import GaussianForm, NotHeldError
+from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.message.gaussian.summable import Radius
-from hylift.inference.variational.problem.proper import check_proper
-from hylift.inference.variational.starts.gaussian import GaussianForm, NotHeldError
 from hylift.potentials import ConditionalQuadratic
 
 

@@ -12,6 +12,7 @@ from hylift.compilation import announce_compilation
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
+from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.message.answer import Decoded, Outcome, notes_on_loops, posterior_of
 from hylift.inference.message.kernels.particle import send
 from hylift.inference.message.links import FloatArray
@@ -22,7 +23,6 @@ from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.segments import categoricals, place_of_largest
 from hylift.inference.method import Request
 from hylift.inference.settings import check_whole
-from hylift.inference.variational.problem.proper import check_proper
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
+from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.message.links import FloatArray
-from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.potentials import ConditionalQuadratic
 
 FIRST_WIDTH = 2.0

@@ -151,10 +151,3 @@ def _to_best_states(at, width, slope, n, damping, entries):
         largest = max(largest, abs(p - entries[0, at + entry, 0]))
         entries[0, at + entry, 0] = p
     return largest
-
-
-@njit(cache=True, nogil=True)
-def multiply_down(signs, order, parent, flips):
-    """Gives each vertex of a tree the sign of its parent times its flip; parents come first."""
-    for place in range(len(order)):
-        signs[order[place]] = signs[parent[order[place]]] * flips[place]

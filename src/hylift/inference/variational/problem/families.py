@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from hylift.errors import UnsupportedError
+from hylift.inference.gaussian.bounds import LEAK, mass_beyond
 from hylift.inference.variational.kernels.update import MOST_BETA
 from hylift.inference.variational.problem.problem import FloatArray, Mixtures, Problem
 from hylift.posterior.mixture import Mixture
@@ -22,8 +22,6 @@ NARROW = 0.5 * MOST_BETA
 """Sum of alpha and beta, from which on a Beta cannot become as narrow as it might want to."""
 INNER = 1e4
 """Alpha and beta, from which on a Beta is not at an end of its interval."""
-LEAK = 1e-3
-"""Mass of a Gaussian beyond the bounds, from which on they matter."""
 
 
 def betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_]:
@@ -73,13 +71,6 @@ def check_one_sided(problem: Problem, product: Mixtures) -> None:
             "bound matters: variational inference needs two bounds, for Betas between them. Give "
             f"'{name}' a second one, as far away as it can ever be"
         )
-
-
-def mass_beyond(
-    lower: FloatArray, upper: FloatArray, mean: FloatArray, sd: FloatArray
-) -> FloatArray:
-    """The mass that Gaussians have beyond bounds; all arguments broadcast."""
-    return np.asarray(ndtr((lower - mean) / sd) + ndtr((mean - upper) / sd))
 
 
 def as_betas(problem: Problem, q: Mixtures) -> Mixtures:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.variational.kernels.coordinate import (
     free_energies,
     has_neighbours_of_one_class,
@@ -18,7 +19,6 @@ from hylift.inference.variational.kernels.coordinate import (
 )
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
-from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN
 
 MOST_SWEEPS = 60

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.inference.variational.problem.families import as_betas
-from hylift.inference.variational.starts.gaussian import GaussianForm
 from hylift.inference.variational.starts.mean_field import Sweeper, always, neutral, ranked
 from hylift.posterior.mixture.layout import CATEGORICAL
 

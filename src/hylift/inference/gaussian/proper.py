@@ -7,7 +7,7 @@ import numpy as np
 from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.boundedness import bethe_certificate
-from hylift.inference.variational.starts.gaussian import GaussianForm, is_dominant
+from hylift.inference.gaussian.form import GaussianForm, is_dominant
 from hylift.potentials import ConditionalQuadratic, Table
 
 MOST_FACTORS = 200_000

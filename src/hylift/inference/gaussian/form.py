@@ -12,9 +12,11 @@ from scipy.sparse.linalg import splu
 
 from hylift.errors import ModelError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables, real
-from hylift.inference.variational.kernels.conjugate import conjugate_gradients
-from hylift.inference.variational.problem import FloatArray
+from hylift.inference.gaussian.kernels.conjugate import conjugate_gradients
+from hylift.inference.gaussian.kernels.trees import multiply_down
 from hylift.potentials import ConditionalQuadratic
+
+FloatArray = NDArray[np.float64]
 
 LARGEST_FACTORISED = 20_000
 """Reals up to which the linear system is factorised; above, conjugate gradients solve it."""
@@ -186,8 +188,6 @@ def _along(
     signs: FloatArray, order: NDArray[np.int32], parent: NDArray[np.int32], flips: FloatArray
 ) -> FloatArray:
     """Signs multiplied down a tree; order: parents before children."""
-    from hylift.inference.variational.kernels.coordinate import multiply_down
-
     multiply_down(signs, order, parent, flips)
     return signs
 

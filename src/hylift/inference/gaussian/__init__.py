@@ -1,0 +1,1 @@
+"""Graphs of reals and quadratics: maxima, bounds, and whether they are distributions."""
