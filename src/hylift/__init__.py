@@ -78,11 +78,14 @@ if TYPE_CHECKING:
     from hylift.plot import plot_classes as plot_classes
     from hylift.plot import plot_convergence as plot_convergence
     from hylift.plot import plot_marginals as plot_marginals
+    from hylift.plot import plot_race as plot_race
     from hylift.posterior import Posterior as Posterior
     from hylift.potentials import ConditionalQuadratic as ConditionalQuadratic
     from hylift.potentials import Function as Function
     from hylift.potentials import Potential as Potential
     from hylift.potentials import Table as Table
+    from hylift.racing import Race as Race
+    from hylift.racing import race as race
 
 _HOME = {
     "HyliftError": "errors",
@@ -149,6 +152,9 @@ _HOME = {
     "merge_factors": "graph.merge",
     "plot_classes": "plot",
     "plot_marginals": "plot",
+    "plot_race": "plot",
+    "Race": "racing",
+    "race": "racing",
 }
 """Where each public name lives; it is imported when it is first used, so that start-up is fast."""
 
