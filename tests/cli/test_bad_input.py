@@ -46,8 +46,8 @@ REFUSED = {
     ),
     "unknown method": (
         ["infer", "model.uai", "--method", "exct"],
-        "there is no method 'exct': choose among auto, exact, bvi, npvi, mean-field. Did you mean "
-        "'exact'?",
+        "there is no method 'exct': choose among auto, exact, bvi, npvi, mean-field, bp, gabp, "
+        "epbp, gibbs, maxwalksat. Did you mean 'exact'?",
     ),
     "unknown task": (
         ["infer", "model.uai", "--task", "marginal"],

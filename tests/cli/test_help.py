@@ -9,12 +9,13 @@ import pytest
 
 from cli.conftest import Run
 
-COMMANDS = [[], ["infer"], ["check"], ["ground"], ["explain"], ["demo"]]
+COMMANDS = [[], ["infer"], ["race"], ["check"], ["ground"], ["explain"], ["demo"]]
 
 OPTIONS = (
     *("--evidence", "--task", "--query", "--output", "--save", "--figure", "--convergence"),
     *("--seed", "--quiet", "--method", "--components", "--lift", "--seconds", "--restarts"),
     *("--max-steps", "--optimiser", "--learning-rate", "--reals", "--start"),
+    *("--damping", "--schedule", "--particles", "--chains", "--draws", "--flips"),
 )
 """Of `hylift infer`."""
 
@@ -43,6 +44,8 @@ def test_help_names_everything_that_can_be_chosen(run: Run) -> None:
     for option in OPTIONS:
         assert option in text
     for word in ("marginals", "map", "logz", "auto", "exact", "bvi", "npvi", "mean-field"):
+        assert word in text
+    for word in ("bp", "gabp", "epbp", "gibbs", "maxwalksat", "flooding", "residual"):
         assert word in text
     for ending in (".json", ".csv", ".parquet", ".MAR", ".PR", ".MPE", "'-'"):
         assert ending in text

@@ -189,12 +189,14 @@ def test_figures_are_drawn(run: Run, folder: Path) -> None:
 
 
 VARIATIONAL = "bvi, npvi or mean-field"
+STEPPING = "bvi, npvi, mean-field, bp, gabp or epbp"
+TIMED = "bvi, npvi, mean-field, bp, gabp, epbp, gibbs or maxwalksat"
 
 REFUSED = {
     "another method": (
         ["--method", "BVI"],
-        "there is no method 'BVI': choose among auto, exact, bvi, npvi, mean-field. Did you mean "
-        "'bvi'?",
+        "there is no method 'BVI': choose among auto, exact, bvi, npvi, mean-field, bp, gabp, "
+        "epbp, gibbs, maxwalksat. Did you mean 'bvi'?",
     ),
     "components of exact": (
         ["-m", "exact", "--components", 3],
@@ -214,19 +216,19 @@ REFUSED = {
     ),
     "restarts of exact": (
         ["-m", "exact", "--restarts", 3],
-        f"--restarts is for --method {VARIATIONAL}, not for exact",
+        "--restarts is for --method bvi, npvi, mean-field or maxwalksat, not for exact",
     ),
     "steps of exact": (
         ["-m", "exact", "--max-steps", 3],
-        f"--max-steps is for --method {VARIATIONAL}, not for exact",
+        f"--max-steps is for --method {STEPPING}, not for exact",
     ),
     "lifting of exact": (
         ["-m", "exact", "--lift", "none"],
-        f"--lift is for --method auto, {VARIATIONAL}, not for exact",
+        f"--lift is for --method auto, {STEPPING}, not for exact",
     ),
     "time of exact": (
         ["-m", "exact", "--seconds", 3],
-        f"--seconds is for --method auto, {VARIATIONAL}, not for exact",
+        f"--seconds is for --method auto, {TIMED}, not for exact",
     ),
     "no time": (["--seconds", 0], "--seconds is a positive number, not 0"),
     "optimiser of auto": (
@@ -256,7 +258,8 @@ REFUSED = {
     ),
     "convergence of auto": (
         ["--convergence", "way.png"],
-        f"--convergence is for --method {VARIATIONAL}, not for auto",
+        "--convergence is for --method bvi, npvi, mean-field, bp, gabp, epbp or maxwalksat, not "
+        "for auto",
     ),
     "convergence in text": (
         ["-m", "bvi", "--convergence", "way.txt"],

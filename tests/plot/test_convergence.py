@@ -10,10 +10,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from hylift.errors import UnsupportedError
-from hylift.inference import BVI, NPVI, Exact, infer
+from hylift.inference import BP, BVI, NPVI, Exact, MaxWalkSAT, infer
 from hylift.plot import plot_convergence
 from hylift.posterior import History, Posterior
-from zoo import toy_hybrid_mln
+from zoo import friends_and_smokers, toy_hybrid_mln
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,32 @@ def test_a_figure_is_written(name: str, toy: Posterior, tmp_path: Path) -> None:
     assert (tmp_path / name).stat().st_size > 0
 
 
+def test_belief_propagation_is_drawn_by_its_largest_change() -> None:
+    found = infer(friends_and_smokers(), BP())
+
+    ax = plot_convergence(found)
+
+    assert ax.get_ylabel() == "largest change of a message"
+    assert ax.get_yscale() == "log"
+
+
+def test_a_search_is_drawn_by_its_best_energy() -> None:
+    found = infer(toy_hybrid_mln(), MaxWalkSAT(flips=100), tasks="map")
+
+    ax = plot_convergence(found)
+
+    assert ax.get_ylabel() == "energy of the best assignment so far"
+    assert ax.lines[0].get_ydata()[-1] == pytest.approx(found.map().energy, abs=1e-9)
+
+
+def test_different_measures_are_objectives(toy: Posterior) -> None:
+    search = infer(toy_hybrid_mln(), MaxWalkSAT(flips=100), tasks="map")
+
+    ax = plot_convergence({"BVI": toy, "search": search})
+
+    assert ax.get_ylabel() == "objective"
+
+
 def test_what_takes_no_steps_is_refused() -> None:
     exact = infer(toy_hybrid_mln(), Exact())
 
@@ -124,8 +150,8 @@ def test_what_takes_no_steps_is_refused() -> None:
         plot_convergence({"truth": exact})
 
     assert str(refused.value) == (
-        "'truth' took no steps that could be drawn: its method is 'exact'. BVI, NPVI and "
-        "MeanField take some"
+        "'truth' took no steps that could be drawn: its method is 'exact'. Variational "
+        "methods, belief propagation and MaxWalkSAT take some"
     )
 
 

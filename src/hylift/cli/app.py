@@ -34,6 +34,8 @@ hylift ground papers.mln --evidence In=in.parquet --closed In --stats
 hylift explain papers.mln --evidence facts.db
 
 hylift infer model.uai --evidence model.uai.evid --task map
+
+hylift race model.uai --seconds 5
 """
 
 
@@ -72,6 +74,8 @@ hylift infer papers.mln -e facts.csv --unmatched ignore --task map
 
 hylift infer papers.mln -e facts.db --method bvi --components 5 --seconds 60
 
+hylift infer model.uai --method bp --schedule residual --damping 0.2
+
 hylift infer model.uai --evidence model.uai.evid --output model.PR
 
 [bold]Outputs[/bold], by ending: .json (everything), .csv and .parquet (marginals, or the MAP \
@@ -103,6 +107,12 @@ def infer(
     learning_rate: options.LearningRate = None,
     reals: options.Reals = None,
     start: options.Start = None,
+    damping: options.Damping = None,
+    schedule: options.Schedule = None,
+    particles: options.Particles = None,
+    chains: options.Chains = None,
+    draws: options.Draws = None,
+    flips: options.Flips = None,
 ) -> None:
     """Answer a model: marginals, the most probable assignment, log Z."""
     from hylift.cli.infer import Files, run
@@ -110,16 +120,22 @@ def infer(
     from hylift.cli.model import Given
 
     how = MethodOptions(
-        method,
-        components,
-        lift,
-        seconds,
-        restarts,
-        max_steps,
-        optimiser,
-        learning_rate,
-        reals,
-        start,
+        method=method,
+        components=components,
+        lift=lift,
+        seconds=seconds,
+        restarts=restarts,
+        max_steps=max_steps,
+        optimiser=optimiser,
+        learning_rate=learning_rate,
+        reals=reals,
+        start=start,
+        damping=damping,
+        schedule=schedule,
+        particles=particles,
+        chains=chains,
+        draws=draws,
+        flips=flips,
     )
     with _warnings_heard(quiet):
         run(
@@ -130,6 +146,46 @@ def infer(
             query=query or None,
             files=Files(output, save, figure, convergence),
             seed=seed,
+            quiet=quiet,
+        )
+
+
+RACE_EXAMPLES = """[bold]Examples[/bold]
+
+hylift race model.uai --evidence model.uai.evid
+
+hylift race papers.mln -e facts.db --seconds 5 --figure race.png
+
+hylift race papers.mln -e facts.db --methods exact,bvi,npvi --output race.csv
+"""
+
+
+@app.command(epilog=RACE_EXAMPLES)
+def race(
+    model: options.ModelFile,
+    evidence: options.Evidence = None,
+    closed: options.Closed = None,
+    unmatched: options.Unmatched = "error",
+    methods: options.Methods = None,
+    seconds: options.RaceSeconds = 30.0,
+    lift: options.RaceLift = "exact",
+    seed: options.Seed = 0,
+    figure: options.RaceFigure = None,
+    output: options.RaceOutput = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Race all methods on a model: time, log Z, marginals and MAP beside each other."""
+    from hylift.cli.model import Given
+    from hylift.cli.race import RaceOptions, run
+
+    how = RaceOptions(methods or (), seconds, lift, seed)
+    with _warnings_heard(quiet):
+        run(
+            model,
+            given=Given(evidence or (), closed or (), unmatched),
+            how=how,
+            figure=figure,
+            output=output,
             quiet=quiet,
         )
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from hylift.cli.model import (
     Given,
@@ -16,7 +15,7 @@ from hylift.cli.model import (
     ground_file,
     read_graph,
 )
-from hylift.cli.render import console, print_json, print_notes, progress_bar
+from hylift.cli.render import console, print_json, print_notes, progress_bar, worded
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure, check_target
 from hylift.graph import FactorGraph
@@ -100,24 +99,14 @@ def _show(
         f"{explanation.num_observed:,} observed; lifted in {seconds:.2f} s",
         highlight=False,
     )
-    out.print(_table(text.sizes(explanation)))
+    out.print(worded(text.sizes(explanation)))
     if explanation.largest:
         out.print("\nThe largest classes:")
-        out.print(_table(text.largest(explanation)))
+        out.print(worded(text.largest(explanation)))
         out.print(text.alone(explanation), highlight=False)
     if explanation.effects:
         out.print("\n" + text.evidence_title(explanation), highlight=False)
-        out.print(_table(text.evidence(explanation)))
+        out.print(worded(text.evidence(explanation)))
     out.print()
     for line in text.verdict(explanation):
         out.print(escape(line), highlight=False)
-
-
-def _table(rows: text.TextTable) -> Table:
-    table = Table(*rows.header, box=None, pad_edge=False)
-    for column in rows.right:
-        if column < len(table.columns):
-            table.columns[column].justify = "right"
-    for row in rows.rows:
-        table.add_row(*map(escape, row))
-    return table

@@ -83,7 +83,7 @@ def run(
     tasks, output = _tasks(named_tasks), files.output
     if output is not None and output != "-":
         tasks = _check_output(output, tasks, query)
-    tasks = tasks or list(DEFAULT_TASKS)
+    tasks = how.tasks(tasks, DEFAULT_TASKS)
     files.check(model, given)
     if files.figure is not None and "marginals" not in tasks:
         raise UnsupportedError("--figure draws marginals: ask for the task 'marginals' too")

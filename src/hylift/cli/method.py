@@ -5,31 +5,70 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from hylift.cli.options import METHODS, OPTIMISERS
 from hylift.errors import UnsupportedError, did_you_mean
-from hylift.inference import BVI, NPVI, Adam, Exact, Lift, MeanField, Method, NaturalNewton
+from hylift.inference import (
+    BP,
+    BVI,
+    EPBP,
+    NPVI,
+    Adam,
+    Exact,
+    GaBP,
+    Gibbs,
+    Lift,
+    MaxWalkSAT,
+    MeanField,
+    Method,
+    NaturalNewton,
+    Task,
+)
 from hylift.inference.variational.problem.families import Reals
 from hylift.posterior import Posterior
 from hylift.words import listed
 
 MIXTURES = ("bvi", "npvi")
 VARIATIONAL = (*MIXTURES, "mean-field")
+MESSAGES = ("bp", "gabp", "epbp")
+STEPPING = (*VARIATIONAL, *MESSAGES)
+TIMED = (*STEPPING, "gibbs", "maxwalksat")
 
 FITS: dict[str, tuple[str, ...]] = {
     "components": MIXTURES,
-    "lift": ("auto", *VARIATIONAL),
-    "seconds": ("auto", *VARIATIONAL),
-    "restarts": VARIATIONAL,
-    "max_steps": VARIATIONAL,
+    "lift": ("auto", *STEPPING),
+    "seconds": ("auto", *TIMED),
+    "restarts": (*VARIATIONAL, "maxwalksat"),
+    "max_steps": STEPPING,
     "optimiser": VARIATIONAL,
     "learning_rate": VARIATIONAL,
     "reals": VARIATIONAL,
     "start": VARIATIONAL,
-    "convergence": VARIATIONAL,  # where the picture goes is among the files
+    "damping": MESSAGES,
+    "schedule": ("bp",),
+    "particles": ("epbp",),
+    "chains": ("gibbs",),
+    "draws": ("gibbs",),
+    "flips": ("maxwalksat",),
+    "convergence": (*STEPPING, "maxwalksat"),  # where the picture goes is among the files
 }
 """Methods that each option is for."""
+
+ANSWERS: dict[str, tuple[Task, ...]] = {"gibbs": ("marginals", "map"), "maxwalksat": ("map",)}
+"""Tasks of the methods that have no answer to some."""
+
+PLAIN = ("damping", "schedule", "max_steps", "particles", "chains", "draws", "flips", "restarts")
+"""Options that are fields of the methods they are for."""
+
+OTHERS: dict[str, type[BP | GaBP | EPBP | Gibbs | MaxWalkSAT]] = {
+    "bp": BP,
+    "gabp": GaBP,
+    "epbp": EPBP,
+    "gibbs": Gibbs,
+    "maxwalksat": MaxWalkSAT,
+}
+"""Methods whose settings are all plain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +85,25 @@ class MethodOptions:
     learning_rate: float | None = None
     reals: str | None = None
     start: Path | None = None
+    damping: float | None = None
+    schedule: str | None = None
+    particles: int | None = None
+    chains: int | None = None
+    draws: int | None = None
+    flips: int | None = None
 
     def __post_init__(self) -> None:
         """Finds all that is wrong with the options, before any work."""
-        _check_word("method", self.method, METHODS)
+        check_word("method", self.method, METHODS)
         for option in FITS:
             if getattr(self, option, None) is not None:
                 self.check_fits(option)
         if self.lift is not None:
-            _check_word("lift", self.lift, get_args(Lift))
+            check_word("lift", self.lift, get_args(Lift))
         if self.reals is not None:
-            _check_word("family of reals", self.reals, get_args(Reals))
+            check_word("family of reals", self.reals, get_args(Reals))
         if self.optimiser is not None:
-            _check_word("optimiser", self.optimiser, OPTIMISERS)
+            check_word("optimiser", self.optimiser, OPTIMISERS)
         if self.learning_rate is not None and self.optimiser != "adam":
             raise UnsupportedError("--learning-rate is for --optimiser adam")
         if self.seconds is not None and not self.seconds > 0:
@@ -86,6 +131,8 @@ class MethodOptions:
             return None
         if self.method == "exact":
             return Exact()
+        if self.method in OTHERS:
+            return self._plain(OTHERS[self.method]())
         kind: BVI | NPVI | MeanField
         kind = BVI() if self.method == "bvi" else NPVI() if self.method == "npvi" else MeanField()
         method = replace(
@@ -102,13 +149,33 @@ class MethodOptions:
             return method
         return replace(method, components=components)
 
+    def tasks(self, named: list[Task], default: Collection[Task]) -> list[Task]:
+        """The named tasks, or those of the default ones that the method answers."""
+        answers = ANSWERS.get(self.method)
+        if answers is None:
+            return named or list(default)
+        for task in named:
+            if task not in answers:
+                raise UnsupportedError(
+                    f"--method {self.method} has no answer to the task '{task}', only to "
+                    f"{listed(answers)}"
+                )
+        return named or [task for task in default if task in answers] or [answers[0]]
+
+    def _plain(self, method: Method) -> Method:
+        """The method with the settings that were given."""
+        given = {name: getattr(self, name) for name in PLAIN}
+        given = {name: value for name, value in given.items() if value is not None}
+        return cast(Method, replace(cast(Any, method), **given))
+
     def _chosen_optimiser(self) -> Adam | NaturalNewton:
         if self.optimiser != "adam":
             return NaturalNewton()
         return Adam() if self.learning_rate is None else Adam(self.learning_rate)
 
 
-def _check_word(what: str, word: str, allowed: Collection[str]) -> None:
+def check_word(what: str, word: str, allowed: Collection[str]) -> None:
+    """Raises unless a word is one of those that are allowed."""
     if word not in allowed:
         raise UnsupportedError(
             f"there is no {what} '{word}': choose among {', '.join(allowed)}."

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
-METHODS = ("auto", "exact", "bvi", "npvi", "mean-field")
+METHODS = (
+    *("auto", "exact", "bvi", "npvi", "mean-field"),
+    *("bp", "gabp", "epbp", "gibbs", "maxwalksat"),
+)
 OPTIMISERS = ("natural", "adam")
 
 ModelFile = Annotated[
@@ -56,7 +59,7 @@ Tasks = Annotated[
         "-t",
         metavar="TASK",
         help="What to answer: marginals, map, logz; may be repeated.  "
-        r"\[default: marginals and logz]",
+        r"\[default: marginals and logz, of maxwalksat map]",
         show_default=False,
     ),
 ]
@@ -105,7 +108,7 @@ Lift = Annotated[
     str | None,
     typer.Option(
         metavar="LIFT",
-        help="Whether a variational method solves look-alikes once: exact, coarse-to-fine (for "
+        help="Whether look-alikes are solved once: exact, coarse-to-fine (variational methods, for "
         r"real evidence that breaks the symmetry) or none.  \[default: exact]",
         show_default=False,
         rich_help_panel=HOW,
@@ -115,7 +118,7 @@ Seconds = Annotated[
     float | None,
     typer.Option(
         metavar="S",
-        help="Time after which a variational method returns the best it has.",
+        help="Time after which a method returns the best it has.",
         show_default=False,
         rich_help_panel=HOW,
     ),
@@ -124,7 +127,8 @@ Restarts = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help=r"Random starts, of which the best is kept.  \[default: 5, of npvi 10]",
+        help="Random starts of a variational method or of maxwalksat, of which the best is kept.  "
+        r"\[default: 5, of npvi 10, of maxwalksat 3]",
         show_default=False,
         rich_help_panel=HOW,
     ),
@@ -166,6 +170,62 @@ Reals = Annotated[
         rich_help_panel=HOW,
     ),
 ]
+Damping = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Share of its old value that a message of bp, gabp or epbp keeps; 0.5 often helps "
+        r"where they oscillate.  \[default: 0]",
+        show_default=False,
+        rich_help_panel=HOW,
+    ),
+]
+Schedule = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Messages that bp sends at a step: flooding (all) or residual (those that change "
+        r"most).  \[default: flooding]",
+        show_default=False,
+        rich_help_panel=HOW,
+    ),
+]
+Particles = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help=r"Points per real of epbp.  \[default: 50]",
+        show_default=False,
+        rich_help_panel=HOW,
+    ),
+]
+Chains = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help=r"Chains of gibbs, side by side.  \[default: 4]",
+        show_default=False,
+        rich_help_panel=HOW,
+    ),
+]
+Draws = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help=r"Draws that gibbs keeps of each chain.  \[default: 1000]",
+        show_default=False,
+        rich_help_panel=HOW,
+    ),
+]
+Flips = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help=r"Moves of maxwalksat from each start.  \[default: 1000000]",
+        show_default=False,
+        rich_help_panel=HOW,
+    ),
+]
 Start = Annotated[
     Path | None,
     typer.Option(
@@ -195,7 +255,49 @@ Convergence = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Also draw the objective of a variational method against time into this file.",
+        help="Also draw the objective of a method that takes steps against time into this file.",
+        show_default=False,
+    ),
+]
+
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--methods",
+        "-m",
+        metavar="NAMES",
+        help="Who runs, such as bvi,gabp: exact, mean-field, bvi, bvi-coarse-to-fine, npvi, bp, "
+        r"gabp, epbp, gibbs, maxwalksat; may be repeated.  \[default: all that apply]",
+        show_default=False,
+    ),
+]
+RaceSeconds = Annotated[
+    float, typer.Option("--seconds", metavar="S", help="Time that each method may take.")
+]
+RaceLift = Annotated[
+    str,
+    typer.Option(
+        "--lift",
+        metavar="LIFT",
+        help="Whether look-alikes are solved once: exact, coarse-to-fine or none.",
+    ),
+]
+RaceFigure = Annotated[
+    Path | None,
+    typer.Option(
+        "--figure",
+        metavar="FILE",
+        help="Also draw quality against time into this file: .png, .pdf or .svg.",
+        show_default=False,
+    ),
+]
+RaceOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="File for the table: .csv, .parquet or .json; '-' prints JSON.",
         show_default=False,
     ),
 ]

@@ -17,7 +17,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hylift.inference.method import Task
-from hylift.posterior import Categorical, LogPartition, Posterior, Result
+from hylift.lifting.explanation.text import TextTable
+from hylift.posterior import Categorical, LogPartition, Posterior
+from hylift.posterior.answers import ENDS
 from hylift.posterior.export import json_text
 from hylift.progress import Progress as Report
 from hylift.progress import silent
@@ -31,15 +33,6 @@ WIDE = 10_000
 
 BARS = " ▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 24
-
-ENDS: dict[Result, str] = {
-    "converged": "converged",
-    "max_steps": "not converged",
-    "out_of_time": "out of time",
-    "diverged": "diverged",
-    "stopped": "stopped",
-}
-"""How a solver ended, in words."""
 
 
 @contextmanager
@@ -79,9 +72,10 @@ def show(
         f"{np.count_nonzero(posterior.observed)} observed; "
         f"method {solution.method}, {solution.seconds:.3g} s"
     )
-    if (size := num_classes_of(posterior)) is not None:
-        steps = counted(solution.steps, "step")
-        out.print(f"{ENDS[solution.result]} after {steps}, {num_classes(size)} of variables")
+    if posterior.mixture is not None or solution.history is not None:
+        size = num_classes_of(posterior)
+        of_classes = "" if size is None else f", {num_classes(size)} of variables"
+        out.print(f"{ENDS[solution.result]} after {counted(solution.steps, 'step')}{of_classes}")
     if "logz" in tasks and posterior.log_partition is not None:
         out.print(_log_z(posterior.log_partition))
     if "marginals" in tasks:
@@ -103,12 +97,12 @@ def show(
 
 
 def num_classes_of(posterior: Posterior) -> int | None:
-    """Classes of variables that a variational method has solved; None of other methods."""
-    if posterior.mixture is None:
-        return None
+    """Classes of variables that a method has solved; None of methods that know of none."""
     history = posterior.solution.history
     # Members of a class may differ by a shift in the mixture; the history counts what was solved.
-    return int(history.num_classes[-1]) if history else len(posterior.mixture.layout)
+    if history is not None and len(history) and history.num_classes[-1]:
+        return int(history.num_classes[-1])
+    return None if posterior.mixture is None else len(posterior.mixture.layout)
 
 
 def _log_z(log_z: LogPartition) -> str:
@@ -116,6 +110,17 @@ def _log_z(log_z: LogPartition) -> str:
     off = log_z.kind != "exact" and log_z.error > 0
     error = f", error about {log_z.error:.2g}" if off else ""
     return f"log Z = [bold]{log_z.value:.10g}[/bold] ({log_z.kind}{error})"
+
+
+def worded(rows: TextTable) -> Table:
+    """A table of words for the terminal."""
+    table = Table(*rows.header, box=None, pad_edge=False)
+    for column in rows.right:
+        if column < len(table.columns):
+            table.columns[column].justify = "right"
+    for row in rows.rows:
+        table.add_row(*map(escape, row))
+    return table
 
 
 def console() -> Console:

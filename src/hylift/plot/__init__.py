@@ -3,5 +3,6 @@
 from hylift.plot.classes import plot_classes
 from hylift.plot.convergence import plot_convergence
 from hylift.plot.marginals import plot_marginals
+from hylift.plot.race import plot_race
 
-__all__ = ["plot_classes", "plot_convergence", "plot_marginals"]
+__all__ = ["plot_classes", "plot_convergence", "plot_marginals", "plot_race"]

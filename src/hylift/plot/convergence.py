@@ -1,4 +1,4 @@
-"""Pictures of how variational inference got where it is."""
+"""Pictures of how methods that take steps got where they are."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 DASHES = ("-", "--", "-.", ":")
 """Lines differ in these too, so that they are told apart without colours."""
 
+FREE_ENERGY = "objective (free energy)"
+ENERGY = "energy of the best assignment so far"
+CHANGE = "largest change of a message"
+
 INK = "#333333"
 MAX_LINES = 12
 
@@ -35,6 +39,8 @@ def plot_convergence(
 ) -> Axes:
     """The objective against time, a line per posterior; a mapping gives each its label.
 
+    That is the free energy of a variational method, the energy of the best assignment that a search
+    has found, or the largest change of a message of belief propagation, on a logarithmic axis.
     Rings mark where levels of coarse-to-fine lifting begin. `log_time` has a logarithmic time axis.
     `gap` draws how far each objective is above the lowest at which one ends, on a logarithmic axis.
     `classes` adds thin lines for the number of classes, with an axis on the right. With `path` the
@@ -44,7 +50,7 @@ def plot_convergence(
 
     if path is not None:
         check_figure(path)
-    histories = _histories(posteriors)
+    histories, measures = _histories(posteriors)
     if ax is None:
         ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
     right = ax.twinx() if classes else None
@@ -60,6 +66,7 @@ def plot_convergence(
     _label(
         ax,
         right,
+        measures,
         log_time=log_time,
         gap=gap,
         has_levels=any(h.level.any() for h in histories.values()),
@@ -71,8 +78,10 @@ def plot_convergence(
     return ax
 
 
-def _histories(posteriors: Posterior | Mapping[str, Posterior]) -> dict[str, History]:
-    """What to draw, by label."""
+def _histories(
+    posteriors: Posterior | Mapping[str, Posterior],
+) -> tuple[dict[str, History], set[str]]:
+    """What to draw, by label, and what it measures."""
     if isinstance(posteriors, Posterior):
         posteriors = {posteriors.solution.method: posteriors}
     if not isinstance(posteriors, Mapping) or not all(
@@ -85,26 +94,38 @@ def _histories(posteriors: Posterior | Mapping[str, Posterior]) -> dict[str, His
         raise UnsupportedError(
             f"plot_convergence draws 1 to {MAX_LINES} posteriors, not {len(posteriors)}"
         )
-    return {str(label): _history(str(label), found) for label, found in posteriors.items()}
+    histories = {str(label): _history(str(label), found) for label, found in posteriors.items()}
+    return histories, {_measure(posterior) for posterior in posteriors.values()}
 
 
 def _history(label: str, posterior: Posterior) -> History:
     """The steps of a posterior; where it came about without any, the point at which it is."""
     solution, mixture = posterior.solution, posterior.mixture
     history = solution.history
+    if history is not None and len(history):
+        return history
     if history is None or solution.objective is None or mixture is None:
         raise UnsupportedError(
-            f"'{label}' took no steps that could be drawn: its method is '{solution.method}'. BVI, "
-            "NPVI and MeanField take some"
+            f"'{label}' took no steps that could be drawn: its method is '{solution.method}'. "
+            "Variational methods, belief propagation and MaxWalkSAT take some"
         )
-    if len(history):
-        return history
     return History(
         np.array([solution.seconds]),
         np.array([solution.objective]),
         np.array([len(mixture.layout)]),
         np.zeros(1, dtype=np.int32),
     )
+
+
+def _measure(posterior: Posterior) -> str:
+    """What the history of a posterior is of."""
+    solution = posterior.solution
+    if posterior.mixture is not None:
+        return FREE_ENERGY
+    assert solution.history is not None
+    end = solution.history.objective[-1]
+    is_objective = solution.objective is not None and np.isclose(end, solution.objective)
+    return ENERGY if is_objective else CHANGE
 
 
 def _lowest(histories: Mapping[str, History]) -> float:
@@ -127,14 +148,23 @@ def _draw(ax: Axes, label: str, history: History, lowest: float, color: str, das
     )  # fmt: skip
 
 
-def _label(ax: Axes, right: Axes | None, *, log_time: bool, gap: bool, has_levels: bool) -> None:
+def _label(
+    ax: Axes,
+    right: Axes | None,
+    measures: set[str],
+    *,
+    log_time: bool,
+    gap: bool,
+    has_levels: bool,
+) -> None:
     if log_time:
         ax.set_xscale("log")
     else:
         ax.set_xlim(left=0)
     ax.set_xlabel("seconds")
-    ax.set_ylabel("objective above the lowest end" if gap else "objective (free energy)")
-    if gap:
+    measure = next(iter(measures)) if len(measures) == 1 else "objective"
+    ax.set_ylabel("objective above the lowest end" if gap else measure)
+    if gap or measure == CHANGE:
         ax.set_yscale("log", nonpositive="mask")
     ax.spines["top"].set_visible(False)
     if right is None:

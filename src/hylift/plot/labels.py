@@ -21,11 +21,11 @@ ANGLES = np.deg2rad([-90, 90, 0, 180, -45, -135, 45, 135, -68, -112, 68, 112, -2
 """Places of a label about its node, the preferred ones first."""
 
 GAPS = (2.0, 6.0, 11.0)
-"""How far a label may stand from its node, in points."""
+"""How far a label stands from its node, in points."""
 
-TEXT, NODE, NEAR, EDGE = 12.0, 100.0, 15.0, 1.0
+TEXT, NODE, NEAR, EDGE, BEYOND = 12.0, 100.0, 15.0, 1.0, 60.0
 """How bad it is to cover another label (for each tenth of it) or a node, to stand nearer to another
-node than to one's own, or to cover a point of an edge."""
+node than to one's own, to cover a point of an edge, or to reach beyond the frame."""
 
 ROUNDS = 3
 
@@ -37,14 +37,19 @@ class Obstacles:
     nodes: Points
     radius: FloatArray  # (node,)
     on_lines: Points
+    frame: Points | None = None  # (2, 2): the lower left and the upper right corner
 
     @classmethod
     def of(
-        cls, nodes: Points, radius: FloatArray, lines: Sequence[tuple[Points, Points]]
+        cls,
+        nodes: Points,
+        radius: FloatArray,
+        lines: Sequence[tuple[Points, Points]],
+        frame: Points | None = None,
     ) -> Obstacles:
         share = np.linspace(0.05, 0.95, 24)[:, None]
         on_lines = [start + share * (end - start) for start, end in lines]
-        return cls(nodes, radius, np.concatenate([np.zeros((0, 2)), *on_lines]))
+        return cls(nodes, radius, np.concatenate([np.zeros((0, 2)), *on_lines]), frame)
 
     def covered(self, own: int, steps: Points, half: Points) -> FloatArray:
         """(step,): how bad a box of this size is at such steps from its own node."""
@@ -53,22 +58,35 @@ class Obstacles:
         gap = np.hypot(outside[..., 0], outside[..., 1]) - self.radius  # (step, node)
         is_near = (gap <= gap[:, [own]]) & (np.arange(len(self.nodes)) != own)
         inside = (np.abs(self.on_lines - centre[:, None]) < half).all(axis=2)
+        beyond = np.zeros(len(centre), dtype=bool)
+        if self.frame is not None:
+            low, high = self.frame
+            beyond = ((centre - half < low) | (centre + half > high)).any(axis=1)
         return np.asarray(
             NODE * np.count_nonzero(gap < 0, axis=1)
             + NEAR * np.count_nonzero(is_near, axis=1)
             + EDGE * np.count_nonzero(inside, axis=1)
+            + BEYOND * beyond
         )
 
 
-def place_labels(texts: Sequence[str], font_sizes: FloatArray, obstacles: Obstacles) -> Points:
-    """(node, 2): the step from each node to the centre of its text."""
+def place_labels(
+    texts: Sequence[str],
+    font_sizes: FloatArray,
+    obstacles: Obstacles,
+    gaps: Sequence[float] = GAPS,
+) -> Points:
+    """(node, 2): the step from each node to the centre of its text.
+
+    gaps: how far a label may stand from its node, in points.
+    """
     nodes = obstacles.nodes
     half = np.array([_half(text) for text in texts]).reshape(-1, 2) * font_sizes[:, None]
     steps = np.zeros((len(texts), 2))
     written = np.array([bool(text) for text in texts], dtype=bool)
     choices, costs = {}, {}
     for place in np.flatnonzero(written).tolist():
-        choices[place] = _choices(half[place], float(obstacles.radius[place]))
+        choices[place] = _choices(half[place], float(obstacles.radius[place]), gaps)
         rank = 0.1 * np.arange(len(choices[place]))
         costs[place] = obstacles.covered(place, choices[place], half[place]) + rank
     is_placed = np.zeros(len(texts), dtype=bool)
@@ -91,9 +109,9 @@ def _half(text: str) -> tuple[float, float]:
     return LETTER * max(map(len, lines)) / 2, LINE * len(lines) / 2
 
 
-def _choices(half: Points, radius: float) -> Points:
+def _choices(half: Points, radius: float, gaps: Sequence[float]) -> Points:
     """(choice, 2): steps from a node to a label beside it, the preferred ones first."""
-    return np.array([_beside(angle, half, radius + gap) for gap in GAPS for angle in ANGLES])
+    return np.array([_beside(angle, half, radius + gap) for gap in gaps for angle in ANGLES])
 
 
 def _beside(angle: float, half: Points, gap: float) -> Points:

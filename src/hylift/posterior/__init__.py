@@ -1,6 +1,7 @@
 """Answers: marginals, joints, MAP assignments and log Z, to ask, export and store."""
 
 from hylift.posterior.answers import Assignment, History, LogPartition, Result, Solution
+from hylift.posterior.comparison import Comparison
 from hylift.posterior.distributions import (
     BetaMixture,
     Categorical,
@@ -18,6 +19,7 @@ __all__ = [
     "Assignment",
     "BetaMixture",
     "Categorical",
+    "Comparison",
     "Expectation",
     "GaussianMixture",
     "History",

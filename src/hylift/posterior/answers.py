@@ -15,6 +15,15 @@ Kind = Literal["exact", "lower bound", "estimate"]
 Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped"]
 """How a solver ended; 'stopped': a callback said so."""
 
+ENDS: dict[Result, str] = {
+    "converged": "converged",
+    "max_steps": "not converged",
+    "out_of_time": "out of time",
+    "diverged": "diverged",
+    "stopped": "stopped",
+}
+"""How a solver ended, in words."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogPartition:

@@ -19,7 +19,9 @@ from hylift.errors import (
 )
 from hylift.graph import Evidence, Variables
 from hylift.posterior.answers import Assignment, LogPartition, Solution, decoded
+from hylift.posterior.comparison import Comparison, compare
 from hylift.posterior.distributions.base import Seed
+from hylift.posterior.draws import Draws
 from hylift.posterior.joint import JointDensity
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Expectation, Mixture
@@ -42,6 +44,8 @@ class Posterior:
     """The joint distribution of the hidden variables that variational inference found."""
     target: Target | None = None
     """What was approximated, for energies and the MAP assignment; not saved."""
+    draws: Draws | None = None
+    """What a sampler has drawn, with its errors; not saved."""
 
     def __post_init__(self) -> None:
         self.observed.flags.writeable = False
@@ -181,6 +185,16 @@ class Posterior:
                 "this posterior has no MAP assignment: ask for the task 'map' before saving it"
             )
         return self.target.map(self.mixture)
+
+    def compare(self, other: Posterior, atoms: str | Iterable[str] | None = None) -> Comparison:
+        """How far the marginals of another posterior are from these, which are trusted.
+
+        `exact.compare(found).mean_kl` is the mean of KL(exact || found). `atoms`: names or
+        patterns; by default all variables that are not observed.
+        """
+        if not isinstance(other, Posterior):
+            raise UnsupportedError(f"a posterior is compared with another one, not with {other!r}")
+        return compare(self, other, self.select(atoms))
 
     def marginal_map(self) -> Assignment:
         """The most probable value of each variable by itself, and the energy of all together."""

@@ -149,7 +149,8 @@ def _positive(name: str, values: FloatArray) -> FloatArray:
     return array
 
 
-def _log_heights(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
+def log_heights(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
+    """Log of what multiplies u^(alpha - 1) (1 - u)^(beta - 1) in each weighted component."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(weights) - special.betaln(alpha, beta))
 
@@ -164,7 +165,7 @@ def _lower_quantiles(
     own = special.betaincinv(alpha, beta, p[:, None])
     if weights.shape[1] == 1:
         return np.asarray(own[:, 0])
-    heights = _log_heights(weights, alpha, beta)
+    heights = log_heights(weights, alpha, beta)
     noise = 8.0 * EPS * p
 
     def evaluate(u: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -191,7 +192,7 @@ def _lower_quantiles(
 def _mixed_entropies(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
     """Entropies on the unit interval, as integrals over y = log u/(1 - u), smooth at the edges."""
     alpha, beta = without_idle(weights, alpha, beta)
-    heights = _log_heights(weights, alpha, beta)
+    heights = log_heights(weights, alpha, beta)
 
     def values(spans: Intervals) -> FloatArray:
         y = spans.middle[:, None] + 0.5 * (spans.high - spans.low)[:, None] * NODES
@@ -207,10 +208,10 @@ def _mixed_entropies(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -
         return np.where(density > 0, -density * (log_density - log_near - log_far), 0.0)
 
     with np.errstate(invalid="ignore"):
-        return integrate(values, _logit_knots(alpha, beta))
+        return integrate(values, logit_knots(alpha, beta))
 
 
-def _logit_knots(alpha: FloatArray, beta: FloatArray) -> FloatArray:
+def logit_knots(alpha: FloatArray, beta: FloatArray) -> FloatArray:
     """Middle, flanks and ends of each component, whose tails are exp(alpha y) and exp(-beta y)."""
     middle = special.digamma(alpha) - special.digamma(beta)
     sd = np.sqrt(special.polygamma(1, alpha) + special.polygamma(1, beta))

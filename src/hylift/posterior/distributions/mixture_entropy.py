@@ -11,10 +11,10 @@ from hylift.posterior.distributions.mixture_intervals import Intervals, SortedMi
 def entropies(mixtures: SortedMixtures) -> FloatArray:
     """The differential entropy of each row."""
     with np.errstate(over="ignore"):
-        return integrate(lambda spans: _values(mixtures, spans), _scale_knots(mixtures))
+        return integrate(lambda spans: _values(mixtures, spans), scale_knots(mixtures))
 
 
-def _scale_knots(mixtures: SortedMixtures) -> FloatArray:
+def scale_knots(mixtures: SortedMixtures) -> FloatArray:
     """Each component's middle and ends, snapped to a grid as coarse as its standard deviation.
 
     Snapping merges the knots of components that overlap, so that their number grows with the

@@ -75,6 +75,8 @@ class RealMixture(RealDistribution):
 
 def log_sum_exp(logs: FloatArray) -> FloatArray:
     """log Σ exp along the last axis, also where all or some terms are infinite."""
+    if logs.shape[-1] == 1:
+        return np.asarray(logs[..., 0])
     top = logs.max(axis=-1)
     shift = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(over="ignore", divide="ignore"):

@@ -1,0 +1,265 @@
+"""Pictures of a race: quality against time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import UnsupportedError
+from hylift.files import check_figure, write_whole
+from hylift.plot.classes import COLORS, INK, LINE
+from hylift.plot.labels import LETTER, Obstacles, place_labels
+from hylift.racing import Finish, Race
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Points = NDArray[np.float64]  # (point, 2)
+
+WIDTH, PANEL_HEIGHT = 7.2, 2.9
+"""Of the picture and of each panel, in inches."""
+FONT_SIZE = 8.5
+MARK_SIZE = 6.5
+LEAST_KL = 1e-16
+"""What is smaller is rounding, and drawn as this."""
+EQUAL = 1e-9
+"""Relative difference of energies that rounding makes."""
+MOST_ENERGY = 1e6
+"""How many times the smallest gap that is told from 0 the largest one is, at most."""
+LONGEST_TIME = 1e4
+"""How many times the shortest time on the axis the longest one is, at most."""
+GAPS = (2.0, 7.0, 15.0, 25.0, 36.0)
+"""How far names stand from their marks, in points."""
+FAR = 14.0
+"""From here on a line leads from a mark to its name."""
+DARK = (*(color for color in COLORS if color != "#F0E442"), "#332288", "#882255", "#117733")
+"""Without yellow, which is not seen on white."""
+MARKERS = {"exact": "D", "lower bound": "^", "estimate": "o"}
+
+
+@dataclass(slots=True)
+class _Panel:
+    """Marks with labels, and curves, of one quantity against time."""
+
+    draw_frame: Callable[[Axes, _Panel], None]
+    """Scales, limits and words of the axes."""
+    finishes: list[Finish] = field(default_factory=list)
+    heights: list[float] = field(default_factory=list)
+    markers: list[str] = field(default_factory=list)
+    curves: dict[str, Points] = field(default_factory=dict)
+    """Way of a method to its mark, by label."""
+    line: float | None = None
+    """A height that is drawn from side to side."""
+    height: float = 1.0
+    """Of the panel, in those of the others."""
+
+    def add(self, finish: Finish, height: float, marker: str = "o") -> None:
+        self.finishes.append(finish)
+        self.heights.append(height)
+        self.markers.append(marker)
+
+    @property
+    def points(self) -> Points:
+        """(mark, 2): seconds and heights."""
+        return np.array(
+            [(one.seconds, y) for one, y in zip(self.finishes, self.heights, strict=True)]
+        )
+
+
+def plot_race(race: Race, path: str | Path | None = None) -> list[Axes]:
+    """Divergence from the yardstick, MAP energy and log Z against time, a mark per method.
+
+    Panels that would be empty are left out. Curves show how variational methods and MaxWalkSAT
+    got there. With `path` the figure is written there.
+    """
+    from matplotlib.figure import Figure
+
+    if path is not None:
+        check_figure(path)
+    if not isinstance(race, Race):
+        raise UnsupportedError(f"plot_race draws what race(graph) returns, not {race!r}")
+    panels = [made for made in (_divergence(race), _energy(race), _log_z(race)) if made.finishes]
+    if not panels:
+        raise UnsupportedError("no method of this race has anything that could be drawn")
+    heights = [panel.height for panel in panels]
+    figure = Figure(figsize=(WIDTH, PANEL_HEIGHT * sum(heights) + 0.3), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, sharex=True, height_ratios=heights)
+    axes: list[Axes] = list(grid[:, 0])
+    color = dict(zip([one.label for one in race], cycle(DARK), strict=False))
+    _draw_time(axes[-1], *_times(race, panels))
+    for ax, panel in zip(axes, panels, strict=True):
+        panel.draw_frame(ax, panel)
+        _draw(ax, panel, color)
+    figure.draw_without_rendering()  # so that it is known how far apart the marks are
+    for ax, panel in zip(axes, panels, strict=True):
+        _write_labels(ax, panel)
+    if path is not None:
+        kind = Path(path).suffix.lstrip(".")
+        write_whole(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))
+    return axes
+
+
+def _divergence(race: Race) -> _Panel:
+    """Mean KL to the yardstick; infinite ones stand on the upper edge."""
+    found = [one for one in race if one.mean_kl is not None]
+    finite = [max(one.mean_kl or 0.0, LEAST_KL) for one in found if np.isfinite(one.mean_kl or 0.0)]
+    low, high = min(finite, default=1.0), max(finite, default=1.0)
+    high = max(high, 10 * low)
+    reach = (high / low) ** 0.15
+
+    def frame(ax: Axes, panel: _Panel) -> None:
+        ax.set_yscale("log")
+        ax.set_ylim(low / reach, high * reach)
+        ax.set_ylabel("mean KL of marginals")
+        if race.yardstick is not None:
+            best = race.best
+            ax.axvline(best.seconds, color=LINE, linewidth=1, linestyle=":", zorder=1)
+            words = f"from {best.label} ({race.yardstick.reason}), whose time is dotted"
+            if low == LEAST_KL:
+                words += f"; less than {LEAST_KL:g} is drawn as that"
+            ax.set_title(words, fontsize=FONT_SIZE, loc="left", parse_math=False)
+
+    panel = _Panel(frame)
+    for one in found:
+        kl = one.mean_kl or 0.0
+        panel.add(one, max(kl, LEAST_KL) if np.isfinite(kl) else high * reach)
+    return panel
+
+
+def _energy(race: Race) -> _Panel:
+    """Energies above the least one that was found, which stands at 0."""
+    least = race.least_energy or 0.0
+    noise = EQUAL * (1 + abs(least))
+
+    def above(energy: Points) -> Points:
+        gap = energy - least
+        return np.where(gap <= noise, 0.0, gap)
+
+    def frame(ax: Axes, panel: _Panel) -> None:
+        gaps = np.concatenate([panel.heights, *(way[:, 1] for way in panel.curves.values())])
+        positive = gaps[(gaps > 0) & np.isfinite(gaps)]
+        largest = positive.max(initial=0.0)
+        smallest = max(positive.min(initial=np.inf), largest / MOST_ENERGY)
+        smallest = 10 ** np.floor(np.log10(smallest)) if largest else 1.0
+        ax.set_yscale("symlog", linthresh=smallest, linscale=0.6)
+        ax.set_ylim(-0.45 * smallest, 4 * largest or smallest)
+        ax.set_ylabel("MAP energy\nabove the best")
+        ax.set_title(f"best energy found: {least:.8g}", fontsize=FONT_SIZE, loc="left")
+        if not largest:
+            ax.set_yticks([0.0])
+
+    panel = _Panel(frame)
+    for one in race:
+        assignment, history = one.posterior.assignment, one.posterior.solution.history
+        if assignment is None:
+            continue
+        panel.add(one, float(above(np.array(assignment.energy))), MARKERS[assignment.kind])
+        if one.posterior.all_marginals is None and history is not None and len(history) > 1:
+            # A method with nothing but an assignment searched for it: its steps are energies.
+            way = np.minimum.accumulate(history.objective)
+            panel.curves[one.label] = np.stack([history.seconds, above(way)], axis=1)
+    on_curves = any(way[:, 1].any() for way in panel.curves.values())
+    panel.height = 1.0 if any(panel.heights) or on_curves else 0.6
+    return panel
+
+
+def _log_z(race: Race) -> _Panel:
+    """log Z with its kind; a lower bound points upwards, and the exact value is a line."""
+
+    def frame(ax: Axes, panel: _Panel) -> None:
+        low, high = min(panel.heights), max(panel.heights)
+        margin = 0.15 * (high - low) or 0.1 * (1 + abs(high))
+        ax.set_ylim(low - margin, high + margin)
+        ax.set_ylabel("log Z")
+        exact = ""
+        if panel.line is not None:
+            ax.axhline(panel.line, color=LINE, linewidth=1, linestyle=":", zorder=1)
+            exact = f"exact: {panel.line:.8g} (dotted); "
+        words = f"{exact}triangles are lower bounds, circles estimates"
+        ax.set_title(words, fontsize=FONT_SIZE, loc="left")
+        ax.ticklabel_format(axis="y", useOffset=False)
+
+    panel = _Panel(frame)
+    for one in race:
+        log_z, history = one.posterior.log_partition, one.posterior.solution.history
+        if log_z is None or not np.isfinite(log_z.value):
+            continue
+        panel.add(one, log_z.value, MARKERS[log_z.kind])
+        if log_z.kind == "exact" and panel.line is None:
+            panel.line = log_z.value
+        if one.posterior.mixture is not None and history is not None and len(history) > 1:
+            way = np.stack([history.seconds, -history.objective], axis=1)
+            panel.curves[one.label] = way[np.isfinite(way[:, 1])]
+    return panel
+
+
+def _times(race: Race, panels: Sequence[_Panel]) -> tuple[float, float]:
+    """The ends of the axis of time, with room for labels."""
+    starts = [way[0, 0] for panel in panels for way in panel.curves.values() if len(way)]
+    last = max(one.seconds for one in race)
+    first = max(min([*(one.seconds for one in race), *starts]), last / LONGEST_TIME)
+    span = max(last / first, 3.0)
+    return first / span**0.12, last * span**0.2
+
+
+def _draw_time(ax: Axes, first: float, last: float) -> None:
+    """A logarithmic axis with plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.set_xlim(first, last)
+    few = last / first < 300
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel("seconds")
+
+
+def _draw(ax: Axes, panel: _Panel, color: dict[str, str]) -> None:
+    for label, way in panel.curves.items():
+        ax.plot(*way.T, color=color[label], linewidth=1.1, alpha=0.8, zorder=2)
+        end = panel.points[[one.label for one in panel.finishes].index(label)]
+        rest = np.stack([way[-1], end])  # what came after the last step
+        ax.plot(*rest.T, color=color[label], linewidth=0.9, linestyle=":", zorder=2)
+    for one, height, marker in zip(panel.finishes, panel.heights, panel.markers, strict=True):
+        ax.plot(
+            [one.seconds], [height], linestyle="", marker=marker, markersize=MARK_SIZE,
+            color=color[one.label], markeredgecolor="white", markeredgewidth=0.6, zorder=3,
+            clip_on=False,
+        )  # fmt: skip
+    ax.grid(color="#E6E6E6", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=FONT_SIZE)
+
+
+def _write_labels(ax: Axes, panel: _Panel) -> None:
+    """Names beside the marks, where they cover neither each other nor curves."""
+    from matplotlib.patheffects import withStroke
+
+    def in_points(places: Points) -> Points:
+        return np.asarray(places) * 72.0 / ax.figure.dpi
+
+    at = in_points(ax.transData.transform(panel.points))
+    frame = in_points(ax.get_window_extent().get_points())
+    lines: list[tuple[Points, Points]] = []
+    for drawn in ax.lines:
+        way = in_points(drawn.get_transform().transform(drawn.get_xydata()))
+        lines += list(pairwise(way[:: max(1, len(way) // 60)]))
+    obstacles = Obstacles.of(at, np.full(len(at), MARK_SIZE / 2 + 1), lines, frame)
+    texts = [one.label for one in panel.finishes]
+    steps = place_labels(texts, np.full(len(at), FONT_SIZE), obstacles, GAPS)
+    for place, (text, step) in enumerate(zip(texts, steps.tolist(), strict=True)):
+        is_far = np.hypot(*step) > FAR + LETTER * FONT_SIZE * len(text) / 2
+        ax.annotate(
+            text, panel.points[place], xytext=step, textcoords="offset points", ha="center",
+            va="center", fontsize=FONT_SIZE, color=INK, parse_math=False, zorder=5,
+            path_effects=[withStroke(linewidth=2.0, foreground="white", alpha=0.85)],
+            arrowprops={"arrowstyle": "-", "color": LINE, "linewidth": 0.6} if is_far else None,
+        )  # fmt: skip

@@ -1,0 +1,134 @@
+"""Which methods stand at the start of a race."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hylift.errors import UnsupportedError, did_you_mean
+from hylift.graph import FactorGraph
+from hylift.inference import (
+    BP,
+    BVI,
+    EPBP,
+    NPVI,
+    Exact,
+    GaBP,
+    Gibbs,
+    Lift,
+    MaxWalkSAT,
+    MeanField,
+    Method,
+)
+
+COARSE = "bvi-coarse-to-fine"
+
+ENTRIES_PER_SECOND = 2**22
+MOST_ENTRIES = 2**27
+"""Numbers in the largest table of exact inference: about what its share of the time allows, and
+never more than a gigabyte."""
+
+BY_NAME: dict[str, Callable[[], Method]] = {
+    "exact": Exact,
+    "mean-field": MeanField,
+    "bvi": BVI,
+    COARSE: BVI,
+    "npvi": NPVI,
+    "bp": BP,
+    "gabp": GaBP,
+    "epbp": EPBP,
+    "gibbs": Gibbs,
+    "maxwalksat": MaxWalkSAT,
+}
+"""All methods, in the order in which they run."""
+
+GROUND = (Exact, Gibbs, MaxWalkSAT)
+"""Methods that look at every variable by itself, whatever is asked for."""
+
+MESSAGES = (BP, GaBP, EPBP)
+"""Methods that know of no levels between the ground graph and the exactly lifted one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A method that takes part, and how it is called."""
+
+    label: str
+    method: Method
+    lift: Lift
+
+
+def entrants(
+    graph: FactorGraph, methods: Iterable[Method | str] | None, lift: Lift, seconds: float
+) -> tuple[Entrant, ...]:
+    """The methods with labels that differ; by default all that there are."""
+    if methods is None:
+        chosen: Sequence[Method | str] = [
+            name
+            for name in BY_NAME
+            if name != COARSE or (lift == "exact" and _has_real_evidence(graph))
+        ]
+    else:
+        chosen = [methods] if isinstance(methods, str) else list(methods)
+    if not chosen:
+        raise UnsupportedError("a race needs at least one method")
+    found = [_entrant(one, lift, seconds) for one in chosen]
+    return _told_apart(found)
+
+
+def checked_name(name: str) -> str:
+    """The name of a method in small letters; raises where there is no such method."""
+    word = name.strip().lower()
+    if word not in BY_NAME:
+        raise UnsupportedError(
+            f"there is no method '{name}': choose among {', '.join(BY_NAME)}."
+            f"{did_you_mean(word, BY_NAME)}"
+        )
+    return word
+
+
+def _entrant(method: Method | str, lift: Lift, seconds: float) -> Entrant:
+    if isinstance(method, str):
+        name = checked_name(method)
+        lift = "coarse-to-fine" if name == COARSE else lift
+        method = _in_time(BY_NAME[name](), seconds)
+    if isinstance(method, type) or not hasattr(method, "solve"):
+        raise UnsupportedError(
+            f"a method is a value such as BVI(), or a name such as 'bvi', not {method!r}"
+        )
+    if isinstance(method, GROUND):
+        lift = "none"
+    elif isinstance(method, MESSAGES) and lift == "coarse-to-fine":
+        lift = "exact"
+    label = method.name + (" coarse-to-fine" if lift == "coarse-to-fine" else "")
+    return Entrant(label, method, lift)
+
+
+def _in_time(method: Method, seconds: float) -> Method:
+    """Exact inference that refuses what would take much longer; the others watch the clock."""
+    if not isinstance(method, Exact):
+        return method
+    entries = int(min(max(ENTRIES_PER_SECOND * seconds, 1), MOST_ENTRIES))
+    return replace(method, map_seconds=seconds, max_entries=entries)
+
+
+def _told_apart(found: Sequence[Entrant]) -> tuple[Entrant, ...]:
+    """Labels with a number where a label stands twice."""
+    count = Counter(entrant.label for entrant in found)
+    seen: Counter[str] = Counter()
+    labelled = []
+    for entrant in found:
+        seen[entrant.label] += 1
+        if count[entrant.label] > 1:
+            entrant = replace(entrant, label=f"{entrant.label} #{seen[entrant.label]}")
+        labelled.append(entrant)
+    return tuple(labelled)
+
+
+def _has_real_evidence(graph: FactorGraph) -> bool:
+    """Whether coarse-to-fine lifting has values to take for one."""
+    evidence = graph.evidence
+    return bool(np.any(graph.variables.num_states[evidence.variable] == 0))

@@ -1,0 +1,93 @@
+"""A race in words: a table and what there is to say of it, for a terminal and for `str`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hylift.lifting.explanation.text import TextTable
+from hylift.posterior import LogPartition
+from hylift.posterior.answers import ENDS
+
+if TYPE_CHECKING:
+    from hylift.racing.finish import Finish
+    from hylift.racing.race import Race
+
+NOTHING = "–"
+SIGNS = {"exact": "", "lower bound": "≥ ", "estimate": "≈ "}
+"""What stands before a log Z of each kind."""
+
+
+def plain_text(race: Race) -> str:
+    """The table, the yardstick, and who was skipped."""
+    blocks = [str(results(race)), *remarks(race)]
+    if race.skipped:
+        blocks.append(f"Skipped:\n{skipped(race)}")
+    return "\n".join(blocks)
+
+
+def results(race: Race) -> TextTable:
+    """A line per method that finished."""
+    header = ("method", "seconds", "log Z", "KL", "l1", "MAP energy", "ended", "memory")
+    rows = tuple(_row(one, race) for one in race.finishes)
+    return TextTable(header, rows, (1, 2, 3, 4, 5, 7))
+
+
+def skipped(race: Race) -> TextTable:
+    """A line per method that took no part; no header."""
+    rows = [("  " + one.label, one.short_reason) for one in race.skipped]
+    return TextTable(rows[0], tuple(rows[1:]), ())
+
+
+def remarks(race: Race) -> list[str]:
+    """Sentences below the table."""
+    lines = []
+    if race.yardstick is not None:
+        lines.append(
+            f"KL and l1: mean distance of the marginals from those of {race.yardstick.label} "
+            f"({race.yardstick.reason})."
+        )
+    found = [one.posterior.assignment for one in race]
+    if any(one is not None and one.kind == "exact" for one in found):
+        lines.append("MAP energy: = where no assignment has less.")
+    kinds = {one.posterior.log_partition.kind for one in race if one.posterior.log_partition}
+    if kinds - {"exact"}:
+        meaning = {"lower bound": "≥ a lower bound", "estimate": "≈ an estimate"}
+        said = ", ".join(meaning[kind] for kind in ("lower bound", "estimate") if kind in kinds)
+        lines.append(f"log Z: {said}.")
+    lines += [
+        f"{one.label} has a MAP assignment only: {one.refused}"
+        for one in race
+        if one.refused is not None
+    ]
+    return lines
+
+
+def _row(finish: Finish, race: Race) -> tuple[str, ...]:
+    is_yardstick = race.yardstick is not None and finish.label == race.yardstick.label
+    kl = "yardstick" if is_yardstick else _number(finish.mean_kl)
+    assignment = finish.posterior.assignment
+    energy = NOTHING if assignment is None else f"{assignment.energy:.8g}"
+    if assignment is not None and assignment.kind == "exact":
+        energy = f"= {energy}"
+    return (
+        finish.label,
+        f"{finish.seconds:.2g}" if finish.seconds < 10 else f"{finish.seconds:.0f}",
+        _log_z(finish.posterior.log_partition),
+        kl,
+        _number(finish.mean_l1),
+        energy,
+        ENDS[finish.posterior.solution.result],
+        NOTHING if finish.memory is None else _memory(finish.memory),
+    )
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2g}"
+
+
+def _log_z(log_z: LogPartition | None) -> str:
+    return NOTHING if log_z is None else f"{SIGNS[log_z.kind]}{log_z.value:.7g}"
+
+
+def _memory(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB" if size >= 1e6 else "< 1 MB"
