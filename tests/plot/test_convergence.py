@@ -131,7 +131,7 @@ def test_a_search_is_drawn_by_its_best_energy() -> None:
 
     ax = plot_convergence(found)
 
-    assert ax.get_ylabel() == "energy of the best assignment so far"
+    assert ax.get_ylabel() == "energy"
     assert ax.lines[0].get_ydata()[-1] == pytest.approx(found.map().energy, abs=1e-9)
 
 

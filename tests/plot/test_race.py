@@ -96,7 +96,7 @@ def test_a_search_for_an_assignment_has_a_curve_of_energies(toy: Race) -> None:
     found = toy["mean field"]
     history = History(
         np.array([0.1, 0.2, 0.3]), np.array([5.0, 7.0, 1.0]),
-        np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int32),
+        np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int32), "energy",
     )  # fmt: skip
     posterior = replace(
         found.posterior,

@@ -209,9 +209,9 @@ FOREIGN = {
     "header of no JSON": archive(header=np.frombuffer(b"{oops", dtype=np.uint8)),
     "header of a list": archive(header=header([1, 2])),
     "header of a number": archive(header=header(5)),
-    "header of another format": archive(header=header({"format": "other", "version": 2})),
-    "header without format": archive(header=header({"version": 2})),
-    "header of nothing else": archive(header=header({"format": "hylift posterior", "version": 2})),
+    "header of another format": archive(header=header({"format": "other", "version": 3})),
+    "header without format": archive(header=header({"version": 3})),
+    "header of nothing else": archive(header=header({"format": "hylift posterior", "version": 3})),
     "deep header": archive(header=np.frombuffer(b"[" * 100_000, dtype=np.uint8)),
 }
 
@@ -231,7 +231,7 @@ def test_another_version_is_named(tmp_path: Path) -> None:
     path = tmp_path / "newer"
     path.write_bytes(archive(header=header({"format": "hylift posterior", "version": 99})))
 
-    with pytest.raises(FormatError, match="was saved by another version: format 99, not 2"):
+    with pytest.raises(FormatError, match="was saved by another version: format 99, not 3"):
         Posterior.load(path)
 
 

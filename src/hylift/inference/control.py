@@ -9,6 +9,7 @@ import numpy as np
 
 from hylift.inference.method import Callback, Step
 from hylift.posterior import History, Result
+from hylift.posterior.answers import Measure
 from hylift.progress import Progress
 
 
@@ -19,6 +20,7 @@ class Control:
     seconds: float | None
     callback: Callback | None
     progress: Progress
+    measure: Measure = "free energy"
     begin: float = field(default_factory=time.perf_counter)
     rows: list[tuple[float, float, int, int]] = field(default_factory=list)
     ended: Result | None = None
@@ -36,10 +38,10 @@ class Control:
             self.ended = "out_of_time"
         return self.ended is None
 
-    def record(self, objective: float, what: str, share: float, measure: str = "objective") -> bool:
+    def record(self, objective: float, what: str, share: float) -> bool:
         """Notes a step, and returns whether to go on."""
         self.rows.append((self.elapsed, objective, self.num_classes, self.level))
-        self.progress(share, f"{what}: {measure} {objective:.6g}")
+        self.progress(share, f"{what}: {self.measure} {objective:.6g}")
         if self.callback is not None:
             report = Step(len(self.rows), self.rows[-1][0], objective, self.num_classes, self.level)
             answer = self.callback(report)
@@ -54,4 +56,5 @@ class Control:
             columns[1].copy(),
             columns[2].astype(np.int64),
             columns[3].astype(np.int32),
+            self.measure,
         )

@@ -13,6 +13,7 @@ from hylift.errors import UnsupportedError
 from hylift.files import check_figure, write_whole
 from hylift.plot.classes import COLORS
 from hylift.posterior import History, Posterior
+from hylift.posterior.answers import Measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 DASHES = ("-", "--", "-.", ":")
 """Lines differ in these too, so that they are told apart without colours."""
 
-FREE_ENERGY = "objective (free energy)"
-ENERGY = "energy of the best assignment so far"
-CHANGE = "largest change of a message"
+MEASURES: dict[Measure, str] = {
+    "free energy": "objective (free energy)",
+    "energy": "energy",
+    "largest change": "largest change of a message",
+}
 
 INK = "#333333"
 MAX_LINES = 12
@@ -80,7 +83,7 @@ def plot_convergence(
 
 def _histories(
     posteriors: Posterior | Mapping[str, Posterior],
-) -> tuple[dict[str, History], set[str]]:
+) -> tuple[dict[str, History], set[Measure]]:
     """What to draw, by label, and what it measures."""
     if isinstance(posteriors, Posterior):
         posteriors = {posteriors.solution.method: posteriors}
@@ -95,7 +98,7 @@ def _histories(
             f"plot_convergence draws 1 to {MAX_LINES} posteriors, not {len(posteriors)}"
         )
     histories = {str(label): _history(str(label), found) for label, found in posteriors.items()}
-    return histories, {_measure(posterior) for posterior in posteriors.values()}
+    return histories, {history.measure for history in histories.values()}
 
 
 def _history(label: str, posterior: Posterior) -> History:
@@ -115,17 +118,6 @@ def _history(label: str, posterior: Posterior) -> History:
         np.array([len(mixture.layout)]),
         np.zeros(1, dtype=np.int32),
     )
-
-
-def _measure(posterior: Posterior) -> str:
-    """What the history of a posterior is of."""
-    solution = posterior.solution
-    if posterior.mixture is not None:
-        return FREE_ENERGY
-    assert solution.history is not None
-    end = solution.history.objective[-1]
-    is_objective = solution.objective is not None and np.isclose(end, solution.objective)
-    return ENERGY if is_objective else CHANGE
 
 
 def _lowest(histories: Mapping[str, History]) -> float:
@@ -151,7 +143,7 @@ def _draw(ax: Axes, label: str, history: History, lowest: float, color: str, das
 def _label(
     ax: Axes,
     right: Axes | None,
-    measures: set[str],
+    measures: set[Measure],
     *,
     log_time: bool,
     gap: bool,
@@ -162,9 +154,9 @@ def _label(
     else:
         ax.set_xlim(left=0)
     ax.set_xlabel("seconds")
-    measure = next(iter(measures)) if len(measures) == 1 else "objective"
-    ax.set_ylabel("objective above the lowest end" if gap else measure)
-    if gap or measure == CHANGE:
+    measured = MEASURES[next(iter(measures))] if len(measures) == 1 else "objective"
+    ax.set_ylabel("objective above the lowest end" if gap else measured)
+    if gap or measures == {"largest change"}:
         ax.set_yscale("log", nonpositive="mask")
     ax.spines["top"].set_visible(False)
     if right is None:

@@ -15,6 +15,8 @@ from hylift.errors import UnsupportedError
 from hylift.files import check_figure, write_whole
 from hylift.plot.classes import COLORS, INK, LINE
 from hylift.plot.labels import LETTER, Obstacles, place_labels
+from hylift.posterior import History
+from hylift.posterior.answers import Measure
 from hylift.racing import Finish, Race
 
 if TYPE_CHECKING:
@@ -160,13 +162,19 @@ def _energy(race: Race) -> _Panel:
         if assignment is None:
             continue
         panel.add(one, float(above(np.array(assignment.energy))), MARKERS[assignment.kind])
-        if one.posterior.all_marginals is None and history is not None and len(history) > 1:
-            # A method with nothing but an assignment searched for it: its steps are energies.
+        # Of chains the energies are those of draws, not of the best assignment so far.
+        is_search = one.posterior.draws is None and _measures(history, "energy")
+        if is_search and history is not None:
             way = np.minimum.accumulate(history.objective)
             panel.curves[one.label] = np.stack([history.seconds, above(way)], axis=1)
     on_curves = any(way[:, 1].any() for way in panel.curves.values())
     panel.height = 1.0 if any(panel.heights) or on_curves else 0.6
     return panel
+
+
+def _measures(history: History | None, measure: Measure) -> bool:
+    """Whether there are steps that measured this."""
+    return history is not None and len(history) > 1 and history.measure == measure
 
 
 def _log_z(race: Race) -> _Panel:
@@ -193,7 +201,7 @@ def _log_z(race: Race) -> _Panel:
         panel.add(one, log_z.value, MARKERS[log_z.kind])
         if log_z.kind == "exact" and panel.line is None:
             panel.line = log_z.value
-        if one.posterior.mixture is not None and history is not None and len(history) > 1:
+        if history is not None and _measures(history, "free energy"):
             way = np.stack([history.seconds, -history.objective], axis=1)
             panel.curves[one.label] = way[np.isfinite(way[:, 1])]
     return panel

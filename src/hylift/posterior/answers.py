@@ -15,6 +15,10 @@ Kind = Literal["exact", "lower bound", "estimate"]
 Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped"]
 """How a solver ended; 'stopped': a callback said so."""
 
+Measure = Literal["free energy", "energy", "largest change"]
+"""What a solver looks at step by step: the free energy it minimises, the least energy of an
+assignment so far or the mean energy of chains, or the largest change of a message."""
+
 ENDS: dict[Result, str] = {
     "converged": "converged",
     "max_steps": "not converged",
@@ -40,12 +44,14 @@ class LogPartition:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class History:
-    """The objective and the size of the problem at each step of a solver."""
+    """What a solver looked at, and the size of the problem, at each step."""
 
     seconds: NDArray[np.float64]  # (step,): since the start
     objective: NDArray[np.float64]  # (step,)
     num_classes: NDArray[np.int64]  # (step,): of variables
     level: NDArray[np.int32]  # (step,): of a coarse-to-fine run, from 0
+    measure: Measure = "free energy"
+    """What `objective` is."""
 
     def __post_init__(self) -> None:
         arrays = (self.seconds, self.objective, self.num_classes, self.level)

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from hylift.errors import FormatError
 from hylift.files import read_bytes, write_whole
 from hylift.graph import Domain, Evidence, Variables
-from hylift.posterior.answers import Assignment, History, Kind, LogPartition, Result, Solution
+from hylift.posterior.answers import (
+    Assignment,
+    History,
+    Kind,
+    LogPartition,
+    Measure,
+    Result,
+    Solution,
+)
 from hylift.posterior.distributions import (
     BatchedDistribution,
     BetaMixture,
@@ -29,7 +37,7 @@ from hylift.posterior.posterior import Posterior
 from hylift.posterior.stored_names import restore_names, store_names
 
 FORMAT = "hylift posterior"
-VERSION = 2
+VERSION = 3
 
 ARRAYS: dict[type[BatchedDistribution], tuple[str, ...]] = {
     BetaMixture: ("weights", "alpha", "beta", "lower", "upper"),
@@ -72,7 +80,7 @@ def save(posterior: Posterior, path: str | Path) -> None:
         "solution": asdict(replace(solution, history=None)),
         "log_partition": asdict(posterior.log_partition) if posterior.log_partition else None,
         "mixture": posterior.mixture is not None,
-        "history": solution.history is not None,
+        "history": None if solution.history is None else solution.history.measure,
     }
     if posterior.mixture is not None:
         _store_fields(posterior.mixture.layout, LAYOUT, "layout", arrays)
@@ -159,8 +167,11 @@ def _restore(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Posteri
 
 def _restore_solution(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Solution:
     stored = dict(header["solution"], notes=tuple(header["solution"]["notes"]), history=None)
-    if header["history"]:
-        stored["history"] = History(**_restore_fields(HISTORY, "history", arrays))
+    if header["history"] is not None:
+        if header["history"] not in get_args(Measure):
+            raise ValueError(f"a history of {header['history']!r}")
+        fields = _restore_fields(HISTORY, "history", arrays)
+        stored["history"] = History(**fields, measure=header["history"])
     solution = Solution(**stored)
     numbers = (solution.seed, solution.steps, solution.seconds, solution.objective or 0.0)
     if solution.result not in get_args(Result) or not isinstance(solution.method, str):

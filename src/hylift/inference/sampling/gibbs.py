@@ -71,7 +71,7 @@ class Gibbs:
         return "Gibbs"
 
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
-        control = Control(request.seconds, request.callback, request.progress)
+        control = Control(request.seconds, request.callback, request.progress, "energy")
         view = View.whole(graph)
         closed = _closed_form(view.graph)
         control.num_classes = closed.num_variables

@@ -64,7 +64,7 @@ class BP:
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
         _check_discrete(graph)
         announce_compilation(send)
-        control = Control(request.seconds, request.callback, request.progress)
+        control = Control(request.seconds, request.callback, request.progress, "largest change")
         view = view_of(self.name, graph, request, merge=self.merge_factors)
         tables = Tables.of(view.graph, _as_tables(view.graph))
         control.num_classes = view.graph.num_variables
@@ -102,9 +102,7 @@ class BP:
         """Takes as many steps as are needed or allowed; returns how they ended."""
         for step in range(self.max_steps):
             change = passing.step()
-            going = control.record(
-                change, "passing messages", (step + 1) / self.max_steps, "largest change"
-            )
+            going = control.record(change, "passing messages", (step + 1) / self.max_steps)
             if change <= self.tolerance:
                 return "converged"
             if not going:

@@ -58,7 +58,7 @@ class GaBP:
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
         check_gaussian(graph)
         announce_compilation(send)
-        control = Control(request.seconds, request.callback, request.progress)
+        control = Control(request.seconds, request.callback, request.progress, "largest change")
         hidden = conditioned(graph)
         links = linked(hidden.graph, merge=self.merge_factors)
         view = view_of(self.name, links, request, merge=False)
@@ -102,9 +102,7 @@ class GaBP:
             change = passing.step()
             if change is None:
                 return passing, "diverged", "the precision of some belief is no longer positive"
-            going = control.record(
-                change, "passing messages", (step + 1) / self.max_steps, "largest change"
-            )
+            going = control.record(change, "passing messages", (step + 1) / self.max_steps)
             if change <= self.tolerance:
                 return passing, "converged", ""
             scale = max(scale, change) if step == 0 else scale

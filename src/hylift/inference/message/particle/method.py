@@ -68,7 +68,7 @@ class EPBP:
 
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
         announce_compilation(send)
-        control = Control(request.seconds, request.callback, request.progress)
+        control = Control(request.seconds, request.callback, request.progress, "largest change")
         view = view_of(self.name, graph, request, merge=self.merge_factors)
         check_proper(view.ground)
         control.num_classes = view.graph.num_variables
@@ -103,7 +103,7 @@ class EPBP:
             else:
                 change = passing.step(self.damping if step else 0.0)
             share = (step + 1) / self.max_steps
-            going = control.record(change, "passing messages", share, "largest change")
+            going = control.record(change, "passing messages", share)
             if change <= self.tolerance and step >= adapting and not is_adapting:
                 return "converged"
             if not going:
