@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ from hylift.posterior import PiecewiseDensity
 from hylift.posterior.distributions.piecewise import gauss_legendre_nodes
 
 NUM_PANELS = 40
+FEW_PANELS = 10
+"""Where time has run out."""
 DEGREE = 8
 REACH = 12.0
 """Standard deviations that the first panels reach to both sides."""
@@ -38,25 +41,27 @@ class Densities:
     """(real,): how far sums over particles are from the integrals of the beliefs, as a share."""
 
 
-def densities(passing: Passing) -> Densities | None:
+def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | None:
     """The densities of all reals; None where there are none.
 
-    Panels reach as far as anything is left of a density, and are narrow where it is large.
+    Panels reach as far as anything is left of a density, and are narrow where it is large, if
+    there is time to lay them out anew.
     """
     real = np.flatnonzero(passing.factors.is_real)
     if not len(real):
         return None
     proposals = passing.proposals
     lower, upper, centre = (a[real] for a in (proposals.lower, proposals.upper, proposals.centre))
-    num_points = np.where(passing.factors.is_real, NUM_PANELS * DEGREE, 0)
+    num_panels = NUM_PANELS if has_time() else FEW_PANELS
+    num_points = np.where(passing.factors.is_real, num_panels * DEGREE, 0)
     targets = Places.of(passing.factors, num_points)
-    edges = _first_edges(passing, real, lower, upper)
+    edges = _first_edges(passing, real, lower, upper, num_panels)
     for last in (*[False] * (ROUNDS - 1), True):
         nodes, weights = gauss_legendre_nodes(edges, DEGREE)
         logs = passing.incoming(targets, nodes.ravel()).reshape(nodes.shape)
         values = np.exp(logs - logs.max(axis=1, keepdims=True))
         settled, edges_then = _better_edges(edges, nodes, weights, values, lower, upper)
-        if last or settled.all():
+        if last or settled.all() or not has_time():
             break
         edges = np.where(settled[:, None], edges, edges_then)
     total = (weights * values).sum(axis=1)
@@ -65,7 +70,7 @@ def densities(passing: Passing) -> Densities | None:
     far = np.exp(-0.5 * ((nodes - mean) / sd) ** 2) / (np.sqrt(2 * np.pi) * sd)
     far = np.where(np.isneginf(logs), 0.0, far)
     panels = values + LEAST_SHARE * total[:, None] * far
-    panels = panels.reshape(len(real), NUM_PANELS, DEGREE)
+    panels = panels.reshape(len(real), num_panels, DEGREE)
     links = passing.factors.links
     height = np.bincount(links.variable, links.count * passing.height, len(num_points))
     integral = np.log(total) + logs.max(axis=1) - height[real]
@@ -77,12 +82,12 @@ def densities(passing: Passing) -> Densities | None:
 
 
 def _first_edges(
-    passing: Passing, real: NDArray[np.int64], lower: FloatArray, upper: FloatArray
+    passing: Passing, real: NDArray[np.int64], lower: FloatArray, upper: FloatArray, num_panels: int
 ) -> FloatArray:
     """Equal panels around the mean of each proposal."""
     mean, sd = passing.proposals.mean[real], passing.proposals.sd[real]
     low, high = np.maximum(mean - REACH * sd, lower), np.minimum(mean + REACH * sd, upper)
-    return np.asarray(np.linspace(low, high, NUM_PANELS + 1, axis=1))
+    return np.asarray(np.linspace(low, high, num_panels + 1, axis=1))
 
 
 def _better_edges(
@@ -96,7 +101,8 @@ def _better_edges(
     there = values > VANISHED
     open_low = (values[:, 0] > VANISHED) & (edges[:, 0] > lower)
     open_high = (values[:, -1] > VANISHED) & (edges[:, -1] < upper)
-    margin = wide[:, 0] / NUM_PANELS
+    num_panels = edges.shape[1] - 1
+    margin = wide[:, 0] / num_panels
     first = np.take_along_axis(nodes, there.argmax(axis=1)[:, None], axis=1)[:, 0]
     last = np.take_along_axis(nodes, -1 - there[:, ::-1].argmax(axis=1)[:, None], axis=1)[:, 0]
     new_low = np.where(open_low, edges[:, 0] - wide[:, 0], np.maximum(first - margin, edges[:, 0]))
@@ -104,7 +110,7 @@ def _better_edges(
         open_high, edges[:, -1] + wide[:, 0], np.minimum(last + margin, edges[:, -1])
     )
     new_low, new_high = np.maximum(new_low, lower), np.minimum(new_high, upper)
-    mass = (weights * values).reshape(len(edges), NUM_PANELS, DEGREE).sum(axis=2)
+    mass = (weights * values).reshape(len(edges), num_panels, DEGREE).sum(axis=2)
     mass /= mass.sum(axis=1, keepdims=True)
     settled = ~open_low & ~open_high & (_roughness(values) < ROUGH)
     return settled, _laid_out(edges, mass, new_low[:, None], new_high[:, None])
@@ -115,7 +121,7 @@ def _roughness(values: FloatArray) -> FloatArray:
     nodes, weights = legendre.leggauss(DEGREE)
     last = np.arange(DEGREE - 2, DEGREE)
     basis = weights[:, None] * legendre.legvander(nodes, DEGREE - 1)[:, last] * (last + 0.5)
-    coefficients = values.reshape(len(values), NUM_PANELS, DEGREE) @ basis
+    coefficients = values.reshape(len(values), -1, DEGREE) @ basis
     return np.asarray(np.abs(coefficients).max(axis=(1, 2)))
 
 

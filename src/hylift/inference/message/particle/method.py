@@ -74,7 +74,7 @@ class EPBP:
         control.num_classes = view.graph.num_variables
         passing = Passing.start(Factors.of(view.graph), self.particles)
         result = self._pass(passing, control, np.random.default_rng(request.seed))
-        found = densities(passing)
+        found = densities(passing, control.look)
         on_forest = is_forest(view.ground)
 
         def decode(seconds: float | None) -> Decoded:
