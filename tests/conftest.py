@@ -1,7 +1,9 @@
 """What several tests share."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import numba
 import pytest
 from hypothesis import settings
 
@@ -17,3 +19,13 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"there is no data folder {folder}")
     return folder
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """As many threads afterwards as before."""
+    before = numba.get_num_threads()
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.skip("there is one thread only")
+    yield
+    numba.set_num_threads(before)

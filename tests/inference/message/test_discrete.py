@@ -281,16 +281,13 @@ def large_grid(size: int = 150) -> FactorGraph:
     return FactorGraph(Variables.uniform(boolean, size * size), groups)
 
 
+@pytest.mark.usefixtures("threads")
 def test_the_number_of_threads_makes_no_difference():
-    graph, before = large_grid(), numba.get_num_threads()
-    answers = []
+    graph, answers = large_grid(), []
 
     for count in (1, 2):
-        numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
-        try:
-            answers.append(infer(graph, BP(max_steps=5), lift="none"))
-        finally:
-            numba.set_num_threads(before)
+        numba.set_num_threads(count)
+        answers.append(infer(graph, BP(max_steps=5), lift="none"))
 
     one, two = answers
     assert probabilities(one).tobytes() == probabilities(two).tobytes()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numba
 import numpy as np
 import pytest
@@ -76,16 +74,6 @@ def test_damping_helps() -> None:
 
     assert found.solution.result == "converged"
     np.testing.assert_allclose(moments(found)[0], moments(exact)[0], atol=1e-8)
-
-
-@pytest.fixture
-def threads() -> Iterator[None]:
-    """As many threads afterwards as before."""
-    before = numba.get_num_threads()
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.skip("there is one thread only")
-    yield
-    numba.set_num_threads(before)
 
 
 @pytest.mark.usefixtures("threads")

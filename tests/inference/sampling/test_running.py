@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numba
 import numpy as np
 import pytest
@@ -25,16 +23,6 @@ from zoo import (
 )
 
 SHORT = Gibbs(draws=60, warm_up=20)
-
-
-@pytest.fixture
-def threads() -> Iterator[None]:
-    """As many threads afterwards as before."""
-    before = numba.get_num_threads()
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.skip("there is one thread only")
-    yield
-    numba.set_num_threads(before)
 
 
 def values_of(posterior: Posterior) -> np.ndarray:

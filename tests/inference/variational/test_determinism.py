@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numba
 import numpy as np
 import pytest
 
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval, real
-from hylift.inference import BVI, NPVI, MeanField, infer
-from hylift.inference.variational.objective import Entropy, Objective, blocks, jensen
+from hylift.inference import BVI, NPVI, MeanField, infer, threads
+from hylift.inference.variational.objective import Entropy, Objective, jensen
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 from inference.variational.candidates import problem_of, random_mixtures
@@ -22,18 +20,8 @@ METHODS = [BVI(3, max_steps=30), NPVI(3, max_steps=30), MeanField(), BVI(1)]
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that even a small problem is shared among threads."""
-    monkeypatch.setattr(blocks, "BLOCK", 1000)
+    monkeypatch.setattr(threads, "BLOCK", 1000)
     monkeypatch.setattr(jensen, "BLOCK", 200)
-
-
-@pytest.fixture
-def threads() -> Iterator[None]:
-    """As many threads afterwards as before."""
-    before = numba.get_num_threads()
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.skip("there is one thread only")
-    yield
-    numba.set_num_threads(before)
 
 
 def irregular_graph(size: int = 60) -> FactorGraph:
