@@ -42,7 +42,7 @@ class Control:
         """Notes a step, and returns whether to go on."""
         self.rows.append((self.elapsed, objective, self.num_classes, self.level))
         self.progress(share, f"{what}: {self.measure} {objective:.6g}")
-        if self.callback is not None:
+        if self.callback is not None and self.ended is None:
             report = Step(len(self.rows), self.rows[-1][0], objective, self.num_classes, self.level)
             answer = self.callback(report)
             if isinstance(answer, bool | np.bool_) and answer:

@@ -21,7 +21,8 @@ from hylift.graph import (
     categorical,
     interval,
 )
-from hylift.inference import BP, Exact, Lift, Step, infer
+from hylift.inference import BP, EPBP, Exact, Lift, Step, infer
+from hylift.inference.terms import tabulated
 from hylift.lifting import lift
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
@@ -172,7 +173,7 @@ def test_both_schedules_find_one_fixed_point(model, schedule):
     np.testing.assert_allclose(probabilities(found), probabilities(expected), atol=1e-8)
     assert found.solution.result == "converged"
     assert found.log_partition.kind == "estimate"
-    assert "has loops" in " ".join(found.solution.notes)
+    assert "The graph has loops" in " ".join(found.solution.notes)
 
 
 def test_potentials_far_beyond_what_exponentials_hold_are_no_matter():
@@ -205,8 +206,97 @@ def test_hard_constraints_that_contradict_each_other_are_an_error():
         ],
     )
 
-    with pytest.raises(ImpossibleEvidenceError, match=r"no joint state of 'a', 'b' is possible"):
+    with pytest.raises(ImpossibleEvidenceError, match=r"no state of 'b' is possible"):
         infer(graph, BP())
+
+
+@pytest.mark.parametrize("kind", [BP, EPBP])
+@pytest.mark.parametrize(
+    "factors",
+    [
+        [([0.0, -np.inf], ["a"]), ([-np.inf, 0.0], ["a"])],
+        [
+            ([0.0, -np.inf], ["a"]),
+            ([-np.inf, 0.0], ["b"]),
+            ([[0.0, -np.inf], [-np.inf, 0.0]], ["a", "b"]),
+        ],
+    ],
+)
+def test_a_variable_that_is_left_no_state_is_named(factors, kind):
+    domains = {name: boolean for _, scope in factors for name in scope}
+    graph = FactorGraph.build(domains, [(Table.shared(t), scope) for t, scope in factors])
+
+    with pytest.raises(ImpossibleEvidenceError, match=r"no state of '[ab]' is possible"):
+        infer(graph, kind())
+
+
+@pytest.mark.parametrize("kind", [BP, EPBP])
+@pytest.mark.parametrize("count", [0.4, 1.4, 3.0])
+def test_a_part_of_a_hard_factor_is_as_hard(kind, count):
+    variables = Variables.named({"a": boolean, "b": boolean})
+    never = FactorGroup(
+        Table.shared([0.0, -np.inf]), np.array([[0]]), multiplicity=np.array([count])
+    )
+    alike = FactorGroup(Table.shared([[1.0, 0.0], [0.0, 1.0]]), np.array([[0, 1]]))
+    graph = FactorGraph(variables, (never, alike))
+
+    found = infer(graph, kind())
+
+    assert found.marginal("a").probs == pytest.approx([1.0, 0.0])
+    assert found.log_partition.value == pytest.approx(np.log(1 + np.e), abs=1e-12)
+
+
+def random_tree(seed: int, scale: float) -> FactorGraph:
+    """Categorical variables, each tied to an earlier one by a random table."""
+    rng = np.random.default_rng(seed)
+    names = [f"x{i}" for i in range(7)]
+    factors = [(Table.shared(rng.normal(0, scale, (3, 3))), [names[rng.integers(i)], names[i]])
+               for i in range(1, 7)]  # fmt: skip
+    own = [(Table.shared(rng.normal(0, scale, 3)), [name]) for name in names]
+    return FactorGraph.build(dict.fromkeys(names, categorical(3)), factors + own)
+
+
+@pytest.mark.parametrize("schedule", ["flooding", "residual"])
+@pytest.mark.parametrize("scale", [1.0, 10.0, 30.0, 300.0])
+def test_news_that_few_can_hear_is_waited_for(scale, schedule):
+    """An entry of a message may be tiny, and decide all the same once other messages arrive."""
+    for seed in range(40):
+        graph = random_tree(seed, scale)
+        exact = infer(graph, Exact(), tasks=EVERYTHING)
+
+        found = infer(graph, BP(schedule=schedule), tasks=EVERYTHING)
+
+        np.testing.assert_allclose(probabilities(found), probabilities(exact), atol=1e-9)
+        assert found.log_partition.value == pytest.approx(exact.log_partition.value, rel=1e-11)
+        assert found.log_partition.kind == "exact"
+        assert found.map().kind == "exact"
+        assert found.map().energy == pytest.approx(exact.map().energy, rel=1e-11)
+
+
+@pytest.mark.parametrize("method", [BP(tolerance=0.9), BP(damping=1 - 1e-10, max_steps=20)])
+def test_an_answer_is_exact_only_if_messages_have_ended(method):
+    graph = random_tree(0, 1.0)
+
+    found = infer(graph, method, tasks=EVERYTHING)
+
+    assert found.log_partition.kind == "estimate"
+    assert found.map().energy >= infer(graph, Exact(), tasks="map").map().energy - 1e-9
+
+
+def test_a_callback_that_stops_it_stops_the_search_for_an_assignment_too():
+    said = []
+
+    found = infer(
+        large_grid(60),
+        BP(),
+        tasks=EVERYTHING,
+        callback=lambda step: step.step == 3,
+        progress=lambda share, what: said.append(what),
+    )
+
+    assert sum("passing messages" in what for what in said) == 3
+    assert found.solution.result == "stopped"
+    assert np.isfinite(found.map().energy)
 
 
 def test_merged_factors_leave_no_loop():
@@ -249,10 +339,16 @@ def test_the_best_assignment_can_be_asked_for_later():
 def test_functions_of_states_are_tabulated():
     graph = function_of_discrete_slots()
 
-    found = infer(graph, BP())
+    found = infer(graph, BP(max_steps=2, damping=0.0))
 
-    assert found.solution.result == "converged"
-    assert probabilities(found).min() >= 0
+    tables = [
+        FactorGroup(Table(part.potential.log_table), part.scope, part.row)
+        for group in graph.condition().groups
+        for part in tabulated(group, graph.variables.num_states)
+    ]
+    same = FactorGraph(graph.variables, tuple(tables))
+    expected = np.concatenate(slow_sum_product(same, 2, 0.0))
+    np.testing.assert_allclose(probabilities(found), expected, atol=1e-12)
 
 
 def test_it_says_so_when_messages_do_not_converge():
@@ -364,6 +460,7 @@ def refuse(lift: Lift = "exact", start: bool = False) -> None:
         (lambda: refuse(start=True), r"BP does not start from an earlier posterior"),
         (lambda: BP(damping=1.0), r"at least 0 and below 1, not 1\.0"),
         (lambda: BP(damping="much"), r"not 'much'"),
+        (lambda: BP(merge_factors="no"), r"merge_factors is True or False, not 'no'"),
         (lambda: BP(max_steps=0), r"max_steps is a whole number of at least 1, not 0"),
         (lambda: BP(tolerance=0.0), r"tolerance is a number between 0 and 1, not 0\.0"),
         (lambda: BP(schedule="residal"), r"no schedule 'residal'.*Did you mean 'residual'"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numba
 import numpy as np
 import pytest
@@ -236,3 +238,40 @@ def test_settings_must_make_sense() -> None:
         GaBP(damping=1.0)
     with pytest.raises(UnsupportedError, match="max_steps is a whole number of at least 1"):
         GaBP(max_steps=0)
+
+
+def stiff_chain(weight: float) -> FactorGraph:
+    names = [f"x{i}" for i in range(6)]
+    links = [list(pair) for pair in pairwise(names)]
+    own = zip(names, [1.0, 0.0, 1.0, 0.0, 0.0, 2.0], [1.0, 0.0, 0.0, 0.0, 0.0, 5.0], strict=True)
+    return FactorGraph.build(
+        dict.fromkeys(names, real),
+        [
+            (ConditionalQuadratic.squared_distance(weight / 2, [1, -1]), links),
+            *(
+                (ConditionalQuadratic.shared([[-p / 2]], [h]), [name])
+                for name, p, h in own
+                if p or h
+            ),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("weight", "kind"), [(1.0, "exact"), (1e9, "estimate"), (1e12, "estimate")]
+)
+def test_numbers_that_rounding_defeats_are_not_called_exact(weight: float, kind: str) -> None:
+    found = infer(stiff_chain(weight), GaBP(), tasks=("logz", "map"))
+
+    said = "Rounding may change log Z" in " ".join(found.solution.notes)
+    assert found.log_partition is not None
+    assert found.log_partition.kind == kind
+    assert found.map().kind == kind
+    assert said == (kind == "estimate")
+
+
+def test_a_loose_tolerance_makes_no_exact_answer() -> None:
+    found = infer(stiff_chain(1.0), GaBP(tolerance=0.9))
+
+    assert found.log_partition is not None
+    assert found.log_partition.kind == "estimate"

@@ -358,3 +358,40 @@ def test_what_it_cannot_do_is_said() -> None:
         infer(loose, EPBP())
     with pytest.raises(UnsupportedError, match="use lift='exact' or lift='none'"):
         infer(gaussian_chain(), EPBP(), lift="coarse-to-fine")
+
+
+@pytest.mark.parametrize(
+    ("means", "variances"),
+    [([[-100.0], [100.0]], [[[1.0]], [[1.0]]]), ([[3.0], [0.0]], [[[1e-8]], [[1.0]]])],
+    ids=["far apart", "one needle"],
+)
+def test_modes_that_particles_may_miss_are_told_of(means, variances) -> None:
+    graph = FactorGraph.build(
+        {"b": boolean, "x": real},
+        [(ConditionalQuadratic.gaussian(means, variances), ["b", "x"])],
+    )
+
+    found = infer(graph, EPBP(50))
+
+    assert "may have been missed" in " ".join(found.solution.notes)
+
+
+def test_a_real_that_varies_by_less_than_its_digits_is_refused() -> None:
+    graph = FactorGraph.build(
+        {"x": interval(1e8, 1e8 + 1), "y": real},
+        [
+            (ConditionalQuadratic.squared_distance(0.5, [1, -1]), ["x", "y"]),
+            (ConditionalQuadratic.square(-1.0), ["y"]),
+        ],
+    )
+
+    with pytest.raises(UnsupportedError, match=r"'x' varies by less than numbers of its size"):
+        infer(graph, EPBP(20))
+
+
+def test_a_budget_that_is_used_up_leaves_marginals_all_the_same() -> None:
+    found = infer(relational_gaussian_model(40, 5), EPBP(50), lift="none", seconds=1e-6)
+
+    assert found.solution.result == "out_of_time"
+    assert found.solution.steps == 1
+    assert np.isfinite(found.marginal("recession").mean)

@@ -31,7 +31,7 @@ from hylift.posterior.distributions import BatchedDistribution
 
 LEAST_SECONDS = 0.1
 """For the best assignment, where message passing has used up its time."""
-EQUAL = 1e-9
+EQUAL = 1e-11
 """Relative difference of energies that rounding makes."""
 
 
@@ -57,9 +57,16 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
 
-def notes_on_loops(name: str, view: View) -> list[str]:
-    """What the user should know of a graph that is no forest."""
-    notes = ["The graph has loops: marginals and log Z are those of Bethe's approximation."]
+def notes_on_loops(name: str, view: View, *, is_settled: bool) -> list[str]:
+    """What the user should know of a graph that is not known to be a forest."""
+    if not (view.ground.variables.multiplicity == 1).all():
+        return [
+            "Whether the ground graph has loops cannot be seen in a lifted one: log Z is called an "
+            "estimate."
+        ]
+    notes = []
+    if is_settled:
+        notes.append("The graph has loops: the answers are those of Bethe's approximation.")
     if has_repeats(view.ground):
         notes.append(
             "Several factors have the same variables, which is a loop between them: "

@@ -37,7 +37,7 @@ def _seen(graph: FactorGraph, request: Request) -> View:
     return View.lifted(lift(graph)) if request.lift == "exact" else View.whole(graph)
 
 
-def check_settings(damping: Any, max_steps: Any, tolerance: Any) -> None:
+def check_settings(damping: Any, max_steps: Any, tolerance: Any, merge_factors: Any) -> None:
     """Raises unless the settings that all message passing has make sense."""
     if not is_number(damping) or not 0 <= float(damping) < 1:
         raise UnsupportedError(
@@ -47,3 +47,5 @@ def check_settings(damping: Any, max_steps: Any, tolerance: Any) -> None:
     check_whole("max_steps", max_steps)
     if not is_number(tolerance) or not 0 < float(tolerance) < 1:
         raise UnsupportedError(f"tolerance is a number between 0 and 1, not {tolerance!r}")
+    if not isinstance(merge_factors, bool):
+        raise UnsupportedError(f"merge_factors is True or False, not {merge_factors!r}")

@@ -33,6 +33,13 @@ def log_sums(logs: FloatArray, start: Ids) -> FloatArray:
         )
 
 
+def largest_change(before: FloatArray, after: FloatArray) -> float:
+    """The largest change of logarithms, weighed as those of probabilities; -inf to -inf is none."""
+    with np.errstate(invalid="ignore"):
+        moved = np.minimum(np.abs(after - before), 1.0) * np.exp(np.maximum(after, before))
+    return float(np.nanmax(moved, initial=0.0))
+
+
 def place_of_largest(logs: FloatArray, start: Ids) -> Ids:
     """(segment,): how far from its start the first of the largest numbers stands."""
     if len(start) <= 1:

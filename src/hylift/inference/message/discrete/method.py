@@ -13,7 +13,7 @@ from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
 from hylift.inference.message.answer import Decoded, Outcome, notes_on_loops, posterior_of
-from hylift.inference.message.discrete.passing import Passing, Schedule, Tables
+from hylift.inference.message.discrete.passing import How, Passing, Schedule, Tables
 from hylift.inference.message.kernels.discrete import send
 from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.segments import categoricals
@@ -21,10 +21,14 @@ from hylift.inference.method import Request
 from hylift.inference.terms import MOST_STATES, tabulated
 from hylift.inference.view import View
 from hylift.posterior import LogPartition, Posterior, Result
+from hylift.posterior.answers import Kind
 from hylift.potentials import Table
 
 DAMPING = 0.5
 """Of graphs with loops, where nothing else is said."""
+SETTLED = 1e-9
+"""Largest change of a message, by its logarithm, at which an answer on a forest is exact; on one
+they end by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,8 @@ class BP:
     """Whether factors whose scopes are nested become one, which leaves fewer loops."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            0.0 if self.damping is None else self.damping, self.max_steps, self.tolerance
-        )
+        damping = 0.0 if self.damping is None else self.damping
+        check_settings(damping, self.max_steps, self.tolerance, self.merge_factors)
         if self.schedule not in get_args(Schedule):
             raise UnsupportedError(
                 f"there is no schedule {self.schedule!r}: choose among "
@@ -74,28 +77,33 @@ class BP:
             damping = 0.0 if on_forest else DAMPING
 
         def passed(own: Control, *, by_maximum: bool) -> tuple[Passing, Result]:
-            start = Passing.start(
-                tables, by_maximum=by_maximum, damping=damping, schedule=self.schedule
-            )
+            how = How(by_maximum, on_forest, damping, self.schedule, self.tolerance)
+            start = Passing.start(tables, how)
             return start, self._pass(start, own)
 
+        def is_exact(own: Control, ended: Result) -> bool:
+            return on_forest and ended == "converged" and own.rows[-1][1] <= SETTLED
+
         passing, result = passed(control, by_maximum=request.tasks == {"map"})
-        is_exact = on_forest and result == "converged"
 
         def decode(seconds: float | None) -> Decoded:
-            best, ended = passing, result
-            if not best.by_maximum:
-                own = Control(seconds, None, request.progress)
-                best, ended = passed(own, by_maximum=True)
-            sure = on_forest and ended == "converged"
-            least = -best.log_total() if sure else None
+            if passing.how.by_maximum:
+                sure = is_exact(control, result)
+                return Decoded(passing.states()[None], -passing.log_total() if sure else None)
+            if control.ended is not None and "map" in request.tasks:
+                return Decoded(passing.states()[None])
+            own = Control(seconds, None, request.progress, "largest change")
+            best, ended = passed(own, by_maximum=True)
+            least = -best.log_total() if is_exact(own, ended) else None
             return Decoded(np.stack([best.states(), passing.states()]), least)
 
         log_partition, beliefs = None, []
-        if not passing.by_maximum:
-            log_partition = LogPartition(passing.log_total(), "exact" if is_exact else "estimate")
+        if not passing.how.by_maximum:
+            kind: Kind = "exact" if is_exact(control, result) else "estimate"
+            log_partition = LogPartition(passing.log_total(), kind)
             beliefs = categoricals(view.graph.variables, tables.first, passing.probs())
-        outcome = Outcome(result, log_partition, beliefs, decode, _notes(view, on_forest, result))
+        notes = _notes(view, on_forest, result)
+        outcome = Outcome(result, log_partition, beliefs, decode, notes)
         return posterior_of(self.name, graph, view, outcome, control, request)
 
     def _pass(self, passing: Passing, control: Control) -> Result:
@@ -143,11 +151,10 @@ def _as_tables(graph: FactorGraph) -> list[FactorGroup]:
 
 
 def _notes(view: View, on_forest: bool, result: Result) -> tuple[str, ...]:
-    if on_forest:
-        return ()
-    notes = notes_on_loops("BP", view)
+    notes = []
+    if not on_forest:
+        notes = notes_on_loops("BP", view, is_settled=result == "converged")
     if result == "max_steps":
-        notes.append(
-            "Messages did not converge: more damping, the residual schedule or more steps may help."
-        )
+        help = "more steps" if on_forest else "more damping, the residual schedule or more steps"
+        notes.append(f"Messages did not converge: {help} may help.")
     return tuple(notes)

@@ -8,11 +8,17 @@ from typing import Literal
 
 import numpy as np
 
-from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup
+from hylift.inference.message.impossible import contradiction
 from hylift.inference.message.kernels.discrete import OTHERS, adopt, factor_log_sums, gather, send
 from hylift.inference.message.links import FloatArray, Links
-from hylift.inference.message.segments import Ids, largest, log_sums, place_of_largest
+from hylift.inference.message.segments import (
+    Ids,
+    largest,
+    largest_change,
+    log_sums,
+    place_of_largest,
+)
 from hylift.inference.terms import Terms
 from hylift.inference.threads import cut, in_order
 
@@ -86,16 +92,6 @@ class Tables:
         num_slots, num_entries = self.most
         return np.empty((3, num_slots), dtype=np.int64), np.empty((6, num_entries))
 
-    def impossible(self, factor: int) -> ImpossibleEvidenceError:
-        """The error of a factor that has no possible joint state."""
-        slots = self.terms.slots[slice(*self.terms.slot_ptr[factor : factor + 2])]
-        names = [self.graph.variables.names[int(v)] for v in slots[:4]]
-        listed = ", ".join(f"'{name}'" for name in names) + (", …" if len(slots) > 4 else "")
-        return ImpossibleEvidenceError(
-            f"the model and its evidence contradict each other: no joint state of {listed} is "
-            "possible, by what hard constraints around them say"
-        )
-
 
 def _weights(log_values: FloatArray) -> FloatArray:
     """Exponentials (row, joint state), each row divided by its largest."""
@@ -103,14 +99,27 @@ def _weights(log_values: FloatArray) -> FloatArray:
     return np.exp(log_values - np.where(np.isfinite(largest), largest, 0.0))
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """In which way messages are sent, and when they have converged."""
+
+    by_maximum: bool
+    """Whether messages are maxima, and not sums."""
+    on_forest: bool
+    """There messages end after as many steps as the longest path, and any change of a logarithm
+    is news that others wait for. On graphs with loops logarithms may fall for ever, of what has no
+    probability left: there changes are those of probabilities."""
+    damping: float
+    schedule: Schedule
+    tolerance: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Passing:
     """Messages on their way; the arrays change with every step."""
 
     tables: Tables
-    by_maximum: bool
-    damping: float
-    schedule: Schedule
+    how: How
     message: FloatArray  # (entry,): logarithms, the largest of each message 0
     candidate: FloatArray  # (entry,)
     change: FloatArray  # (link,): of the candidates
@@ -118,34 +127,49 @@ class Passing:
     zeros: FloatArray  # (state,)
 
     @classmethod
-    def start(
-        cls, tables: Tables, *, by_maximum: bool, damping: float, schedule: Schedule
-    ) -> Passing:
+    def start(cls, tables: Tables, how: How) -> Passing:
         """Before the first step: every message says that all states are alike."""
         message = np.zeros(tables.place[-1])
         total, zeros = np.zeros((2, tables.first[-1]))
         change = np.zeros(len(tables.links))
-        passing = cls(
-            tables, by_maximum, damping, schedule, message, message.copy(), change, total, zeros
-        )
-        if schedule == "residual":
+        passing = cls(tables, how, message, message.copy(), change, total, zeros)
+        if how.schedule == "residual":
             passing._send(tables.all_factors)
         return passing
 
     def step(self) -> float:
-        """Sends messages; returns the largest change of one."""
-        if self.schedule == "residual":
-            return self._send_largest()
-        self._send(self.tables.all_factors)
+        """Sends messages; returns the largest change of one, or of what they say together."""
+        if self.how.schedule == "residual":
+            largest = float(self.change.max(initial=0.0))
+            if largest > self.how.tolerance:
+                self._send_largest(largest)
+                return largest
+        return self._send_all()
+
+    def _send_all(self) -> float:
+        """Sends all messages. With loops, a message may be largest where others leave nothing, so
+        that its own change says little: then that of beliefs counts as well."""
+        if self.how.schedule == "flooding":
+            self._send(self.tables.all_factors)
+        change = float(self.change.max(initial=0.0))
+        before = None if self.how.on_forest else self._relative_beliefs()
         np.copyto(self.message, self.candidate)
         self._gather(self.tables.all_variables)
-        return float(self.change.max(initial=0.0))
+        if self.how.schedule == "residual":
+            self._send(self.tables.all_factors)
+        if before is None:
+            return change
+        return max(change, largest_change(before, self._relative_beliefs()))
 
-    def _send_largest(self) -> float:
+    def _relative_beliefs(self) -> FloatArray:
+        """(state,): logarithms of the beliefs, the largest of each variable 0."""
+        first = self.tables.first
+        return self.log_beliefs - np.repeat(largest(self.log_beliefs, first), np.diff(first))
+
+    def _send_largest(self, most: float) -> None:
         """Sends the messages that change most, and looks what others follow from them."""
         links = self.tables.links
-        largest = float(self.change.max(initial=0.0))
-        chosen = np.flatnonzero(self.change >= LARGE * largest)
+        chosen = np.flatnonzero(self.change >= LARGE * most)
         adopt(chosen, self.tables.place, self.candidate, self.message)
         self.change[chosen] = 0.0
         variables = np.unique(links.variable[chosen]).astype(np.int64)
@@ -153,35 +177,37 @@ class Passing:
         self._gather(Work.of(variables, 8 * held))
         factors = links.factors_at(variables)
         self._send(Work.of(factors, self.tables.cost[factors]))
-        return largest
 
     def _gather(self, some: Work) -> None:
         """Adds up the messages to some variables."""
         tables, links = self.tables, self.tables.links
 
-        def run(begin: int, end: int) -> None:
-            gather(
+        def run(begin: int, end: int) -> int:
+            return gather(
                 begin, end, some.ids, links.variable_ptr, links.order, links.count, tables.place,
                 tables.first, self.message, self.total, self.zeros,
             )  # fmt: skip
 
-        for _ in in_order(run, some.blocks):
-            pass
+        for variable in in_order(run, some.blocks):
+            if variable >= 0:
+                raise contradiction(tables.graph, np.array([variable]))
 
     def _send(self, some: Work) -> None:
         """Computes the next messages of some factors."""
-        tables, terms = self.tables, self.tables.terms
+        tables, terms, how = self.tables, self.tables.terms, self.how
 
         def run(begin: int, end: int) -> int:
             return send(
                 begin, end, some.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
                 tables.weight, tables.place, tables.first, self.message, self.total, self.zeros,
-                self.by_maximum, self.damping, *tables.room(), self.candidate, self.change,
+                how.by_maximum, how.on_forest, how.damping, *tables.room(), self.candidate,
+                self.change,
             )  # fmt: skip
 
         for impossible in in_order(run, some.blocks):
             if impossible >= 0:
-                raise tables.impossible(impossible)
+                slots = terms.slots[terms.slot_ptr[impossible] : terms.slot_ptr[impossible + 1]]
+                raise contradiction(tables.graph, slots)
 
     @property
     def log_beliefs(self) -> FloatArray:
@@ -199,7 +225,7 @@ class Passing:
         def run(begin: int, end: int) -> None:
             factor_log_sums(
                 begin, end, terms.slot_ptr, terms.slots, terms.base, terms.theta, tables.place,
-                tables.first, self.message, self.total, self.zeros, self.by_maximum,
+                tables.first, self.message, self.total, self.zeros, self.how.by_maximum,
                 *tables.room(), log_sum,
             )  # fmt: skip
 
@@ -212,7 +238,7 @@ class Passing:
 
     def _log_sums_of_variables(self) -> FloatArray:
         """(variable,): logarithm of the sum of its belief, or the largest entry."""
-        found = largest if self.by_maximum else log_sums
+        found = largest if self.how.by_maximum else log_sums
         return found(self.log_beliefs, self.tables.first)
 
     def states(self) -> FloatArray:

@@ -49,7 +49,7 @@ class GaBP:
     on the matrix of precisions, where all that links two reals is one entry."""
 
     def __post_init__(self) -> None:
-        check_settings(self.damping, self.max_steps, self.tolerance)
+        check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
 
     @property
     def name(self) -> str:
@@ -72,21 +72,26 @@ class GaBP:
         means, variances = passing.means, passing.variances
         variables = view.graph.variables
         beyond = mass_beyond(variables.lower, variables.upper, means, np.sqrt(variances))
+        change = control.rows[-1][1] if control.rows else 0.0
         findings = Findings(
             result, len(control.rows), cause, not passing.message.any(), on_forest, radius, beyond,
-            variables,
+            variables, change, passing.rounding(),
         )  # fmt: skip
 
         def decode(seconds: float | None) -> Decoded:
             least = None
-            if on_forest and result == "converged":
+            if findings.is_exact:
                 least = -view.graph.log_density(means)
             return Decoded(means[None], least)
 
         mixture = GaussianMixture(np.ones(1), means[:, None], variances[:, None])
         outcome = Outcome(
             result,
-            LogPartition(passing.log_total(), "exact" if findings.is_exact else "estimate"),
+            LogPartition(
+                passing.log_total(),
+                "exact" if findings.is_exact else "estimate",
+                findings.rounding if findings.is_exact else 0.0,
+            ),
             [(np.arange(len(means)), mixture)],
             decode,
             findings.notes(),

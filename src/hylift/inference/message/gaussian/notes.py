@@ -12,6 +12,11 @@ from hylift.inference.message.gaussian.summable import Radius
 from hylift.inference.message.links import FloatArray
 from hylift.posterior import Result
 
+SETTLED = 1e-9
+"""Largest change of a message at which an answer on a forest is exact; on one they end by
+themselves."""
+ROUNDING = 1e-9
+"""Error of rounding up to which an answer is called exact."""
 NEGLIGIBLE = 1e-12
 """Mass beyond bounds, of all reals together, up to which log Z is called exact."""
 
@@ -30,12 +35,16 @@ class Findings:
     radius: Radius
     beyond: FloatArray  # (variable,): mass of its belief beyond its bounds
     variables: Variables
+    change: float
+    """The last one of a message."""
+    rounding: float
 
     @property
     def is_exact(self) -> bool:
         """Whether marginals and log Z are exact."""
         lost = float(self.variables.multiplicity @ self.beyond)
-        return self.on_forest and self.result == "converged" and lost <= NEGLIGIBLE
+        is_settled = self.result == "converged" and self.change <= SETTLED
+        return self.on_forest and is_settled and lost <= NEGLIGIBLE and self.rounding <= ROUNDING
 
     def notes(self) -> tuple[str, ...]:
         found = []
@@ -52,8 +61,14 @@ class Findings:
             )
         if self.result == "diverged":
             found.append(self._of_divergence())
-        if self.result == "max_steps":
+        if self.result == "max_steps" and self.rounding <= ROUNDING:
             found.append("Messages did not converge: more steps, or some damping, may help.")
+        if self.rounding > ROUNDING:
+            found.append(
+                f"Rounding may change log Z, and means in standard deviations, by about "
+                f"{self.rounding:.1e}: the model's numbers differ too much in size. Centring or "
+                "rescaling its reals would help."
+            )
         if (self.beyond > LEAK).any():
             at = int(np.argmax(self.beyond))
             found.append(

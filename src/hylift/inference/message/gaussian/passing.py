@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hylift.graph import FactorGraph
 from hylift.inference.message.gaussian.quadratics import Quadratics
 from hylift.inference.message.kernels.gaussian import IMPROPER, gather, log_ratios, send
 from hylift.inference.message.links import FloatArray
 from hylift.inference.threads import in_order
+from hylift.potentials import ConditionalQuadratic
+
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(slots=True, eq=False)
@@ -82,6 +86,19 @@ class Passing:
         """The largest distance of a mean from 0, in standard deviations."""
         return float(np.abs(self.total[:, 2] / self.total[:, 3]).max(initial=0.0))
 
+    def rounding(self) -> float:
+        """Rough size of what rounding does to log Z and, in standard deviations, to means.
+
+        A belief's precision is what messages leave of its own terms, a mean what they leave of
+        linear parts; log-densities are sums of numbers that may be much larger.
+        """
+        quadratics, total = self.quadratics, self.total
+        lost = np.abs(quadratics.own[:, 0]) / total[:, 0]
+        far = 1.0 + np.abs(total[:, 2]) / total[:, 3]
+        belief = float((lost * far).max(initial=0.0))
+        volume = float(quadratics.graph.variables.multiplicity @ lost)
+        return EPS * (belief + volume + _sizes(quadratics.graph, self.means))
+
     def log_total(self) -> float:
         """Bethe's log Z of these messages.
 
@@ -105,3 +122,19 @@ class Passing:
         volume = 0.5 * np.log(2 * np.pi * self.variances)
         own = float(quadratics.graph.variables.multiplicity @ volume)
         return quadratics.graph.log_density(self.means) + own + shared
+
+
+def _sizes(graph: FactorGraph, x: FloatArray) -> float:
+    """The sum of the sizes of all terms of the log-density at x."""
+    total = abs(graph.log_constant)
+    size = np.abs(x)
+    for group in graph.groups:
+        if not len(group) or not group.arity:
+            continue
+        assert isinstance(group.potential, ConditionalQuadratic)
+        quadratic = group.potential
+        A, b, c = (np.abs(p)[group.row] for p in (quadratic.A, quadratic.b, quadratic.c))
+        at = size[group.scope]
+        values = np.einsum("fi,fij,fj->f", at, A, at) + (b * at).sum(axis=1) + c
+        total += float(group.multiplicity @ values)
+    return total

@@ -1,8 +1,8 @@
 """Messages between tables and discrete variables, in log space.
 
 A message has one entry per state of its variable, the largest of them 0. What is impossible is
--inf; so many of a variable's messages say so of a state as `zeros` tells, and `total` adds up what
-the others say.
+-inf; `zeros` counts the messages that say so of a state, and `total` adds up what the others say. A
+link that stands for a part of a factor counts for a whole one there: a power of 0 is 0.
 """
 
 import numpy as np
@@ -17,13 +17,15 @@ TINY = 1e-280
 SMALL = 0.1
 """A step of a logarithm up to this leaves a probability about the same."""
 
-OTHERS = 0.5
-"""More messages than this say that a state is impossible: one or more do."""
+OTHERS = 1e-6
+"""What is left of `zeros` without a link's own part above which a state is impossible."""
 
 
 @njit(cache=True, nogil=True, _nrt=False)
 def gather(begin, end, some, variable_ptr, order, count, place, first, message, total, zeros):
-    """What all messages to some variables say together."""
+    """What all messages to some variables say together; returns a variable of which they leave
+    nothing possible, or -1."""
+    lost = np.int64(-1)
     for i in range(begin, end):
         v = some[i]
         low, high = first[v], first[v + 1]
@@ -36,9 +38,15 @@ def gather(begin, end, some, variable_ptr, order, count, place, first, message, 
             for s in range(high - low):
                 value = message[at + s]
                 if value == -np.inf:
-                    zeros[low + s] += n
+                    zeros[low + s] += max(n, 1.0)
                 else:
                     total[low + s] += n * value
+        possible = high == low
+        for s in range(low, high):
+            possible |= zeros[s] <= OTHERS
+        if not possible:
+            lost = np.int64(v)
+    return lost
 
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
@@ -99,11 +107,12 @@ def weigh(base, theta, arity, sizes, starts, state, partial, incoming, value):
 @njit(cache=True, nogil=True, _nrt=False)
 def send(
     begin, end, some, factor_ptr, variable, base, theta, weight, place, first, message, total,
-    zeros, by_maximum, damping, whole, parts, candidate, change,
+    zeros, by_maximum, by_logs, damping, whole, parts, candidate, change,
 ):  # fmt: skip
     """New messages of some factors, and how much they change; returns an impossible factor or -1.
 
-    weight: the exponentials of the log-values `theta`, each table divided by its largest. whole,
+    weight: the exponentials of the log-values `theta`, each table divided by its largest. by_logs:
+    whether changes are those of logarithms. whole,
     parts: room for integers (3, slot) and reals (6, entry).
     """
     sizes, starts, state = whole[0], whole[1], whole[2]
@@ -120,7 +129,9 @@ def send(
             if not _normalise(np.int64(0), size, outgoing, share):
                 return c
             # It hears nothing, and so has nothing to oscillate with.
-            change[link] = _settle(outgoing, share, np.int64(0), size, message, at, 0.0, candidate)
+            change[link] = _settle(
+                outgoing, share, np.int64(0), size, message, at, by_logs, 0.0, candidate
+            )
             continue
         num_entries = 0
         for j in range(arity):
@@ -148,8 +159,9 @@ def send(
                 if not _normalise(starts[j], sizes[j], outgoing, share):
                     return c
             change[link + j] = _settle(
-                outgoing, share, starts[j], sizes[j], message, place[link + j], damping, candidate
-            )
+                outgoing, share, starts[j], sizes[j], message, place[link + j], by_logs, damping,
+                candidate,
+            )  # fmt: skip
     return np.int64(-1)
 
 
@@ -256,8 +268,9 @@ def _normalise(start, size, outgoing, share):
 
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
-def _settle(outgoing, share, start, size, message, at, damping, candidate):
-    """Damps a message, and returns its change, weighed as that of a probability."""
+def _settle(outgoing, share, start, size, message, at, by_logs, damping, candidate):
+    """Damps a message, and returns how it would change without: by logarithms, relative to their
+    size, or weighed as a probability."""
     most = 0.0
     for s in range(size):
         old, new = message[at + s], outgoing[start + s]
@@ -265,10 +278,11 @@ def _settle(outgoing, share, start, size, message, at, damping, candidate):
             step = abs(new - old)
             # The larger of both probabilities, where the old one is needed at all.
             larger = np.exp(old) if old > new and step > SMALL else share[start + s]
-            most = max(most, (1.0 - damping) * step * larger)
+            most = max(most, step / (1.0 + abs(new)) if by_logs else step * larger)
             new += damping * (old - new)
         elif new != old:
-            most = max(most, share[start + s] if new > old else np.exp(old))
+            larger = share[start + s] if new > old else np.exp(old)
+            most = max(most, 1.0 if by_logs else larger)
         candidate[at + s] = new
     return most
 

@@ -121,6 +121,7 @@ def send(
     room: the largest arity.
     """
     joint, means, column = np.empty((room, room)), np.empty(room), np.empty(room)
+    unsure = np.empty(max(room, 2))
     largest = 0.0
     for c in range(begin, end):
         start, at = factor_ptr[c], base[c]
@@ -133,19 +134,24 @@ def send(
                 if not told > 0.0:
                     return IMPROPER
                 other = start + 1 - s
+                # What is left of a difference has fewer digits than what it was made of.
+                unsure[1 - s] = ROUNDING * (1.0 + total[v, 0] / told)
                 new[other, 0] = -weight * weight / told
                 new[other, 1] = -weight * (total[v, 1] - message[link, 1]) / told
-        elif not integrate(
-            start, arity, at, variable, theta, message, total, joint, means, column, new
-        ):
-            return IMPROPER
+        else:
+            if not integrate(
+                start, arity, at, variable, theta, message, total, joint, means, column, new
+            ):
+                return IMPROPER
+            for s in range(arity):
+                unsure[s] = ROUNDING
         for link in range(start, start + arity):
             v = variable[link]
-            mean, sd = total[v, 2], total[v, 3]
+            mean, sd, digits = total[v, 2], total[v, 3], unsure[link - start]
             here, there = new[link, 0], new[link, 1]
-            wider = abs(here - message[link, 0]) - ROUNDING * abs(here)
+            wider = abs(here - message[link, 0]) - digits * abs(here)
             moved = abs(there - message[link, 1] - mean * (here - message[link, 0]))
-            moved -= ROUNDING * (abs(there) + abs(mean * here))
+            moved -= digits * (abs(there) + abs(mean * here))
             change = sd * max(sd * wider, moved)
             if not change < np.inf:
                 return IMPROPER

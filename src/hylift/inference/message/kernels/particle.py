@@ -169,8 +169,8 @@ def send(
 def settle(begin, end, place, candidate, damping, message, height, change):
     """Takes over the messages of some links, the largest entry of each 0, and tells what it was.
 
-    Their change is measured as that of a probability. Returns a link that leaves nothing possible,
-    or -1.
+    Their change without damping is measured as that of a probability. Returns a link that leaves
+    nothing possible, or -1.
     """
     for link in range(begin, end):
         low, high = place[link], place[link + 1]
@@ -183,8 +183,8 @@ def settle(begin, end, place, candidate, damping, message, height, change):
         for at in range(low, high):
             old, new = message[at], candidate[at] - largest
             if new > -np.inf and old > -np.inf:
-                new += damping * (old - new)
                 most = max(most, abs(new - old) * np.exp(max(new, old)))
+                new += damping * (old - new)
             elif new != old:
                 most = max(most, np.exp(max(new, old)))
             message[at] = new

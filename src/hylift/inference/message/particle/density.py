@@ -9,6 +9,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
+from hylift.errors import UnsupportedError
 from hylift.inference.message.links import FloatArray
 from hylift.inference.message.particle.factors import Places
 from hylift.inference.message.particle.passing import Passing
@@ -53,17 +54,19 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
     proposals = passing.proposals
     lower, upper, centre = (a[real] for a in (proposals.lower, proposals.upper, proposals.centre))
     num_panels = NUM_PANELS if has_time() else FEW_PANELS
-    num_points = np.where(passing.factors.is_real, num_panels * DEGREE, 0)
-    targets = Places.of(passing.factors, num_points)
     edges = _first_edges(passing, real, lower, upper, num_panels)
-    for last in (*[False] * (ROUNDS - 1), True):
-        nodes, weights = gauss_legendre_nodes(edges, DEGREE)
-        logs = passing.incoming(targets, nodes.ravel()).reshape(nodes.shape)
+    nodes, weights = gauss_legendre_nodes(edges, DEGREE)
+    logs = _incoming(passing, real, nodes)
+    for _ in range(ROUNDS - 1):
         values = np.exp(logs - logs.max(axis=1, keepdims=True))
         settled, edges_then = _better_edges(edges, nodes, weights, values, lower, upper)
-        if last or settled.all() or not has_time():
+        open_ones = np.flatnonzero(~settled)
+        if not len(open_ones) or not has_time():
             break
-        edges = np.where(settled[:, None], edges, edges_then)
+        edges[open_ones] = edges_then[open_ones]
+        nodes[open_ones], weights[open_ones] = gauss_legendre_nodes(edges[open_ones], DEGREE)
+        logs[open_ones] = _incoming(passing, real[open_ones], nodes[open_ones])
+    values = np.exp(logs - logs.max(axis=1, keepdims=True))
     total = (weights * values).sum(axis=1)
     # Far out, couplings may be narrower than particles are apart: there is something between.
     mean, sd = proposals.mean[real][:, None], proposals.sd[real][:, None]
@@ -72,13 +75,34 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
     panels = values + LEAST_SHARE * total[:, None] * far
     panels = panels.reshape(len(real), num_panels, DEGREE)
     links = passing.factors.links
-    height = np.bincount(links.variable, links.count * passing.height, len(num_points))
+    height = np.bincount(links.variable, links.count * passing.height, len(passing.fewest))
     integral = np.log(total) + logs.max(axis=1) - height[real]
+    placed = edges + centre[:, None]
+    _check_increasing(passing, real, placed)
     return Densities(
         real,
-        PiecewiseDensity.from_gauss_legendre(edges + centre[:, None], panels),
+        PiecewiseDensity.from_gauss_legendre(placed, panels),
         np.abs(np.expm1(passing.log_sums()[real] - integral)),
     )
+
+
+def _incoming(passing: Passing, real: NDArray[np.int64], nodes: FloatArray) -> FloatArray:
+    """(real, node): what all messages say about nodes of some reals."""
+    num_points = np.zeros(len(passing.fewest), dtype=np.int64)
+    num_points[real] = nodes.shape[1]
+    targets = Places.of(passing.factors, num_points)
+    return passing.incoming(targets, nodes.ravel()).reshape(nodes.shape)
+
+
+def _check_increasing(passing: Passing, real: NDArray[np.int64], edges: FloatArray) -> None:
+    """Raises where a density is narrower than numbers of the size of its real can tell apart."""
+    lost = ~(np.diff(edges, axis=1) > 0).all(axis=1)
+    if lost.any():
+        name = passing.factors.graph.variables.names[int(real[np.argmax(lost)])]
+        raise UnsupportedError(
+            f"'{name}' varies by less than numbers of its size can tell apart: give it another "
+            "origin or unit"
+        )
 
 
 def _first_edges(

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from hylift.errors import (
     HyliftError,
-    ImpossibleEvidenceError,
     IntractableError,
     UnsupportedError,
 )
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.decouple import decouple, pieces
+from hylift.inference.message.impossible import contradiction, named
 from hylift.inference.message.links import FloatArray, Links
 from hylift.inference.terms import Terms, tabulated
 from hylift.inference.threads import cut
@@ -69,11 +69,9 @@ class Factors:
         """Links to reals."""
         return np.flatnonzero(self.is_real[self.links.variable])
 
-    def named(self, factor: int) -> str:
-        """How errors call the variables of a factor."""
-        slots = self.terms.slots[slice(*self.terms.slot_ptr[factor : factor + 2])]
-        names = [f"'{self.graph.variables.names[int(v)]}'" for v in slots[:4]]
-        return ", ".join(names) + (", …" if len(slots) > 4 else "")
+    def slots(self, factor: int) -> NDArray[np.int32]:
+        """(slot,): the variables of a factor."""
+        return self.terms.slots[slice(*self.terms.slot_ptr[factor : factor + 2])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +119,8 @@ def check_points(factors: Factors, places: Places) -> None:
     if (joint > MOST_POINTS).any():
         worst = int(np.argmax(joint))
         raise UnsupportedError(
-            f"a message of the factor over {factors.named(worst)} would sum over "
+            "a message of the factor over "
+            f"{named(factors.graph, factors.slots(worst))} would sum over "
             f"{joint[worst]:.3g} joint points, more than {MOST_POINTS}: use fewer particles or "
             "factors with fewer variables"
         )
@@ -137,17 +136,14 @@ def _joint_points(factors: Factors, places: Places, targets: Places) -> Ids:
     return np.add.reduceat(joint // sizes * received, starts)
 
 
-def impossible(factors: Factors, factor: int) -> HyliftError:
-    """The error of a factor of which no joint point is possible."""
-    names = factors.named(factor)
+def impossible(factors: Factors, variables: NDArray[Any]) -> HyliftError:
+    """The error of variables of which no joint point is possible."""
     if not factors.is_real.any():
-        return ImpossibleEvidenceError(
-            f"the model and its evidence contradict each other: no joint state of {names} is "
-            "possible, by what hard constraints around them say"
-        )
+        return contradiction(factors.graph, variables)
     return IntractableError(
-        f"no joint particle of {names} is possible, by what hard constraints around them say: use "
-        "more particles, or constraints that leave more room"
+        f"no joint particle of {named(factors.graph, variables)} is possible, by what hard "
+        "constraints around them say: they contradict each other, or leave too little room for so "
+        "few particles"
     )
 
 

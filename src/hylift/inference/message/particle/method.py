@@ -19,10 +19,12 @@ from hylift.inference.message.links import FloatArray
 from hylift.inference.message.particle.density import Densities, densities
 from hylift.inference.message.particle.factors import Factors
 from hylift.inference.message.particle.passing import MIDDLE, Passing
+from hylift.inference.message.particle.start import narrowest
 from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.segments import categoricals, place_of_largest
 from hylift.inference.method import Request
 from hylift.inference.settings import check_whole
+from hylift.inference.view import View
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
 
@@ -34,6 +36,11 @@ LEAST_PARTICLES = 8
 """With fewer, beliefs have no shape that proposals could follow."""
 FAR = 0.05
 """Error of sums over particles, as a share, above which the user is told."""
+LOST = 2.0
+"""Effective particles of a real at some step, below which modes between them may be lost."""
+APART = 2.5
+"""Distance of particles, in standard deviations of what a factor says, from which on sums over
+them are some per cent off."""
 FEW = 0.1
 """Effective particles, of all, below which a belief is not to be trusted."""
 
@@ -59,7 +66,7 @@ class EPBP:
     """Whether factors whose scopes are nested become one, which leaves fewer loops."""
 
     def __post_init__(self) -> None:
-        check_settings(self.damping, self.max_steps, self.tolerance)
+        check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
         check_whole("particles", self.particles, LEAST_PARTICLES)
 
     @property
@@ -74,18 +81,22 @@ class EPBP:
         control.num_classes = view.graph.num_variables
         passing = Passing.start(Factors.of(view.graph), self.particles)
         result = self._pass(passing, control, np.random.default_rng(request.seed))
-        found = densities(passing, control.look)
-        on_forest = is_forest(view.ground)
+        found = None
+        if request.tasks & {"marginals", "map"}:
+            found = densities(passing, control.look)
 
         def decode(seconds: float | None) -> Decoded:
-            return Decoded(_modes(passing, found)[None])
+            own = found
+            if own is None:
+                own = densities(passing, Control(seconds, None, request.progress).look)
+            return Decoded(_modes(passing, own)[None])
 
         outcome = Outcome(
             result,
             LogPartition(passing.log_total(), "estimate"),
-            _beliefs(passing, found),
+            _beliefs(passing, found) if "marginals" in request.tasks else [],
             decode,
-            (*([] if on_forest else notes_on_loops("EPBP", view)), *self._notes(passing, found)),
+            (*_notes_on_messages(view, result), *self._notes(passing, found)),
         )
         return posterior_of(self.name, graph, view, outcome, control, request)
 
@@ -115,8 +126,7 @@ class EPBP:
         if found is None:
             return ()
         names = passing.factors.graph.variables.names
-        squares = np.bincount(passing.places.variable, passing.probs() ** 2, len(names))
-        effective = 1.0 / squares[found.real]
+        effective = passing.effective(passing.probs())[found.real]
         worst, farthest = int(np.argmin(effective)), int(np.argmax(found.error))
         notes = [
             f"Each real has {self.particles} particles; '{names[int(found.real[worst])]}' has the "
@@ -124,13 +134,38 @@ class EPBP:
         ]
         if effective[worst] < FEW * self.particles:
             notes.append("Beliefs that rest on few effective particles are poor: use more.")
-        if found.error[farthest] > FAR:
+        lost = int(np.argmin(passing.fewest[found.real]))
+        if passing.fewest[found.real][lost] < LOST:
+            notes.append(
+                f"While proposals were adapted, '{names[int(found.real[lost])]}' had "
+                f"{passing.fewest[found.real][lost]:.1f} effective particles: what lies between "
+                "particles, such as another narrow mode, may have been missed. Compare with more."
+            )
+        gap = passing.proposals.gaps(self.particles)[found.real]
+        width = narrowest(passing.factors.graph)[found.real]
+        tight = int(np.argmax(gap / width))
+        if gap[tight] > APART * width[tight]:
+            notes.append(
+                f"A factor holds '{names[int(found.real[tight])]}' within {width[tight]:.2g}, in "
+                f"some state, and particles are {gap[tight]:.2g} apart: sums over them may miss "
+                "that. Use more particles."
+            )
+        elif found.error[farthest] > FAR:
             notes.append(
                 f"The particles of '{names[int(found.real[farthest])]}' are too far apart for what "
                 f"its factors tell apart: sums over them are {found.error[farthest]:.0%} off. Use "
                 "more particles."
             )
         return tuple(notes)
+
+
+def _notes_on_messages(view: View, result: Result) -> list[str]:
+    notes = []
+    if not is_forest(view.ground):
+        notes = notes_on_loops("EPBP", view, is_settled=result == "converged")
+    if result == "max_steps":
+        notes.append("Messages did not converge: more steps, or some damping, may help.")
+    return notes
 
 
 def _beliefs(

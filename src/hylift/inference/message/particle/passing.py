@@ -24,7 +24,7 @@ from hylift.inference.message.particle.factors import (
 )
 from hylift.inference.message.particle.proposals import Particles, Proposals
 from hylift.inference.message.particle.start import first_proposals
-from hylift.inference.message.segments import largest, log_sums
+from hylift.inference.message.segments import largest, largest_change, log_sums
 from hylift.inference.threads import in_order
 from hylift.potentials.base import along_axis
 
@@ -47,6 +47,7 @@ class Passing:
     height: FloatArray  # (link,): what was the largest entry before
     total: FloatArray  # (point,): what all messages say
     zeros: FloatArray  # (point,): how many of them say that it is impossible
+    fewest: FloatArray  # (variable,): effective particles, the least of all steps so far
 
     @classmethod
     def start(cls, factors: Factors, num_particles: int) -> Passing:
@@ -58,6 +59,7 @@ class Passing:
         states = state_points(num_points)
         proposals = Proposals.of(factors, *first_proposals(factors.graph), num_particles)
         particles = Particles.drawn(proposals, factors, places, states, MIDDLE)
+        total, zeros = np.zeros((2, places.first[-1]))
         return cls(
             factors,
             places,
@@ -67,16 +69,17 @@ class Passing:
             particles,
             np.zeros(places.place[-1]),
             np.zeros(len(factors.links)),
-            *np.zeros((2, places.first[-1])),
+            total,
+            zeros,
+            np.full(len(num_points), np.inf),
         )
 
     def adapt(self, at: float, damping: float) -> float:
         """Sends messages from the particles to new ones, drawn at so much of each stratum; returns
         the largest change of a proposal, in standard deviations."""
-        cavity = self._cavities()
-        self.proposals, change = self.proposals.adapted(
-            self.places, self.particles, self.probs(), damping
-        )
+        cavity, probs = self._cavities(), self.probs()
+        self.fewest = np.minimum(self.fewest, self.effective(probs))
+        self.proposals, change = self.proposals.adapted(self.places, self.particles, probs, damping)
         new = Particles.drawn(self.proposals, self.factors, self.places, self.states, at)
         found = self._sent(cavity, self.places, new.point)
         self.particles = new
@@ -90,9 +93,7 @@ class Passing:
         before = self._relative_beliefs()
         change = self._settle(found, damping)
         after = self._relative_beliefs()
-        with np.errstate(invalid="ignore"):
-            moved = np.minimum(np.abs(after - before), 1.0) * np.exp(np.maximum(after, before))
-        return max(change, float(np.nanmax(moved, initial=0.0)))
+        return max(change, largest_change(before, after))
 
     def incoming(self, targets: Places, target: FloatArray) -> FloatArray:
         """(target point,): what all messages say about points of reals, told by their distances
@@ -136,6 +137,10 @@ class Passing:
     def probs(self) -> FloatArray:
         """(point,): weights of the points, of each variable together 1."""
         return np.exp(self.log_beliefs() - self.log_sums()[self.places.variable])
+
+    def effective(self, probs: FloatArray) -> FloatArray:
+        """(variable,): how many points its weights are worth."""
+        return 1.0 / np.bincount(self.places.variable, probs**2, len(self.fewest))
 
     def _cavities(self) -> FloatArray:
         """(entry,): what variables tell factors, with the weights of their points."""
@@ -227,24 +232,28 @@ class Passing:
 
         for link in in_order(run, places.link_blocks):
             if link >= 0:
-                raise impossible(self.factors, int(self.factors.links.factor[link]))
-        self._gather(places, self.message, self.total, self.zeros)
+                raise impossible(
+                    self.factors, self.factors.slots(int(self.factors.links.factor[link]))
+                )
+        lost = self._gather(places, self.message, self.total, self.zeros)
+        if lost >= 0:
+            raise impossible(self.factors, np.array([lost]))
         return float(change.max(initial=0.0))
 
     def _gather(
         self, places: Places, message: FloatArray, total: FloatArray, zeros: FloatArray
-    ) -> None:
+    ) -> int:
+        """Adds up what is said about points; returns a variable that is left none, or -1."""
         links = self.factors.links
         everyone = np.arange(len(places.first) - 1)
 
-        def run(begin: int, end: int) -> None:
-            gather(
+        def run(begin: int, end: int) -> int:
+            return gather(
                 begin, end, everyone, links.variable_ptr, links.order, links.count, places.place,
                 places.first, message, total, zeros,
             )  # fmt: skip
 
-        for _ in in_order(run, places.variable_blocks(links)):
-            pass
+        return max(in_order(run, places.variable_blocks(links)), default=-1)
 
 
 def _room(factors: Factors, places: Places) -> Ids:

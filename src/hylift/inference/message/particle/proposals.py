@@ -34,6 +34,10 @@ class Proposals:
     wider: float
     """Standard deviations of what particles are drawn from, to those of the proposals."""
 
+    def gaps(self, num_particles: int) -> FloatArray:
+        """(variable,): how far particles are apart around the mean."""
+        return np.asarray(np.sqrt(2 * np.pi) * self.wider * self.sd / num_particles)
+
     @classmethod
     def of(
         cls, factors: Factors, centre: FloatArray, sd: FloatArray, num_particles: int

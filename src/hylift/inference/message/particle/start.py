@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +11,21 @@ from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
 from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.message.links import FloatArray
-from hylift.potentials import ConditionalQuadratic
+from hylift.potentials import REAL, ConditionalQuadratic
 
 FIRST_WIDTH = 2.0
-"""First standard deviations, to those that a real has given all others."""
+"""First standard deviations, to those that a real has given all others, in the state that holds it
+least;"""
+WIDEST = 1e4
+"""or, in terms of variances, at most this times as much as over all states."""
 
 
 def first_proposals(graph: FactorGraph) -> tuple[FloatArray, FloatArray]:
     """(variable,): centres and standard deviations; 0 and 1 of discrete variables.
 
     Quadratics are averaged over the states of discrete variables, and bounds are taken for
-    Gaussians. The centres are where the density of the reals is then largest.
+    Gaussians. The centres are where the density of the reals is then largest. Widths are those in
+    the states that hold reals least: adapted proposals become narrower, but find no other mode.
     """
     variables = graph.variables
     centre, sd = np.zeros(len(variables)), np.ones(len(variables))
@@ -45,9 +49,49 @@ def first_proposals(graph: FactorGraph) -> tuple[FloatArray, FloatArray]:
         form = GaussianForm.solved(_of_reals(own, [*groups, *held, _dominant(own, groups)]))
     assert form is not None
     centre[reals] = np.clip(form.means, own.lower, own.upper)
-    var = form.var + _switching(graph, centre, reals, form.var) ** 2
+    loosest = _loosest(graph)[reals] + _own(own, held)[0]
+    var = 1.0 / np.maximum(loosest, form.precision / WIDEST)
+    var += _switching(graph, centre, reals, form.var) ** 2
     sd[reals] = FIRST_WIDTH * np.sqrt(var)
     return centre, sd
+
+
+def narrowest(graph: FactorGraph) -> FloatArray:
+    """(variable,): the least standard deviation that one quadratic gives a real, in some state and
+    with all others fixed; infinite where there is none."""
+    precision = np.zeros(graph.num_variables)
+    for group, held in _precisions(graph):
+        most = held.max(axis=1, initial=0.0, where=np.isfinite(held))[group.row]
+        np.maximum.at(precision, _reals(group).ravel(), most.ravel())
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / np.sqrt(precision))
+
+
+def _loosest(graph: FactorGraph) -> FloatArray:
+    """(variable,): the least precision that all quadratics give one member, whatever the states."""
+    precision = np.zeros(graph.num_variables)
+    for group, held in _precisions(graph):
+        least = np.where(np.isfinite(held), held, np.inf).min(axis=1)[group.row]
+        least = np.where(np.isfinite(least), least, 0.0) * group.multiplicity[:, None]
+        precision += np.bincount(_reals(group).ravel(), least.ravel(), len(precision))
+    return precision / graph.variables.multiplicity
+
+
+def _precisions(graph: FactorGraph) -> Iterator[tuple[FactorGroup, FloatArray]]:
+    """Quadratics, and the precision (row, joint state, real slot) that each gives its reals; NaN
+    in states that are impossible."""
+    for group in graph.groups:
+        potential = group.potential
+        if isinstance(potential, ConditionalQuadratic) and len(group):
+            held = -2 * np.diagonal(potential.A, axis1=-2, axis2=-1)
+            held = np.where(np.isfinite(potential.c)[..., None], held, np.nan)
+            yield group, held.reshape(len(held), -1, potential.num_reals)
+
+
+def _reals(group: FactorGroup) -> NDArray[np.int32]:
+    """(factor, real slot)"""
+    states = group.potential.slot_states
+    return group.scope[:, sum(size != REAL for size in states) :]
 
 
 def _averaged(group: FactorGroup, own_id: NDArray[np.int32]) -> FactorGroup:
