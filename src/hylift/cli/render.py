@@ -108,7 +108,7 @@ def num_classes_of(posterior: Posterior) -> int | None:
 def _log_z(log_z: LogPartition) -> str:
     """The value, its kind, and where it is not exact also its numerical error."""
     off = log_z.kind != "exact" and log_z.error > 0
-    error = f", error about {log_z.error:.2g}" if off else ""
+    error = f", numerical error about {log_z.error:.2g}" if off else ""
     return f"log Z = [bold]{log_z.value:.10g}[/bold] ({log_z.kind}{error})"
 
 

@@ -301,7 +301,8 @@ class Posterior:
     def _marginals(self) -> Marginals:
         if self.all_marginals is None:
             raise UnsupportedError(
-                "this posterior has no marginals: run infer(…) with 'marginals' among the tasks"
+                "this posterior has no marginals: run infer(…) with 'marginals' among the tasks, "
+                "and with a method that finds them, which MaxWalkSAT does not"
             )
         return self.all_marginals
 

@@ -314,7 +314,7 @@ def _states(at: Indicators, group: FactorGroup, factor: IntVector, entry: IntVec
 def _flat(group: FactorGroup) -> FloatArray:
     """(row, entry): the log-values, last slot running fastest."""
     assert isinstance(group.potential, Table)
-    return group.potential.log_table.reshape(group.potential.num_rows, -1)
+    return group.potential.flat
 
 
 def _shape(group: FactorGroup) -> tuple[int, ...]:

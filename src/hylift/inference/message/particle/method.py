@@ -30,6 +30,8 @@ from hylift.posterior.distributions import BatchedDistribution
 
 MOST_ADAPTING = 100
 """Steps in which proposals are adapted, at most."""
+PATIENCE, DAMPING = 100, 0.5
+"""Steps between fixed particles after which messages are damped, and how much."""
 AT_REST = 0.05
 """Change of proposals, in standard deviations, at which they are left as they are."""
 LEAST_PARTICLES = 8
@@ -57,8 +59,9 @@ class EPBP:
 
     particles: int = 50
     """Of each real. The work grows with their number to the power of a factor's reals."""
-    damping: float = 0.0
-    """Share of its old logarithm that a message keeps, and of its old self that a proposal."""
+    damping: float | None = None
+    """Share of its old logarithm that a message keeps, and of its old self that a proposal; by
+    default 0 at first, and 0.5 where messages take long to converge."""
     max_steps: int = 1000
     tolerance: float = 1e-9
     """Largest change of a message, as of a probability, at which it has converged."""
@@ -66,7 +69,8 @@ class EPBP:
     """Whether factors whose scopes are nested become one, which leaves fewer loops."""
 
     def __post_init__(self) -> None:
-        check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
+        damping = 0.0 if self.damping is None else self.damping
+        check_settings(damping, self.max_steps, self.tolerance, self.merge_factors)
         check_whole("particles", self.particles, LEAST_PARTICLES)
 
     @property
@@ -104,15 +108,18 @@ class EPBP:
         """Takes as many steps as are needed or allowed; returns how they ended."""
         adapting = min(MOST_ADAPTING, self.max_steps // 2) if passing.factors.is_real.any() else 0
         for step in range(self.max_steps):
+            damping = self.damping
+            if damping is None:
+                damping = 0.0 if step < adapting + PATIENCE else DAMPING
             # Before the first step no message says anything to adapt to.
             is_adapting = 0 < step <= adapting
             if is_adapting:
                 at = MIDDLE if step == adapting else float(rng.random())
-                change = passing.adapt(at, self.damping)
+                change = passing.adapt(at, damping)
                 if change <= AT_REST:
                     adapting = min(adapting, step + 1)
             else:
-                change = passing.step(self.damping if step else 0.0)
+                change = passing.step(damping if step else 0.0)
             share = (step + 1) / self.max_steps
             going = control.record(change, "passing messages", share)
             if change <= self.tolerance and step >= adapting and not is_adapting:

@@ -1,4 +1,5 @@
-"""Where particles come from: a Gaussian per real, with the moments of its belief."""
+"""Where particles come from: a Gaussian per real, with the moments of its belief, or so wide that
+it reaches all that has probability."""
 
 from __future__ import annotations
 
@@ -14,6 +15,10 @@ REACH = 6.5
 """How far out the outermost of particles lie, in standard deviations of the proposals: particles
 are drawn from wider Gaussians, so that their weights fall off to both sides. Sums over strata are
 then nearly exact."""
+NOTHING = 1e-10
+"""Weight of a particle below which it need not be reached."""
+BEYOND, MARGIN = 1.1, 1.3
+"""How much further out than a Gaussian's something must lie to be reached, and with what margin."""
 FASTEST = 2.0
 """Most by which a standard deviation grows or shrinks in a step."""
 LOG_ROOT = 0.5 * float(np.log(2 * np.pi))
@@ -66,6 +71,12 @@ class Proposals:
         # A particle stands for what lies around it: one alone is no point.
         around = (x - mean[whose]) ** 2 + _gaps(x, places) ** 2 / 12
         sd = np.sqrt(np.bincount(whose, probs * around, count))
+        # Of a Gaussian nothing is left beyond; but another mode may lie further out, and shall not
+        # stand at the very end.
+        farthest = np.zeros(count)
+        np.maximum.at(farthest, whose, np.where(probs > NOTHING, np.abs(x - mean[whose]), 0.0))
+        needed = farthest / REACH
+        sd = np.where(needed > BEYOND * sd, MARGIN * needed, sd)
         sd = np.clip(sd, self.sd / FASTEST, self.sd * FASTEST)
         found = replace(
             self,
