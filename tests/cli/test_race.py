@@ -37,6 +37,19 @@ def test_the_screen_has_a_table_and_says_what_it_is_measured_by(run: Run, folder
     assert "is real" in lines[-1]
 
 
+def test_what_there_is_to_know_of_the_yardstick_is_on_the_screen(run: Run, folder: Path) -> None:
+    ended = run(*PAPERS, "--methods", "gibbs,mean-field", "--output", "-")
+    notes = json.loads(ended.out)["finished"][0]["notes"]
+
+    shown = run(*PAPERS, "--methods", "gibbs,mean-field").out
+
+    assert json.loads(ended.out)["yardstick"]["method"] == "Gibbs"
+    assert notes
+    words = " ".join(shown.split())
+    for note in notes:
+        assert f"Note on Gibbs: {note}" in words
+
+
 def test_a_picture_is_drawn(run: Run, folder: Path) -> None:
     ended = run(*PAPERS, *FEW, "--figure", "race.png")
 

@@ -14,7 +14,7 @@ from matplotlib.text import Annotation
 from hylift.errors import UnsupportedError
 from hylift.plot import plot_race
 from hylift.posterior import Comparison, History, LogPartition
-from hylift.racing import Race, race
+from hylift.racing import Finish, Race, race
 from zoo import toy_hybrid_mln
 
 METHODS = ["exact", "mean-field", "bvi", "npvi"]
@@ -79,9 +79,8 @@ def test_variational_methods_have_a_curve_of_their_bound(toy: Race) -> None:
 
 def test_energies_stand_above_the_best_one(toy: Race) -> None:
     worse = toy["mean field"]
-    assert worse.posterior.assignment is not None
-    assignment = replace(worse.posterior.assignment, energy=worse.energy + 2.5)
-    changed = replace(worse, posterior=replace(worse.posterior, assignment=assignment))
+    assert worse.energy is not None
+    changed = with_energy(worse, worse.energy + 2.5)
     finishes = tuple(changed if one is worse else one for one in toy)
 
     ax = plot_race(replace(toy, finishes=finishes))[1]
@@ -90,6 +89,51 @@ def test_energies_stand_above_the_best_one(toy: Race) -> None:
     assert heights["exact"] == 0.0
     assert heights["mean field"] == pytest.approx(2.5, abs=1e-9)
     assert ax.get_title(loc="left") == "best energy found: -0.4"
+
+
+def with_energy(found: Finish, energy: float) -> Finish:
+    assert found.posterior.assignment is not None
+    assignment = replace(found.posterior.assignment, energy=energy)
+    return replace(found, posterior=replace(found.posterior, assignment=assignment))
+
+
+def test_infinite_energies_stand_on_the_upper_edge(toy: Race) -> None:
+    energies = {"mean field": np.inf, "BVI(3)": 2.0}
+    finishes = tuple(
+        with_energy(one, energies[one.label]) if one.label in energies else one for one in toy
+    )
+
+    ax = plot_race(replace(toy, finishes=finishes))[1]
+
+    heights = dict(zip(labels(ax), (mark[1] for mark in marks(ax)), strict=True))
+    assert heights["exact"] == 0.0
+    assert heights["BVI(3)"] == pytest.approx(2.4, abs=1e-9)
+    assert heights["mean field"] == pytest.approx(ax.get_ylim()[1])
+
+
+def test_energies_that_are_all_infinite_are_not_drawn(toy: Race) -> None:
+    finishes = tuple(with_energy(one, np.inf) for one in toy)
+
+    axes = plot_race(replace(toy, finishes=finishes))
+
+    assert [ax.get_ylabel() for ax in axes] == ["mean KL of marginals", "log Z"]
+
+
+def test_a_search_that_begins_where_nothing_is_possible_has_a_curve_from_then_on(
+    toy: Race,
+) -> None:
+    found = toy["mean field"]
+    history = History(
+        np.array([0.1, 0.2, 0.3]), np.array([np.inf, 7.0, 1.0]),
+        np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int32), "energy",
+    )  # fmt: skip
+    solution = replace(found.posterior.solution, history=history)
+    searched = replace(found, label="search", posterior=replace(found.posterior, solution=solution))
+
+    ax = plot_race(replace(toy, finishes=(*toy.finishes, searched)))[1]
+
+    curve = next(line for line in ax.lines if list(line.get_xdata()) == [0.2, 0.3])
+    np.testing.assert_allclose(curve.get_ydata(), np.array([7.4, 1.4]), atol=1e-9)
 
 
 def test_a_search_for_an_assignment_has_a_curve_of_energies(toy: Race) -> None:

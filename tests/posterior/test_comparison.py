@@ -25,6 +25,7 @@ from hylift.posterior import (
 )
 from hylift.posterior.distributions import RealDistribution
 from hylift.posterior.distributions.divergence import distances, divergences
+from hylift.posterior.distributions.piecewise import gauss_legendre_nodes
 from hylift.potentials import Table
 
 Array = NDArray[np.float64]
@@ -319,3 +320,45 @@ def test_posteriors_without_marginals_are_refused() -> None:
         exact.compare(sum_only)
     with pytest.raises(UnsupportedError, match="compared with another one, not with 'exact'"):
         exact.compare("exact")  # type: ignore[arg-type]
+
+
+def test_gaussians_of_very_different_widths_have_finite_divergences() -> None:
+    ratios = np.array([1e-14, 1e-17, 1e-30, 1e30])
+    one = np.ones((4, 1))
+    p, q = (
+        GaussianMixture(one, np.zeros((4, 1)), variances)
+        for variances in (ratios[:, None], np.ones((4, 1)))
+    )
+
+    expected = 0.5 * (ratios - 1 - np.log(ratios))
+
+    np.testing.assert_allclose(divergences(p, q), expected, rtol=1e-12)
+
+
+def test_a_series_that_falls_below_0_has_no_infinite_divergence() -> None:
+    edges = np.linspace(0.0, 30.0, 7)
+    nodes, _ = gauss_legendre_nodes(edges, 4)
+    coarse = panels(edges.tolist(), np.exp(-0.5 * nodes**2).reshape(6, 4))
+    x = np.linspace(0.0, 30.0, 3001)
+    assert (coarse[0].pdf(x) == 0.0).any()  # between the nodes
+    truth = gaussians([1.0], [0.0], [1.0])
+    p = PiecewiseDensity.from_gauss_legendre(
+        np.linspace(0.0, 30.0, 31)[None],
+        truth[0].pdf(gauss_legendre_nodes(np.linspace(0.0, 30.0, 31), 16)[0]).reshape(1, 30, 16),
+    )
+
+    found = divergences(p, coarse)[0]
+
+    positive = p[0].pdf(x)[coarse[0].pdf(x) == 0.0].sum() * 0.01
+    assert positive > 1e-9  # more than what counts as none
+    assert 0.0 < found < 1.0
+
+
+def test_panels_of_0_and_what_is_beyond_them_have_infinite_divergences() -> None:
+    p = panels([0.0, 1.0, 2.0], [[0.5, 0.5], [0.5, 0.5]])
+    gap = panels([0.0, 1.0, 2.0], [[1.0, 1.0], [0.0, 0.0]])
+    short = panels([0.0, 0.5, 1.0], [[1.0, 1.0], [1.0, 1.0]])
+
+    assert divergences(p, gap)[0] == np.inf
+    assert divergences(p, short)[0] == np.inf
+    assert divergences(gap, p)[0] == pytest.approx(np.log(2), abs=1e-9)

@@ -110,6 +110,28 @@ def test_what_never_changes_has_no_error_but_a_state_may_have_been_missed() -> N
     assert found.ess.tolist() == [400.0, 400.0]
 
 
+def test_chains_in_other_states_of_the_same_mean_disagree() -> None:
+    rng = np.random.default_rng(0)
+    around = 2.0 * rng.integers(0, 2, (3, 1000, 1))
+    values = np.concatenate([around, np.ones((1, 1000, 1))])
+
+    found = Draws(Variables.named({"c": categorical(3)}), np.arange(1), values).diagnostics()
+
+    assert split_r_hat(values)[0] < 1.01
+    assert found.r_hat[0] > 1.5
+    assert found.ess[0] < 20
+
+
+def test_chains_of_the_same_mean_and_another_spread_disagree() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(4, 1000, 1)) * np.array([1.0, 1.0, 1.0, 0.1])[:, None, None]
+
+    found = Draws(Variables.named({"x": real}), np.arange(1), values).diagnostics()
+
+    assert split_r_hat(values)[0] < 1.01
+    assert found.r_hat[0] > 1.1
+
+
 def test_diagnostics_do_not_depend_on_how_variables_are_taken_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

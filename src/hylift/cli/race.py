@@ -105,11 +105,6 @@ def _show(out: Console, title: str, graph: FactorGraph, found: Race) -> None:
     out.print(worded(text.results(found)), highlight=False)
     for line in text.remarks(found):
         out.print(escape(line), highlight=False)
-    for one in found:
-        # What the others have to say is in the output, which is long enough without it.
-        if one.posterior.solution.result != "converged":
-            for note in one.notes:
-                out.print(f"Note on {one.label}: {escape(note)}", highlight=False)
     if found.skipped:
         out.print("Skipped:")
         out.print(escape(str(text.skipped(found))), highlight=False)

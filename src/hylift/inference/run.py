@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import operator
 from collections.abc import Iterable
 from typing import Any, get_args
@@ -13,6 +12,7 @@ from hylift.graph import FactorGraph
 from hylift.inference.choose import choose_and_solve
 from hylift.inference.exact.kernels.elimination import greedy
 from hylift.inference.method import Callback, Lift, Method, Request, Task
+from hylift.inference.settings import is_number
 from hylift.posterior import Posterior
 from hylift.progress import Progress, silent
 
@@ -55,10 +55,10 @@ def infer(
         raise UnsupportedError(f"callback is a function of a step, not {callback!r}")
     request = Request(
         wanted,
-        _checked_seed(seed),
+        checked_seed(seed),
         progress or silent,
-        _checked("lift", lift, get_args(Lift)),
-        _checked_seconds(seconds),
+        checked_lift(lift),
+        None if seconds is None else checked_seconds(seconds),
         start,
         callback,
     )
@@ -72,6 +72,12 @@ def check_tasks(tasks: Iterable[str]) -> None:
         _checked("task", task, get_args(Task))
 
 
+def checked_lift(lift: Any) -> Lift:
+    """The lifting; raises where there is none of that name."""
+    found: Lift = _checked("lift", lift, get_args(Lift))
+    return found
+
+
 def _checked(what: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     """The value, if it is one of the allowed words."""
     if value not in allowed:
@@ -82,15 +88,15 @@ def _checked(what: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     return value
 
 
-def _checked_seconds(seconds: float | None) -> float | None:
-    if seconds is None:
-        return None
-    if not isinstance(seconds, numbers.Real) or not seconds > 0:
+def checked_seconds(seconds: Any) -> float:
+    """The time; raises unless it is a positive number."""
+    if not is_number(seconds) or not seconds > 0:
         raise UnsupportedError(f"seconds is a positive number, not {seconds!r}")
     return float(seconds)
 
 
-def _checked_seed(seed: int) -> int:
+def checked_seed(seed: Any) -> int:
+    """The seed; raises unless it is a whole number that is not negative."""
     try:
         number = operator.index(seed)
     except TypeError:

@@ -30,8 +30,6 @@ FONT_SIZE = 8.5
 MARK_SIZE = 6.5
 LEAST_KL = 1e-16
 """What is smaller is rounding, and drawn as this."""
-EQUAL = 1e-9
-"""Relative difference of energies that rounding makes."""
 MOST_ENERGY = 1e6
 """How many times the smallest gap that is told from 0 the largest one is, at most."""
 LONGEST_TIME = 1e4
@@ -135,41 +133,48 @@ def _divergence(race: Race) -> _Panel:
 
 
 def _energy(race: Race) -> _Panel:
-    """Energies above the least one that was found, which stands at 0."""
-    least = race.least_energy or 0.0
-    noise = EQUAL * (1 + abs(least))
-
-    def above(energy: Points) -> Points:
-        gap = energy - least
-        return np.where(gap <= noise, 0.0, gap)
+    """Energies above the least one that was found, which stands at 0; infinite ones stand on the
+    upper edge."""
+    least = np.inf if race.least_energy is None else race.least_energy
 
     def frame(ax: Axes, panel: _Panel) -> None:
-        gaps = np.concatenate([panel.heights, *(way[:, 1] for way in panel.curves.values())])
-        positive = gaps[(gaps > 0) & np.isfinite(gaps)]
-        largest = positive.max(initial=0.0)
-        smallest = max(positive.min(initial=np.inf), largest / MOST_ENERGY)
-        smallest = 10 ** np.floor(np.log10(smallest)) if largest else 1.0
         ax.set_yscale("symlog", linthresh=smallest, linscale=0.6)
-        ax.set_ylim(-0.45 * smallest, 4 * largest or smallest)
+        ax.set_ylim(-0.45 * smallest, top)
         ax.set_ylabel("MAP energy\nabove the best")
         ax.set_title(f"best energy found: {least:.8g}", fontsize=FONT_SIZE, loc="left")
-        if not largest:
+        if top == smallest:
             ax.set_yticks([0.0])
 
     panel = _Panel(frame)
     for one in race:
         assignment, history = one.posterior.assignment, one.posterior.solution.history
-        if assignment is None:
+        if assignment is None or not np.isfinite(least):
             continue
-        panel.add(one, float(above(np.array(assignment.energy))), MARKERS[assignment.kind])
+        height = race.above_least(np.array(assignment.energy))
+        panel.add(one, float(height), MARKERS[assignment.kind])
         # Of chains the energies are those of draws, not of the best assignment so far.
         is_search = one.posterior.draws is None and _measures(history, "energy")
         if is_search and history is not None:
-            way = np.minimum.accumulate(history.objective)
-            panel.curves[one.label] = np.stack([history.seconds, above(way)], axis=1)
+            way = race.above_least(np.minimum.accumulate(history.objective))
+            known = np.isfinite(way)
+            if known.any():
+                panel.curves[one.label] = np.stack([history.seconds, way], axis=1)[known]
     on_curves = any(way[:, 1].any() for way in panel.curves.values())
     panel.height = 1.0 if any(panel.heights) or on_curves else 0.6
+    smallest, top = _scale(panel)
+    panel.heights = [min(height, top) for height in panel.heights]
     return panel
+
+
+def _scale(panel: _Panel) -> tuple[float, float]:
+    """The smallest gap between energies that is told from 0, and the upper edge."""
+    gaps = np.concatenate([panel.heights, *(way[:, 1] for way in panel.curves.values())])
+    positive = gaps[(gaps > 0) & np.isfinite(gaps)]
+    largest = float(positive.max(initial=0.0))
+    if not largest:
+        return 1.0, 1.0
+    smallest = max(float(positive.min()), largest / MOST_ENERGY)
+    return float(10 ** np.floor(np.log10(smallest))), 4 * largest
 
 
 def _measures(history: History | None, measure: Measure) -> bool:

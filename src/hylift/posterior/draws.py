@@ -25,6 +25,10 @@ DISAGREE = 1.01
 """R-hat beyond which the spread between chains tells more of the error than that within them."""
 
 
+MOST_STATES = 16
+"""States that are looked at one by one; of more, each with those whose number is so much larger."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
     """How well chains have mixed; each is (variable,)."""
@@ -34,9 +38,12 @@ class Diagnostics:
     mcse: FloatArray
     """Standard error of the mean."""
     r_hat: FloatArray
-    """Between-chain over within-chain spread, each chain being split in two; 1 is best."""
+    """Between-chain over within-chain spread, each chain being split in two; 1 is best. Of a real
+    the worse of its own and that of its distance from the median; where there are more than two
+    states, the worst of any."""
     ess: FloatArray
-    """Independent draws that would tell as much of the mean."""
+    """Independent draws that would tell as much of the mean, or of the probability of the state
+    of which they tell least."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,14 +89,24 @@ class Draws:
         columns = np.empty((5, len(self.ids)))
         num_states = self.variables.num_states[self.ids]
         for some in self._blocks():
-            values = self.values[:, :, some]
+            values, states = self.values[:, :, some], num_states[some]
             mean, sd = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
-            r_hat = split_r_hat(values)
-            error = standard_error(values)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ess = np.where(error > 0, sd**2 / error**2, values[..., 0].size)
+            r_hat, ess, error = _convergence(values)
+            is_real = states == 0
+            if is_real.any():
+                median = np.median(values[..., is_real], axis=(0, 1))
+                folded = split_r_hat(np.abs(values[..., is_real] - median))
+                r_hat[is_real] = np.maximum(r_hat[is_real], folded)
+            for state in range(min(int(states.max(initial=0)), MOST_STATES)):
+                # The mean of three states or more may stay where it is while they change.
+                has = (states > 2) & (states > state)
+                if has.any():
+                    is_there = values[..., has] % MOST_STATES == state
+                    worse, fewer, _ = _convergence(is_there.astype(np.float64))
+                    r_hat[has] = np.maximum(r_hat[has], worse)
+                    ess[has] = np.minimum(ess[has], fewer)
             # What was never drawn may still have a probability of one in so many draws.
-            least = np.where(num_states[some] > 1, 1.0 / values[..., 0].size, 0.0)
+            least = np.where(states > 1, 1.0 / values[..., 0].size, 0.0)
             columns[:, some] = mean, sd, np.maximum(error, least), r_hat, ess
         return Diagnostics(*columns)
 
@@ -176,6 +193,14 @@ class Draws:
             name = self.variables.names[int(wanted[np.argmax(seen)])]
             raise UnsupportedError(f"'{name}' is observed: there are no draws of it")
         return place[wanted]
+
+
+def _convergence(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Split R-hat, effective draws and standard error of the means of values (chain, draw, …)."""
+    error = standard_error(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ess = values.var(axis=(0, 1)) / error**2
+    return split_r_hat(values), np.where(error > 0, ess, values[..., 0].size), error
 
 
 def split_r_hat(values: FloatArray) -> FloatArray:

@@ -52,6 +52,9 @@ MESSAGES = (BP, GaBP, EPBP)
 """Methods that know of no levels between the ground graph and the exactly lifted one."""
 
 
+Methods = Method | str | Iterable[Method | str]
+
+
 @dataclass(frozen=True, slots=True)
 class Entrant:
     """A method that takes part, and how it is called."""
@@ -62,7 +65,7 @@ class Entrant:
 
 
 def entrants(
-    graph: FactorGraph, methods: Iterable[Method | str] | None, lift: Lift, seconds: float
+    graph: FactorGraph, methods: Methods | None, lift: Lift, seconds: float
 ) -> tuple[Entrant, ...]:
     """The methods with labels that differ; by default all that there are."""
     if methods is None:
@@ -72,7 +75,9 @@ def entrants(
             if name != COARSE or (lift == "exact" and _has_real_evidence(graph))
         ]
     else:
-        chosen = [methods] if isinstance(methods, str) else list(methods)
+        if isinstance(methods, str) or not isinstance(methods, Iterable):
+            methods = [methods]
+        chosen = list(methods)
     if not chosen:
         raise UnsupportedError("a race needs at least one method")
     found = [_entrant(one, lift, seconds) for one in chosen]
@@ -98,6 +103,11 @@ def _entrant(method: Method | str, lift: Lift, seconds: float) -> Entrant:
     if isinstance(method, type) or not hasattr(method, "solve"):
         raise UnsupportedError(
             f"a method is a value such as BVI(), or a name such as 'bvi', not {method!r}"
+        )
+    if not isinstance(getattr(method, "name", None), str):
+        raise UnsupportedError(
+            f"a method of a race has a name, by which it is shown: give {method!r} the attribute "
+            "'name', which is a text"
         )
     if isinstance(method, GROUND):
         lift = "none"

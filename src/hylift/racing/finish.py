@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from hylift.errors import HyliftError
 from hylift.inference import Lift
@@ -19,9 +20,10 @@ class Finish:
     label: str
     lift: Lift
     seconds: float
-    """Of all tasks together; of short runs without the time to load code."""
+    """Of all tasks together, without compilation; of short runs without the time to load code."""
     memory: int | None
-    """Bytes by which the resident memory grew at its peak; None where the system does not tell."""
+    """Bytes by which the resident memory grew at its peak, in the run in which it grew most; None
+    where the system does not tell."""
     posterior: Posterior
     comparison: Comparison | None = None
     """How far its marginals are from those of the yardstick; None of the yardstick itself."""
@@ -47,21 +49,46 @@ class Finish:
     def notes(self) -> tuple[str, ...]:
         return self.posterior.solution.notes
 
+    @property
+    def is_search(self) -> bool:
+        """Whether it looked for an assignment and for nothing else."""
+        posterior = self.posterior
+        return (
+            self.refused is None
+            and posterior.all_marginals is None
+            and posterior.log_partition is None
+            and posterior.assignment is not None
+        )
+
     def __repr__(self) -> str:
         return f"Finish({self.label}, {self.seconds:.3g} s, {self.posterior.solution.result})"
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A method that took no part, and why."""
+    """A method without an answer, and why: it refused the graph, or failed."""
 
     label: str
-    error: HyliftError | MemoryError
+    error: Exception
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether something is wrong with the method, rather than with the graph for it."""
+        return not isinstance(self.error, (HyliftError, MemoryError))
+
+    @property
+    def result(self) -> Literal["failed", "skipped"]:
+        return "failed" if self.has_failed else "skipped"
 
     @property
     def reason(self) -> str:
         """The whole sentence."""
-        return str(self.error) or "there is not enough memory"
+        words = str(self.error)
+        if self.has_failed:
+            return f"failed: {type(self.error).__name__}" + (f": {words}" if words else "")
+        if not words and isinstance(self.error, MemoryError):
+            return "there is not enough memory"
+        return words or type(self.error).__name__
 
     @property
     def short_reason(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ class MemoryMark:
 
     @classmethod
     def here(cls) -> Self:
+        _give_back()
         if _forget_peak():
             return cls(_status("VmRSS"), True)
         return cls(_largest_so_far(), False)
@@ -38,6 +40,19 @@ class MemoryMark:
         if peak is None or self.resident is None:
             return None
         return max(peak - self.resident, 0)
+
+
+def _give_back() -> None:
+    """Lets the C library give back what earlier work has freed, where it can be asked to.
+
+    Work that takes it again would seem to need no memory.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):  # another C library than glibc
+        return
 
 
 def _forget_peak() -> bool:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from hylift.errors import UnknownNameError, UnsupportedError, did_you_mean
 from hylift.posterior import LogPartition
@@ -25,9 +27,9 @@ class Race:
 
     finishes: tuple[Finish, ...]
     skipped: tuple[Skipped, ...]
-    """Methods that refused the graph, each with its reason."""
+    """Methods that refused the graph, or failed, each with its reason."""
     yardstick: Yardstick | None
-    """Whose marginals the others are compared with, and why; None where nobody has any."""
+    """Whose marginals the others are compared with, and why; None where nobody has fit ones."""
     seconds: float
     """What each method was allowed."""
 
@@ -37,7 +39,8 @@ class Race:
                 return finish
         for one in self.skipped:
             if one.label == label:
-                raise UnknownNameError(f"'{label}' took no part: {one.reason}")
+                what = "" if one.has_failed else "took no part: "
+                raise UnknownNameError(f"'{label}' {what}{one.reason}")
         labels = [finish.label for finish in self.finishes]
         raise UnknownNameError(
             f"nobody of the name '{label}' finished: choose among {', '.join(labels)}."
@@ -54,7 +57,7 @@ class Race:
     def best(self) -> Finish:
         """Whose marginals to trust most: the yardstick."""
         if self.yardstick is None:
-            raise UnsupportedError("no method of this race has marginals: see best_map")
+            raise UnsupportedError("no method of this race has marginals to trust: see best_map")
         return self[self.yardstick.label]
 
     @property
@@ -68,29 +71,37 @@ class Race:
     @property
     def best_map(self) -> Finish:
         """Who found the assignment of least energy; of several the quickest."""
-        least = self.least_energy
-        if least is None:
+        if self.least_energy is None:
             raise UnsupportedError("no method of this race has a MAP assignment")
-        near = [
-            one
-            for one in self.finishes
-            if one.energy is not None and one.energy <= least + EQUAL * (1 + abs(least))
-        ]
-        return min(near, key=lambda one: one.seconds)
+        found = [one for one in self.finishes if one.energy is not None]
+        gaps = self.above_least(np.array([one.energy for one in found]))
+        return min(zip(gaps, found, strict=True), key=lambda pair: (pair[0], pair[1].seconds))[1]
 
     @property
     def least_energy(self) -> float | None:
         """Of the assignments that were found."""
         return min((one.energy for one in self.finishes if one.energy is not None), default=None)
 
-    def table(self) -> pa.Table:
-        """An Arrow table with a row per method, those that were skipped last.
+    def above_least(self, energies: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far energies are above the least one that was found; 0 where rounding makes that."""
+        least = self.least_energy
+        if least is None or not math.isfinite(least):
+            return np.zeros(np.shape(energies))
+        gap = energies - least
+        return np.where(gap <= EQUAL * (1 + abs(least)), 0.0, gap)
 
-        Columns method, lift, seconds, log_z, log_z_kind, log_z_error, mean_kl, max_kl, mean_l1,
-        max_l1, energy, energy_kind, result, steps, memory (bytes), is_yardstick, notes, skipped.
+    def table(self) -> pa.Table:
+        """An Arrow table with a row per method, those without an answer last.
+
+        Their result is 'skipped' or 'failed', and the column skipped has the reason. Columns
+        method, lift, seconds, log_z, log_z_kind, log_z_error, mean_kl, max_kl, mean_l1, max_l1,
+        energy, energy_kind, result, steps, memory (bytes), is_yardstick, notes, skipped.
         """
         rows = [_row(one, self.yardstick) for one in self.finishes]
-        rows += [{"method": one.label, "skipped": one.reason} for one in self.skipped]
+        rows += [
+            {"method": one.label, "result": one.result, "skipped": one.reason}
+            for one in self.skipped
+        ]
         return pa.Table.from_pylist(rows, schema=SCHEMA)
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +118,10 @@ class Race:
             "finished": [
                 {name: _in_json(value) for name, value in row.items()} for row in finished
             ],
-            "skipped": [{"method": one.label, "reason": one.reason} for one in self.skipped],
+            "skipped": [
+                {"method": one.label, "result": one.result, "reason": one.reason}
+                for one in self.skipped
+            ],
         }
 
     def __repr__(self) -> str:

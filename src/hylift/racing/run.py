@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import gc
-import numbers
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from numba.core import event
 
-from hylift.errors import (
-    HyliftError,
-    IntractableError,
-    UnsupportedError,
-)
+from hylift.errors import ImpossibleEvidenceError, IntractableError, UnsupportedError
 from hylift.graph import FactorGraph
-from hylift.inference import Lift, Method, Task, infer
+from hylift.inference import Gibbs, Lift, Task, infer
+from hylift.inference.run import checked_lift, checked_seconds, checked_seed
 from hylift.posterior import Posterior
 from hylift.progress import Progress, silent
-from hylift.racing.entrants import Entrant, entrants
+from hylift.racing.entrants import Entrant, Methods, entrants
 from hylift.racing.finish import Finish, Skipped
 from hylift.racing.memory import MemoryMark
 from hylift.racing.race import Race
@@ -28,13 +23,12 @@ from hylift.racing.yardstick import Yardstick, choose_yardstick
 TASKS: tuple[Task, ...] = ("marginals", "logz", "map")
 
 SHORT = 1.0
-"""Runs below so many seconds are timed again: the first one may have loaded code. So are those that
-compiled some, whatever their length."""
+"""Runs below so many seconds are timed again: the first one may have loaded code."""
 
 
 def race(
     graph: FactorGraph,
-    methods: Iterable[Method | str] | None = None,
+    methods: Methods | None = None,
     *,
     seconds: float = 30.0,
     lift: Lift = "exact",
@@ -44,30 +38,38 @@ def race(
     """All methods on one graph: their time, log Z, marginals and MAP beside each other.
 
     `methods` are values such as `BVI(5)` or names such as 'gabp'; by default all that there are.
-    Those that cannot take the graph are skipped, with the reason. Each may take `seconds`; exact
-    inference refuses what would take much longer. Marginals are compared with those of exact
-    inference, or else with the most trustworthy ones.
+    Those that cannot take the graph, or fail, are skipped, with the reason. Each may take
+    `seconds`; exact inference refuses what would take much longer. Marginals are compared with
+    those of exact inference, or else with the most trustworthy ones. Raises where a method proves
+    that the evidence is impossible.
     """
-    _check(graph, seconds)
-    field = entrants(graph, methods, lift, float(seconds))
+    _check(graph)
+    seconds, lift, seed = checked_seconds(seconds), checked_lift(lift), checked_seed(seed)
+    field = entrants(graph, methods, lift, seconds)
     report = progress or silent
     finished: list[tuple[Entrant, Finish]] = []
     skipped: list[Skipped] = []
     for number, entrant in enumerate(field):
-        try:
-            part = _part(report, entrant.label, number, len(field))
-            finished.append((entrant, _finish(graph, entrant, float(seconds), seed, part)))
-        except (HyliftError, MemoryError) as error:
-            skipped.append(Skipped(entrant.label, error))
+        part = _part(report, entrant.label, number, len(field))
+        found = _finish_or_skip(graph, entrant, seconds, seed, part)
+        if isinstance(found, Skipped):
+            skipped.append(found)
+        else:
+            finished.append((entrant, found))
     if not finished:
         raise _why_nobody(skipped)
-    yardstick = choose_yardstick(finished)
+    yardstick = choose_yardstick(graph, finished)
     trusted = next(
         (f.posterior for _, f in finished if yardstick and f.label == yardstick.label), None
     )
-    finishes = tuple(_compared(finish, yardstick, trusted) for _, finish in finished)
+    finishes = []
+    for _, finish in finished:
+        try:
+            finishes.append(_compared(finish, yardstick, trusted))
+        except Exception as error:  # marginals of a method of the user's own
+            skipped.append(Skipped(finish.label, error))
     report(1.0, "finished")
-    return Race(finishes, tuple(skipped), yardstick, float(seconds))
+    return Race(tuple(finishes), tuple(skipped), yardstick, seconds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,10 +77,22 @@ class _Run:
     """One run of a method."""
 
     seconds: float
+    """Without those for kernels that were not on disk yet."""
     memory: int | None
     posterior: Posterior
-    has_compiled: bool
-    """Whether some of the time went into kernels that were not on disk yet."""
+
+
+def _finish_or_skip(
+    graph: FactorGraph, entrant: Entrant, seconds: float, seed: int, progress: Progress
+) -> Finish | Skipped:
+    """How a method ended; whatever goes wrong with it, what the others found is kept."""
+    try:
+        return _finish(graph, entrant, seconds, seed, progress)
+    except Exception as error:
+        is_proof = not isinstance(entrant.method, Gibbs)  # which may only not know where to begin
+        if isinstance(error, ImpossibleEvidenceError) and is_proof:
+            raise
+        return Skipped(entrant.label, error)
 
 
 def _finish(
@@ -89,7 +103,7 @@ def _finish(
 
     def run(*tasks: Task) -> _Run:
         gc.collect()
-        with event.install_recorder("numba:compile") as compiled:
+        with event.install_listener("numba:compile", event.TimingListener()) as compilation:
             mark, start = MemoryMark.here(), time.perf_counter()
             posterior = infer(
                 graph,
@@ -101,18 +115,24 @@ def _finish(
                 progress=progress,
             )
             took = time.perf_counter() - start
-        return _Run(took, mark.growth(), posterior, bool(compiled.buffer))
+        if not isinstance(posterior, Posterior):
+            raise TypeError(f"solve returned {posterior!r}, not a Posterior")
+        compiled = compilation.duration if compilation.done else 0.0
+        return _Run(max(took - compiled, 0.0), mark.growth(), posterior)
 
     try:
         tasks = TASKS
-        found = run(*tasks)
+        runs = [run(*tasks)]
     except IntractableError as error:
         tasks, refused = ("map",), str(error)
-        found = run(*tasks)
-    if found.seconds < SHORT or found.has_compiled:
-        found = run(*tasks)
+        runs = [run(*tasks)]
+    if runs[0].seconds < SHORT:
+        runs.append(run(*tasks))
+    # What a first run has taken from the system a second one finds there.
+    memory = max((one.memory for one in runs if one.memory is not None), default=None)
+    last = runs[-1]
     return Finish(
-        entrant.label, entrant.lift, found.seconds, found.memory, found.posterior, refused=refused
+        entrant.label, entrant.lift, last.seconds, memory, last.posterior, refused=refused
     )
 
 
@@ -142,11 +162,9 @@ def _why_nobody(skipped: list[Skipped]) -> Exception:
     return UnsupportedError(f"no method of the race takes this graph:\n{reasons}")
 
 
-def _check(graph: FactorGraph, seconds: float) -> None:
+def _check(graph: FactorGraph) -> None:
     if not isinstance(graph, FactorGraph):
         raise UnsupportedError(
             f"a race takes a FactorGraph, such as hl.ground(model, evidence) makes, not a value of "
             f"type '{type(graph).__name__}'"
         )
-    if not isinstance(seconds, numbers.Real) or not seconds > 0:
-        raise UnsupportedError(f"seconds is a positive number, not {seconds!r}")

@@ -33,7 +33,7 @@ def results(race: Race) -> TextTable:
 
 
 def skipped(race: Race) -> TextTable:
-    """A line per method that took no part; no header."""
+    """A line per method without an answer; no header."""
     rows = [("  " + one.label, one.short_reason) for one in race.skipped]
     return TextTable(rows[0], tuple(rows[1:]), ())
 
@@ -46,6 +46,8 @@ def remarks(race: Race) -> list[str]:
             f"KL and l1: mean distance of the marginals from those of {race.yardstick.label} "
             f"({race.yardstick.reason})."
         )
+    elif any(one.posterior.all_marginals is not None for one in race):
+        lines.append("KL and l1: no method has marginals that others could be measured by.")
     found = [one.posterior.assignment for one in race]
     if any(one is not None and one.kind == "exact" for one in found):
         lines.append("MAP energy: = where no assignment has less.")
@@ -59,14 +61,26 @@ def remarks(race: Race) -> list[str]:
         for one in race
         if one.refused is not None
     ]
-    return lines
+    return lines + _notes(race)
+
+
+def _notes(race: Race) -> list[str]:
+    """What there is to know of the yardstick, and of methods that did not get to their end.
+
+    What the others have to say is in the output, which is long enough without it.
+    """
+    return [
+        f"Note on {one.label}: {note}"
+        for one in race
+        if _is_yardstick(one, race) or one.posterior.solution.result != "converged"
+        for note in one.notes
+    ]
 
 
 def _row(finish: Finish, race: Race) -> tuple[str, ...]:
-    is_yardstick = race.yardstick is not None and finish.label == race.yardstick.label
-    kl = "yardstick" if is_yardstick else _number(finish.mean_kl)
+    kl = "yardstick" if _is_yardstick(finish, race) else _number(finish.mean_kl)
     assignment = finish.posterior.assignment
-    energy = NOTHING if assignment is None else f"{assignment.energy:.8g}"
+    energy = NOTHING if assignment is None else f"{assignment.energy + 0.0:.8g}"  # + 0.0: never -0
     if assignment is not None and assignment.kind == "exact":
         energy = f"= {energy}"
     return (
@@ -76,9 +90,19 @@ def _row(finish: Finish, race: Race) -> tuple[str, ...]:
         kl,
         _number(finish.mean_l1),
         energy,
-        ENDS[finish.posterior.solution.result],
+        _end(finish),
         NOTHING if finish.memory is None else _memory(finish.memory),
     )
+
+
+def _is_yardstick(finish: Finish, race: Race) -> bool:
+    return race.yardstick is not None and finish.label == race.yardstick.label
+
+
+def _end(finish: Finish) -> str:
+    result = finish.posterior.solution.result
+    # A search has nothing that would converge.
+    return "steps used up" if finish.is_search and result == "max_steps" else ENDS[result]
 
 
 def _number(value: float | None) -> str:
@@ -86,7 +110,7 @@ def _number(value: float | None) -> str:
 
 
 def _log_z(log_z: LogPartition | None) -> str:
-    return NOTHING if log_z is None else f"{SIGNS[log_z.kind]}{log_z.value:.7g}"
+    return NOTHING if log_z is None else f"{SIGNS[log_z.kind]}{log_z.value + 0.0:.7g}"
 
 
 def _memory(size: int) -> str:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph
 from hylift.inference import Exact, Gibbs
+from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 from hylift.racing.entrants import Entrant
 from hylift.racing.finish import Finish
 
@@ -21,26 +26,59 @@ class Yardstick:
 Candidates = Sequence[tuple[Entrant, Finish]]
 
 
-def choose_yardstick(candidates: Candidates) -> Yardstick | None:
-    """The first of these that there is; None where no method has marginals.
+Rule = tuple[Callable[[Candidates], Finish | None], str]
+
+
+def choose_yardstick(graph: FactorGraph, candidates: Candidates) -> Yardstick | None:
+    """The first of these that there is; None where no method has marginals to go by.
 
     Exact inference; an exact log Z; draws that have converged; the highest lower bound on log Z;
-    an estimate that has converged; any marginals.
+    an estimate that has converged; any marginals. Hard constraints may keep all chains in one part
+    of the states, where they agree: with such, draws come after the bound. Never a method that has
+    diverged, or knows of no possible assignment.
     """
-    with_marginals = [pair for pair in candidates if pair[1].posterior.all_marginals is not None]
-    rules: tuple[tuple[Callable[[Candidates], Finish | None], str], ...] = (
+    fit = [pair for pair in candidates if _can_be_trusted(pair[1])]
+    draws: Rule = (_converged_draws, "draws that have converged")
+    bound: Rule = (_highest_bound, "the highest lower bound on log Z")
+    rules: tuple[Rule, ...] = (
         (_exact_inference, "exact inference"),
         (_exact_log_z, "its log Z is exact"),
-        (_converged_draws, "draws that have converged"),
-        (_highest_bound, "the highest lower bound on log Z"),
+        *((bound, draws) if _may_part_chains(graph) else (draws, bound)),
         (_converged_estimate, "an estimate that has converged"),
         (_any, "nothing better is known"),
     )
     for rule, reason in rules:
-        found = rule(with_marginals)
+        found = rule(fit)
         if found is not None:
             return Yardstick(found.label, reason)
     return None
+
+
+def _can_be_trusted(finish: Finish) -> bool:
+    posterior = finish.posterior
+    return (
+        posterior.all_marginals is not None
+        and posterior.solution.result != "diverged"
+        and finish.energy != np.inf
+    )
+
+
+def _may_part_chains(graph: FactorGraph) -> bool:
+    """Whether joint states of two variables or more are impossible, given the evidence."""
+    return any(
+        sum(states != REAL for states in group.potential.slot_states) > 1
+        and bool(np.isneginf(_constants(group.potential)[group.row]).any())
+        for group in graph.condition().groups
+    )
+
+
+def _constants(potential: Potential) -> NDArray[np.float64]:
+    """(row, states...): what a potential is made of beside the reals; of a function it is 0."""
+    if isinstance(potential, Table):
+        return potential.log_table
+    if isinstance(potential, ConditionalQuadratic):
+        return potential.c
+    return np.zeros(potential.num_rows)
 
 
 def _exact_inference(candidates: Candidates) -> Finish | None:

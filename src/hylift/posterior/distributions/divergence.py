@@ -70,8 +70,12 @@ def _of_gaussians(p: GaussianMixture, q: GaussianMixture) -> FloatArray:
         (some.means[:, 0], some.variances[:, 0]) for some in (p, q)
     )
     excess = var / other_var - 1.0
-    # excess - log(1 + excess) without loss of digits where the variances are nearly the same
-    return np.asarray(0.5 * (excess - np.log1p(excess) + (mean - other_mean) ** 2 / other_var))
+    # Nearly the same variances lose digits in their quotient's log, far ones in excess + 1.
+    is_near = np.abs(excess) < 0.5
+    log_ratio = np.where(
+        is_near, np.log1p(np.where(is_near, excess, 0.0)), np.log(var) - np.log(other_var)
+    )
+    return np.asarray(0.5 * (excess - log_ratio + (mean - other_mean) ** 2 / other_var))
 
 
 def _by_quadrature(p: RealDistribution, q: RealDistribution) -> FloatArray:
@@ -172,20 +176,21 @@ def _log_density_of_reals(
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """The log density of each row at x (row, node), and where it is none.
 
-    A series that is lost in its own rounding is replaced by the size of that.
+    A series may fall below 0 between its nodes, where what it stands for is small but positive.
+    There, and where it is lost in rounding, its density counts as 4 EPS Σ |coefficients|, which is
+    a small share of the panel's mean. None is only beyond the panels, and on those that are 0.
     """
     if isinstance(rows, RealMixture):
         logs = rows._log_pdf(x.T).T
         return logs, np.isneginf(logs)
     density = rows._pdf(x.T).T
-    floor = np.zeros_like(density)
     if isinstance(rows, PiecewiseDensity):
         panel = rows._locate(x.T)[0]
-        rounding = 4.0 * EPS * np.abs(rows._gather(panel)).sum(axis=-1).T
+        least = 4.0 * EPS * np.abs(rows._gather(panel)).sum(axis=-1).T
         beyond = (x < rows.edges[:, :1]) | (x > rows.edges[:, -1:])
-        floor = np.where(beyond, 0.0, rounding)
+        density = np.maximum(density, np.where(beyond, 0.0, least))
     with np.errstate(divide="ignore"):
-        return np.log(np.maximum(density, floor)), density <= floor
+        return np.log(density), density == 0.0
 
 
 def _knots(rows: RealDistribution) -> FloatArray:

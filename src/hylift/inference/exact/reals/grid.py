@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import IntractableError
+from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import FactorGroup, by_slots
 from hylift.inference.exact.parts import Parts, RealFactors
 from hylift.posterior.distributions import gauss_legendre_nodes
@@ -17,6 +17,9 @@ from hylift.potentials.base import along_axis
 
 DEGREE = 16
 """Nodes per panel."""
+
+SAME = 1e-10
+"""Relative difference of densities at neighbouring numbers that no answer shows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,12 +45,16 @@ class Grid:
 
 
 def make_grid(parts: Parts, gridded: NDArray[np.bool_], edges: NDArray[np.float64]) -> Grid:
-    """Nodes on these panels (gridded, panel + 1) over the domain of every real in `gridded`."""
+    """Nodes on these panels (gridded, panel + 1) over the domain of every real in `gridded`.
+
+    Edges that numbers cannot tell apart are moved to the next numbers where that changes nothing.
+    """
     real, free = np.flatnonzero(gridded), np.flatnonzero(~gridded)
     number = np.full(len(gridded), -1, dtype=np.int32)
     number[real] = len(parts.discrete) + np.arange(len(real), dtype=np.int32)
     free_number = np.full(len(gridded), -1, dtype=np.int32)
     free_number[free] = np.arange(len(free), dtype=np.int32)
+    edges = _told_apart(parts, real, edges)
     nodes, weights = gauss_legendre_nodes(edges, DEGREE)
     num_nodes = np.full(len(real), nodes.shape[1], dtype=np.int32)
     num_states = np.concatenate([parts.num_states, num_nodes])
@@ -85,6 +92,65 @@ def put_on_grid(
     if len(grid.real) and not maximise:
         tables.append(FactorGroup(Table(np.log(grid.weights)), grid.number[grid.real][:, None]))
     return tables, quadratics
+
+
+def _told_apart(
+    parts: Parts, real: NDArray[np.int64], edges: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The edges (gridded, panel + 1), which increase; raises where there are too few numbers."""
+    equal = np.flatnonzero((np.diff(edges) <= 0).any(axis=1))
+    if not len(equal):
+        return edges
+    place, nth = _places(edges[equal]), np.arange(edges.shape[1])
+    is_full = place[:, -1] - place[:, 0] < nth[-1]
+    least, most = (slope[real[equal]] for slope in _slopes(parts))
+    # A density that is steep gathers at the lower end if it falls, at the upper one if it rises.
+    first, last = np.spacing(np.abs(edges[equal][:, [0, -1]])).T
+    is_steep = np.maximum(-least * first, most * last) > SAME
+    if (is_full | is_steep).any():
+        name = parts.real_name(int(real[equal[np.argmax(is_full | is_steep)]]))
+        raise UnsupportedError(
+            f"'{name}' varies by less than numbers of its size can tell apart: give it another "
+            "origin or unit"
+        )
+    moved = np.maximum.accumulate(place - nth, axis=1) + nth
+    moved = np.minimum(moved, place[:, -1:] - nth[::-1])
+    edges = edges.copy()
+    edges[equal] = _at_places(moved)
+    return edges
+
+
+def _places(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many floats away from 0 each one is, with its sign."""
+    size = np.abs(numbers).view(np.int64)  # the bits of positive floats are in their order
+    return np.where(numbers < 0, -size, size)
+
+
+def _at_places(places: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.copysign(np.abs(places).view(np.float64), places)
+
+
+def _slopes(parts: Parts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(real,): the least and the most that quadratics rise in it, in any state and in the box.
+
+    A neighbour without bounds counts as fixed at 0, as for the panels.
+    """
+    least, most = np.zeros(len(parts.real)), np.zeros(len(parts.real))
+    low, high = (np.where(parts.is_closed, ends, 0.0) for ends in (parts.lower, parts.upper))
+    middle, reach = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+    for f in parts.quadratics:
+        assert isinstance(f.potential, ConditionalQuadratic)
+        on = (slice(None),) + (None,) * f.discrete.shape[1]
+        A, b = f.potential.A[f.row], f.potential.b[f.row]  # (factor, states..., real slot, ...)
+        slope = b + 2 * (A * middle[f.real][on][..., None, :]).sum(axis=-1)
+        spread = 2 * (np.abs(A) * reach[f.real][on][..., None, :]).sum(axis=-1)
+        states = tuple(range(1, slope.ndim - 1))
+        for total, ends in (
+            (least, (slope - spread).min(axis=states)),
+            (most, (slope + spread).max(axis=states)),
+        ):
+            np.add.at(total, f.real, f.multiplicity[:, None] * ends)
+    return least, most
 
 
 def _table(grid: Grid, factors: RealFactors, max_entries: int) -> FactorGroup:
