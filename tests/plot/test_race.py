@@ -221,3 +221,19 @@ def test_the_picture_is_written(toy: Race, tmp_path: Path, ending: str) -> None:
 def test_other_endings_are_refused_before_any_work(toy: Race, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"a figure's name ends in \.png, \.pdf, \.svg"):
         plot_race(toy, tmp_path / "race.txt")
+
+
+def test_methods_have_the_same_colors_in_all_pictures(toy: Race) -> None:
+    whole = plot_race(toy)[0]
+    fewer = replace(toy, finishes=tuple(one for one in toy.finishes if one.label != "mean field"))
+
+    part = plot_race(fewer)[0]
+
+    def color_of(ax: Axes, label: str) -> str:
+        shown = [one.label for one in toy if one.mean_kl is not None]
+        shown = [name for name in shown if name in labels(ax)]
+        marked = [line for line in ax.lines if line.get_marker() not in ("", "None", None)]
+        return str(marked[shown.index(label)].get_color())
+
+    kept = next(name for name in labels(part) if name in labels(whole))
+    assert color_of(part, kept) == color_of(whole, kept)

@@ -60,12 +60,23 @@ def test_a_failure_is_raised_where_nobody_finishes() -> None:
         race(coin(), [Stub("one", error=UnsupportedError("no")), Stub(error=RuntimeError("boom"))])
 
 
-def test_an_interrupt_ends_the_race() -> None:
-    def interrupt(_: Request) -> None:
-        raise KeyboardInterrupt
+def interrupted(request: Request) -> None:
+    raise KeyboardInterrupt
 
+
+def test_an_interrupt_ends_the_race_and_keeps_what_has_finished() -> None:
+    stubs = [Stub("first"), Stub("second", asked=interrupted), Stub("third")]
+
+    found = race(coin(), stubs)
+
+    assert [one.label for one in found] == ["first"]
+    assert [one.label for one in found.skipped] == ["second", "third"]
+    assert "interrupted" in found.skipped[0].reason
+
+
+def test_an_interrupt_before_anything_has_finished_is_one() -> None:
     with pytest.raises(KeyboardInterrupt):
-        race(coin(), ["exact", Stub(asked=interrupt)])
+        race(coin(), [Stub(asked=interrupted)])
 
 
 def test_a_proof_that_the_evidence_is_impossible_ends_the_race() -> None:

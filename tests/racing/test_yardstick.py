@@ -118,3 +118,12 @@ def test_then_whatever_has_converged() -> None:
 
     assert yardstick_of(lost, Stub()) == ("stub", "an estimate that has converged")
     assert yardstick_of(lost) == ("lost", "nothing better is known")
+
+
+def test_estimates_that_a_bound_proves_wrong_are_told() -> None:
+    bound = Stub("bound", log_z=2.0, kind="lower bound")
+    low, fine = Stub("low", log_z=1.0), Stub("fine", log_z=2.5)
+
+    found = race(coin(), [bound, low, fine])
+
+    assert "log Z of low is too low: bound proves more." in str(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
@@ -39,6 +40,19 @@ GAPS = (2.0, 7.0, 15.0, 25.0, 36.0)
 FAR = 14.0
 """From here on a line leads from a mark to its name."""
 DARK = (*(color for color in COLORS if color != "#F0E442"), "#332288", "#882255", "#117733")
+METHODS = (
+    "exact",
+    "mean field",
+    "BVI",
+    "NPVI",
+    "BP",
+    "GaBP",
+    "EPBP",
+    "Gibbs",
+    "MaxWalkSAT",
+    "BVI coarse-to-fine",
+)
+"""Names without settings, in the order of their colors."""
 """Without yellow, which is not seen on white."""
 MARKERS = {"exact": "D", "lower bound": "^", "estimate": "o"}
 
@@ -91,7 +105,7 @@ def plot_race(race: Race, path: str | Path | None = None) -> list[Axes]:
     figure = Figure(figsize=(WIDTH, PANEL_HEIGHT * sum(heights) + 0.3), layout="constrained")
     grid = figure.subplots(len(panels), 1, squeeze=False, sharex=True, height_ratios=heights)
     axes: list[Axes] = list(grid[:, 0])
-    color = dict(zip([one.label for one in race], cycle(DARK), strict=False))
+    color = _colors([one.label for one in race])
     _draw_time(axes[-1], *_times(race, panels))
     for ax, panel in zip(axes, panels, strict=True):
         panel.draw_frame(ax, panel)
@@ -103,6 +117,23 @@ def plot_race(race: Race, path: str | Path | None = None) -> list[Axes]:
         kind = Path(path).suffix.lstrip(".")
         write_whole(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))
     return axes
+
+
+def _colors(labels: Sequence[str]) -> dict[str, str]:
+    """A color per label, the same in all pictures for methods that every race has."""
+    free = [color for color in DARK if color not in {_own_color(label) for label in labels}]
+    others = cycle(free or DARK)
+    found: dict[str, str] = {}
+    for label in labels:
+        own = _own_color(label)
+        found[label] = own if own is not None and own not in found.values() else next(others)
+    return found
+
+
+def _own_color(label: str) -> str | None:
+    """Of a method, whatever its settings."""
+    name = re.sub(r"\(.*?\)| #\d+$", "", label)
+    return DARK[METHODS.index(name) % len(DARK)] if name in METHODS else None
 
 
 def _divergence(race: Race) -> _Panel:
@@ -123,6 +154,8 @@ def _divergence(race: Race) -> _Panel:
             words = f"from {best.label} ({race.yardstick.reason}), whose time is dotted"
             if low == LEAST_KL:
                 words += f"; less than {LEAST_KL:g} is drawn as that"
+            if len(finite) < len(found):
+                words += "; on the upper edge: infinite"
             ax.set_title(words, fontsize=FONT_SIZE, loc="left", parse_math=False)
 
     panel = _Panel(frame)

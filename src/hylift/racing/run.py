@@ -41,7 +41,7 @@ def race(
     Those that cannot take the graph, or fail, are skipped, with the reason. Each may take
     `seconds`; exact inference refuses what would take much longer. Marginals are compared with
     those of exact inference, or else with the most trustworthy ones. Raises where a method proves
-    that the evidence is impossible.
+    that the evidence is impossible. Interrupted, it returns what has finished.
     """
     _check(graph)
     seconds, lift, seed = checked_seconds(seconds), checked_lift(lift), checked_seed(seed)
@@ -51,7 +51,15 @@ def race(
     skipped: list[Skipped] = []
     for number, entrant in enumerate(field):
         part = _part(report, entrant.label, number, len(field))
-        found = _finish_or_skip(graph, entrant, seconds, seed, part)
+        try:
+            found = _finish_or_skip(graph, entrant, seconds, seed, part)
+        except KeyboardInterrupt:
+            if not finished:
+                raise
+            # What has finished is not lost.
+            stopped = UnsupportedError("the race was interrupted before it had finished")
+            skipped += [Skipped(other.label, stopped) for other in field[number:]]
+            break
         if isinstance(found, Skipped):
             skipped.append(found)
         else:

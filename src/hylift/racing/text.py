@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 from hylift.lifting.explanation.text import TextTable
 from hylift.posterior import LogPartition
 from hylift.posterior.answers import ENDS
+from hylift.words import listed
 
 if TYPE_CHECKING:
     from hylift.racing.finish import Finish
     from hylift.racing.race import Race
 
+CERTAIN = 1e-9
+"""Relative difference beyond rounding."""
 NOTHING = "–"
 SIGNS = {"exact": "", "lower bound": "≥ ", "estimate": "≈ "}
 """What stands before a log Z of each kind."""
@@ -56,12 +59,33 @@ def remarks(race: Race) -> list[str]:
         meaning = {"lower bound": "≥ a lower bound", "estimate": "≈ an estimate"}
         said = ", ".join(meaning[kind] for kind in ("lower bound", "estimate") if kind in kinds)
         lines.append(f"log Z: {said}.")
+    lines += _too_low(race)
     lines += [
         f"{one.label} has a MAP assignment only: {one.refused}"
         for one in race
         if one.refused is not None
     ]
     return lines + _notes(race)
+
+
+def _too_low(race: Race) -> list[str]:
+    """Estimates of log Z that a bound, or the exact value, proves to be too low."""
+    known = [
+        (one.posterior.log_partition.value - one.posterior.log_partition.error, one.label)
+        for one in race
+        if one.posterior.log_partition and one.posterior.log_partition.kind == "lower bound"
+    ]
+    if not known:
+        return []
+    bound, whose = max(known)
+    low = [
+        one.label
+        for one in race
+        if one.posterior.log_partition
+        and one.posterior.log_partition.kind == "estimate"
+        and one.posterior.log_partition.value < bound - CERTAIN * (1 + abs(bound))
+    ]
+    return [f"log Z of {listed(low)} is too low: {whose} proves more."] if low else []
 
 
 def _notes(race: Race) -> list[str]:
