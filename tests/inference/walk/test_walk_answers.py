@@ -205,6 +205,26 @@ def test_a_graph_without_factors_has_an_answer():
     assert found.solution.result == "converged"
 
 
+# Functions
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_short_walk_leaves_the_many_hills_of_a_function(seed):
+    """Moves of one real at a time end on some hill: only a few fresh places lead to the best."""
+
+    def hills(x, y):
+        u, v = x + y - 1, x - y + 0.5
+        return np.cos(5 * u) + np.cos(5 * v) - 0.1 * (u**2 + v**2)
+
+    graph = FactorGraph.build(
+        {"x": interval(-6, 6), "y": interval(-6, 6)}, [(Function(hills, num_reals=2), ["x", "y"])]
+    )
+
+    found = walked(graph, MaxWalkSAT(flips=1000), seed).map()
+
+    assert found.energy == pytest.approx(-2.0, abs=1e-6)
+
+
 # The paper's large models
 
 

@@ -21,7 +21,7 @@ NUM_SECTIONS = 40
 
 GOLDEN = (np.sqrt(5) - 1) / 2
 
-FAR = 1e6
+FAR = 1e15
 """A real without bounds goes no further from here on."""
 
 UNBROKEN = 1e-9

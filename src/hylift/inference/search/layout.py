@@ -12,12 +12,14 @@ from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.decouple import pieces
 from hylift.inference.search.kernels.arrays import (
     ENTRY,
+    FLAT,
     INCIDENCE,
     LINK,
     TERM,
     VARIABLE,
     Terms,
 )
+from hylift.inference.search.rows import rows_by_shape
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
 
@@ -52,9 +54,37 @@ def flat_terms(graph: FactorGraph, *, whole: bool = False) -> Terms:
     variable["scores"] = _pointers(variable["num_states"])[:-1]
     incidence = _incidence(term, entry, num_tables, variable)
     pair_of, link = _links(term, entry["variable"], variable)
-    largest = np.abs(theta[np.isfinite(theta)]).max(initial=0.0)
-    least = 1e-9 + 1e-13 * float(largest * term["multiplicity"].max(initial=0.0))
+    least = 1e-9 + 1e-13 * _measure(term, entry, theta, variable)
     return Terms(num_tables, term, entry, theta, variable, incidence, pair_of, link, least)
+
+
+def _measure(
+    term: NDArray[np.void],
+    entry: NDArray[np.void],
+    theta: NDArray[np.float64],
+    variable: NDArray[np.void],
+) -> float:
+    """About the largest size of a log-value; `variable` learns what is flat, and the units.
+
+    Nothing here changes if a real is measured in other units.
+    """
+    curve, slope, largest = np.zeros(len(variable)), np.zeros(len(variable)), 0.0
+    for rows in rows_by_shape(term, theta):
+        m = term["multiplicity"][rows.terms]
+        values = np.abs(np.where(np.isfinite(rows.c), rows.c, 0)).max(axis=1, initial=0)
+        largest = max(largest, float((m * values[rows.row]).max(initial=0)))
+        reals = rows.reals(term, entry)
+        bends = np.abs(np.diagonal(rows.A, axis1=2, axis2=3)).max(axis=1, initial=0)
+        slopes = np.abs(rows.b).max(axis=1, initial=0)
+        np.add.at(curve, reals, m[:, None] * bends[rows.row])
+        np.add.at(slope, reals, m[:, None] * slopes[rows.row])
+    curved, sloped = curve > 0, slope > 0
+    width = variable["upper"] - variable["lower"]
+    unit = np.where(sloped, 1 / np.where(sloped, slope, 1), 1.0)
+    unit = np.where(curved, 1 / np.sqrt(np.where(curved, curve, 1)), unit)
+    variable["unit"] = np.where(width > 0, np.minimum(unit, width), 1.0)
+    variable["flat"] = FLAT * curve
+    return max(largest, float(((slope * unit) ** 2)[curved].max(initial=0)))
 
 
 def _function_variables(graph: FactorGraph) -> NDArray[np.bool_]:

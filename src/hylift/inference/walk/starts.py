@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import Variables
+from hylift.inference.earlier import places_among
 from hylift.posterior import Posterior
 
 FloatArray = NDArray[np.float64]
@@ -60,9 +60,8 @@ def _of_posterior(variables: Variables, posterior: Posterior, otherwise: FloatAr
             "a walk starts from a posterior with marginals or a MAP assignment, and this one has "
             "neither: infer it with 'marginals' or 'map' among the tasks"
         )
-    found = pc.index_in(variables.names.render(), value_set=known.names.render())
-    at = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
-    same = (at >= 0) & (known.num_states[at] == variables.num_states)
+    at = places_among(known, variables)
+    found = np.append(values, np.nan)[at]
     is_real = variables.num_states == 0
-    clipped = np.clip(values[at], variables.lower, variables.upper)
-    return np.where(same, np.where(is_real, clipped, values[at]), otherwise)
+    clipped = np.clip(found, variables.lower, variables.upper)
+    return np.where(at >= 0, np.where(is_real, clipped, found), otherwise)

@@ -13,9 +13,10 @@ from hylift.inference.control import Control
 from hylift.inference.search.functions import FunctionMoves
 from hylift.inference.search.kernels.arrays import Search, Terms
 from hylift.inference.search.kernels.moves import UNBROKEN
-from hylift.inference.search.kernels.settle import settle_reals
+from hylift.inference.search.kernels.settle import AIM, settle_reals
 from hylift.inference.search.layout import flat_terms
-from hylift.inference.walk.factors import factors_of
+from hylift.inference.walk.factors import factors_of, shortfall
+from hylift.inference.walk.growth import loose_real
 from hylift.inference.walk.kernels.arrays import BEST, MOVES, NOW, Factors, Walk
 from hylift.inference.walk.kernels.status import keep_best, set_out
 from hylift.inference.walk.kernels.steps import walk_on
@@ -42,8 +43,14 @@ MOST_SWEEPS = 20
 KICKED = 0.1
 """Share of the variables of functions that are put anywhere before a sweep."""
 
-FAR = 1e9
-"""A real that came so far has nothing to hold it."""
+LEAST_KICKS = 10
+"""Sweeps from such places from one start, at least; a long walk has one after each burst."""
+
+AFTER_KICK = 500
+"""Factors that are picked after each, without random moves."""
+
+NEGLIGIBLE = 1e-6
+"""What the best assignment may be below a bound and count as proved to be the best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +137,14 @@ class Walker:
         if len(self.reals):
             size = len(self.reals) + len(self.terms.link)
             most = max(5, min(MOST_STEPS, SOLVE // size))
-            settle_reals(self.terms, self.search, self.reals, self.number, self.room, most)
+            is_loose = settle_reals(
+                self.terms, self.search, self.reals, self.number, self.room, most
+            )
             settled = self.values()
             set_out(self.terms, self.search, self.factors, self.walk, settled, broken, value)
-            self._look_for_loose(settled)
+            if self.loose is None and self.walk.worth[NOW, 0] <= UNBROKEN:
+                aim = self.room[AIM] if is_loose else None
+                self.loose = loose_real(self.terms, self.search, self.reals, aim)
         keep_best(self.search, self.walk, 0.0)
 
     def values(self) -> FloatArray:
@@ -143,10 +154,13 @@ class Walker:
     def _walk(self, done: float, share: float) -> bool:
         """Bursts from one start; whether they end where nothing can be better."""
         left, fresh = self.pace.flips, max(FRESH, len(self.terms.term))
+        kicks = max(1, LEAST_KICKS * BURST // self.pace.flips)
         since = 0
         while self.loose is None:
             most = min(BURST, left)
-            picked = self._burst(most)
+            picked = self._burst(most, self.pace.random)
+            if self.functions.sets:
+                self._kick_functions(min(kicks, LEAST_KICKS))
             is_best = self._is_best_of_all()
             left -= picked or most
             since += picked
@@ -155,19 +169,16 @@ class Walker:
             is_stuck = picked == 0 and not self.functions.sets
             if is_best or is_stuck or left <= 0 or not goes_on:
                 return is_best
-            if since >= fresh or self.functions.sets:
+            if since >= fresh:
                 self.go_to(self.values())
-                self._kick_functions()
                 since = 0
         self.control.ended = "diverged"
         return False
 
-    def _burst(self, most: int) -> int:
+    def _burst(self, most: int, random: float) -> int:
         """Picks so many factors, or fewer; returns how many."""
-        pace = self.pace
-        picked = walk_on(
-            self.terms, self.search, self.factors, self.walk, most, pace.random, pace.noise
-        )
+        noise = self.pace.noise
+        picked = walk_on(self.terms, self.search, self.factors, self.walk, most, random, noise)
         self.picks += picked
         return picked
 
@@ -175,7 +186,9 @@ class Walker:
         """Whether all factors are at their best, each by itself."""
         if self.functions.sets or self.walk.sizes[:2].any() or self.walk.status.any():
             return False
-        return bool(self.walk.worth[NOW, 0] <= UNBROKEN)
+        if self.walk.worth[NOW, 0] > UNBROKEN:
+            return False
+        return shortfall(self.factors.whole, self.values()) <= NEGLIGIBLE
 
     def _fixed(self, values: FloatArray) -> tuple[float, float]:
         """What kernels do not know: multiplicity of functions at -inf, and sum of the others."""
@@ -199,32 +212,25 @@ class Walker:
             if not self.control.look():
                 return
 
-    def _kick_functions(self) -> None:
+    def _kick_functions(self, times: int) -> None:
         """Puts some variables of functions anywhere, and goes on from there if that is better."""
-        if not self.functions.sets:
-            return
-        before, worth = self.values(), self.walk.worth[NOW].copy()
+        self.go_to(self.values())
         inside = np.concatenate([some.variables for some in self.functions.sets])
-        chosen = inside[self.rng.random(len(inside)) < max(KICKED, 1 / len(inside))]
-        kicked = before.copy()
-        kicked[chosen] = scattered(self.graph.variables, self.rng)[chosen]
-        self.go_to(kicked)
-        self._sweep_functions()
-        now = self.walk.worth[NOW]
-        if now[0] > worth[0] or (now[0] == worth[0] and now[1] < worth[1]):
-            self.go_to(before)
-
-    def _look_for_loose(self, values: FloatArray) -> None:
-        """Notes a real along which the density grows without end, in states that are possible."""
-        if self.walk.worth[NOW, 0] > UNBROKEN:
-            return
-        record, x = self.terms.variable[self.reals], values[self.reals]
-        curve = self.search.value["curve"][self.reals]
-        slope = self.search.value["slope"][self.reals]
-        none = self.terms.least  # or rounding
-        is_flat = np.abs(curve) <= none
-        up = np.isinf(record["upper"]) & ((curve > none) | (is_flat & (slope > none)))
-        down = np.isinf(record["lower"]) & ((curve > none) | (is_flat & (slope < -none)))
-        loose = self.reals[up | down | (np.abs(x) > FAR)]
-        if len(loose):
-            self.loose = int(loose[0])
+        for _ in range(times):
+            before, worth = self.values(), self.walk.worth[NOW].copy()
+            is_chosen = self.rng.random(len(inside)) < KICKED
+            is_chosen[self.rng.integers(len(inside))] = True
+            chosen = inside[is_chosen]
+            kicked = before.copy()
+            kicked[chosen] = scattered(self.graph.variables, self.rng)[chosen]
+            self.go_to(kicked)
+            self._sweep_functions()
+            moves = self.moves
+            self._burst(AFTER_KICK, 0.0)  # all others follow
+            if self.moves > moves:
+                self._sweep_functions()
+            now = self.walk.worth[NOW]
+            if now[0] > worth[0] or (now[0] == worth[0] and now[1] < worth[1]):
+                self.go_to(before)
+            if self.loose is not None or not self.control.look():
+                return

@@ -16,6 +16,10 @@ MOST_REALS = 8
 LONGEST = 16
 """Flips that one chain takes together."""
 
+FLAT = 2e-15
+"""A curvature of at most this, relative to the sum of the sizes of what is added up in it, is none:
+rounding may have made it. Whatever asks whether reals are held asks so."""
+
 TERM = np.dtype(
     [
         ("first", np.int64),  # of its entries: discrete slots first,
@@ -42,6 +46,8 @@ VARIABLE = np.dtype(
         ("links", np.int64),  # first of its links to other reals, in their order
         ("links_end", np.int64),
         ("scores", np.int64),  # first of its scores, one per state
+        ("flat", np.float64),  # a curvature along a real of at most this size is none
+        ("unit", np.float64),  # of lengths along a real: about the least deviation it may have
     ]
 )
 

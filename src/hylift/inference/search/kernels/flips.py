@@ -6,7 +6,8 @@ from numba import njit
 FIRST, SIZE, STAMP, RANDOM = 0, 1, 2, 3
 
 MUCH = 1e-4
-"""A real that moved by more than this, relative to its value, makes others' chains stale."""
+"""A real that moved by more than this, relative to its unit and its value, makes others' chains
+stale."""
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -162,7 +163,7 @@ def shift_real(terms, search, r, step):
     old = search.value[r].x
     search.value[r].x = min(max(old + step, terms.variable[r].lower), terms.variable[r].upper)
     step = search.value[r].x - old
-    far = abs(step) > MUCH * (1.0 + abs(old))
+    far = abs(step) > MUCH * (terms.variable[r].unit + abs(old))
     search.value[r].moved = 2 if far else max(search.value[r].moved, np.uint8(1))
     for k in range(terms.variable[r].links, terms.variable[r].links_end):
         search.value[terms.link[k].other].slope += search.coupling[terms.link[k].pair] * step

@@ -8,20 +8,24 @@ from hylift.inference.search.kernels.arrays import MOST_REALS
 BUSY = 512
 """A real coupled to more others than this stays in place during a move."""
 
-FLAT = 1e-12
-"""Along a real, a curvature above minus this does not hold it in place."""
+FAR = 1e20
+"""Units that a real moves at once, at most: where nothing holds reals they stay finite."""
 
-FAR = 1e9
-"""A real without bounds does not move further than this."""
+PIVOT = 1e-10
+"""Below this, relative to the diagonal, a joint solve would lose too many digits."""
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def best_step(curve, slope, down, up):
-    """The step within [-down, up] that maximises curve d² + slope d; 0 where nothing holds it."""
-    if curve < -FLAT:
+def best_step(variable, curve, slope, x):
+    """The step of a real from x, within its bounds, that maximises curve d² + slope d.
+
+    0 where nothing holds it. variable: its record in the layout.
+    """
+    down, up = x - variable.lower, variable.upper - x
+    if curve < -variable.flat:
         step = -slope / (2.0 * curve)
         step = min(max(step, -down), up)
-        return step if abs(step) <= FAR else 0.0
+        return step if abs(step) <= FAR * variable.unit else 0.0
     if down < np.inf and up < np.inf:
         best, step = 0.0, 0.0
         for end in (-down, up):
@@ -29,10 +33,10 @@ def best_step(curve, slope, down, up):
             if value > best:
                 best, step = value, end
         return step
-    if curve > FLAT:
+    if curve > variable.flat:
         return 0.0
     end = up if slope > 0 else -down
-    if abs(end) <= FAR and (curve * end + slope) * end > 0:
+    if abs(end) < np.inf and (curve * end + slope) * end > 0:
         return end
     return 0.0
 
@@ -131,11 +135,7 @@ def best_shift(terms, search, n):
         return 0.0
     if n == 1:
         r = search.near[0].real
-        down, up = (
-            search.value[r].x - terms.variable[r].lower,
-            terms.variable[r].upper - search.value[r].x,
-        )
-        d = best_step(near[0].curve, near[0].slope, down, up)
+        d = best_step(terms.variable[r], near[0].curve, near[0].slope, search.value[r].x)
         near[0].shift = d
         return (near[0].curve * d + near[0].slope) * d
     if not _newton(terms, search, n):
@@ -160,7 +160,8 @@ def _newton(terms, search, n):
             for k in range(j):
                 value -= L[i, k] * L[j, k]
             if i == j:
-                if value <= 1e-10 * abs(whole) + FLAT:
+                flat = 2.0 * terms.variable[search.near[i].real].flat
+                if value <= max(PIVOT * abs(whole), flat):
                     return False
                 L[i, i] = np.sqrt(value)
             else:
@@ -181,7 +182,7 @@ def _newton(terms, search, n):
         if (
             new < terms.variable[r].lower
             or new > terms.variable[r].upper
-            or abs(near[i].shift) > FAR
+            or abs(near[i].shift) > FAR * terms.variable[r].unit
         ):
             return False
     return True
@@ -202,13 +203,8 @@ def _ascend(terms, search, n):
             for j in range(n):
                 if j != i:
                     slope += search.cross[i, j] * near[j].shift
-            d = best_step(
-                search.near[i].curve,
-                slope,
-                at - terms.variable[r].lower,
-                terms.variable[r].upper - at,
-            )
+            d = best_step(terms.variable[r], search.near[i].curve, slope, at)
             near[i].shift += d
-            largest = max(largest, abs(d))
+            largest = max(largest, abs(d) / terms.variable[r].unit)
         if largest < 1e-10:
             break

@@ -3,10 +3,13 @@
 from numba import njit
 
 from hylift.inference.search.kernels.flips import shift_real
-from hylift.inference.search.kernels.near_reals import FAR, FLAT, best_step
+from hylift.inference.search.kernels.near_reals import FAR, best_step
+
+AIM = 4
+"""The row of the scratch array with the direction of the last step of a solve."""
 
 STILL = 1e-11
-"""A step smaller than this, relative to the value, is none."""
+"""A step smaller than this, relative to unit and value, is none."""
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -15,17 +18,20 @@ def settle_reals(terms, search, reals, number, room, most):
 
     Conjugate gradients on those that no bound holds, then coordinate ascent for all. Where
     nothing holds a real it stays. number: (variable,), the place in `reals`, or -1; room:
-    (7, real), scratch; `most` bounds the steps of each solve.
+    (7, real), scratch; `most` bounds the steps of each solve. Returns whether the last solve met
+    a direction in which nothing seems to hold the reals: it is left in room[AIM].
     """
     gradient, step, bent = room[0], room[1], room[2]
+    is_loose = False
     for _ in range(40):
         _gradient(search, reals, gradient)
-        _conjugate_gradients(terms, search, reals, number, room, most)
+        is_loose = _conjugate_gradients(terms, search, reals, number, room, most)
         _times(terms, search, reals, number, step, bent)
         moved = _advance(terms, search, reals, number, room)
         moved = max(moved, _coordinates(terms, search, reals))
         if moved < STILL:
             break
+    return is_loose
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -50,10 +56,13 @@ def _times(terms, search, reals, number, vector, out):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def _conjugate_gradients(terms, search, reals, number, room, most):
-    """The step to the joint optimum of the reals that no bound holds, the others staying."""
+    """The step to the joint optimum of the reals that no bound holds, the others staying.
+
+    Returns whether it ended early, where the density is not concave.
+    """
     n, size = len(reals), 0.0
     gradient, step = room[0], room[1]
-    rest, aim, image, free = room[3], room[4], room[5], room[6]
+    rest, aim, image, free = room[3], room[AIM], room[5], room[6]
     for i in range(n):
         r = reals[i]
         step[i] = 0.0
@@ -61,7 +70,7 @@ def _conjugate_gradients(terms, search, reals, number, room, most):
             search.value[r].x >= terms.variable[r].upper and gradient[i] >= 0.0
         )
         rest[i], aim[i], free[i] = 0.0, 0.0, 0.0
-        if search.value[r].curve < -FLAT and not held:
+        if search.value[r].curve < -terms.variable[r].flat and not held:
             rest[i], free[i] = gradient[i], 1.0
             aim[i] = rest[i] / (-2.0 * search.value[r].curve)
             size += rest[i] * aim[i]
@@ -70,11 +79,12 @@ def _conjugate_gradients(terms, search, reals, number, room, most):
         if size <= enough or size == 0.0:
             break
         _times(terms, search, reals, number, aim, image)
-        curvature = 0.0
+        curvature, flat = 0.0, 0.0
         for i in range(n):
             curvature -= aim[i] * image[i]
-        if not curvature > 0.0:  # not concave: coordinate ascent does what can be done
-            break
+            flat += 2.0 * terms.variable[reals[i]].flat * aim[i] * aim[i]
+        if not curvature > flat:  # coordinate ascent does what can be done
+            return True
         length = size / curvature
         before, size = size, 0.0
         for i in range(n):
@@ -85,6 +95,7 @@ def _conjugate_gradients(terms, search, reals, number, room, most):
         for i in range(n):
             if free[i]:
                 aim[i] = rest[i] / (-2.0 * search.value[reals[i]].curve) + size / before * aim[i]
+    return False
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -101,7 +112,8 @@ def _advance(terms, search, reals, number, room):
         value += gradient[i] * step[i]
         bend += 0.5 * step[i] * bent[i]
         x, lower, upper = search.value[r].x, terms.variable[r].lower, terms.variable[r].upper
-        space = min(upper - x if step[i] > 0 else x - lower, FAR)
+        far = FAR * terms.variable[r].unit
+        space = min(upper - x if step[i] > 0 else x - lower, far)
         if abs(step[i]) * share > space:
             share = space / abs(step[i])
     gain = (value + share * bend) * share
@@ -109,7 +121,8 @@ def _advance(terms, search, reals, number, room):
         for i in range(n):
             r = reals[i]
             x, lower, upper = search.value[r].x, terms.variable[r].lower, terms.variable[r].upper
-            projected[i] = min(max(x + step[i], lower, x - FAR), upper, x + FAR) - x
+            far = FAR * terms.variable[r].unit
+            projected[i] = min(max(x + step[i], lower, x - far), upper, x + far) - x
         _times(terms, search, reals, number, projected, bent)
         other = 0.0
         for i in range(n):
@@ -125,7 +138,7 @@ def _advance(terms, search, reals, number, room):
         d = share * step[i]
         r = reals[i]
         if d != 0.0:
-            largest = max(largest, abs(d) / (1.0 + abs(search.value[r].x)))
+            largest = max(largest, abs(d) / (terms.variable[r].unit + abs(search.value[r].x)))
             shift_real(terms, search, r, d)
     return largest
 
@@ -137,9 +150,9 @@ def _coordinates(terms, search, reals):
     for i in range(len(reals)):
         r = reals[i]
         slope = 2.0 * search.value[r].curve * search.value[r].x + search.value[r].slope
-        x, lower, upper = search.value[r].x, terms.variable[r].lower, terms.variable[r].upper
-        d = best_step(search.value[r].curve, slope, x - lower, upper - x)
-        relative = abs(d) / (1.0 + abs(search.value[r].x))
+        x = search.value[r].x
+        d = best_step(terms.variable[r], search.value[r].curve, slope, x)
+        relative = abs(d) / (terms.variable[r].unit + abs(x))
         if relative > STILL:
             shift_real(terms, search, r, d)
             largest = max(largest, relative)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
+from hylift.inference.earlier import places_among
 from hylift.inference.variational.kernels.update import LEAST_PROBABILITY, LEAST_WEIGHT
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.problem.families import as_betas
@@ -44,14 +44,8 @@ class WarmStart:
             )
         position = np.full(len(posterior.variables), -1, dtype=np.int64)
         position[mixture.hidden] = np.arange(len(mixture.hidden))
-        if posterior.variables is graph.variables:
-            return cls(mixture, position)
-        names = graph.variables.names.render()
-        found = pc.index_in(names, value_set=posterior.variables.names.render())
-        at = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
-        source = np.where(at >= 0, position[at], -1)
-        same = posterior.variables.num_states[at] == graph.variables.num_states
-        return cls(mixture, np.where(same, source, -1))
+        at = places_among(posterior.variables, graph.variables)
+        return cls(mixture, np.append(position, -1)[at])
 
     def betas(self, view: View, problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(variable,): which variables of a view had Betas, as before, or as chosen if new."""

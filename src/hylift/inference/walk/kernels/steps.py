@@ -5,7 +5,7 @@ from numba import njit
 
 from hylift.inference.search.kernels.flips import flip, shift_real
 from hylift.inference.search.kernels.moves import best_flip, better, weigh
-from hylift.inference.search.kernels.near_reals import FLAT, best_step
+from hylift.inference.search.kernels.near_reals import best_step
 from hylift.inference.walk.kernels.arrays import MOVES, NOW, WORK
 from hylift.inference.walk.kernels.random import below, normal, uniform
 from hylift.inference.walk.kernels.status import keep_best, note_moved
@@ -55,12 +55,12 @@ def _any_move(terms, search, factors, walk, t, noise):
         return v, (np.int64(search.value[v].x) + shift) % num_states, 0.0
     x, curve = search.value[v].x, search.value[v].curve
     down, up = x - terms.variable[v].lower, terms.variable[v].upper - x
-    scale = 1.0
-    if curve < -FLAT:
+    scale = terms.variable[v].unit
+    if curve < -terms.variable[v].flat:
         scale = np.sqrt(-0.5 / curve)  # of the Gaussian given all others
     elif down + up < np.inf:
         scale = down + up
-    step = best_step(curve, 2.0 * curve * x + search.value[v].slope, down, up)
+    step = best_step(terms.variable[v], curve, 2.0 * curve * x + search.value[v].slope, x)
     step += noise * scale * normal(walk.random)
     return v, np.int64(-1), min(max(step, -down), up)
 
@@ -83,7 +83,7 @@ def _best_move(terms, search, factors, walk, t, forced):
         if record.num_states == 0:
             x, curve = search.value[v].x, search.value[v].curve
             slope = 2.0 * curve * x + search.value[v].slope
-            d = best_step(curve, slope, x - record.lower, record.upper - x)
+            d = best_step(record, curve, slope, x)
             gain = (curve * d + slope) * d
             if gain <= LITTLE:
                 continue
