@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from hylift.errors import ImpossibleEvidenceError, ModelError, UnsupportedError
+from hylift.errors import (
+    ImpossibleEvidenceError,
+    IntractableError,
+    ModelError,
+    UnsupportedError,
+)
 from hylift.graph import FactorGraph, boolean, categorical, interval, real
 from hylift.inference import infer
-from hylift.inference.sampling import Gibbs
+from hylift.inference.sampling import Gibbs, structure
 from hylift.lifting import lift
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from zoo import friends_and_smokers, function_of_both_kinds, function_of_discrete_slots
@@ -121,4 +128,39 @@ def test_constraints_that_nothing_satisfies_are_refused() -> None:
         "Gibbs begins where no hard constraint is broken, and local search found no such "
         "assignment: the evidence may contradict the hard constraints, or they are too hard a "
         "puzzle for it. Exact() can tell where it is feasible."
+    )
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e8, 1e8 + 1e-6), (1.0, 1 + 1e-14), (-5e-324, 5e-324)])
+def test_bounds_with_few_numbers_between_them_are_refused(low: float, high: float) -> None:
+    graph = FactorGraph.build(
+        {"x": interval(low, high)}, [(ConditionalQuadratic.square(-1.0), ["x"])]
+    )
+
+    with pytest.raises(UnsupportedError) as refusal:
+        infer(graph, SHORT)
+
+    assert str(refusal.value) == (
+        "'x' varies by less than numbers of its size can tell apart: give it another origin or unit"
+    )
+
+
+def test_factors_of_all_chains_together_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(structure, "MOST_NUMBERS", 50)
+    names = [f"x{i}" for i in range(6)]
+    graph = FactorGraph.build(
+        dict.fromkeys(names, real),
+        [
+            (ConditionalQuadratic.square(-1.0), [[name] for name in names]),
+            (ConditionalQuadratic.squared_distance(1.0, [1, -1]), list(pairwise(names))),
+        ],
+    )
+
+    infer(graph, Gibbs(chains=2, draws=20, warm_up=20))
+    with pytest.raises(IntractableError) as refusal:
+        infer(graph, Gibbs(chains=4, draws=20, warm_up=20))
+
+    assert str(refusal.value) == (
+        "block draws of these 6 reals need 60 numbers for 4 chains, more than 50: fewer chains, or "
+        "evidence on some of the reals, would make it less"
     )

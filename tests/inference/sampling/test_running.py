@@ -65,14 +65,17 @@ def test_answers_do_not_depend_on_the_number_of_threads(graph: FactorGraph) -> N
     assert found[0].solution.notes == found[1].solution.notes
 
 
-def test_answers_do_not_depend_on_the_length_of_bursts(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = switching_regime()
+@pytest.mark.parametrize("graph", [switching_regime(), bounded_and_unbounded_reals()])
+def test_answers_do_not_depend_on_the_length_of_bursts(
+    graph: FactorGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = infer(graph, SHORT, seed=3)
     monkeypatch.setattr(chains, "MOST_SWEEPS", 7)
 
     in_bursts = infer(graph, SHORT, seed=3)
 
     assert values_of(whole).tobytes() == values_of(in_bursts).tobytes()
+    assert whole.marginals().equals(in_bursts.marginals())
 
 
 def test_another_seed_draws_other_values() -> None:
@@ -146,6 +149,16 @@ def test_a_callback_stops_the_chains_and_sees_their_energy() -> None:
     assert found.solution.history is not None
     assert found.solution.history.objective.tolist() == [step.objective for step in steps]
     assert found.solution.objective == steps[-1].objective
+
+
+def test_a_callback_that_stops_the_warm_up_is_told_as_such() -> None:
+    found = infer(friends_and_smokers(), Gibbs(warm_up=1000), callback=lambda step: True)
+
+    assert found.solution.result == "stopped"
+    assert (
+        "The callback ended it after 100 sweeps of 1,000 to warm up: the draws may still depend on "
+        "where the chains began."
+    ) in found.solution.notes
 
 
 def test_progress_ends_at_one() -> None:
@@ -224,8 +237,10 @@ def test_chains_begin_where_no_hard_constraint_is_broken() -> None:
 
 
 def test_chains_that_never_meet_are_not_taken_for_an_answer() -> None:
+    names = [f"a{i}" for i in range(12)]
     alike = Table.weighted(np.inf, [[1, 0], [0, 1]])
-    graph = FactorGraph.build({"a": boolean, "b": boolean}, [(alike, ["a", "b"])])
+    links = [[names[i], names[i + 1]] for i in range(11)]
+    graph = FactorGraph.build(dict.fromkeys(names, boolean), [(alike, links)])
 
     found = infer(graph, Gibbs(chains=8), seed=0)
 

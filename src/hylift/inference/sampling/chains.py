@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
-from hylift.inference.sampling.kernels.arrays import Chain, Reals, Record
-from hylift.inference.sampling.kernels.sweep import LAST, advance
+from hylift.inference.sampling.kernels.arrays import Chain, Groups, Reals, Record
+from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
+from hylift.inference.sampling.starts import joint_states
 from hylift.inference.search.kernels.arrays import Terms
 from hylift.inference.threads import in_order
 
@@ -29,6 +30,7 @@ class Chains:
     graph: FactorGraph
     terms: Terms
     reals: Reals
+    groups: Groups
     rngs: list[np.random.Generator]
     control: Control
     total: int
@@ -46,6 +48,7 @@ class Chains:
         graph: FactorGraph,
         terms: Terms,
         reals: Reals,
+        groups: Groups,
         rngs: list[np.random.Generator],
         control: Control,
         total: int,
@@ -53,16 +56,18 @@ class Chains:
         starts: NDArray[np.float64],
     ) -> Chains:
         """Chains at their starts: (chain, variable)."""
-        most_states = max(1, int(terms.variable["num_states"].max(initial=1)))
+        most_joint = max(
+            1,
+            int(terms.variable["num_states"].max(initial=1)),
+            int(groups.num_joint.max(initial=1)),
+        )
         members = []
         for start in starts:
-            chain = Chain.empty(len(terms.variable), len(terms.term), reals, most_states)
+            chain = Chain.empty(len(terms.variable), len(terms.term), reals, most_joint)
             chain.x[:] = start
-            states = terms.entry["stride"] * start[terms.entry["variable"]]
-            if len(chain.joint):
-                chain.joint[:] = np.add.reduceat(states, terms.term["first"])
+            chain.joint[:] = joint_states(terms, start)
             members.append(chain)
-        return cls(graph, terms, reals, rngs, control, total, thin, members)
+        return cls(graph, terms, reals, groups, rngs, control, total, thin, members)
 
     def warm_up(self, records: list[Record], draws: int, least: int) -> int:
         """Sweeps that each chain has made: so many, or fewer if time ran out, but the least.
@@ -110,7 +115,7 @@ class Chains:
         return np.stack([chain.best for chain in self.members])
 
     def cut_components(self) -> NDArray[np.uint8]:
-        """(component of reals,): whether a bound has mattered to it, or is near, in some chain."""
+        """(component of reals,): whether a bound has mattered to it in some chain."""
         return np.max([chain.is_cut for chain in self.members], axis=0)
 
     def _next_stop(self, first: int, draws: int, least: int) -> int:
@@ -119,6 +124,8 @@ class Chains:
             return least
         fill = np.diff(self.reals.ptr)
         work = 4 * len(self.terms.entry) + 10 * len(self.terms.variable) + int((fill**2).sum())
+        num_terms = np.diff(self.groups.table_ptr) + np.diff(self.groups.quadratic_ptr)
+        work += int((self.groups.num_joint * (1 + num_terms)).sum()) // IN_GROUPS
         burst = int(np.clip(BURST // (work * self.thin + 1), 1, MOST_SWEEPS))
         return min(first + burst, draws)
 
@@ -128,8 +135,8 @@ class Chains:
         def run(chain: int, _: int) -> int:
             return int(
                 advance(
-                    self.terms, self.reals, self.members[chain], records[chain], self.rngs[chain],
-                    first, stop, self.thin if every else 1, every,
+                    self.terms, self.reals, self.groups, self.members[chain], records[chain],
+                    self.rngs[chain], first, stop, self.thin if every else 1, every,
                 )
             )  # fmt: skip
 

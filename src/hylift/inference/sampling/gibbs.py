@@ -14,10 +14,12 @@ from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.sampling.chains import Chains
+from hylift.inference.sampling.grids import check_bounds
 from hylift.inference.sampling.kernels.sweep import advance
 from hylift.inference.sampling.recorded import Recorded, room_to_warm_up
 from hylift.inference.sampling.starts import random_starts
-from hylift.inference.sampling.structure import structure_of
+from hylift.inference.sampling.structure import groups_of, structure_of
+from hylift.inference.sampling.ties import Ties
 from hylift.inference.search import polish
 from hylift.inference.search.layout import flat_terms
 from hylift.inference.settings import check_whole
@@ -38,6 +40,9 @@ LEAST_DRAWS = 4
 MIXED, LEAST_ESS = 1.05, 100
 """R-hat below which chains agree, and effective draws that are enough to tell."""
 
+COARSE_SHARE = 0.01
+"""Of a marginal that may be a histogram before it is told."""
+
 LEAST_SECONDS = 0.1
 """For the best assignment, where sampling has used up its time."""
 
@@ -47,8 +52,9 @@ class Gibbs:
     """Draws from the posterior of a graph of tables and conditional quadratics.
 
     Every sweep draws each discrete variable given all else, then all reals at once given the
-    states. Marginals are averages of these conditional distributions; `Posterior.draws` has what
-    was drawn and the error of each mean. There is no log Z.
+    states; some sweeps draw small groups of variables that are tied to each other, and the reals
+    next to them, as one. Marginals are averages of these conditional distributions;
+    `Posterior.draws` has what was drawn and the error of each mean. There is no log Z.
     """
 
     chains: int = 4
@@ -74,6 +80,7 @@ class Gibbs:
         control = Control(request.seconds, request.callback, request.progress, "energy")
         view = View.whole(graph)
         closed = _closed_form(view.graph)
+        check_bounds(closed.variables)
         control.num_classes = closed.num_variables
         announce_compilation(advance)
         run = _Run.of(self, closed, request, control)
@@ -86,8 +93,9 @@ class Gibbs:
         if "map" in request.tasks:
             left = request.seconds and max(request.seconds - control.elapsed, LEAST_SECONDS)
             assignment = find(left)
-        is_mixed = mixing.r_hat.max(initial=1.0) < MIXED
-        is_mixed &= mixing.ess.min(initial=np.inf) >= LEAST_ESS
+        all_marginals = with_observed(graph, view.hidden, run.recorded.batches())
+        doubts = _doubts(draws, mixing, run)
+        is_mixed = not doubts and mixing.ess.min(initial=np.inf) >= LEAST_ESS
         solution = Solution(
             self.name,
             request.seed,
@@ -95,14 +103,14 @@ class Gibbs:
             run.num_warm + self.thin * run.num_draws,
             control.elapsed,
             run.energy,
-            (*_mixing_notes(draws, mixing), *run.notes(self, request)),
+            (*_mixing_notes(draws, mixing), *doubts, *run.notes(self, request, control)),
             control.history(),
         )
         return Posterior(
             graph.variables,
             observed,
             solution,
-            all_marginals=with_observed(graph, view.hidden, run.recorded.batches()),
+            all_marginals=all_marginals,
             assignment=assignment,
             target=GraphTarget(graph, view.graph, ~observed, lambda: find(None)),
             draws=draws,
@@ -121,31 +129,36 @@ class _Run:
     num_draws: int
     every: int
     """One in so many draws is stored."""
-    has_hard: bool
+    is_connected: bool
+    """Whether draws are known to lead around all hard constraints."""
 
     @classmethod
     def of(cls, method: Gibbs, graph: FactorGraph, request: Request, control: Control) -> _Run:
         terms = flat_terms(graph)
-        reals = structure_of(terms)
+        reals = structure_of(terms, method.chains)
+        ties = Ties.of(terms)
+        groups = groups_of(terms, reals, ties.group)
         seeds = np.random.SeedSequence(request.seed).spawn(method.chains)
         rngs = [np.random.default_rng(seed) for seed in seeds]
         half = request.seconds and request.seconds / 2
-        starts = random_starts(graph, rngs, seconds=half)
+        starts = random_starts(graph, terms, rngs, seconds=half)
         total = method.warm_up + method.draws
-        chains = Chains.begin(graph, terms, reals, rngs, control, total, method.thin, starts)
+        chains = Chains.begin(
+            graph, terms, reals, groups, rngs, control, total, method.thin, starts
+        )
         room = MOST_STORED // max(method.chains * graph.num_variables, 1)
         room = min(max(room, LEAST_DRAWS), method.draws)
         values = np.empty((method.chains, room, graph.num_variables))
         num_scores = int(terms.variable["num_states"].sum())
-        warm = [room_to_warm_up(stored, num_scores, reals) for stored in values]
+        warm = [room_to_warm_up(stored, num_scores, reals, method.chains) for stored in values]
         num_warm = chains.warm_up(warm, method.warm_up, min(LEAST_DRAWS, method.warm_up))
         recorded = Recorded.room(
             graph.variables,
             terms,
             reals,
             chains.cut_components(),
+            warm,
             values,
-            min(num_warm, len(warm[0].values)),
         )
         num_draws, every = chains.draw(recorded.records, method.draws, LEAST_DRAWS)
         return cls(
@@ -156,14 +169,15 @@ class _Run:
             num_warm,
             num_draws,
             every,
-            bool(np.isneginf(terms.theta).any()),
+            ties.is_connected,
         )
 
-    def notes(self, method: Gibbs, request: Request) -> list[str]:
+    def notes(self, method: Gibbs, request: Request, control: Control) -> list[str]:
         notes = []
         if self.num_warm < method.warm_up:
+            why = "The callback ended it" if control.ended == "stopped" else "Time ran out"
             notes.append(
-                f"Time ran out after {counted(self.num_warm, 'sweep')} of {method.warm_up:,} to "
+                f"{why} after {counted(self.num_warm, 'sweep')} of {method.warm_up:,} to "
                 "warm up: the draws may still depend on where the chains began."
             )
         if self.every > 1:
@@ -171,10 +185,14 @@ class _Run:
                 f"One in {self.every:,} draws is stored, to save memory; the marginals use all "
                 f"{self.num_draws:,} of each chain."
             )
-        if self.has_hard:
+        coarse = self.recorded.coarse_share
+        if coarse.max(initial=0.0) > COARSE_SHARE:
+            steps = self.recorded.grid_step[np.argsort(-coarse, kind="stable")]
+            name = self.recorded.variables.names[int(self.recorded.reals.variable[steps[0]])]
             notes.append(
-                "Hard constraints may keep apart states between which no draw of one variable at a "
-                "time can move: then a chain sees its own side only, and R-hat need not tell."
+                f"Densities of {counted(int((coarse > COARSE_SHARE).sum()), 'real')}, such as "
+                f"'{name}', are narrower than the panels of a grid: their marginals are "
+                "histograms, exact to the width of a panel."
             )
         if "logz" in request.tasks:
             notes.append("Draws tell no log Z.")
@@ -233,6 +251,23 @@ def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:
         f"effective number of draws at least {mixing.ess.min():,.0f}, and the standard error of a "
         f"mean at most {mixing.mcse[widest]:.2g} ('{names[int(draws.ids[widest])]}')."
     )
-    if not mixing.r_hat[worst] < MIXED:
-        notes.append("The chains disagree: more draws, or a longer warm_up, are needed.")
     return notes
+
+
+def _doubts(draws: Draws, mixing: Diagnostics, run: _Run) -> list[str]:
+    """Reasons not to trust the draws, however they look."""
+    doubts = []
+    if not mixing.r_hat.max(initial=1.0) < MIXED:
+        doubts.append("The chains disagree: more draws, or a longer warm_up, are needed.")
+    if len(draws.values) == 1 and len(draws.ids):
+        doubts.append("One chain cannot tell whether another would agree: two or more can.")
+    is_stuck = (draws.variables.num_states[draws.ids] == 0) & (mixing.sd == 0.0)
+    if is_stuck.any():
+        name = draws.variables.names[int(draws.ids[np.argmax(is_stuck)])]
+        doubts.append(f"'{name}' never changed, which a real cannot but do: no draw is to be used.")
+    if not run.is_connected:
+        doubts.append(
+            "Hard constraints may keep apart states between which no draw of a few variables at a "
+            "time can move: then a chain sees its own side only, and R-hat need not tell."
+        )
+    return doubts

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import Variables
+from hylift.inference.sampling.grids import DEGREE, lay_edges, positive_density
 from hylift.inference.sampling.kernels.arrays import Mixtures, Reals, Record
-from hylift.inference.sampling.kernels.records import gather
+from hylift.inference.sampling.kernels.records import gather, spread_on_grids
 from hylift.inference.search.kernels.arrays import Terms
-from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity
+from hylift.posterior import Categorical, GaussianMixture
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.distributions.piecewise import gauss_legendre_nodes
 
@@ -24,34 +25,31 @@ ROOM = 1 << 25
 MOST_COMPONENTS = 32
 """Of the mixture of a real."""
 
-MOST_PANELS, LEAST_PANELS = 48, 4
+MOST_PANELS, LEAST_PANELS = 64, 4
 """Of the grid of a real that bounds cut off."""
 
-APART = 1e-3
-"""Share of a grid's width that goes into keeping its edges apart."""
-
-DEGREE = 4
-"""Nodes of a panel."""
-
-MOST_SEEN = 1 << 23
-"""Numbers of the warm-up that are looked at to lay grids."""
-
-MOST_WARM = 256
-"""Draws of the warm-up of a chain that are kept, to lay grids."""
+MOST_PLACES = 8
+"""Of densities of a real, seen while warming up, around which its grid is laid."""
 
 
-def room_to_warm_up(values: FloatArray, num_scores: int, reals: Reals) -> Record:
-    """A record that keeps the last values only; values: (stored draw, variable)."""
+def room_to_warm_up(values: FloatArray, num_scores: int, reals: Reals, num_chains: int) -> Record:
+    """A record that keeps the last values only, and where reals with bounds were; values: (stored
+    draw, variable)."""
     size, none = len(reals.variable), np.zeros((0, 0))
+    places = 0
+    if reals.has_bounds.any():
+        places = int(np.clip(ROOM // (2 * 3 * num_chains * size), 1, MOST_PLACES))
     return Record(
-        values[:MOST_WARM],
+        values,
         np.zeros(num_scores),
-        np.zeros(reals.num_components, dtype=np.uint8),
-        Mixtures.empty(size, 0),
+        Mixtures.empty(size, 2 * places),
         np.full(size, -1, dtype=np.int64),
         none,
         none,
         none,
+        none,
+        np.zeros(0),
+        np.zeros(0),
         np.zeros(0),
     )
 
@@ -75,25 +73,24 @@ class Recorded:
         terms: Terms,
         reals: Reals,
         is_cut: NDArray[np.uint8],
+        warm: list[Record],
         values: FloatArray,
-        num_warm: int,
     ) -> Recorded:
-        """Empty records; is_cut: (component of reals,). values: (chain, stored draw, variable),
-        the first of which are from warming up."""
+        """Empty records; is_cut: (component of reals,). warm: those of warming up. values: (chain,
+        stored draw, variable)."""
         num_chains, size = len(values), len(reals.variable)
         grid_step = _cut_steps(terms, reals, is_cut)
         least = 2 * 3 * (num_chains + 1) * max(size, 1)
         num_components = int(np.clip(ROOM // least, 1, MOST_COMPONENTS))
         least = DEGREE * (num_chains + 2) * max(len(grid_step), 1)
         num_panels = int(np.clip(ROOM // least, LEAST_PANELS, MOST_PANELS))
-        seen = values[:, :num_warm][:, :, reals.variable[grid_step]]
         at = reals.variable[grid_step]
-        edges = _edges(
-            seen.reshape(num_chains * num_warm, len(grid_step)),
-            variables.lower[at],
-            variables.upper[at],
-            num_panels,
-        )
+        places = warm[0].mixtures
+        most = places.weight.shape[1] // 2
+        for record in warm:
+            others = Mixtures.empty(size, 0) if record is warm[0] else record.mixtures
+            gather(places, others, most)
+        edges = lay_edges(places, grid_step, variables.lower[at], variables.upper[at], num_panels)
         nodes, node_weight = gauss_legendre_nodes(edges, DEGREE)
         grid = np.full(size, -1, dtype=np.int64)
         grid[grid_step] = np.arange(len(grid_step))
@@ -101,12 +98,14 @@ class Recorded:
             Record(
                 values[chain],
                 np.zeros(int(terms.variable["num_states"].sum())),
-                is_cut,
                 Mixtures.empty(size, 2 * num_components),
                 grid,
+                edges,
                 nodes,
                 node_weight,
                 np.zeros(nodes.shape),
+                np.zeros(len(grid_step)),
+                np.zeros(len(grid_step)),
                 np.zeros(nodes.shape[1]),
             )
             for chain in range(num_chains)
@@ -123,8 +122,17 @@ class Recorded:
         for other in self.records[1:]:
             whole.probs[:] += other.probs
             whole.density[:] += other.density
+            whole.added[:] += other.added
+            whole.coarse[:] += other.coarse
             gather(whole.mixtures, other.mixtures, self.num_components)
+        spread_on_grids(self.terms, self.reals, whole)
         return [*self._discrete(whole), *self._cut(whole), *self._mixtures(whole)]
+
+    @property
+    def coarse_share(self) -> FloatArray:
+        """(grid,): how much of each density is narrower than its panels, once all are added."""
+        whole = self.records[0]
+        return whole.coarse / np.maximum(whole.added, 1.0)
 
     def _discrete(self, whole: Record) -> list[tuple[NDArray[Any], BatchedDistribution]]:
         found: list[tuple[NDArray[Any], BatchedDistribution]] = []
@@ -138,15 +146,18 @@ class Recorded:
         return found
 
     def _cut(self, whole: Record) -> list[tuple[NDArray[Any], BatchedDistribution]]:
-        if not len(self.grid_step):
+        some = np.flatnonzero(whole.added > 0.0)
+        if not len(some):
             return []
-        panels = whole.density.reshape(len(self.grid_step), -1, DEGREE)
-        density = PiecewiseDensity.from_gauss_legendre(self.edges, panels)
-        return [(self.reals.variable[self.grid_step], density)]
+        panels = whole.density[some].reshape(len(some), -1, DEGREE)
+        density = positive_density(self.edges[some], panels)
+        return [(self.reals.variable[self.grid_step[some]], density)]
 
     def _mixtures(self, whole: Record) -> list[tuple[NDArray[Any], BatchedDistribution]]:
         found: list[tuple[NDArray[Any], BatchedDistribution]] = []
-        on_grid, mixtures = whole.grid >= 0, whole.mixtures
+        mixtures = whole.mixtures
+        on_grid = np.zeros(len(whole.grid), dtype=bool)
+        on_grid[self.grid_step[whole.added > 0.0]] = True
         for count in np.unique(mixtures.count[~on_grid]):
             some = np.flatnonzero(~on_grid & (mixtures.count == count))
             weights = mixtures.weight[some, :count]
@@ -160,30 +171,11 @@ class Recorded:
 
 
 def _cut_steps(terms: Terms, reals: Reals, is_cut: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Reals with a bound in components to which bounds have mattered."""
+    """Reals with a bound, but for those in components to which bounds do not matter, and will not
+    because there are no states to change that."""
     component = np.empty(len(reals.variable), dtype=np.int64)
     sizes = np.diff(reals.component_ptr)
     component[reals.steps] = np.repeat(np.arange(reals.num_components), sizes)
     record = terms.variable[reals.variable]
     has_bound = np.isfinite(record["lower"]) | np.isfinite(record["upper"])
-    return np.flatnonzero(has_bound & (is_cut[component] > 0))
-
-
-def _edges(seen: FloatArray, lower: FloatArray, upper: FloatArray, num_panels: int) -> FloatArray:
-    """(grid, panel + 1): between the bounds, half of them even, half at quantiles of draws.
-
-    seen: (draw, grid). Where there is no bound, the grid ends well beyond what was seen.
-    """
-    low, high = seen.min(axis=0), seen.max(axis=0)
-    reach = 1.0 + high - low
-    low = np.where(np.isfinite(lower), lower, low - reach)
-    high = np.where(np.isfinite(upper), upper, high + reach)
-    half = num_panels // 2
-    even = np.linspace(low, high, num_panels - half + 1, axis=1)
-    levels = (np.arange(half) + 0.5) / half
-    edges = np.sort(np.concatenate([even, np.quantile(seen, levels, axis=0).T], axis=1), axis=1)
-    # Edges that coincide are moved apart a little.
-    share = np.linspace(0.0, APART, num_panels + 1)
-    edges = (1.0 - APART) * edges + APART * low[:, None] + share * (high - low)[:, None]
-    edges[:, 0], edges[:, -1] = low, high
-    return edges
+    return np.flatnonzero(has_bound & ((is_cut | reals.has_states)[component] > 0))

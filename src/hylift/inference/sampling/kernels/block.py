@@ -22,8 +22,9 @@ def draw_reals(terms, reals, chain, rng):
     A Gaussian block that falls within all bounds is a draw from the truncated Gaussian. Whether
     one of the few that are tried does, has a probability that depends on the states alone, not on
     where the reals are now. If none does, the reals move one at a time from where they are, each
-    from its own truncated Gaussian. Both moves leave the distribution as it is, and the choice
-    between them is blind to what they move: so does the mixture of both.
+    from its own truncated Gaussian, and then together along a random line. All these moves leave
+    the distribution as it is, and the choice between them is blind to what they move: so does
+    their mixture.
     """
     for c in range(len(reals.has_bounds)):
         if chain.known[c] == STALE:
@@ -39,10 +40,12 @@ def draw_reals(terms, reals, chain, rng):
                 if not is_drawn:
                     is_drawn = _draw_block(terms, reals, chain, rng, c)
         if not is_drawn:
-            chain.is_cut[c] = 1
+            chain.is_near[c] = 1
             failed = _draw_each(terms, reals, chain, rng, c)
             if failed >= 0:
                 return failed
+            if chain.is_aimed[c]:
+                _draw_along(terms, reals, chain, rng, c)
     return np.int64(-1)
 
 
@@ -53,6 +56,8 @@ def _factorise_component(terms, reals, chain, c):
     _assemble(terms, reals, chain, c)
     failed = _factorise_as(reals, chain, c, chain.diagonal, chain.edges)
     chain.known[c] = FACTORISED if failed < 0 else INDEFINITE
+    chain.is_near[c] = 0
+    chain.is_aimed[c] = failed < 0
     if failed < 0:
         for v in inside:
             chain.half[v] = chain.linear[v]
@@ -84,7 +89,9 @@ def _factorise_unbounded(terms, reals, chain, c):
     """Of a component that is no Gaussian, a real without bounds that nothing holds given those
     that have bounds, or -1.
 
-    One at a time they might all be held, and yet run away together.
+    One at a time they might all be held, and yet run away together. If there is none, it leaves a
+    factor that tells directions to move in: as if those between two bounds were held by a Gaussian
+    as wide as they are apart.
     """
     for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
         v = reals.steps[k]
@@ -93,7 +100,15 @@ def _factorise_unbounded(terms, reals, chain, c):
         for e in range(reals.ptr[v], reals.ptr[v + 1]):
             both = is_free and _is_unbounded(terms, reals, np.int64(reals.later[e]))
             chain.inverse[e] = chain.edges[e] if both else 0.0
-    return _factorise_as(reals, chain, c, chain.drawn, chain.inverse)
+    failed = _factorise_as(reals, chain, c, chain.drawn, chain.inverse)
+    if failed < 0:
+        for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
+            v = reals.steps[k]
+            r = reals.variable[v]
+            apart = terms.variable[r].upper - terms.variable[r].lower
+            chain.drawn[v] = chain.diagonal[v] + 1.0 / apart**2
+        chain.is_aimed[c] = _factorise_as(reals, chain, c, chain.drawn, chain.edges) < 0
+    return failed
 
 
 @inner
@@ -143,6 +158,43 @@ def _draw_each(terms, reals, chain, rng, c):
 
 
 @inner
+def _draw_along(terms, reals, chain, rng, c):
+    """Draws where a component stands on a line through it, within all bounds.
+
+    The line has the direction of a draw from the Gaussian that was factorised, which knows nothing
+    of where the reals are: it leads along ridges where one real alone could hardly move.
+    """
+    first, last = reals.component_ptr[c], reals.component_ptr[c + 1]
+    for k in range(last - 1, first - 1, -1):
+        v = reals.steps[k]
+        chain.drawn[v] = rng.standard_normal() / np.sqrt(chain.pivot[v])
+        for e in range(reals.ptr[v], reals.ptr[v + 1]):
+            chain.drawn[v] -= chain.factor[e] * chain.drawn[reals.later[e]]
+    low, high, curve, slope = -np.inf, np.inf, 0.0, 0.0
+    for k in range(first, last):
+        v = reals.steps[k]
+        r = reals.variable[v]
+        along, x = chain.drawn[v], chain.x[r]
+        bend, rise = conditional(terms, reals, chain, v)
+        slope += along * (rise + 2.0 * bend * x)
+        curve += bend * along**2
+        for e in range(reals.ptr[v], reals.ptr[v + 1]):
+            curve -= chain.edges[e] * along * chain.drawn[reals.later[e]]
+        if along != 0.0:
+            one, other = (
+                (terms.variable[r].lower - x) / along,
+                (terms.variable[r].upper - x) / along,
+            )
+            low, high = max(low, min(one, other)), min(high, max(one, other))
+    far = draw_between(rng, curve, slope, min(low, 0.0), max(high, 0.0))
+    if np.isfinite(far):
+        for k in range(first, last):
+            r = reals.variable[reals.steps[k]]
+            value = chain.x[r] + far * chain.drawn[reals.steps[k]]
+            chain.x[r] = min(max(value, terms.variable[r].lower), terms.variable[r].upper)
+
+
+@inner
 def conditional(terms, reals, chain, v):
     """The log-density along a real given all else: its curve and its slope at 0."""
     r = reals.variable[v]
@@ -154,8 +206,9 @@ def conditional(terms, reals, chain, v):
 
 
 @inner_with_views
-def solve_component(reals, chain, c):
-    """Fills in the means and variances of a component given the states, if it has any."""
+def solve_component(terms, reals, chain, c):
+    """Fills in the means and variances of a component given the states, if it has any, and
+    whether a bound is near them."""
     if chain.known[c] != FACTORISED:
         return
     inside = reals.steps[reals.component_ptr[c] : reals.component_ptr[c + 1]]
@@ -169,19 +222,9 @@ def solve_component(reals, chain, c):
         chain.column,
     )  # fmt: skip
     chain.known[c] = SOLVED
-
-
-@part
-def find_near_bounds(terms, reals, chain):
-    """Marks the components of which a real has a bound near its mean, given the states."""
-    for c in range(len(reals.has_bounds)):
-        if not reals.has_bounds[c] or chain.is_cut[c]:
-            continue
-        solve_component(reals, chain, c)
-        for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
-            v = reals.steps[k]
-            r = reals.variable[v]
-            reach = NEAR * np.sqrt(chain.var[v])
-            low, high = chain.mean[v] - reach, chain.mean[v] + reach
-            if low < terms.variable[r].lower or high > terms.variable[r].upper:
-                chain.is_cut[c] = 1
+    for v in inside:
+        r = reals.variable[v]
+        reach = NEAR * np.sqrt(chain.var[v])
+        low, high = chain.mean[v] - reach, chain.mean[v] + reach
+        if low < terms.variable[r].lower or high > terms.variable[r].upper:
+            chain.is_near[c] = 1

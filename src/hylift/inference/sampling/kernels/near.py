@@ -1,116 +1,209 @@
-"""Draws of a discrete variable together with the few reals next to it."""
+"""Draws of a group of discrete variables, together with the few reals next to it."""
 
 import numpy as np
 
 from hylift.inference.sampling.kernels.inner import inner
-from hylift.inference.sampling.kernels.states import choose, flip, normalise, weigh_tables
+from hylift.inference.sampling.kernels.states import choose, normalise, put, value_of
 
 SINGULAR = 1e-12
-"""A pivot this small against its diagonal entry counts as zero."""
+"""A pivot this small against what it is the sum of counts as zero."""
 
 
 @inner
-def draw_with_reals(terms, reals, chain, rng, v):
-    """Draws a variable with its reals integrated out, then these reals, given all else.
+def draw_group(terms, groups, x, joint, weight, near, rng, g):
+    """Draws a group, with the reals next to it where they are few and Gaussian.
 
-    States and reals far from the present ones are thereby reached, where one after the other would
-    never move. Nothing is done where the reals are no Gaussian in some state, which does not
-    depend on what is drawn here. A draw beyond a bound is refused, and all stays as it was: the
-    distribution without bounds is a proposal that knows nothing of the present values, and within
-    the bounds it is proportional to the target.
-
-    Returns whether `chain.weight` has the probabilities of the states: false where nothing was
-    done, or where bounds come in, so that the variable is yet to be drawn by itself.
+    States far from the present ones are thereby reached, where one variable after the other would
+    never move. `near.before` is left with the states from before.
     """
-    num_states, first = terms.variable[v].num_states, reals.near_ptr[v]
-    size = reals.near_ptr[v + 1] - first
-    _look_around(terms, reals, chain, v)
-    weigh_tables(terms, chain, v, num_states)
-    for state in range(num_states):
-        if chain.weight[state] > -np.inf:
-            log_total = _integrate(terms, reals, chain, v, state)
-            if np.isnan(log_total):
-                return False
-            chain.weight[state] += log_total
-    normalise(chain.weight, num_states)
-    state = choose(chain.weight, num_states, rng)
-    _integrate(terms, reals, chain, v, state)
-    root, y = chain.precision, chain.linear_near
+    first, last = groups.ptr[g], groups.ptr[g + 1]
+    for k in range(first, last):
+        near.before[k - first] = np.int64(x[groups.variable[k]])
+    num_near = groups.near_ptr[g + 1] - groups.near_ptr[g]
+    if num_near > 0:
+        _look_around(terms, groups, x, joint, near, g)
+    for integrating in (True, False):
+        # A single variable is drawn by itself later on.
+        if (num_near == 0) if integrating else (last - first == 1):
+            continue
+        if not _weigh_joint(terms, groups, x, joint, weight, near, g, integrating):
+            _put_back(terms, groups, x, joint, near.before, g)
+            continue
+        normalise(weight, groups.num_joint[g])
+        chosen = choose(weight, groups.num_joint[g], rng)
+        for k in range(last - 1, first - 1, -1):
+            v = groups.variable[k]
+            put(terms, x, joint, v, chosen % terms.variable[v].num_states)
+            chosen //= terms.variable[v].num_states
+        if not integrating:
+            return
+        _integrate(terms, groups, x, joint, near, g)
+        is_bounded, is_inside = _draw_near(terms, groups, x, near, rng, g)
+        if not is_inside:
+            _put_back(terms, groups, x, joint, near.before, g)
+        if not is_bounded:
+            return
+
+
+@inner
+def _draw_near(terms, groups, x, near, rng, g):
+    """Draws the reals near a group in the state at hand: whether one has bounds, and whether all
+    are within theirs.
+
+    A draw beyond a bound is refused, and all stays as it was: the distribution without bounds is a
+    proposal that knows nothing of the present values, and within the bounds it is proportional to
+    the target.
+    """
+    first = groups.near_ptr[g]
+    size = groups.near_ptr[g + 1] - first
+    root, y = near.precision, near.linear
     is_bounded, is_inside = False, True
     for i in range(size - 1, -1, -1):
         value = y[1, i] + rng.standard_normal()
         for j in range(i + 1, size):
             value -= root[1, j, i] * y[1, j]
         y[1, i] = value / root[1, i, i]
-        r = reals.variable[reals.near[first + i]]
+        r = groups.near[first + i]
         low, high = terms.variable[r].lower, terms.variable[r].upper
         is_bounded |= low > -np.inf or high < np.inf
         is_inside &= low <= y[1, i] <= high
     if is_inside:
-        flip(terms, reals, chain, v, state)
         for i in range(size):
-            chain.x[reals.variable[reals.near[first + i]]] = y[1, i]
-    return not is_bounded
+            x[groups.near[first + i]] = y[1, i]
+    return is_bounded, is_inside
 
 
 @inner
-def _look_around(terms, reals, chain, v):
-    """Precision and linear part of the near reals in the present state, given all others."""
-    first, last = reals.near_ptr[v], reals.near_ptr[v + 1]
-    P, h = chain.precision, chain.linear_near
-    for i in range(last - first):
-        step = reals.near[first + i]
-        r = reals.variable[step]
-        for j in range(last - first):
-            P[0, i, j] = 0.0
-        P[0, i, i] = chain.diagonal[step]
-        h[0, i] = chain.linear[step]
-        for k in range(terms.variable[r].links, terms.variable[r].links_end):
-            other = np.int64(terms.link[k].other)
-            value = chain.edges[reals.pair_edge[terms.link[k].pair]]
-            j = _place(reals, v, reals.step[other])
-            if j >= 0:
-                P[0, i, j] = value
+def _put_back(terms, groups, x, joint, before, g):
+    """Puts a group into the states in which it was."""
+    for k in range(groups.ptr[g], groups.ptr[g + 1]):
+        put(terms, x, joint, groups.variable[k], before[k - groups.ptr[g]])
+
+
+@inner
+def _weigh_joint(terms, groups, x, joint, weight, near, g, integrating):
+    """Fills in the log-weights of the joint states of a group, its near reals integrated out or
+    given; false if some integral is infinite.
+
+    That does not depend on what is drawn. Of the variables, the last counts fastest; the group is
+    left in some state.
+    """
+    for k in range(groups.ptr[g], groups.ptr[g + 1]):
+        put(terms, x, joint, groups.variable[k], np.int64(0))
+    for number in range(groups.num_joint[g]):
+        total = 0.0
+        for k in range(groups.table_ptr[g], groups.table_ptr[g + 1]):
+            t = groups.table[k]
+            total += terms.term[t].multiplicity * terms.theta[terms.term[t].base + joint[t]]
+        if total > -np.inf and integrating:
+            total += _integrate(terms, groups, x, joint, near, g)
+            if np.isnan(total):
+                return False
+        elif total > -np.inf:
+            for k in range(groups.quadratic_ptr[g], groups.quadratic_ptr[g + 1]):
+                t = groups.quadratic[k]
+                total += terms.term[t].multiplicity * value_of(terms, x, t, joint[t])
+        weight[number] = total
+        for k in range(groups.ptr[g + 1] - 1, groups.ptr[g] - 1, -1):
+            v = groups.variable[k]
+            state = (np.int64(x[v]) + 1) % terms.variable[v].num_states
+            put(terms, x, joint, v, state)
+            if state > 0:
+                break
+    return True
+
+
+@inner
+def _look_around(terms, groups, x, joint, near, g):
+    """Precision and linear part of the near reals by all terms but those of the group, given all
+    other reals.
+
+    They are summed afresh: what a state of the group adds may be so large that nothing of the
+    others would be left were it subtracted again.
+    """
+    first, size = groups.near_ptr[g], groups.near_ptr[g + 1] - groups.near_ptr[g]
+    for i in range(size):
+        near.linear[0, i] = 0.0
+        near.size[0, i] = 0.0
+        for j in range(size):
+            near.precision[0, i, j] = 0.0
+    for i in range(size):
+        r = groups.near[first + i]
+        for k in range(terms.variable[r].split, terms.variable[r].last):
+            t = np.int64(terms.incidence[k].term)
+            if not _is_own(groups, g, t):
+                _add_near(terms, groups, x, joint[t], near, g, t, np.int64(i), np.int64(0))
+
+
+@inner
+def _is_own(groups, g, t):
+    """Whether a quadratic is one of those of a group, which are sorted."""
+    low, high = groups.quadratic_ptr[g], groups.quadratic_ptr[g + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if groups.quadratic[middle] < t:
+            low = middle + 1
+        else:
+            high = middle
+    return low < groups.quadratic_ptr[g + 1] and groups.quadratic[low] == t
+
+
+@inner
+def _place(groups, g, r):
+    """Where a real stands among those near a group, or -1."""
+    for k in range(groups.near_ptr[g], groups.near_ptr[g + 1]):
+        if groups.near[k] == r:
+            return k - groups.near_ptr[g]
+    return np.int64(-1)
+
+
+@inner
+def _add_near(terms, groups, x, joint, near, g, t, only, half):
+    """Adds a quadratic to one half of the Gaussian of the near reals: the row of one of them, or
+    all if `only` is negative."""
+    first, m = terms.term[t].middle, terms.term[t].multiplicity
+    size = terms.term[t].last - first
+    A = terms.term[t].base + joint * size * size
+    b = terms.term[t].base + terms.term[t].num_joint * size * size + joint * size
+    for i in range(size):
+        at = _place(groups, g, np.int64(terms.entry[first + i].variable))
+        if at < 0 or (only >= 0 and at != only):
+            continue
+        near.linear[half, at] += m * terms.theta[b + i]
+        near.size[half, at] += abs(2.0 * m * terms.theta[A + i * size + i])
+        for j in range(size):
+            r = np.int64(terms.entry[first + j].variable)
+            other = _place(groups, g, r)
+            value = -2.0 * m * terms.theta[A + i * size + j]
+            if other >= 0:
+                near.precision[half, at, other] += value
             else:
-                h[0, i] -= value * chain.x[other]
+                near.linear[half, at] -= value * x[r]
 
 
 @inner
-def _place(reals, v, step):
-    """Where a real stands among those near a variable, or -1."""
-    for k in range(reals.near_ptr[v], reals.near_ptr[v + 1]):
-        if reals.near[k] == step:
-            return k - reals.near_ptr[v]
-    return -1
-
-
-@inner
-def _integrate(terms, reals, chain, v, state):
-    """Log-integral over the near reals in another state, up to a constant; NaN if infinite.
+def _integrate(terms, groups, x, joint, near, g):
+    """Log-integral over the near reals in the state at hand, up to a constant; NaN if infinite.
 
     It leaves the root L of their precision, and L⁻¹ of their linear part, in the second half of
     the room.
     """
-    size = reals.near_ptr[v + 1] - reals.near_ptr[v]
-    P, h = chain.precision, chain.linear_near
+    size = groups.near_ptr[g + 1] - groups.near_ptr[g]
+    P, h = near.precision, near.linear
     for i in range(size):
         h[1, i] = h[0, i]
+        near.size[1, i] = near.size[0, i]
         for j in range(size):
             P[1, i, j] = P[0, i, j]
-    step = state - np.int64(chain.x[v])
-    for k in range(terms.variable[v].split, terms.variable[v].last):
-        t, stride = np.int64(terms.incidence[k].term), np.int64(terms.incidence[k].stride)
-        if step != 0:
-            _add_near(terms, reals, chain, v, t, chain.joint[t], -terms.term[t].multiplicity)
-            joint = chain.joint[t] + step * stride
-            _add_near(terms, reals, chain, v, t, joint, terms.term[t].multiplicity)
+    for k in range(groups.quadratic_ptr[g], groups.quadratic_ptr[g + 1]):
+        t = groups.quadratic[k]
+        _add_near(terms, groups, x, joint[t], near, g, t, np.int64(-1), np.int64(1))
     log_total = 0.0
     for i in range(size):
-        own = P[1, i, i]
         for j in range(i):
             P[1, i, i] -= P[1, i, j] ** 2
             h[1, i] -= P[1, i, j] * h[1, j]
-        if not P[1, i, i] > SINGULAR * abs(own):
+        if not P[1, i, i] > SINGULAR * near.size[1, i]:
             return np.nan
         P[1, i, i] = np.sqrt(P[1, i, i])
         h[1, i] /= P[1, i, i]
@@ -120,18 +213,3 @@ def _integrate(terms, reals, chain, v, state):
                 P[1, k, i] -= P[1, k, j] * P[1, i, j]
             P[1, k, i] /= P[1, i, i]
     return log_total
-
-
-@inner
-def _add_near(terms, reals, chain, v, t, joint, m):
-    """Adds m times a quadratic in a joint state to the Gaussian of the near reals."""
-    first = terms.term[t].middle
-    size = terms.term[t].last - first
-    A = terms.term[t].base + joint * size * size
-    b = terms.term[t].base + terms.term[t].num_joint * size * size + joint * size
-    for i in range(size):
-        at = _place(reals, v, reals.step[terms.entry[first + i].variable])
-        chain.linear_near[1, at] += m * terms.theta[b + i]
-        for j in range(size):
-            other = _place(reals, v, reals.step[terms.entry[first + j].variable])
-            chain.precision[1, at, other] -= 2.0 * m * terms.theta[A + i * size + j]

@@ -7,44 +7,118 @@ from hylift.inference.sampling.kernels.arrays import INDEFINITE
 from hylift.inference.sampling.kernels.block import conditional, solve_component
 from hylift.inference.sampling.kernels.inner import inner, part
 
+COARSE = 3.0
+"""Times its own width that a density may find the panel wide in which it begins."""
+
+NARROWEST = 1e-150
+"""A narrower density has no square that is a number."""
+
 
 @part
-def note_reals(terms, reals, chain, record):
+def note_reals(terms, reals, chain, record, is_warm):
     """Adds what the draw at hand tells of the distribution of every real.
 
-    That is more than its value: its Gaussian given the states, or, where bounds matter, its
-    truncated Gaussian given all other variables (Rao and Blackwell).
+    That is more than its value: its Gaussian given the states, or, where a bound matters in these
+    states, its truncated Gaussian given all other variables (Rao and Blackwell). Before the chain
+    is warm, only reals with bounds are looked at: where their densities lie.
     """
     for c in range(len(reals.has_bounds)):
-        one_by_one = record.is_cut[c] or chain.known[c] == INDEFINITE
-        if not one_by_one:
-            solve_component(reals, chain, c)
+        if not (is_warm or reals.has_bounds[c]):
+            continue
+        solve_component(terms, reals, chain, c)
+        one_by_one = chain.is_near[c] > 0 or chain.known[c] == INDEFINITE
+        if one_by_one:
+            chain.is_cut[c] = 1
         for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
             v = reals.steps[k]
-            if not one_by_one:
-                add_gaussian(record.mixtures, v, 1.0, chain.mean[v], chain.var[v])
-                continue
-            curve, slope = conditional(terms, reals, chain, v)
-            if record.grid[v] >= 0:
-                _add_density(record, record.grid[v], curve, slope)
-            elif curve < 0.0:
-                add_gaussian(record.mixtures, v, 1.0, -0.5 * slope / curve, -0.5 / curve)
+            r = reals.variable[v]
+            low, high = terms.variable[r].lower, terms.variable[r].upper
+            is_bounded = low > -np.inf or high < np.inf
+            mean, var = chain.mean[v], chain.var[v]
+            if one_by_one:
+                curve, slope = conditional(terms, reals, chain, v)
+                if is_bounded and not is_warm:
+                    _note_place(record.mixtures, v, curve, slope, low, high)
+                    continue
+                if record.grid[v] >= 0:
+                    _add_density(record, record.grid[v], 1.0, curve, slope, low, high)
+                    continue
+                if not curve < 0.0:
+                    continue
+                mean, var = -0.5 * slope / curve, -0.5 / curve
+            if is_bounded or is_warm:
+                add_gaussian(record.mixtures, v, 1.0, mean, var)
 
 
 @inner
-def _add_density(record, row, curve, slope):
-    """Adds exp(curve x² + slope x), normalised on the grid itself."""
-    nodes, room = record.nodes, record.room
-    top = -np.inf
-    for k in range(len(room)):
-        room[k] = (curve * nodes[row, k] + slope) * nodes[row, k]
-        top = max(top, room[k])
+def _shape(curve, slope, low, high):
+    """Where exp(curve x² + slope x) is largest between the bounds, its slope there in log space,
+    and about how far it reaches from there."""
+    if curve < 0.0:
+        middle = -0.5 * slope / curve
+        origin = min(max(middle, low), high)
+        tilt = 2.0 * curve * (origin - middle)
+    else:
+        # Its largest value is at a bound; of two, compared by the chord between them.
+        is_high = low == -np.inf or (high < np.inf and curve * (low + high) + slope > 0.0)
+        origin = high if is_high else low
+        tilt = 2.0 * curve * origin + slope
+    steep = 0.5 * (abs(tilt) + np.sqrt(tilt * tilt - 8.0 * min(curve, 0.0)))
+    reach = high - low
+    if steep * reach > 1.0:
+        reach = 1.0 / steep
+    return origin, tilt, max(reach, NARROWEST)
+
+
+@inner
+def _note_place(mixtures, v, curve, slope, low, high):
+    """Adds Gaussians that are where a density between bounds is, and as wide: at both bounds if
+    it may be large there."""
+    origin, _, reach = _shape(curve, slope, low, high)
+    for bound in (low, high):
+        if curve > 0.0 and np.isfinite(bound):
+            origin, steep = bound, abs(2.0 * curve * bound + slope)
+            reach = high - low
+            if steep * reach > 1.0:
+                reach = max(1.0 / steep, NARROWEST)
+        elif bound == high:
+            continue
+        add_gaussian(mixtures, v, 1.0, origin, reach * reach)
+
+
+@inner
+def _add_density(record, row, weight, curve, slope, low, high):
+    """Adds exp(curve x² + slope x) between the bounds, normalised on the grid itself.
+
+    What is too narrow for the grid, which is rare, goes into its panel as a whole. Distances are
+    counted from where the density is largest, so that no digits are lost far from 0.
+    """
+    origin, tilt, reach = _shape(curve, slope, low, high)
+    edges, nodes, room = record.edges, record.nodes, record.room
+    num_panels = edges.shape[1] - 1
+    panel, end = 0, num_panels
+    while end - panel > 1:
+        middle = (panel + end) // 2
+        if edges[row, middle] <= origin:
+            panel = middle
+        else:
+            end = middle
+    record.added[row] += weight
+    width = edges[row, panel + 1] - edges[row, panel]
+    is_outside = origin < edges[row, 0] or origin > edges[row, num_panels]
+    if is_outside or width > COARSE * reach:
+        degree = len(room) // num_panels
+        for k in range(panel * degree, (panel + 1) * degree):
+            record.density[row, k] += weight / width
+        record.coarse[row] += weight
+        return
     total = 0.0
     for k in range(len(room)):
-        room[k] = np.exp(room[k] - top)
+        apart = nodes[row, k] - origin
+        room[k] = np.exp((curve * apart + tilt) * apart)
         total += room[k] * record.node_weight[row, k]
     for k in range(len(room)):
-        record.density[row, k] += room[k] / total
+        record.density[row, k] += weight * room[k] / total
 
 
 @inner
@@ -132,3 +206,20 @@ def gather(mixtures, others, most):
             add_gaussian(mixtures, v, others.weight[v, k], others.mean[v, k], others.var[v, k])
         if mixtures.count[v] > most:
             merge_like(mixtures, v, most)
+
+
+@njit(cache=True, nogil=True)
+def spread_on_grids(terms, reals, record):
+    """Moves the mixtures of those reals onto their grids that have something there."""
+    for v in range(len(record.grid)):
+        row = record.grid[v]
+        if row < 0 or record.added[row] == 0.0:
+            continue
+        r, mixtures = reals.variable[v], record.mixtures
+        for k in range(mixtures.count[v]):
+            var = mixtures.var[v, k]
+            _add_density(
+                record, row, mixtures.weight[v, k], -0.5 / var, mixtures.mean[v, k] / var,
+                terms.variable[r].lower, terms.variable[r].upper,
+            )  # fmt: skip
+        mixtures.count[v] = 0

@@ -7,11 +7,11 @@ from hylift.inference.sampling.kernels.inner import inner
 
 
 @inner
-def log_density(terms, chain):
+def log_density(terms, x, joint):
     """Sum of all terms."""
     total = 0.0
     for t in range(len(terms.term)):
-        total += terms.term[t].multiplicity * value_of(terms, chain.x, t, chain.joint[t])
+        total += terms.term[t].multiplicity * value_of(terms, x, t, joint[t])
     return total
 
 
@@ -34,15 +34,15 @@ def value_of(terms, x, t, joint):
 
 
 @inner
-def weigh_tables(terms, chain, v, num_states):
+def weigh_tables(terms, x, joint, weight, v, num_states):
     """Fills in the log-weights of the states of a variable by its tables alone."""
     for state in range(num_states):
-        chain.weight[state] = 0.0
+        weight[state] = 0.0
     for k in range(terms.variable[v].first, terms.variable[v].split):
         t, stride = np.int64(terms.incidence[k].term), np.int64(terms.incidence[k].stride)
-        first = terms.term[t].base + chain.joint[t] - np.int64(chain.x[v]) * stride
+        first = terms.term[t].base + joint[t] - np.int64(x[v]) * stride
         for state in range(num_states):
-            chain.weight[state] += terms.term[t].multiplicity * terms.theta[first + state * stride]
+            weight[state] += terms.term[t].multiplicity * terms.theta[first + state * stride]
 
 
 @inner
@@ -74,20 +74,29 @@ def choose(weight, num_states, rng):
 
 
 @inner
-def flip(terms, reals, chain, v, state):
-    """Puts a variable into another state, and the Gaussians next to it into theirs."""
-    step = state - np.int64(chain.x[v])
+def flip(terms, of_term, x, joint, known, v, state):
+    """Puts a variable into another state, so that nothing is known of the Gaussians next to it."""
+    if put(terms, x, joint, v, state):
+        forget(terms, of_term, known, v)
+
+
+@inner
+def put(terms, x, joint, v, state):
+    """Changes a state, and the joint states of its terms; whether it was another one."""
+    step = state - np.int64(x[v])
     if step == 0:
-        return
-    chain.x[v] = state
+        return False
+    x[v] = state
     for k in range(terms.variable[v].first, terms.variable[v].last):
-        t = np.int64(terms.incidence[k].term)
-        old = chain.joint[t]
-        chain.joint[t] = old + step * np.int64(terms.incidence[k].stride)
-        if t >= terms.num_tables:
-            chain.known[reals.of_term[t]] = STALE
-            add_quadratic(terms, reals, chain, t, old, -terms.term[t].multiplicity)
-            add_quadratic(terms, reals, chain, t, chain.joint[t], terms.term[t].multiplicity)
+        joint[terms.incidence[k].term] += step * np.int64(terms.incidence[k].stride)
+    return True
+
+
+@inner
+def forget(terms, of_term, known, v):
+    """Marks the components whose Gaussians depend on a variable."""
+    for k in range(terms.variable[v].split, terms.variable[v].last):
+        known[of_term[terms.incidence[k].term]] = STALE
 
 
 @inner
