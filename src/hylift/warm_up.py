@@ -196,8 +196,12 @@ def _sample() -> None:
 
     switched = hl.ConditionalQuadratic.product(0.2).times([0.0, 1.0])
     graph = hl.FactorGraph.build(
-        {"a": hl.boolean, "x": hl.interval(-2, 2), "y": hl.real},
-        [(switched, ["a", "x", "y"]), (hl.ConditionalQuadratic.square(-1.0), [["x"], ["y"]])],
+        {"a": hl.boolean, "b": hl.boolean, "x": hl.interval(-2, 2), "y": hl.real},
+        [
+            (hl.Table.shared([[0.0, -np.inf], [-np.inf, 0.0]]), ["a", "b"]),
+            (switched, ["a", "x", "y"]),
+            (hl.ConditionalQuadratic.square(-1.0), [["x"], ["y"]]),
+        ],
     )
     hl.infer(graph, hl.Gibbs(draws=10, warm_up=10))
 

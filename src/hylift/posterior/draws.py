@@ -143,20 +143,21 @@ class Draws:
     def summary(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
         """Columns atom, mean, sd, mcse, ess and r_hat, one row per variable.
 
-        Bulk effective size and rank-normalised R-hat are ArviZ's; without ArviZ, and for a
-        variable that never changed, they are null. `diagnostics()` has simpler ones.
+        Bulk effective size and rank-normalised R-hat are ArviZ's, where it is installed and there
+        are several chains, and else the simpler ones of `diagnostics()`. For a variable that never
+        changed they are null. Of categorical variables, means are of the numbers of states.
         """
         place = self._places(atoms)
         own = Draws(self.variables, self.ids[place], self.values[:, :, place])
         found = own.diagnostics()
-        ess = np.full(len(place), np.nan)
-        r_hat = ess.copy()
+        ess = np.where(found.sd > 0, found.ess, np.nan)
+        r_hat = np.where(found.sd > 0, found.r_hat, np.nan)
         try:
             arviz = _arviz()
         except UnsupportedError:
             arviz = None
         changed = np.flatnonzero(found.sd > 0)
-        if arviz is not None and len(changed):
+        if arviz is not None and len(changed) and len(self.values) > 1:
             data = Draws(self.variables, own.ids[changed], own.values[:, :, changed]).to_arviz()
             ess[changed] = arviz.ess(data)["value"].to_numpy()
             r_hat[changed] = arviz.rhat(data)["value"].to_numpy()

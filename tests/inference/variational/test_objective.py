@@ -10,7 +10,8 @@ from scipy import stats
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval, real
-from hylift.inference.variational.objective import Objective, blocks, jensen
+from hylift.inference import threads
+from hylift.inference.variational.objective import Objective, jensen
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.lifting import Structure, quotient, tie
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL
@@ -173,7 +174,7 @@ def test_many_blocks_add_up_to_the_value_of_one() -> None:
     for entropy in ("bethe", "jensen"):
         at_once = Objective(problem, entropy, "search").evaluate(q)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(blocks, "BLOCK", 100)
+            patch.setattr(threads, "BLOCK", 100)
             patch.setattr(jensen, "BLOCK", 100)
             in_blocks = Objective(problem, entropy, "search").evaluate(q)
 

@@ -6,10 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from hylift.errors import UnsupportedError
+
 FloatArray = NDArray[np.float64]
 
 LEAK = 1e-3
 """Mass of a Gaussian beyond the bounds, from which on they matter."""
+
+
+def too_narrow(name: str) -> UnsupportedError:
+    """The error of a real whose bounds, or density, are as narrow as the numbers there."""
+    return UnsupportedError(
+        f"'{name}' varies by less than numbers of its size can tell apart: give it another origin "
+        "or unit"
+    )
 
 
 def mass_beyond(

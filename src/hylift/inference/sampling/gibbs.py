@@ -241,7 +241,7 @@ def _map_finder(
 def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:
     """How many draws there are, and how far to trust them."""
     num_chains, num_draws, count = draws.values.shape
-    notes = [f"{counted(num_chains, 'chain')} of {num_draws:,} draws each are stored."]
+    notes = [f"{counted(num_chains, 'chain')} of {num_draws:,} draws each."]
     if not count:
         return notes
     worst, widest = int(np.argmax(mixing.r_hat)), int(np.argmax(mixing.mcse))

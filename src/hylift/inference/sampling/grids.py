@@ -6,8 +6,8 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from hylift.errors import UnsupportedError
 from hylift.graph import Variables
+from hylift.inference.gaussian.bounds import too_narrow
 from hylift.inference.sampling.kernels.arrays import Mixtures
 from hylift.inference.sampling.kernels.panels import lay_panels
 from hylift.posterior import PiecewiseDensity
@@ -45,10 +45,7 @@ def check_bounds(variables: Variables) -> None:
         wrong = is_closed & (upper - lower < LEAST_NUMBERS * np.spacing(largest))
     if wrong.any():
         name = variables.names[int(np.argmax(wrong))]
-        raise UnsupportedError(
-            f"'{name}' varies by less than numbers of its size can tell apart: give it another "
-            "origin or unit"
-        )
+        raise too_narrow(name)
 
 
 def lay_edges(

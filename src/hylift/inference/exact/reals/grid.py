@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import IntractableError, UnsupportedError
+from hylift.errors import IntractableError
 from hylift.graph import FactorGroup, by_slots
 from hylift.inference.exact.parts import Parts, RealFactors
+from hylift.inference.gaussian.bounds import too_narrow
 from hylift.posterior.distributions import gauss_legendre_nodes
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.potentials.base import along_axis
@@ -109,10 +110,7 @@ def _told_apart(
     is_steep = np.maximum(-least * first, most * last) > SAME
     if (is_full | is_steep).any():
         name = parts.real_name(int(real[equal[np.argmax(is_full | is_steep)]]))
-        raise UnsupportedError(
-            f"'{name}' varies by less than numbers of its size can tell apart: give it another "
-            "origin or unit"
-        )
+        raise too_narrow(name)
     moved = np.maximum.accumulate(place - nth, axis=1) + nth
     moved = np.minimum(moved, place[:, -1:] - nth[::-1])
     edges = edges.copy()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from hylift.errors import UnsupportedError
+from hylift.inference.gaussian.bounds import too_narrow
 from hylift.inference.message.links import FloatArray
 from hylift.inference.message.particle.factors import Places
 from hylift.inference.message.particle.passing import Passing
@@ -99,10 +99,7 @@ def _check_increasing(passing: Passing, real: NDArray[np.int64], edges: FloatArr
     lost = ~(np.diff(edges, axis=1) > 0).all(axis=1)
     if lost.any():
         name = passing.factors.graph.variables.names[int(real[np.argmax(lost)])]
-        raise UnsupportedError(
-            f"'{name}' varies by less than numbers of its size can tell apart: give it another "
-            "origin or unit"
-        )
+        raise too_narrow(name)
 
 
 def _first_edges(
