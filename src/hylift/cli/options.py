@@ -175,7 +175,7 @@ Damping = Annotated[
     typer.Option(
         metavar="SHARE",
         help="Share of its old value that a message of bp, gabp or epbp keeps; 0.5 often helps "
-        r"where they oscillate.  \[default: 0]",
+        r"where they oscillate.  \[default: 0 or 0.5, by the graph]",
         show_default=False,
         rich_help_panel=HOW,
     ),
