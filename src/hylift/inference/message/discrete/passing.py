@@ -8,14 +8,22 @@ from typing import Literal
 
 import numpy as np
 
+from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.message.impossible import contradiction
-from hylift.inference.message.kernels.discrete import OTHERS, adopt, factor_log_sums, gather, send
+from hylift.inference.message.kernels.discrete import (
+    OTHERS,
+    adopt,
+    factor_log_sums,
+    flood,
+    gather,
+    send,
+    shift,
+)
 from hylift.inference.message.links import FloatArray, Links
 from hylift.inference.message.segments import (
     Ids,
     largest,
-    largest_change,
     log_sums,
     place_of_largest,
 )
@@ -125,14 +133,27 @@ class Passing:
     change: FloatArray  # (link,): of the candidates
     total: FloatArray  # (state,)
     zeros: FloatArray  # (state,)
+    old_total: FloatArray  # (state,): before the last step
+    old_zeros: FloatArray  # (state,)
+    room: tuple[Ids, FloatArray]
 
     @classmethod
     def start(cls, tables: Tables, how: How) -> Passing:
         """Before the first step: every message says that all states are alike."""
         message = np.zeros(tables.place[-1])
-        total, zeros = np.zeros((2, tables.first[-1]))
-        change = np.zeros(len(tables.links))
-        passing = cls(tables, how, message, message.copy(), change, total, zeros)
+        total, zeros, old_total, old_zeros = np.zeros((4, tables.first[-1]))
+        passing = cls(
+            tables,
+            how,
+            message,
+            message.copy(),
+            np.zeros(len(tables.links)),
+            total,
+            zeros,
+            old_total,
+            old_zeros,
+            tables.room(),
+        )
         if how.schedule == "residual":
             passing._send(tables.all_factors)
         return passing
@@ -149,22 +170,49 @@ class Passing:
     def _send_all(self) -> float:
         """Sends all messages. With loops, a message may be largest where others leave nothing, so
         that its own change says little: then that of beliefs counts as well."""
-        if self.how.schedule == "flooding":
-            self._send(self.tables.all_factors)
+        tables, how = self.tables, self.how
+        small = len(tables.all_factors.blocks) == len(tables.all_variables.blocks) == 1
+        if how.schedule == "flooding" and small:
+            return self._flood()
+        if how.schedule == "flooding":
+            self._send(tables.all_factors)
         change = float(self.change.max(initial=0.0))
-        before = None if self.how.on_forest else self._relative_beliefs()
         np.copyto(self.message, self.candidate)
-        self._gather(self.tables.all_variables)
-        if self.how.schedule == "residual":
-            self._send(self.tables.all_factors)
-        if before is None:
+        np.copyto(self.old_total, self.total)
+        np.copyto(self.old_zeros, self.zeros)
+        self._gather(tables.all_variables)
+        if how.schedule == "residual":
+            self._send(tables.all_factors)
+        if how.on_forest:
             return change
-        return max(change, largest_change(before, self._relative_beliefs()))
 
-    def _relative_beliefs(self) -> FloatArray:
-        """(state,): logarithms of the beliefs, the largest of each variable 0."""
-        first = self.tables.first
-        return self.log_beliefs - np.repeat(largest(self.log_beliefs, first), np.diff(first))
+        def moved(begin: int, end: int) -> float:
+            return shift(
+                begin, end, tables.first, self.old_total, self.old_zeros, self.total, self.zeros
+            )
+
+        return max(change, *in_order(moved, tables.all_variables.blocks))
+
+    def _flood(self) -> float:
+        """All of a step in one call, which takes longer than the work where that is small."""
+        tables, terms, links, how = self.tables, self.tables.terms, self.tables.links, self.how
+        factor, variable, change = flood(
+            tables.all_factors.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
+            tables.weight, tables.place, tables.first, self.message, self.total, self.zeros,
+            how.by_maximum, how.on_forest, how.damping, *self.room, self.candidate, self.change,
+            tables.all_variables.ids, links.variable_ptr, links.order, links.count,
+            self.old_total, self.old_zeros,
+        )  # fmt: skip
+        if factor >= 0:
+            raise self._contradiction(factor)
+        if variable >= 0:
+            raise contradiction(tables.graph, np.array([variable]))
+        return float(change)
+
+    def _contradiction(self, factor: int) -> ImpossibleEvidenceError:
+        terms = self.tables.terms
+        slots = terms.slots[terms.slot_ptr[factor] : terms.slot_ptr[factor + 1]]
+        return contradiction(self.tables.graph, slots)
 
     def _send_largest(self, most: float) -> None:
         """Sends the messages that change most, and looks what others follow from them."""
@@ -206,8 +254,7 @@ class Passing:
 
         for impossible in in_order(run, some.blocks):
             if impossible >= 0:
-                slots = terms.slots[terms.slot_ptr[impossible] : terms.slot_ptr[impossible + 1]]
-                raise contradiction(tables.graph, slots)
+                raise self._contradiction(impossible)
 
     @property
     def log_beliefs(self) -> FloatArray:

@@ -288,6 +288,57 @@ def _settle(outgoing, share, start, size, message, at, by_logs, damping, candida
 
 
 @njit(cache=True, nogil=True, _nrt=False)
+def shift(begin, end, first, old_total, old_zeros, total, zeros):
+    """The largest change of the beliefs of some variables, weighed as that of a probability."""
+    most = 0.0
+    for v in range(begin, end):
+        before, after = -np.inf, -np.inf
+        for s in range(first[v], first[v + 1]):
+            if old_zeros[s] <= OTHERS:
+                before = max(before, old_total[s])
+            if zeros[s] <= OTHERS:
+                after = max(after, total[s])
+        for s in range(first[v], first[v + 1]):
+            old = old_total[s] - before if old_zeros[s] <= OTHERS else -np.inf
+            new = total[s] - after if zeros[s] <= OTHERS else -np.inf
+            if new != old:
+                most = max(most, min(abs(new - old), 1.0) * np.exp(max(new, old)))
+    return most
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def flood(
+    factors, factor_ptr, variable, base, theta, weight, place, first, message, total, zeros,
+    by_maximum, by_logs, damping, whole, parts, candidate, change, variables, variable_ptr, order,
+    count, old_total, old_zeros,
+):  # fmt: skip
+    """Sends all messages and adds them up, in one go; returns an impossible factor or -1, a
+    variable that is left no state or -1, and the largest change."""
+    failed = send(
+        np.int64(0), np.int64(len(factors)), factors, factor_ptr, variable, base, theta, weight,
+        place, first, message, total, zeros, by_maximum, by_logs, damping, whole, parts, candidate,
+        change,
+    )  # fmt: skip
+    if failed >= 0:
+        return failed, np.int64(-1), 0.0
+    most = 0.0
+    for link in range(len(change)):
+        most = max(most, change[link])
+    for at in range(len(message)):
+        message[at] = candidate[at]
+    for s in range(len(total)):
+        old_total[s], old_zeros[s] = total[s], zeros[s]
+    lost = gather(
+        np.int64(0), np.int64(len(variables)), variables, variable_ptr, order, count, place, first,
+        message, total, zeros,
+    )  # fmt: skip
+    if not by_logs:
+        end = np.int64(len(variables))
+        most = max(most, shift(np.int64(0), end, first, old_total, old_zeros, total, zeros))
+    return np.int64(-1), lost, most
+
+
+@njit(cache=True, nogil=True, _nrt=False)
 def adopt(links, place, candidate, message):
     """Takes over the new messages of some links."""
     for i in range(len(links)):
