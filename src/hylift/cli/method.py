@@ -10,21 +10,17 @@ from typing import Any, cast, get_args
 from hylift.cli.options import METHODS, OPTIMISERS
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.inference import (
-    BP,
     BVI,
-    EPBP,
     NPVI,
     Adam,
     Exact,
-    GaBP,
-    Gibbs,
     Lift,
-    MaxWalkSAT,
     MeanField,
     Method,
     NaturalNewton,
     Task,
 )
+from hylift.inference.by_name import BY_NAME
 from hylift.inference.variational.problem.families import Reals
 from hylift.posterior import Posterior
 from hylift.words import listed
@@ -60,15 +56,6 @@ ANSWERS: dict[str, tuple[Task, ...]] = {"gibbs": ("marginals", "map"), "maxwalks
 
 PLAIN = ("damping", "schedule", "max_steps", "particles", "chains", "draws", "flips", "restarts")
 """Options that are fields of the methods they are for."""
-
-OTHERS: dict[str, type[BP | GaBP | EPBP | Gibbs | MaxWalkSAT]] = {
-    "bp": BP,
-    "gabp": GaBP,
-    "epbp": EPBP,
-    "gibbs": Gibbs,
-    "maxwalksat": MaxWalkSAT,
-}
-"""Methods whose settings are all plain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +116,9 @@ class MethodOptions:
         """
         if self.method == "auto":
             return None
-        if self.method == "exact":
-            return Exact()
-        if self.method in OTHERS:
-            return self._plain(OTHERS[self.method]())
-        kind: BVI | NPVI | MeanField
-        kind = BVI() if self.method == "bvi" else NPVI() if self.method == "npvi" else MeanField()
+        kind = BY_NAME[self.method]()
+        if not isinstance(kind, BVI | NPVI | MeanField):
+            return kind if isinstance(kind, Exact) else self._plain(kind)
         method = replace(
             kind,
             optimiser=self._chosen_optimiser(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,37 +12,25 @@ from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph
 from hylift.inference import (
     BP,
-    BVI,
     EPBP,
-    NPVI,
     Exact,
     GaBP,
     Gibbs,
     Lift,
     MaxWalkSAT,
-    MeanField,
     Method,
 )
+from hylift.inference.by_name import BY_NAME
 
 COARSE = "bvi-coarse-to-fine"
+FIRST = ("exact", "mean-field", "bvi")
 
 ENTRIES_PER_SECOND = 2**22
 MOST_ENTRIES = 2**27
 """Numbers in the largest table of exact inference: about what its share of the time allows, and
 never more than a gigabyte."""
 
-BY_NAME: dict[str, Callable[[], Method]] = {
-    "exact": Exact,
-    "mean-field": MeanField,
-    "bvi": BVI,
-    COARSE: BVI,
-    "npvi": NPVI,
-    "bp": BP,
-    "gabp": GaBP,
-    "epbp": EPBP,
-    "gibbs": Gibbs,
-    "maxwalksat": MaxWalkSAT,
-}
+NAMES = (*FIRST, COARSE, *(name for name in BY_NAME if name not in FIRST))
 """All methods, in the order in which they run."""
 
 GROUND = (Exact, Gibbs, MaxWalkSAT)
@@ -71,7 +59,7 @@ def entrants(
     if methods is None:
         chosen: Sequence[Method | str] = [
             name
-            for name in BY_NAME
+            for name in NAMES
             if name != COARSE or (lift == "exact" and _has_real_evidence(graph))
         ]
     else:
@@ -87,10 +75,10 @@ def entrants(
 def checked_name(name: str) -> str:
     """The name of a method in small letters; raises where there is no such method."""
     word = name.strip().lower()
-    if word not in BY_NAME:
+    if word not in NAMES:
         raise UnsupportedError(
-            f"there is no method '{name}': choose among {', '.join(BY_NAME)}."
-            f"{did_you_mean(word, BY_NAME)}"
+            f"there is no method '{name}': choose among {', '.join(NAMES)}."
+            f"{did_you_mean(word, NAMES)}"
         )
     return word
 
@@ -99,7 +87,7 @@ def _entrant(method: Method | str, lift: Lift, seconds: float) -> Entrant:
     if isinstance(method, str):
         name = checked_name(method)
         lift = "coarse-to-fine" if name == COARSE else lift
-        method = _in_time(BY_NAME[name](), seconds)
+        method = _in_time(BY_NAME["bvi" if name == COARSE else name](), seconds)
     if isinstance(method, type) or not hasattr(method, "solve"):
         raise UnsupportedError(
             f"a method is a value such as BVI(), or a name such as 'bvi', not {method!r}"

@@ -31,6 +31,9 @@ from hylift.posterior.distributions import BatchedDistribution
 
 LEAST_SECONDS = 0.1
 """For the best assignment, where message passing has used up its time."""
+SETTLED = 1e-9
+"""Largest change of a message at which an answer on a forest is exact; on one they end by
+themselves."""
 EQUAL = 1e-11
 """Relative difference of energies that rounding makes."""
 

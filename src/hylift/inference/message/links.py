@@ -22,7 +22,6 @@ class Links:
     than `count` of these say.
     """
 
-    factor_ptr: NDArray[np.int64]  # (factor + 1,): its links
     variable: NDArray[np.int32]  # (link,)
     count: FloatArray  # (link,): of one member; 1 in ground graphs
     variable_ptr: NDArray[np.int64]  # (variable + 1,): its entries in `order`
@@ -35,7 +34,6 @@ class Links:
         multiplicity = np.repeat(terms.multiplicity, arity)
         held = np.bincount(terms.slots, minlength=graph.num_variables)
         return cls(
-            terms.slot_ptr,
             terms.slots,
             multiplicity / graph.variables.multiplicity[terms.slots],
             np.concatenate([[0], np.cumsum(held)]),

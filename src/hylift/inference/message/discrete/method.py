@@ -12,7 +12,7 @@ from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
-from hylift.inference.message.answer import Decoded, Outcome, notes_on_loops, posterior_of
+from hylift.inference.message.answer import SETTLED, Decoded, Outcome, notes_on_loops, posterior_of
 from hylift.inference.message.discrete.passing import How, Passing, Schedule, Tables
 from hylift.inference.message.kernels.discrete import send
 from hylift.inference.message.prepare import check_settings, view_of
@@ -26,9 +26,6 @@ from hylift.potentials import Table
 
 DAMPING = 0.5
 """Of graphs with loops, where nothing else is said."""
-SETTLED = 1e-9
-"""Largest change of a message, by its logarithm, at which an answer on a forest is exact; on one
-they end by themselves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,18 +67,16 @@ class Tables:
 
     @classmethod
     def of(cls, graph: FactorGraph, groups: Sequence[FactorGroup]) -> Tables:
-        """groups: all factors, as tables."""
+        """groups: all factors, as tables of one slot or more."""
         terms = Terms.of(groups)
         links = Links.of(graph, terms)
         num_states = graph.variables.num_states.astype(np.int64)
         width = num_states[links.variable]
         arity = np.diff(terms.slot_ptr)
-        has_slots = arity > 0
-        starts = terms.slot_ptr[:-1][has_slots]
         num_entries, num_joint = np.zeros((2, len(terms)), dtype=np.int64)
-        if len(starts):
-            num_entries[has_slots] = np.add.reduceat(width, starts)
-            num_joint[has_slots] = np.multiply.reduceat(width, starts)
+        if len(terms):
+            num_entries = np.add.reduceat(width, terms.slot_ptr[:-1])
+            num_joint = np.multiply.reduceat(width, terms.slot_ptr[:-1])
         sizes = (arity, num_entries, num_joint)
         cost = 4 * num_joint * arity + 8 * num_entries
         held = 8 * np.diff(links.variable_ptr)

@@ -8,13 +8,11 @@ import numpy as np
 
 from hylift.graph import Variables
 from hylift.inference.gaussian.bounds import LEAK
+from hylift.inference.message.answer import SETTLED
 from hylift.inference.message.gaussian.summable import Radius
 from hylift.inference.message.links import FloatArray
 from hylift.posterior import Result
 
-SETTLED = 1e-9
-"""Largest change of a message at which an answer on a forest is exact; on one they end by
-themselves."""
 ROUNDING = 1e-9
 """Error of rounding up to which an answer is called exact."""
 NEGLIGIBLE = 1e-12

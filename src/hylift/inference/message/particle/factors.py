@@ -64,11 +64,6 @@ class Factors:
         """(variable,)"""
         return self.graph.variables.num_states == 0
 
-    @cached_property
-    def real_links(self) -> Ids:
-        """Links to reals."""
-        return np.flatnonzero(self.is_real[self.links.variable])
-
     def slots(self, factor: int) -> NDArray[np.int32]:
         """(slot,): the variables of a factor."""
         return self.terms.slots[slice(*self.terms.slot_ptr[factor : factor + 2])]

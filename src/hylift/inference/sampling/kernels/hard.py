@@ -5,6 +5,7 @@ from numba import njit
 
 from hylift.inference.sampling.kernels.inner import inner
 from hylift.inference.sampling.kernels.states import put
+from hylift.inference.search.kernels.walk import note_broken
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -54,7 +55,7 @@ def wander(terms, x, joint, room, rng, most):
     size = np.int64(0)
     for t in range(terms.num_tables):
         place[t] = -1
-        size = _note(terms, joint, t, broken, place, size)
+        size = note_broken(terms, joint, t, broken, place, size)
     for _ in range(most):
         if size == 0:
             break
@@ -64,25 +65,9 @@ def wander(terms, x, joint, room, rng, most):
             continue
         put(terms, x, joint, v, state)
         for k in range(terms.variable[v].first, terms.variable[v].split):
-            size = _note(terms, joint, np.int64(terms.incidence[k].term), broken, place, size)
+            t = np.int64(terms.incidence[k].term)
+            size = note_broken(terms, joint, t, broken, place, size)
     return size == 0
-
-
-@inner
-def _note(terms, joint, t, broken, place, size):
-    """Keeps the list of broken tables; returns its length."""
-    is_broken = terms.theta[terms.term[t].base + joint[t]] == -np.inf
-    if is_broken and place[t] < 0:
-        broken[size] = t
-        place[t] = size
-        return size + 1
-    if not is_broken and place[t] >= 0:
-        last = broken[size - 1]
-        broken[place[t]] = last
-        place[last] = place[t]
-        place[t] = -1
-        return size - 1
-    return size
 
 
 @inner

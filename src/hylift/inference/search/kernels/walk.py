@@ -17,7 +17,7 @@ def repair(terms, search, room, most):
     size = np.int64(0)
     for t in range(terms.num_tables):
         place[t] = -1
-        size = _note(terms, search, t, broken, place, size)
+        size = note_broken(terms, search.joint, t, broken, place, size)
     for _ in range(most):
         if size == 0:
             break
@@ -28,14 +28,15 @@ def repair(terms, search, room, most):
         flip(terms, search, v, state, np.int64(1))
         push(search, v, np.uint8(1))
         for k in range(terms.variable[v].first, terms.variable[v].split):
-            size = _note(terms, search, np.int64(terms.incidence[k].term), broken, place, size)
+            t = np.int64(terms.incidence[k].term)
+            size = note_broken(terms, search.joint, t, broken, place, size)
     return size == 0
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def _note(terms, search, t, broken, place, size):
-    """Keeps the list of broken tables; returns its length."""
-    is_broken = terms.theta[terms.term[t].base + search.joint[t]] == -np.inf
+def note_broken(terms, joint, t, broken, place, size):
+    """Keeps the list of broken tables; returns its length. joint: (term,), joint states."""
+    is_broken = terms.theta[terms.term[t].base + joint[t]] == -np.inf
     if is_broken and place[t] < 0:
         broken[size] = t
         place[t] = size
