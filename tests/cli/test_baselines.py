@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from cli.conftest import CHAIN, Run
+from hylift.cli.options import METHODS
+from hylift.inference.by_name import BY_NAME
 
 CHAIN_MODEL = ("infer", "model.uai", "-e", "model.uai.evid")
 PAPERS = ("infer", "papers.mln", "-e", "facts.db")
@@ -196,3 +198,7 @@ def test_options_that_do_not_fit_are_refused_before_any_work(
 
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"hylift: {expected}")
+
+
+def test_the_command_knows_all_methods_by_name() -> None:
+    assert set(METHODS) == {"auto", *BY_NAME}
