@@ -17,7 +17,12 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.mro()[1]
 
 
 def main() -> None:
-    """Runs the command line, and ends with an exit code.
+    """Runs the command line."""
+    run(commands.app, "hylift")
+
+
+def run(app: typer.Typer, name: str) -> NoReturn:
+    """Runs commands under the name by which users call them, and ends with an exit code.
 
     0: it worked; 1: nobody reads the output; 2: bad input or a full disk, with one line on
     stderr; 130: interrupted.
@@ -25,14 +30,14 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may have no bars or Greek letters
     try:
-        code = commands.app(prog_name="hylift", standalone_mode=False)
+        code = app(prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except HyliftError as error:
-        _end(2, str(error))
+        _end(2, name, str(error))
     except USAGE_ERROR as error:
-        _end(2, _usage(error))
+        _end(2, name, _usage(error))
     except MemoryError:
-        _end(2, "there is not enough memory")
+        _end(2, name, "there is not enough memory")
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
@@ -42,14 +47,14 @@ def main() -> None:
         if error.filename is not None:  # files are told about where they are read and written
             raise
         _drop_output()
-        _end(2, f"standard output cannot be written: {error.strerror or error}")
+        _end(2, name, f"standard output cannot be written: {error.strerror or error}")
     except SystemError as error:
         # Ctrl-C while a compiled kernel is loaded or called comes as the cause of another error.
         if not _is_interrupt(error):
             raise
         code = 130
     if code == 130:
-        _end(130, "interrupted")
+        _end(130, name, "interrupted")
     sys.exit(code)
 
 
@@ -66,9 +71,9 @@ def _is_interrupt(error: BaseException) -> bool:
     return found is not None
 
 
-def _end(code: int, line: str) -> NoReturn:
+def _end(code: int, name: str, line: str) -> NoReturn:
     if line:
-        print(f"hylift: {line}", file=sys.stderr)
+        print(f"{name}: {line}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -1,0 +1,149 @@
+"""`python -m experiments NAME …`: the paper's tables and figures, beside ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from experiments.report import Outcome
+    from experiments.setting import Setting
+
+EPILOG = """[bold]Examples[/bold]
+
+python -m experiments toy
+
+python -m experiments rgm --data ../shared/data --quick
+
+python -m experiments all --out results
+"""
+
+
+class Name(StrEnum):
+    """Experiments, in the order of the paper."""
+
+    TOY = "toy"
+    PAPERS = "papers"
+    ROBOT = "robot"
+    RGM = "rgm"
+    KALMAN_TREE = "kalman-tree"
+    KALMAN_CYCLE = "kalman-cycle"
+    GROUNDWATER = "groundwater"
+    ALL = "all"
+
+
+class Variants(StrEnum):
+    PAPER = "paper"
+    CLEAN = "clean"
+    BOTH = "both"
+
+
+app = typer.Typer(
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command(epilog=EPILOG)
+def run(
+    name: Annotated[
+        Name,
+        typer.Argument(
+            metavar="NAME",
+            help="toy (Table 1, Figure 1), papers and robot (Figure 2), rgm (Table 2, Figure 3), "
+            "kalman-tree and kalman-cycle (Table 3), groundwater (all wells), or all.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of the published data; without one, evidence of the same kind and size "
+            "is generated.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer repetitions of timed runs.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for tables, numbers and pictures.")
+    ] = Path("results"),
+    variant: Annotated[
+        Variants,
+        typer.Option(
+            help="Evidence with the quirks of the paper's (paper), done right (clean), or both."
+        ),
+    ] = Variants.BOTH,
+) -> None:
+    """Run an experiment of "Lifted Hybrid Variational Inference", print its figures beside the
+    paper's, and write them to files (.csv, .json, .png)."""
+    from experiments.report.show import show, show_summary
+    from experiments.report.write import make_folder, write
+    from experiments.setting import Setting
+    from hylift.cli.render import console, progress_bar
+
+    if data is not None and not data.is_dir():
+        raise typer.BadParameter(f"there is no folder '{data}'", param_hint="--data")
+    chosen = [one for one in Name if one is not Name.ALL] if name is Name.ALL else [name]
+    variants = ("paper", "clean") if variant is Variants.BOTH else (variant.value,)
+    terminal = console()
+    make_folder(out)
+    _load_kernels()
+    rows = []
+    begin = time.perf_counter()
+    for one in chosen:
+        start = time.perf_counter()
+        with progress_bar(quiet=False) as progress:
+            outcome = _experiment(one)(Setting(data, quick, variants, progress))
+        seconds = time.perf_counter() - start
+        show(terminal, outcome)
+        files = write(outcome, one.value, out)
+        names = ", ".join(path.name for path in files)
+        terminal.print(f"{seconds:.1f} s; in {out}: {names}", highlight=False, markup=False)
+        rows += outcome.rows
+    if len(chosen) > 1:
+        show_summary(terminal, rows)
+        terminal.print(f"{time.perf_counter() - begin:.0f} s in all.", highlight=False)
+
+
+def _experiment(name: Name) -> Callable[[Setting], Outcome]:
+    """What runs an experiment; imported when it is asked for, so that help is quick."""
+    if name is Name.GROUNDWATER:
+        from experiments import groundwater
+
+        return groundwater.run
+    from experiments import kalman, papers, rgm, robot, toy
+
+    return {
+        Name.TOY: toy.run,
+        Name.PAPERS: papers.run,
+        Name.ROBOT: robot.run,
+        Name.RGM: rgm.run,
+        Name.KALMAN_TREE: kalman.run_tree,
+        Name.KALMAN_CYCLE: kalman.run_cycle,
+    }[name]
+
+
+def _load_kernels() -> None:
+    """So that no time is measured in which code is loaded or compiled."""
+    from hylift.cli.render import progress_bar
+    from hylift.warm_up import warm_up
+
+    with progress_bar(quiet=False) as progress:
+        progress(0.0, "loading kernels")
+        warm_up()
+
+
+if __name__ == "__main__":
+    from hylift.cli.main import run as run_commands
+
+    run_commands(app, "python -m experiments")

@@ -1,0 +1,63 @@
+"""An outcome in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from experiments.report.answers import answers
+from experiments.report.outcome import Outcome
+from hylift.files import OutputError, write_whole
+from hylift.posterior.export import write_json
+
+DPI = 150
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder for files to be written; raises where there can be none."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: no folder can be made there: {error.strerror}") from None
+
+
+def write(outcome: Outcome, name: str, folder: Path) -> list[Path]:
+    """Writes tables (.csv), all numbers (.json) and pictures (.png); returns the files."""
+    make_folder(folder)
+    rows = [row.to_dict() for row in outcome.rows]
+    speeds = [one.to_dict() for one in outcome.speeds]
+    content = {
+        "experiment": name,
+        "title": outcome.title,
+        "evidence": outcome.source,
+        "figures": rows,
+        "speeds": speeds,
+        "answers": {one.question: one.sentence for one in answers(outcome.rows, outcome.speeds)},
+        "notes": list(outcome.notes),
+        "tables": outcome.tables,
+    }
+    json = folder / f"{name}.json"
+    write_json(content, json)
+    written = [json]
+    tables = {"figures": rows, "speeds": speeds, **outcome.tables}
+    for what, lines in tables.items():
+        if lines:
+            path = folder / f"{name}-{what}.csv"
+            _write_csv(lines, path)
+            written.append(path)
+    for what, draw in outcome.figures.items():
+        path = folder / f"{name}-{what}.png"
+        figure = draw()
+        write_whole(
+            path, lambda stream, figure=figure: figure.savefig(stream, format="png", dpi=DPI)
+        )
+        written.append(path)
+    return written
+
+
+def _write_csv(lines: list[dict[str, Any]], path: Path) -> None:
+    table = pa.Table.from_pylist(lines)
+    write_whole(path, lambda stream: pyarrow.csv.write_csv(table, stream))
