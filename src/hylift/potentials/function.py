@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,22 @@ from hylift.potentials.base import (
 from hylift.potentials.table import Table
 
 
+@runtime_checkable
+class Reducible(Protocol):
+    """A function that knows when it is something simpler."""
+
+    def given(self, parameters: FloatArray, fixed: tuple[int, ...]) -> Potential | None:
+        """The potential of the other arguments, with a row per row of parameters, where these
+        arguments are known; None where it is no simpler. `parameters`: as those of `Function`."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Function(Potential):
     """Any vectorised `log_potential(*discrete slots, *real slots, *parameters)`.
 
     It is called with arrays that broadcast together: states as integers, reals and parameters as
-    floats. It may return -inf, but neither NaN nor +inf.
+    floats. It may return -inf, but neither NaN nor +inf. Evidence may make it a simpler potential,
+    if it is `Reducible`.
     """
 
     log_potential: Callable[..., Any]
@@ -186,6 +196,10 @@ class Function(Potential):
         new_row = np.arange(len(row), dtype=np.int32)
         if not reduced._free:
             return Table(reduced.log_value(new_row, [])), new_row
+        if isinstance(self.log_potential, Reducible):
+            simpler = self.log_potential.given(reduced._rows, reduced.fixed)
+            if simpler is not None:
+                return simpler, new_row
         return reduced, new_row
 
     def _filled(self, slots: tuple[int, ...]) -> list[int]:

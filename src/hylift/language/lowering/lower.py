@@ -39,8 +39,8 @@ class Slot:
     """(row,): the state of a categorical variable that makes the atom true; None for others."""
 
 
-Leaf = Slot | TruthArray
-"""The slot of an atom, or (row,): a truth that each parameter row decides."""
+Leaf = Slot | TruthArray | FloatArray
+"""The slot of an atom, or (row,): a truth, or a known real, that each parameter row decides."""
 
 
 def lower(
@@ -60,17 +60,14 @@ def lower(
     grid = _Grid.of(formula, len(weight), leaves, parameters)
     _check_size(grid)
     try:
-        form = grid.weighted(weight, hard)
+        return grid.potential(weight, hard)
     except NotQuadratic:
         return _function(formula, weight, leaves, parameters, grid)
-    if not grid.num_reals:
-        return Table(grid.spread(form, ()))
-    return _quadratic(form, grid)
 
 
 def _check_size(grid: _Grid) -> None:
     """Raises where the potential would have too many numbers."""
-    entries = math.prod(grid.states) * (1 + grid.num_reals + grid.num_reals**2)
+    entries = grid.num_entries
     if entries > MAX_ENTRIES:
         raise ModelError(
             f"the formula '{_shortened(_text(grid.formula))}' is a potential of "
@@ -111,6 +108,18 @@ class _Grid:
         if sorted(sizes) != list(range(len(sizes))) or not discrete_first:
             raise ValueError(f"slots must count from 0, discrete ones first: {sizes}")
         return cls(formula, num_rows, states, len(sizes) - len(states), leaves, parameters)
+
+    @property
+    def num_entries(self) -> int:
+        """Numbers per row of the potential."""
+        return math.prod(self.states) * (1 + self.num_reals + self.num_reals**2)
+
+    def potential(self, weight: FloatArray, hard: bool) -> Table | ConditionalQuadratic:
+        """weight * formula, or `NotQuadratic`."""
+        form = self.weighted(weight, hard)
+        if not self.num_reals:
+            return Table(self.spread(form, ()))
+        return _quadratic(form, self)
 
     def weighted(self, weight: FloatArray, hard: bool) -> QuadraticForm:
         """weight * formula as a quadratic form, or `NotQuadratic`."""
@@ -221,6 +230,8 @@ class Formula:
 
     formula: Expr
     sources: tuple[tuple[Expr, _Source], ...]
+    states: tuple[int, ...]
+    """Of the discrete slots."""
     num_slots: int
     parameters: tuple[tuple[str, float], ...] = ()
 
@@ -231,6 +242,41 @@ class Formula:
         assert not isinstance(value, QuadraticForm)  # none of its arguments is
         with np.errstate(all="ignore"):
             return product(arguments[self.num_slots], value)
+
+    def given(self, parameters: FloatArray, fixed: tuple[int, ...]) -> Potential | None:
+        """The table or quadratic that is left where some slots are known, if it is one.
+
+        So `normal(y(r) | a + b * x(r), 1)` is quadratic in a and b as soon as x is observed.
+        """
+        free = [slot for slot in range(self.num_slots) if slot not in fixed]
+        num_own = parameters.shape[1] - len(fixed)
+        column = {self.num_slots + place: parameters[:, place] for place in range(num_own)}
+        column |= {slot: parameters[:, num_own + place] for place, slot in enumerate(fixed)}
+        leaves = {node: self._leaf(source, column, free) for node, source in self.sources}
+        states = tuple(self.states[slot] for slot in free if slot < len(self.states))
+        num_reals = len(free) - len(states)
+        grid = _Grid(
+            self.formula, len(parameters), states, num_reals, leaves, dict(self.parameters)
+        )
+        if grid.num_rows * grid.num_entries > MAX_NUMBERS:
+            return None
+        try:
+            return grid.potential(parameters[:, 0], hard=False)
+        except NotQuadratic:
+            return None
+
+    def _leaf(self, source: _Source, column: Mapping[int, FloatArray], free: list[int]) -> Leaf:
+        """What an atom is where the slots in `column` are known."""
+        given = None if source.column is None else column[source.column]
+        if source.slot is None:
+            assert given is not None  # a leaf has a slot, a column or both
+            return given != 0
+        if source.slot in free:
+            num_states = REAL if source.is_real else self.states[source.slot]
+            state = None if given is None else given.astype(np.int64)
+            return Slot(free.index(source.slot), num_states, state)
+        known = column[source.slot]
+        return known if source.is_real else known == (1 if given is None else given)
 
     def __str__(self) -> str:
         return _text(self.formula)
@@ -258,6 +304,7 @@ def _function(
     called = Formula(
         formula,
         tuple(sources),
+        grid.states,
         num_slots,
         tuple((name, float(parameters[name])) for name in sorted(used)),
     )
