@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hylift as hl
-from benchmarks import published
 from benchmarks.measure import peak_gigabytes, timed
+from experiments.instances import kalman, papers, rgm, robot, toy
 from hylift.inference import Lift
 from hylift.inference.variational.objective.bethe import Grid
 from hylift.inference.variational.problem import Problem
@@ -58,7 +58,7 @@ def _warm(work: Callable[[Path, Path | None], None], data: Path, figure: Path | 
 
 def _toy(data: Path, figure: Path | None) -> None:
     """KL(p_i || q_i) of the positions, the mean of five."""
-    graph = published.toy()
+    graph = toy.instance().graph
     exact = hl.infer(graph, hl.Exact())
     print(f"toy, {SEEDS} seeds; in brackets Adam(0.2), at most {EARLIER_STEPS:,} steps, one start:")
     cases: list[tuple[Method, Lift]] = [
@@ -98,8 +98,8 @@ def _on_seeds(
 def _rgm(data: Path, figure: Path | None) -> None:
     if not _has(data / "rgm"):
         return
-    for number in range(2):
-        graph = published.rgm(data, number)
+    for number in range(rgm.NUM_PUBLISHED):
+        graph = rgm.published(data, number).graph
         cases: tuple[tuple[int, Lift], ...] = ((1, "none"), (1, "exact"), (5, "exact"))
         for components, lift in cases:
             _beside_exact(f"RGM, file {number}", graph, components, lift)
@@ -109,11 +109,13 @@ def _kalman(data: Path, figure: Path | None) -> None:
     if not _has(data / "groundwater"):
         return
     cases: tuple[tuple[int, Lift], ...] = ((1, "none"), (1, "exact"), (5, "exact"))
-    for name in ("tree", "cycle"):
-        for trial in range(5):
-            graph = published.kalman(data, name, trial)
+    shapes: tuple[kalman.Shape, ...] = ("tree", "cycle")
+    for shape in shapes:
+        for trial in range(kalman.NUM_PUBLISHED):
+            graph = kalman.published(data, shape, trial, "paper").graph
+            name = f"Kalman {shape}, trial {trial}"
             for components, lift in cases:
-                _beside_exact(f"Kalman {name}, trial {trial}", graph, components, lift, "x(*,19)")
+                _beside_exact(name, graph, components, lift, kalman.LAST_MONTH)
 
 
 def _beside_exact(
@@ -153,12 +155,12 @@ def _column(posterior: hl.Posterior, name: str) -> NDArray[np.float64]:
 
 def _maxima(data: Path, figure: Path | None) -> None:
     for name, read, best in (
-        ("papers", published.papers, 7425.860899),
-        ("robot", published.robot, -5020.526558),
+        ("papers", lambda: papers.published(data, 0, "paper"), 7425.860899),
+        ("robot", lambda: robot.published(data, "paper"), -5020.526558),
     ):
         if not _has(data / name):
             continue
-        graph = read(data)
+        graph = read().graph
         runs = [
             timed(lambda seed=seed: hl.infer(graph, hl.BVI(1), tasks="map", seed=seed).map())  # noqa: B023
             for seed in range(10)

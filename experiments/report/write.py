@@ -11,9 +11,8 @@ import pyarrow.csv
 from experiments.report.answers import answers
 from experiments.report.outcome import Outcome
 from hylift.files import OutputError, write_whole
+from hylift.plot.style import write_figure
 from hylift.posterior.export import write_json
-
-DPI = 150
 
 
 def make_folder(path: Path) -> None:
@@ -50,10 +49,7 @@ def write(outcome: Outcome, name: str, folder: Path) -> list[Path]:
             written.append(path)
     for what, draw in outcome.figures.items():
         path = folder / f"{name}-{what}.png"
-        figure = draw()
-        write_whole(
-            path, lambda stream, figure=figure: figure.savefig(stream, format="png", dpi=DPI)
-        )
+        write_figure(draw(), path)
         written.append(path)
     return written
 

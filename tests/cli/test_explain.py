@@ -9,8 +9,9 @@ import pytest
 import hylift.cli.explain
 from cli.conftest import Run
 from cli.test_bad_input import assert_refused
+from experiments.instances import papers, rgm
+from experiments.instances.sources import MODELS
 from hylift.lifting import lift
-from paper_models import MODELS, grounded
 
 
 def explained(run: Run, *arguments: object) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def test_sizes_classes_and_a_verdict_are_shown(run: Run) -> None:
 
 def test_the_text_is_that_of_the_library(run: Run, data_dir: Path) -> None:
     evidence = data_dir / "rgm" / "evidence_0.csv"
-    explanation = lift(grounded("rgm", evidence).graph).explain()
+    explanation = lift(rgm.published(data_dir, 0).graph).explain()
 
     ended = run("explain", MODELS / "rgm.mln", "-e", evidence)
 
@@ -45,7 +46,7 @@ def test_the_text_is_that_of_the_library(run: Run, data_dir: Path) -> None:
 
 def test_json_is_that_of_the_library(run: Run, data_dir: Path) -> None:
     evidence = data_dir / "papers" / "evidence_0.csv"
-    explanation = lift(grounded("papers", evidence, unmatched="ignore").graph).explain()
+    explanation = lift(papers.published(data_dir, 0, "paper").graph).explain()
 
     result = explained(run, MODELS / "papers.mln", "-e", evidence, "--unmatched", "ignore")
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 
 import random_models
+from experiments.instances import toy
 from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, categorical, interval, real
 from hylift.graph.merge import merge_factors
 from hylift.inference import Exact, infer
 from hylift.lifting import lift
 from hylift.potentials import ConditionalQuadratic, Function, Table
-from paper_models import grounded
 from zoo import friends_and_smokers
 
 TIES = ["first", "shared"]
@@ -140,7 +140,7 @@ def test_merging_twice_is_merging_once(graph: FactorGraph) -> None:
 
 @pytest.mark.parametrize("ties", TIES)
 def test_the_pair_priors_of_the_toy_model_go_into_its_pair_rules(ties: Ties) -> None:
-    graph = grounded("toy").graph
+    graph = toy.instance().graph
 
     merged = merge_factors(graph, ties)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.instances import kalman, rgm, toy
+from experiments.instances.sources import MODELS
 from hylift.inference import infer
 from hylift.language import format_model, parse, read_model
-from paper_models import MODELS, grounded, kalman_cycle, kalman_tree
+from paper_models import grounded
 from slow_grounding import assert_same_density
 
 SIZES = {"toy": (21, 24), "papers": (3400, 3390), "robot": (1591, 3182), "rgm": (606, 1100)}
@@ -33,7 +35,7 @@ def test_formatting_changes_nothing(path):
 
 
 def test_toy_has_the_exact_answers():
-    posterior = infer(grounded("toy").graph)
+    posterior = infer(toy.instance().graph)
 
     assert posterior.log_partition.value == pytest.approx(13.344035214554, abs=1e-9)
     assert posterior.marginal("posA(a0)").mean == pytest.approx(-0.486916, abs=1e-6)
@@ -45,7 +47,7 @@ def test_toy_has_the_exact_answers():
     [(0, 0.164827734, 947.098842, 1440.539962), (1, 0.147604920, 244.767909, 1566.370629)],
 )
 def test_rgm_has_the_exact_answers(data_dir, number, mean, sum_mean, sum_var):
-    graph = grounded("rgm", data_dir / "rgm" / f"evidence_{number}.csv").graph
+    graph = rgm.published(data_dir, number).graph
 
     posterior = infer(graph)
 
@@ -79,7 +81,7 @@ def test_robot_has_the_exact_map(data_dir):
 
 
 def test_kalman_tree_has_the_exact_answers(data_dir):
-    graph = kalman_tree(data_dir).graph
+    graph = kalman.published(data_dir, "tree", 0, "paper").graph
 
     posterior = infer(graph)
 
@@ -92,7 +94,7 @@ def test_kalman_tree_has_the_exact_answers(data_dir):
 
 
 def test_kalman_cycle_has_the_exact_answers(data_dir):
-    graph = kalman_cycle(data_dir).graph
+    graph = kalman.published(data_dir, "cycle", 0, "paper").graph
 
     posterior = infer(graph)
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import paper_models
 import zoo
+from experiments.instances import kalman, rgm
+from experiments.instances.sources import MODELS
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup, Names, Variables, boolean, interval, real
 from hylift.grounding import ground
@@ -22,7 +23,7 @@ from hylift.lifting import lift
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from random_models import graphs
 
-TOY = (Path(paper_models.MODELS) / "toy.mln").read_text(encoding="utf-8")
+TOY = (MODELS / "toy.mln").read_text(encoding="utf-8")
 PRIOR = "-0.04  posB(b)^2 + posA(a)^2"
 
 
@@ -223,8 +224,9 @@ def test_every_model_of_the_zoo_is_bounded(model) -> None:
 
 @pytest.mark.parametrize("lifted", [False, True], ids=["ground", "lifted"])
 def test_the_models_of_the_paper_are_bounded(lifted: bool, data_dir: Path) -> None:
-    rgm = paper_models.grounded("rgm", [data_dir / "rgm" / "evidence_0.csv"], unmatched="ignore")
-    models = [rgm, paper_models.kalman_tree(data_dir), paper_models.kalman_cycle(data_dir)]
+    shapes: list[kalman.Shape] = ["tree", "cycle"]
+    filters = [kalman.published(data_dir, shape, 0, "paper") for shape in shapes]
+    models = [rgm.published(data_dir, 0), *filters]
 
     for model in models:
         assert bethe_certificate(lift(model.graph).graph if lifted else model.graph).holds

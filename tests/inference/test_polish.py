@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import zoo
+from experiments.instances import papers, robot
 from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import (
     FactorGraph,
@@ -25,7 +26,6 @@ from hylift.inference import infer
 from hylift.inference.search import polish
 from hylift.lifting import lift
 from hylift.potentials import ConditionalQuadratic, Function, Table
-from paper_models import grounded
 from random_models import graphs, symmetric_graphs
 
 KINDS = {"max_discrete": 5, "max_reals": 4, "max_bounded": 2}
@@ -340,8 +340,7 @@ def test_lifted_and_ground_agree_where_the_best_state_is_symmetric():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_papers_is_solved_from_any_start(data_dir, seed):
-    path = data_dir / "papers" / "evidence_0.csv"
-    graph = grounded("papers", path, unmatched="ignore").graph.condition()
+    graph = papers.published(data_dir, 0, "paper").graph.condition()
 
     found = polish(graph, random_starts(graph, 1, seed))
 
@@ -350,9 +349,7 @@ def test_papers_is_solved_from_any_start(data_dir, seed):
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 100])
 def test_robot_is_solved_from_any_start(data_dir, seed):
-    path = data_dir / "robot" / "robot-map.db"
-    grounding = grounded("robot", path, closed=["Aligned"], unmatched="ignore")
-    graph = grounding.graph.condition()
+    graph = robot.published(data_dir, "paper").graph.condition()
 
     found = polish(graph, random_starts(graph, 1, seed))
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments import instances
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Soft, Variables, boolean, real
 from hylift.lifting import Lifting, lift
 from hylift.lifting.coarse import coarse_to_fine
@@ -19,18 +20,16 @@ from hylift.lifting.explanation.text import alone
 from hylift.lifting.predicates import Predicates
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from hylift.potentials.quadrature import nodes_per_slot
-from paper_models import grounded, kalman_cycle, kalman_tree
 from random_models import symmetric_graphs
 from zoo import ZOO, ZooModel, friends_and_smokers, mixed_cardinality_loop, toy_hybrid_mln
 
 
 def papers(data_dir: Path) -> FactorGraph:
-    path = data_dir / "papers" / "evidence_0.csv"
-    return grounded("papers", path, unmatched="ignore").graph
+    return instances.papers.published(data_dir, 0, "paper").graph
 
 
 def rgm(data_dir: Path) -> FactorGraph:
-    return grounded("rgm", data_dir / "rgm" / "evidence_0.csv").graph
+    return instances.rgm.published(data_dir, 0).graph
 
 
 def with_evidence(graph: FactorGraph, evidence: Evidence) -> FactorGraph:
@@ -420,11 +419,11 @@ def test_an_explanation_is_numbers_that_json_takes(data_dir: Path) -> None:
 
 def paper_explanations(data_dir: Path) -> dict[str, Explanation]:
     sources = {
-        "toy": grounded("toy").graph,
+        "toy": instances.toy.instance().graph,
         "papers": papers(data_dir),
         "rgm": rgm(data_dir),
-        "tree": kalman_tree(data_dir).graph,
-        "cycle": kalman_cycle(data_dir).graph,
+        "tree": instances.kalman.published(data_dir, "tree", 0, "paper").graph,
+        "cycle": instances.kalman.published(data_dir, "cycle", 0, "paper").graph,
     }
     return {name: lift(graph).explain() for name, graph in sources.items()}
 

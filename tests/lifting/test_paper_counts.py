@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.instances import kalman, papers, rgm, robot, toy
 from hylift import read_evidence, read_uai
 from hylift.graph import FactorGraph
 from hylift.lifting import lift
 from oracle import coarsest_equitable
-from paper_models import grounded, kalman_cycle, kalman_tree
 from zoo import friends_and_smokers, toy_hybrid_mln
 
 
-@pytest.mark.parametrize("graph", [toy_hybrid_mln, lambda: grounded("toy").graph])
+@pytest.mark.parametrize("graph", [toy_hybrid_mln, lambda: toy.instance().graph])
 def test_toy(graph: Callable[[], FactorGraph]) -> None:
     lifting = lift(graph())
 
@@ -35,7 +35,7 @@ def test_friends_and_smokers_lift_to_as_many_classes_for_any_number(num_people: 
 def test_relational_gaussian_model(
     data_dir: Path, number: int, num_hidden: int, num_classes: int
 ) -> None:
-    graph = grounded("rgm", data_dir / "rgm" / f"evidence_{number}.csv").graph
+    graph = rgm.published(data_dir, number).graph
 
     lifting = lift(graph)
 
@@ -43,20 +43,19 @@ def test_relational_gaussian_model(
 
 
 def test_kalman_tree(data_dir: Path) -> None:
-    lifting = lift(kalman_tree(data_dir).graph)
+    lifting = lift(kalman.published(data_dir, "tree", 0, "paper").graph)
 
     assert (lifting.ground.num_variables, lifting.num_classes) == (1444, 57)
 
 
 def test_kalman_cycle(data_dir: Path) -> None:
-    lifting = lift(kalman_cycle(data_dir).graph)
+    lifting = lift(kalman.published(data_dir, "cycle", 0, "paper").graph)
 
     assert (lifting.ground.num_variables, lifting.num_classes) == (114, 76)
 
 
 def test_robot_lifts_as_far_as_the_reference(data_dir: Path) -> None:
-    path = data_dir / "robot" / "robot-map.db"
-    graph = grounded("robot", path, closed=["Aligned"], unmatched="ignore").graph
+    graph = robot.published(data_dir, "paper").graph
 
     lifting = lift(graph)
 
@@ -66,9 +65,7 @@ def test_robot_lifts_as_far_as_the_reference(data_dir: Path) -> None:
 
 @pytest.mark.slow
 def test_papers_lift_as_far_as_the_reference(data_dir: Path) -> None:
-    path = data_dir / "papers" / "evidence_0.csv"
-
-    lifting = lift(grounded("papers", path, unmatched="ignore").graph)
+    lifting = lift(papers.published(data_dir, 0, "paper").graph)
 
     assert lifting.variable_to_class.tolist() == coarsest_equitable(lifting.ground)
     assert lifting.num_classes == 1816

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from experiments.instances import toy
 from hylift.errors import UnsupportedError
 from hylift.files import OutputError
 from hylift.graph import FactorGraph, FactorGroup, boolean
@@ -22,7 +23,6 @@ from hylift.plot import plot_classes
 from hylift.plot.class_graph import MAX_SQUARES, ClassGraph
 from hylift.plot.layout import layout
 from hylift.potentials import Table
-from paper_models import grounded
 from zoo import ZOO, ZooModel, friends_and_smokers, relational_gaussian_model, toy_hybrid_mln
 
 
@@ -208,7 +208,7 @@ def test_many_factors_of_the_same_variables_are_one_square() -> None:
 
 
 def test_the_same_lifting_gives_the_same_picture() -> None:
-    first, second = (plot_classes(lift(grounded("toy").graph)) for _ in range(2))
+    first, second = (plot_classes(lift(toy.instance().graph)) for _ in range(2))
 
     np.testing.assert_array_equal(circles(first).get_offsets(), circles(second).get_offsets())
 

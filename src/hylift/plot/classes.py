@@ -11,30 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.files import check_figure, write_whole
+from hylift.files import check_figure
 from hylift.graph import FactorGraph
 from hylift.lifting import Lifting
 from hylift.plot.class_graph import ClassGraph
 from hylift.plot.labels import LETTER, Obstacles, place_labels
 from hylift.plot.layout import Positions
 from hylift.plot.placement import place_nodes
+from hylift.plot.style import COLORS, INK, LINE, figure_of, write_figure
 from hylift.words import counted, num_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-COLORS = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#F0E442",
-    "#999999",
-)  # Okabe-Ito, told apart by colour-blind readers
-INK = "#333333"
-LINE = "#8C8C8C"
 
 FONT_SIZE = 8.0
 TITLE_SIZE = 10.0
@@ -82,9 +70,7 @@ def plot_classes(
         _say_why_empty(ax, lifting)
     _write_title(ax, title)
     if path is not None:
-        kind = Path(path).suffix.lstrip(".")
-        whole: Any = ax.figure.canvas.figure
-        write_whole(path, lambda stream: whole.savefig(stream, format=kind, dpi=150))
+        write_figure(figure_of(ax), path)
     return ax
 
 

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hylift.errors import UnsupportedError
-from hylift.files import check_figure, write_whole
-from hylift.plot.classes import COLORS
+from hylift.files import check_figure
+from hylift.plot.style import COLORS, DASHES, INK, figure_of, write_figure
 from hylift.posterior import History, Posterior
 from hylift.posterior.answers import Measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-DASHES = ("-", "--", "-.", ":")
-"""Lines differ in these too, so that they are told apart without colours."""
 
 MEASURES: dict[Measure, str] = {
     "free energy": "objective (free energy)",
@@ -27,7 +24,6 @@ MEASURES: dict[Measure, str] = {
     "largest change": "largest change of a message",
 }
 
-INK = "#333333"
 MAX_LINES = 12
 
 
@@ -75,9 +71,7 @@ def plot_convergence(
         has_levels=any(h.level.any() for h in histories.values()),
     )
     if path is not None:
-        kind = Path(path).suffix.lstrip(".")
-        whole: Any = ax.figure.canvas.figure
-        write_whole(path, lambda stream: whole.savefig(stream, format=kind, dpi=150))
+        write_figure(figure_of(ax), path)
     return ax
 
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hylift.errors import UnsupportedError
-from hylift.files import check_figure, write_whole
+from hylift.files import check_figure
+from hylift.plot.style import COLORS, write_figure
 from hylift.posterior import Categorical, PointMass, Posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_PANELS = 24
-COLOR = "#0072B2"  # blue of the Okabe-Ito palette, told apart by colour-blind readers
+COLOR = COLORS[0]
 
 
 def plot_marginals(
@@ -51,8 +52,7 @@ def plot_marginals(
     for unused in grid[len(ids) :]:
         unused.set_visible(False)
     if path is not None:
-        kind = Path(path).suffix.lstrip(".")
-        write_whole(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))
+        write_figure(figure, path)
     return list(grid[: len(ids)])
 
 

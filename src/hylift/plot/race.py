@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.files import check_figure, write_whole
-from hylift.plot.classes import COLORS, INK, LINE
+from hylift.files import check_figure
 from hylift.plot.labels import LETTER, Obstacles, place_labels
+from hylift.plot.style import COLORS, INK, LINE, write_figure
 from hylift.posterior import History
 from hylift.posterior.answers import Measure
 from hylift.racing import Finish, Race
@@ -114,8 +114,7 @@ def plot_race(race: Race, path: str | Path | None = None) -> list[Axes]:
     for ax, panel in zip(axes, panels, strict=True):
         _write_labels(ax, panel)
     if path is not None:
-        kind = Path(path).suffix.lstrip(".")
-        write_whole(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))
+        write_figure(figure, path)
     return axes
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from experiments.instances import kalman, rgm
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Soft, real
 from hylift.inference import Exact, infer
 from hylift.inference.message.gaussian import GaBP
@@ -30,7 +31,6 @@ from inference.message.gaussian_models import (
     symmetric_gaussians,
     wide_forests,
 )
-from paper_models import grounded, kalman_cycle, kalman_tree
 from random_models import forests
 from zoo import ZOO, ZooModel, gaussian_chain, gaussian_loop, relational_gaussian_model
 
@@ -325,7 +325,7 @@ def test_the_relational_gaussian_model_is_nearly_exact(
 ) -> None:
     """The paper has an l1 distance of 2.26e-6 and a mean KL of 3.32e-9. The variances of the one
     fixed point there is are not exact: on file 1 its KL is 4.254e-9."""
-    graph = grounded("rgm", data_dir / "rgm" / f"evidence_{number}.csv").graph
+    graph = rgm.published(data_dir, number).graph
     exact = infer(graph, Exact())
 
     found = infer(graph, GaBP(), lift=how)
@@ -336,7 +336,7 @@ def test_the_relational_gaussian_model_is_nearly_exact(
 
 
 def test_the_kalman_tree_is_exact(data_dir: Path) -> None:
-    graph = kalman_tree(data_dir).graph
+    graph = kalman.published(data_dir, "tree", 0, "paper").graph
     exact = infer(graph, Exact())
 
     found = infer(graph, GaBP())
@@ -349,7 +349,7 @@ def test_the_kalman_tree_is_exact(data_dir: Path) -> None:
 
 
 def test_the_kalman_cycle_reaches_its_fixed_point(data_dir: Path) -> None:
-    graph = kalman_cycle(data_dir).graph
+    graph = kalman.published(data_dir, "cycle", 0, "paper").graph
     exact = infer(graph, Exact())
 
     found = infer(graph, GaBP())

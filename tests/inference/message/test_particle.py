@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from experiments.instances import kalman, rgm, toy
 from hylift.errors import HyliftError, ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, Soft, Variables, boolean, categorical, interval, real
 from hylift.inference import Exact, infer
 from hylift.inference.message.particle import EPBP
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Function, Table
-from paper_models import grounded, kalman_cycle, kalman_tree
 from random_models import forests, symmetric_graphs
 from zoo import (
     ZOO,
@@ -161,7 +161,7 @@ def test_lifted_steps_of_random_graphs_are_ground_steps(graph: FactorGraph, num_
 def test_the_rgm_is_better_than_in_the_paper(
     data_dir: Path, num_particles: int, l1: float, kl: float
 ) -> None:
-    graph = grounded("rgm", data_dir / "rgm" / "evidence_0.csv").graph
+    graph = rgm.published(data_dir, 0).graph
     exact = infer(graph, Exact())
 
     # Few steps are enough, since proposals start near.
@@ -172,7 +172,7 @@ def test_the_rgm_is_better_than_in_the_paper(
 
 
 def test_the_toy_is_nearly_exact() -> None:
-    graph = grounded("toy").graph
+    graph = toy.instance().graph
     places = [n for n in graph.variables.names.render().to_pylist() if n.startswith("pos")]
 
     found = infer(graph, Exact()).compare(infer(graph, EPBP(20)), places)
@@ -181,9 +181,9 @@ def test_the_toy_is_nearly_exact() -> None:
     assert found.mean_kl < 1e-5
 
 
-@pytest.mark.parametrize(("model", "bound"), [(kalman_tree, 1e-9), (kalman_cycle, 1e-8)])
-def test_kalman_filters_have_exact_means(data_dir: Path, model: Any, bound: float) -> None:
-    graph = model(data_dir).graph
+@pytest.mark.parametrize(("shape", "bound"), [("tree", 1e-9), ("cycle", 1e-8)])
+def test_kalman_filters_have_exact_means(data_dir: Path, shape: kalman.Shape, bound: float) -> None:
+    graph = kalman.published(data_dir, shape, 0, "paper").graph
 
     found = infer(graph, Exact()).compare(infer(graph, EPBP(20)))
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.io
 from numpy.typing import NDArray
 
+from experiments import instances
+from experiments.instances.kalman import Shape
 from hylift.graph import FactorGraph
-from hylift.grounding import World, ground_world
 from hylift.inference import BVI, NPVI, Exact, Lift, MeanField, infer
-from hylift.language import read_model
-from hylift.language.syntax import Model, Number
 from hylift.posterior import Posterior
 from hylift.posterior.mixture.layout import GAUSSIAN
-from paper_models import CYCLE_WELLS, MODELS, grounded, kalman_evidence, wells
 
 Array = NDArray[np.float64]
 
@@ -28,52 +24,27 @@ POSITIONS = ["posA(a0)", "posA(a1)", "posB(b0)", "posB(b1)", "posB(b2)"]
 
 @functools.cache
 def toy() -> FactorGraph:
-    return grounded("toy").graph
+    return instances.toy.instance().graph
 
 
 @functools.cache
 def rgm(data_dir: Path, number: int) -> FactorGraph:
-    return grounded("rgm", data_dir / "rgm" / f"evidence_{number}.csv").graph
+    return instances.rgm.published(data_dir, number).graph
 
 
 @functools.cache
 def papers(data_dir: Path) -> FactorGraph:
-    path = data_dir / "papers" / "evidence_0.csv"
-    return grounded("papers", path, unmatched="ignore").graph
+    return instances.papers.published(data_dir, 0, "paper").graph
 
 
 @functools.cache
 def robot(data_dir: Path) -> FactorGraph:
-    path = data_dir / "robot" / "robot-map.db"
-    return grounded("robot", path, closed=["Aligned"], unmatched="ignore").graph
+    return instances.robot.published(data_dir, "paper").graph
 
 
 @functools.cache
-def kalman(data_dir: Path, name: str, trial: int) -> FactorGraph:
-    """The relational Kalman filter with the parameters of one of the paper's trials."""
-    folder = data_dir / "groundwater"
-    param = scipy.io.loadmat(folder / f"LRKF_{name}.mat")["param"]
-    columns = CYCLE_WELLS if name == "cycle" else members(folder)
-    model = with_parameters(read_model(MODELS / f"kalman-{name}.mln"), *param[:, trial])
-    return ground_world(World.of(model, kalman_evidence(wells(folder, columns)))).graph
-
-
-def members(folder: Path) -> NDArray[np.int64]:
-    """The wells of the tree."""
-    found = scipy.io.loadmat(folder / "cluster_NcutDiscrete.mat")
-    membership = next(value for key, value in found.items() if not key.startswith("_"))
-    dense = membership.toarray() if hasattr(membership, "toarray") else membership
-    return np.flatnonzero(dense[:, 1])
-
-
-def with_parameters(model: Model, q: float, r: float, a: float) -> Model:
-    """The model with the values of its constants replaced."""
-    new = {"q": q, "r": r, "a": a}
-    parameters = tuple(
-        replace(each, value=Number(float(new[each.name]))) if each.name in new else each
-        for each in model.parameters
-    )
-    return replace(model, parameters=parameters)
+def kalman(data_dir: Path, shape: Shape, trial: int) -> FactorGraph:
+    return instances.kalman.published(data_dir, shape, trial, "paper").graph
 
 
 def kl_on_a_grid(exact: Posterior, found: Posterior, names: list[str]) -> float:
@@ -178,11 +149,11 @@ def test_five_components_see_the_correlations_of_the_rgm(data_dir: Path, number:
 
 @pytest.mark.parametrize("lift", ["none", "exact"])
 @pytest.mark.parametrize("trial", TRIALS)
-@pytest.mark.parametrize("name", ["tree", "cycle"])
+@pytest.mark.parametrize("shape", ["tree", "cycle"])
 def test_means_of_kalman_filters_are_exact(
-    data_dir: Path, name: str, trial: int, lift: Lift
+    data_dir: Path, shape: Shape, trial: int, lift: Lift
 ) -> None:
-    graph = kalman(data_dir, name, trial)
+    graph = kalman(data_dir, shape, trial)
     exact = infer(graph, Exact())
 
     found = infer(graph, BVI(1), lift=lift)
@@ -190,11 +161,11 @@ def test_means_of_kalman_filters_are_exact(
     assert_means_are_exact(exact, found)
 
 
-@pytest.mark.parametrize(("name", "var"), [("tree", 2.132053228), ("cycle", 2.594023259)])
+@pytest.mark.parametrize(("shape", "var"), [("tree", 2.132053228), ("cycle", 2.594023259)])
 def test_one_product_on_a_kalman_filter_is_the_factorised_optimum(
-    data_dir: Path, name: str, var: float
+    data_dir: Path, shape: Shape, var: float
 ) -> None:
-    found = infer(kalman(data_dir, name, 0), BVI(1))
+    found = infer(kalman(data_dir, shape, 0), BVI(1))
 
     last = np.asarray(found.marginals("x(*,19)")["var"])
     np.testing.assert_allclose(last, var, rtol=1e-8)

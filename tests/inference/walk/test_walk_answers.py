@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import zoo
+from experiments.instances import papers, robot
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import (
     FactorGraph,
@@ -25,7 +26,6 @@ from hylift.inference import Exact, infer
 from hylift.inference.walk import MaxWalkSAT
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Function, Table
-from paper_models import grounded
 from random_models import graphs
 
 SHORT = MaxWalkSAT(flips=20_000)
@@ -230,8 +230,7 @@ def test_a_short_walk_leaves_the_many_hills_of_a_function(seed):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_papers_is_solved(data_dir: Path, seed: int):
-    path = data_dir / "papers" / "evidence_0.csv"
-    graph = grounded("papers", path, unmatched="ignore").graph
+    graph = papers.published(data_dir, 0, "paper").graph
 
     found = walked(graph, MaxWalkSAT(flips=200_000, restarts=1), seed)
 
@@ -240,8 +239,7 @@ def test_papers_is_solved(data_dir: Path, seed: int):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_robot_is_solved(data_dir: Path, seed: int):
-    path = data_dir / "robot" / "robot-map.db"
-    graph = grounded("robot", path, closed=["Aligned"], unmatched="ignore").graph
+    graph = robot.published(data_dir, "paper").graph
 
     found = walked(graph, MaxWalkSAT(flips=500_000, restarts=2), seed)
 
