@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from experiments.instances import Variant
 from hylift.progress import Progress, silent
-
-Variant = Literal["paper", "clean"]
-"""Evidence as the paper's authors used it, with its quirks, or as it should be."""
 
 
 @dataclass(frozen=True, slots=True)
