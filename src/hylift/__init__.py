@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from hylift.inference import NaturalNewton as NaturalNewton
     from hylift.inference import infer as infer
     from hylift.inference.boundedness import bethe_certificate as bethe_certificate
+    from hylift.inference.filtering import Filtered as Filtered
+    from hylift.inference.filtering import kalman_filter as kalman_filter
     from hylift.language import Model as Model
     from hylift.language import ModelBuilder as ModelBuilder
     from hylift.language import ModelWarning as ModelWarning
@@ -147,6 +149,8 @@ _HOME = {
     "NaturalNewton": "inference",
     "Exact": "inference",
     "infer": "inference",
+    "Filtered": "inference.filtering",
+    "kalman_filter": "inference.filtering",
     "plot_convergence": "plot",
     "bethe_certificate": "inference.boundedness",
     "merge_factors": "graph.merge",

@@ -28,7 +28,7 @@ def compile_in_parallel() -> None:
 
 
 def _solve_exactly() -> None:
-    """Marginals, log Z and the maximum, of a model from each source."""
+    """Marginals, log Z and the maximum, of a model from each source; a filter along time."""
     import hylift as hl
 
     quadratic = hl.ConditionalQuadratic.linear_gaussian([1.0], 1.0)
@@ -42,6 +42,11 @@ def _solve_exactly() -> None:
         ],
     )
     hl.infer(graph, hl.Exact(), tasks=("marginals", "logz", "map"))
+    chain = hl.FactorGraph.build(
+        {"x": hl.real, "y": hl.real},
+        [(quadratic, ["y", "x"]), (hl.ConditionalQuadratic.square(-1.0), [["x"], ["y"]])],
+    )
+    hl.kalman_filter(chain, np.array([0, 1]))
     hl.ground(hl.parse("P(thing)\n1 P(x) => P(y)"), {"thing": ["a", "b"]})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.uai"

@@ -1,0 +1,208 @@
+"""The Kalman filter of any Gaussian graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.compilation import announce_compilation
+from hylift.errors import DivergentModelError, ImpossibleEvidenceError, UnsupportedError
+from hylift.graph import FactorGraph, conditioned
+from hylift.graph.condition import Conditioned
+from hylift.inference.filtering.births import Births
+from hylift.inference.filtering.filtered import Filtered
+from hylift.inference.filtering.forms import FloatArray, IntArray, forms_of
+from hylift.inference.filtering.kernels.run import assign_places, run
+from hylift.inference.filtering.measured import Measurements, measurements_of
+from hylift.inference.filtering.program import PREDICTING, Program
+from hylift.inference.filtering.times import times_of
+from hylift.inference.gaussian.bounds import LEAK, mass_beyond, too_narrow
+from hylift.potentials import ConditionalQuadratic, Function
+from hylift.progress import Progress, silent
+
+
+def kalman_filter(
+    graph: FactorGraph, time: str | NDArray[Any], *, progress: Progress | None = None
+) -> Filtered:
+    """Each hidden real of a Gaussian graph given all factors and evidence up to its time; exact.
+
+    `time` is the name of an argument of predicates, such as 'month', or an integer per variable,
+    -1 for those without a time. Constants that are whole numbers are times as they stand; others
+    are numbered in the order of their type. What has no time belongs to the first one. A factor
+    counts from the latest time of its variables on, observed ones included; soft evidence from
+    that of its variable on.
+
+    The graph has quadratics of reals only, or of observed discrete variables; the model up to
+    each time must be a distribution. The cost of a measurement is the square of `width`, which is
+    about the number of reals of one time that hang together.
+    """
+    tell = progress or silent
+    _check_graph(graph)
+    announce_compilation(run)
+    times = times_of(graph.variables.names, time)
+    steps = np.unique(times[times >= 0])
+    step = np.searchsorted(steps, times)
+    tell(0.0, "absorbing evidence")
+    rest = conditioned(graph)
+    _check_possible(rest)
+    tell(0.2, "ordering reals")
+    own = step[rest.hidden]
+    births = Births.of(forms_of(graph, rest, step), own, rest.graph.variables, steps)
+    measured = [m.take(~np.isin(m.origin, births.origins)) for m in measurements_of(graph, step)]
+    ids = np.concatenate([np.zeros(0, np.int64), *(some.ids for some in measured)])
+    end = np.where(times[rest.hidden] < 0, len(steps) - 1, own)
+    program = Program.of(births, measured, own, end, step[ids], len(steps))
+    tell(0.6, "filtering")
+    out, log_likelihood, width = _carried_out(program, rest, steps)
+    log_likelihood += _observed_constants(graph, rest, step, len(steps))
+    log_likelihood[0] += graph.log_constant
+    _check_moments(out, rest, graph, ids)
+    tell(1.0, "filtered")
+    return _filtered(graph, rest, times, steps, measured, out, log_likelihood, width)
+
+
+def _carried_out(
+    program: Program, rest: Conditioned, steps: IntArray
+) -> tuple[FloatArray, FloatArray, int]:
+    """Means and variances of all readings, (step,) log-likelihoods, and the size of the state."""
+    ops, variables = program.operations, rest.graph.variables
+    place, born, width = assign_places(ops.kind, ops.target, ops.ptr, ops.variable, len(variables))
+    out, log_total = np.zeros((program.num_readings, 2)), np.zeros(len(steps))
+    failed = run(
+        ops.kind, ops.target, born, ops.step, ops.first, ops.second, ops.ptr, place,
+        ops.coefficient, np.zeros((width, width)), out, log_total,
+    )  # fmt: skip
+    if failed >= 0:
+        operands = slice(ops.ptr[failed], ops.ptr[failed + 1])
+        strongest = np.argmax(np.abs(ops.coefficient[operands]))
+        name = variables.names[int(ops.variable[operands][strongest])]
+        phase = ops.phase[failed]
+        without = ", without the evidence of that time," if phase < PREDICTING else ""
+        raise DivergentModelError(
+            f"the model up to time {steps[ops.step[failed]]}{without} is not a distribution, so "
+            f"that it cannot be filtered: the log-density of '{name}' does not fall in some "
+            f"direction. Add a rule such as '-0.01 {name}^2'"
+        )
+    return out, log_total + program.log_constant, width
+
+
+def _observed_constants(
+    graph: FactorGraph, rest: Conditioned, step: IntArray, num_steps: int
+) -> FloatArray:
+    """(step,): the factors without hidden variables."""
+    value = np.zeros(graph.num_variables)
+    value[graph.evidence.variable] = graph.evidence.value
+    hidden = np.zeros(graph.num_variables, dtype=bool)
+    hidden[rest.hidden] = True
+    total = np.zeros(num_steps)
+    for group in graph.groups:
+        known = group.take(np.flatnonzero(~hidden[group.scope].any(axis=1)))
+        if len(known):
+            own = step[known.scope].max(axis=1, initial=0)
+            total += np.bincount(own, known.multiplicity * known.log_values(value), num_steps)
+    return total
+
+
+def _filtered(
+    graph: FactorGraph,
+    rest: Conditioned,
+    times: IntArray,
+    steps: IntArray,
+    measured: list[Measurements],
+    out: FloatArray,
+    log_likelihood: FloatArray,
+    width: int,
+) -> Filtered:
+    """The readings, sorted by what they are of."""
+    count = len(rest.hidden)
+    predicted, filtered, seen = out[:count], out[count : 2 * count], out[2 * count :]
+    ids = np.concatenate([np.zeros(0, np.int64), *(some.ids for some in measured)])
+    value = np.concatenate([np.zeros(0), *(some.value for some in measured)])
+    order = np.argsort(ids)
+    return Filtered(
+        graph.variables,
+        rest.hidden,
+        times[rest.hidden],
+        filtered[:, 0].copy(),
+        filtered[:, 1].copy(),
+        predicted[:, 0].copy(),
+        predicted[:, 1].copy(),
+        ids[order],
+        times[ids[order]],
+        value[order],
+        seen[order, 0],
+        seen[order, 1],
+        steps,
+        log_likelihood,
+        width,
+    )
+
+
+def _check_graph(graph: FactorGraph) -> None:
+    """Raises if the graph is none of single reals and quadratics."""
+    if not isinstance(graph, FactorGraph):
+        raise UnsupportedError(
+            f"a filter takes a FactorGraph, such as hl.ground(model, evidence) makes, not a value "
+            f"of type '{type(graph).__name__}'"
+        )
+    variables = graph.variables
+    if (variables.multiplicity != 1).any():
+        name = variables.names[int(np.argmax(variables.multiplicity != 1))]
+        raise UnsupportedError(
+            f"a filter takes ground graphs, and '{name}' stands for several variables: give it the "
+            "graph as it was before lifting"
+        )
+    hidden = np.ones(graph.num_variables, dtype=bool)
+    hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
+    discrete = hidden & (variables.num_states > 0)
+    if discrete.any():
+        name = variables.names[int(np.argmax(discrete))]
+        raise UnsupportedError(
+            f"a Kalman filter is for reals, and '{name}' is discrete: observe it, or use infer "
+            "with Exact or BVI"
+        )
+    for group in graph.groups:
+        if isinstance(group.potential, Function) and hidden[group.scope].any():
+            factor, slot = np.argwhere(hidden[group.scope])[0]
+            name = variables.names[int(group.scope[factor, slot])]
+            raise UnsupportedError(
+                f"{group.named(int(factor))} is a function of '{name}': a Kalman filter needs "
+                "quadratics. Use infer with EPBP or BVI"
+            )
+
+
+def _check_possible(rest: Conditioned) -> None:
+    """Raises if some factor allows no value of its reals."""
+    for group in rest.graph.groups:
+        if isinstance(group.potential, ConditionalQuadratic):
+            never = np.isneginf(group.potential.c)[group.row]
+            if never.any():
+                variable = int(group.scope[int(np.argmax(never)), 0])
+                raise ImpossibleEvidenceError(
+                    "the evidence breaks a hard constraint: no value of "
+                    f"'{rest.graph.variables.names[variable]}' is possible any more"
+                )
+
+
+def _check_moments(
+    out: FloatArray, rest: Conditioned, graph: FactorGraph, measured: IntArray
+) -> None:
+    """Raises if a variance is lost in rounding, or if bounds of a real matter."""
+    reals = np.concatenate([rest.hidden, rest.hidden, measured])
+    narrow = ~(out[:, 1] > 0)
+    if narrow.any():
+        raise too_narrow(graph.variables.names[int(reals[np.argmax(narrow)])])
+    count = 2 * len(rest.hidden)
+    lower, upper = graph.variables.lower[reals[:count]], graph.variables.upper[reals[:count]]
+    if not (np.isfinite(lower) | np.isfinite(upper)).any():
+        return
+    beyond = mass_beyond(lower, upper, out[:count, 0], np.sqrt(out[:count, 1]))
+    if beyond.max() > LEAK:
+        at = int(np.argmax(beyond))
+        name = graph.variables.names[int(reals[at])]
+        raise UnsupportedError(
+            f"a Kalman filter ignores bounds, and those of '{name}' matter: {beyond[at]:.2g} of "
+            "its density lies beyond them. Declare it `real`, or use infer with Exact or BVI"
+        )

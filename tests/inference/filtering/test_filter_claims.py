@@ -1,0 +1,281 @@
+"""What a filter refuses, and how it shows what it found."""
+
+import numpy as np
+import pytest
+
+import hylift as hl
+from hylift.errors import (
+    DivergentModelError,
+    ImpossibleEvidenceError,
+    ModelError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from inference.filtering.gaussian_chains import CHAIN, observed, wells
+
+
+def two(first=hl.real, second=hl.real) -> hl.FactorGraph:
+    """Reals a and b, b after a."""
+    return hl.FactorGraph.build(
+        {"a": first, "b": second},
+        [
+            (hl.ConditionalQuadratic.gaussian([0.0], 1.0), ["a"]),
+            (hl.ConditionalQuadratic.linear_gaussian([1.0], 1.0), ["b", "a"]),
+        ],
+    )
+
+
+def test_tables_have_a_row_per_real_and_per_measurement():
+    graph = observed(CHAIN, o={0: 1.0, 2: 0.5})
+
+    found = hl.kalman_filter(graph, "t")
+
+    table, seen = found.table(), found.predictions()
+    assert table.column_names == [
+        "atom", "time", "mean", "sd", "predicted_mean", "predicted_sd",
+    ]  # fmt: skip
+    assert table["atom"].to_pylist()[:2] == ["x(0)", "x(1)"]
+    assert np.allclose(table["sd"], np.sqrt(found.var), atol=0)
+    assert seen.column_names == ["atom", "time", "value", "mean", "sd", "log_density"]
+    assert seen["atom"].to_pylist() == ["o(0)", "o(2)"]
+    assert seen["value"].to_pylist() == [1.0, 0.5]
+    # One measurement a time: its log-density is what the time adds to log Z.
+    assert np.allclose(seen["log_density"], found.log_likelihood[[0, 2]], atol=1e-12)
+    assert found.log_likelihood[1] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_filter_says_what_it_found_in_a_line():
+    found = hl.kalman_filter(observed(CHAIN, o={0: 1.0}), "t")
+
+    assert repr(found) == "Filtered(15 reals over 8 times, 1 measurement, log Z -1.60075)"
+
+
+def test_reals_without_a_time_have_none_in_the_table():
+    found = hl.kalman_filter(wells(), "month")
+
+    time = dict(
+        zip(found.table()["atom"].to_pylist(), found.table()["time"].to_pylist(), strict=True)
+    )
+    assert time["season(1)"] is None
+    assert time["trend(4)"] == 4
+
+
+def test_progress_is_told():
+    shares = []
+
+    hl.kalman_filter(wells(), "month", progress=lambda share, what: shares.append((share, what)))
+
+    assert shares[0] == (0.0, "absorbing evidence")
+    assert shares[-1] == (1.0, "filtered")
+
+
+def test_words_are_times_in_the_order_of_their_type():
+    model = hl.parse(
+        CHAIN.replace("{0, ..., 7}", "{Spring, Summer, Autumn}").replace("k = 0", "k = Spring")
+    )
+    graph = hl.ground(model).observe({"o(Spring)": 1.0, "o(Autumn)": 2.0})
+
+    found = hl.kalman_filter(graph, "t")
+
+    assert found.times.tolist() == [0, 1, 2]
+    exact = hl.infer(graph, hl.Exact()).log_partition.value
+    assert found.log_partition[-1] == pytest.approx(exact, abs=1e-12)
+
+
+def test_whole_numbers_are_times_as_they_stand():
+    model = hl.parse(CHAIN.replace("{0, ..., 7}", "{1990, ..., 1993}").replace("k = 0", "k = 1990"))
+
+    found = hl.kalman_filter(hl.ground(model), "t")
+
+    assert found.times.tolist() == [1990, 1991, 1992, 1993]
+
+
+def test_an_atom_of_two_times_is_of_the_later_one():
+    model = hl.parse("""
+        t = {0, 1, 2}
+        change(t, t): real
+        x(t): real
+        normal(x(k) | 0, 1)  where k = 0
+        normal(change(k, k+1) | 0, 0.5)
+        normal(x(k+1) | x(k) + change(k, k+1), 1)
+    """)
+
+    found = hl.kalman_filter(hl.ground(model), "t")
+
+    time = dict(zip(found.table()["atom"].to_pylist(), found.time.tolist(), strict=True))
+    assert time["change(0,1)"] == 1
+    assert time["change(1,2)"] == 2
+
+
+def test_hidden_variables_of_a_conditioned_graph_keep_their_times():
+    graph = observed(CHAIN, o={0: 1.0, 2: 0.5})
+
+    whole, hidden = hl.kalman_filter(graph, "t"), hl.kalman_filter(graph.condition(), "t")
+
+    assert np.array_equal(whole.time, hidden.time)
+    # Evidence that is absorbed in factors is of the time of what they are left with.
+    assert np.allclose(whole.mean, hidden.mean, atol=1e-12)
+
+
+def test_factors_that_stand_for_several_count_so_often():
+    once = two().observe({"b": 1.0})
+    group = once.groups[1]
+    double = hl.FactorGroup(group.potential, group.scope, multiplicity=np.array([2.0]))
+    graph = hl.FactorGraph(once.variables, (once.groups[0], double), once.evidence)
+
+    found = hl.kalman_filter(graph, np.array([0, 1]))
+
+    exact = hl.infer(graph, hl.Exact())
+    assert found.log_partition[-1] == pytest.approx(exact.log_partition.value, abs=1e-12)
+
+
+def test_a_graph_that_is_all_observed_has_its_log_density_for_log_z():
+    graph = two().observe({"a": 0.5, "b": 1.0})
+
+    found = hl.kalman_filter(graph, np.array([0, 1]))
+
+    assert found.log_partition[-1] == pytest.approx(graph.log_density(np.array([0.5, 1.0])))
+    assert len(found.table()) == 0
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        ("mont", r"no predicate has an argument 'mont'\. Did you mean 'month'\?"),
+        ("hour", r"no predicate has an argument 'hour'\. There are 'well', 'month' and 'year'\."),
+    ],
+)
+def test_an_argument_that_no_predicate_has_is_an_error_that_helps(argument, text):
+    with pytest.raises(UnknownNameError, match=text):
+        hl.kalman_filter(wells(), argument)
+
+
+def test_variables_that_are_no_atoms_need_an_array_of_times():
+    with pytest.raises(UnknownNameError, match="not atoms with named arguments: give an array"):
+        hl.kalman_filter(two(), "month")
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [
+        (
+            np.array([0.0, 1.0]),
+            r"one for each of 2 variables, not an array of float64 of shape \(2,",
+        ),
+        (np.array([0, 1, 2]), r"not an array of int64 of shape \(3,\)"),
+        (np.array([0, -2]), "'b' has time -2: a time is 0 or more, or -1 for a variable without"),
+        (np.array([-1, -1]), "no variable has a time: there is nothing to filter along"),
+    ],
+)
+def test_an_array_that_holds_no_times_is_an_error(time, text):
+    with pytest.raises(ModelError, match=text):
+        hl.kalman_filter(two(), time)
+
+
+def test_a_graph_without_an_atom_of_that_argument_has_no_times():
+    names = hl.Names((hl.Atoms("x", (["a", "b"],)), hl.Atoms("y", ([],), labels=("t",))))
+    graph = hl.FactorGraph(hl.Variables.uniform(hl.real, 2, names), two().groups)
+
+    with pytest.raises(ModelError, match="no variable has a time"):
+        hl.kalman_filter(graph, "t")
+
+
+def test_words_of_different_types_have_no_order():
+    names = hl.Names(
+        (hl.Atoms("x", (["old"],), labels=("t",)), hl.Atoms("y", (["new"],), labels=("t",)))
+    )
+    graph = hl.FactorGraph(hl.Variables.uniform(hl.real, 2, names), two().groups)
+
+    with pytest.raises(
+        ModelError, match="constants of argument 't' are not whole numbers, and not"
+    ):
+        hl.kalman_filter(graph, "t")
+
+
+def test_hidden_discrete_variables_are_refused():
+    graph = hl.FactorGraph.build({"on": hl.boolean}, [(hl.Table.shared([0.0, 1.0]), ["on"])])
+
+    with pytest.raises(
+        UnsupportedError, match="a Kalman filter is for reals, and 'on' is discrete"
+    ):
+        hl.kalman_filter(graph, np.array([0]))
+
+
+def test_functions_of_hidden_reals_are_refused():
+    wave = hl.Function(lambda u: -(u**4), 0, 1)
+    graph = hl.FactorGraph.build({"x": hl.real}, [(wave, ["x"])])
+
+    with pytest.raises(UnsupportedError, match="is a function of 'x': a Kalman filter needs quad"):
+        hl.kalman_filter(graph, np.array([0]))
+
+
+def test_lifted_graphs_are_refused():
+    variables = two().variables
+    lifted = hl.Variables(
+        variables.domains, variables.domain_id, variables.names, np.array([1.0, 3.0])
+    )
+
+    with pytest.raises(UnsupportedError, match="ground graphs, and 'b' stands for several"):
+        hl.kalman_filter(hl.FactorGraph(lifted, two().groups), np.array([0, 1]))
+
+
+def test_a_model_is_no_graph():
+    with pytest.raises(UnsupportedError, match=r"a filter takes a FactorGraph, .* of type 'Model'"):
+        hl.kalman_filter(hl.parse(CHAIN), "t")
+
+
+def test_bounds_that_matter_are_refused_and_wide_ones_are_not():
+    wide = hl.kalman_filter(two(hl.interval(-50, 50)), np.array([0, 1]))
+
+    assert wide.var.tolist() == pytest.approx([1.0, 2.0])
+    with pytest.raises(UnsupportedError, match=r"those of 'a' matter: 0\.32 of its density lies"):
+        hl.kalman_filter(two(hl.interval(-1, 1)), np.array([0, 1]))
+
+
+def test_reals_that_nothing_holds_in_time_are_refused():
+    linear = hl.ConditionalQuadratic.linear_gaussian([1.0], 1.0)
+    graph = hl.FactorGraph.build({"a": hl.real, "b": hl.real}, [(linear, ["b", "a"])])
+    held_later = graph.observe({"b": 1.0})
+
+    with pytest.raises(
+        DivergentModelError, match=r"up to time 3 .* holds 'a': it is only tied to 'b', which noth"
+    ):
+        hl.kalman_filter(graph, np.array([3, 3]))
+    with pytest.raises(
+        DivergentModelError, match=r"holds 'a'\. Give it a prior, such as 'normal\(a"
+    ):
+        hl.kalman_filter(held_later, np.array([0, 1]))
+
+
+def test_a_model_that_is_no_distribution_up_to_some_time_is_refused():
+    graph = hl.FactorGraph.build(
+        {"a": hl.real, "b": hl.real},
+        [
+            (hl.ConditionalQuadratic.square(-1.0), [["a"], ["b"]]),
+            (hl.ConditionalQuadratic.product(2.5), ["a", "b"]),
+        ],
+    )
+
+    with pytest.raises(
+        DivergentModelError, match="up to time 1, without the evidence of that time, is not a dist"
+    ):
+        hl.kalman_filter(graph, np.array([0, 1]))
+
+
+def test_impossible_evidence_is_refused():
+    never = hl.ConditionalQuadratic(
+        np.full((1, 2, 1, 1), -1.0), np.zeros((1, 2, 1)), np.array([[0.0, -np.inf]])
+    )
+    graph = hl.FactorGraph.build({"on": hl.boolean, "x": hl.real}, [(never, ["on", "x"])])
+
+    with pytest.raises(ImpossibleEvidenceError, match="no value of 'x' is possible any more"):
+        hl.kalman_filter(graph.observe({"on": True}), np.array([0, 0]))
+
+
+def test_variances_that_rounding_eats_are_refused():
+    graph = hl.FactorGraph.build(
+        {"a": hl.real}, [(hl.ConditionalQuadratic.gaussian([0.0], 1e20), ["a"])]
+    ).observe({"a": hl.Soft(1.0, 1e-20)})
+
+    with pytest.raises(UnsupportedError, match="'a' varies by less than numbers of its size"):
+        hl.kalman_filter(graph, np.array([0]))
