@@ -57,4 +57,7 @@ class Row:
 def summary(values: Sequence[float] | np.ndarray) -> tuple[float, float | None]:
     """Mean and standard deviation of repeated measurements; no deviation of a single one."""
     found = np.asarray(values, dtype=float)
-    return float(found.mean()), float(found.std()) if len(found) > 1 else None
+    mean, spread = float(found.mean()), float(found.std())
+    if spread < 1e-12 * abs(mean):  # the same figure every time, up to rounding
+        spread = 0.0
+    return mean, spread if len(found) > 1 else None
