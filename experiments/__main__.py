@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 if TYPE_CHECKING:
-    from experiments.report import Outcome
+    from experiments.report import Outcome, Row
     from experiments.setting import Setting
 
 EPILOG = """[bold]Examples[/bold]
@@ -86,6 +87,7 @@ def run(
 ) -> None:
     """Run an experiment of "Lifted Hybrid Variational Inference", print its figures beside the
     paper's, and write them to files (.csv, .json, .png)."""
+    from experiments.instances import Variant
     from experiments.report.show import show, show_summary
     from experiments.report.write import make_folder, write
     from experiments.setting import Setting
@@ -94,11 +96,11 @@ def run(
     if data is not None and not data.is_dir():
         raise typer.BadParameter(f"there is no folder '{data}'", param_hint="--data")
     chosen = [one for one in Name if one is not Name.ALL] if name is Name.ALL else [name]
-    variants = ("paper", "clean") if variant is Variants.BOTH else (variant.value,)
+    variants = tuple(one for one in get_args(Variant) if variant in (Variants.BOTH, one))
     terminal = console()
     make_folder(out)
     _load_kernels()
-    rows = []
+    rows: list[Row] = []
     begin = time.perf_counter()
     for one in chosen:
         start = time.perf_counter()
@@ -117,20 +119,14 @@ def run(
 
 def _experiment(name: Name) -> Callable[[Setting], Outcome]:
     """What runs an experiment; imported when it is asked for, so that help is quick."""
-    if name is Name.GROUNDWATER:
-        from experiments import groundwater
-
-        return groundwater.run
-    from experiments import kalman, papers, rgm, robot, toy
-
-    return {
-        Name.TOY: toy.run,
-        Name.PAPERS: papers.run,
-        Name.ROBOT: robot.run,
-        Name.RGM: rgm.run,
-        Name.KALMAN_TREE: kalman.run_tree,
-        Name.KALMAN_CYCLE: kalman.run_cycle,
-    }[name]
+    match name:
+        case Name.KALMAN_TREE:
+            from experiments.kalman import run_tree as found
+        case Name.KALMAN_CYCLE:
+            from experiments.kalman import run_cycle as found
+        case _:
+            found = import_module(f"experiments.{name.value}").run
+    return found
 
 
 def _load_kernels() -> None:

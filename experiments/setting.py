@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from experiments.instances import Variant
 from hylift.progress import Progress, silent
@@ -31,7 +32,7 @@ class Setting:
         return 3 if self.quick else 9
 
     @property
-    def source(self) -> str:
+    def source(self) -> Literal["published", "generated"]:
         return "generated" if self.data is None else "published"
 
     def part(self, name: str, number: int, total: int) -> Progress:

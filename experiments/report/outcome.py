@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.report.row import Row
 from experiments.report.speed import Speed
@@ -19,8 +19,8 @@ class Outcome:
 
     title: str
     """What it reproduces: 'Toy hybrid MLN (Table 1, Figure 1)'."""
-    source: str
-    """Whether its evidence is published or generated."""
+    source: Literal["published", "generated", "no"]
+    """Of its evidence."""
     rows: tuple[Row, ...]
     speeds: tuple[Speed, ...] = ()
     notes: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from rich.table import Table
 from experiments.report.answers import QUESTIONS, answers
 from experiments.report.outcome import Outcome
 from experiments.report.row import Row
-from experiments.report.speed import Speed, Timing
+from experiments.report.speed import Speed
 from hylift.words import counted
 
 STYLES = {"beaten": "green", "matched": "green", "not reached": "yellow", "": ""}
@@ -99,39 +99,34 @@ def _cells(row: Row | None) -> tuple[str, str, str]:
     return f"{number(row.value)}{spread}", row.paper.text if row.paper else "–", verdict
 
 
-def _show_speeds(out: Console, speeds: Iterable[Speed]) -> None:
-    table = Table(
-        "method", box=None, pad_edge=False, title_justify="left",
-        title="Time of answers, and until they are near the best",
-    )  # fmt: skip
-    for column in ("ground", "lifted", "faster by", "coarse to fine", "near: lifted", "c2f"):
+def _show_speeds(out: Console, speeds: tuple[Speed, ...]) -> None:
+    """A table of times; what is only of coarse to fine is left out where nothing is."""
+    is_coarse = any(one.coarse is not None for one in speeds)
+    columns = ["ground", "lifted", "faster by"]
+    columns += ["coarse to fine", "lifted, near", "c2f, near", "faster by"] if is_coarse else []
+    columns.append("classes: ground, lifted" + (", c2f" if is_coarse else ""))
+    table = Table("method", box=None, pad_edge=False, title="Time of answers", title_justify="left")
+    for column in columns:
         table.add_column(column, justify="right")
-    table.add_column("faster by", justify="right")
-    table.add_column("classes: ground, lifted, c2f", justify="right")
     for one in speeds:
-        coarse, ratio = one.coarse, one.by_coarseness
-        classes = [f"{one.ground.num_classes:,}", f"{one.lifted.num_classes:,}"]
-        if coarse is not None:
-            first = "" if coarse.first_classes is None else f"{coarse.first_classes:,}→"
-            classes.append(f"{first}{coarse.num_classes:,}")
-        table.add_row(
+        cells = [
             escape(", ".join(word for word in (one.method, one.instance) if word)),
             _seconds(one.ground.seconds),
             _seconds(one.lifted.seconds),
             f"{one.by_lifting:.3g}×",
-            _total(coarse),
-            _seconds(one.lifted.near) if coarse is not None else "",
-            _seconds(coarse.near) if coarse is not None else "",
-            f"{ratio:.3g}×" if ratio is not None else "",
-            ", ".join(classes),
-        )
+        ]
+        classes = [f"{one.ground.num_classes:,}", f"{one.lifted.num_classes:,}"]
+        if one.coarse is not None:
+            near = (_seconds(one.lifted.near), _seconds(one.coarse.near))
+            cells += [_seconds(one.coarse.seconds), *near, f"{one.by_coarseness:.3g}×"]
+            first = "" if one.coarse.first_classes is None else f"{one.coarse.first_classes:,}→"
+            classes.append(f"{first}{one.coarse.num_classes:,}")
+        elif is_coarse:
+            cells += [""] * 4
+        table.add_row(*cells, ", ".join(classes))
     out.print(table, highlight=False)
     for sentence in dict.fromkeys(one.nearness for one in speeds if one.nearness):
         out.print(f"Near: {sentence}", highlight=False, markup=False)
-
-
-def _total(timing: Timing | None) -> str:
-    return "" if timing is None else _seconds(timing.seconds)
 
 
 def _seconds(value: float) -> str:
