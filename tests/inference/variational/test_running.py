@@ -274,3 +274,18 @@ def test_bounds_are_kept_by_betas() -> None:
     assert marginal.quantile(1.0) <= 1
     exact_mean = (7 * np.exp(8) + 1) / (8 * (np.exp(8) - 1))
     assert marginal.mean == pytest.approx(exact_mean, abs=2e-3)
+
+
+@pytest.mark.parametrize("method", [BVI(1), NPVI(1), MeanField()], ids=lambda method: method.name)
+def test_one_product_of_a_gaussian_needs_no_coarse_views(method: BVI | NPVI | MeanField) -> None:
+    exact = infer(observed_markets(), method, lift="exact")
+
+    coarse = infer(observed_markets(), method, lift="coarse-to-fine")
+
+    assert coarse.solution.steps == 1
+    assert objective_of(coarse) == objective_of(exact)
+    assert coarse.solution.notes[-1] == (
+        "The best product of a Gaussian model is known in closed form, which leaves coarse-to-fine "
+        "lifting nothing to save: the exact lifting was solved at once."
+    )
+    assert coarse.solution.notes[:-1] == exact.solution.notes

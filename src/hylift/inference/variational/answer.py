@@ -58,6 +58,11 @@ def posterior_of(
     observed[view.hidden] = False
     marginals = with_observed(graph, view.hidden, mixture.marginals(graph.variables))
     kind, notes = _trust(settings, fit, mixture)
+    if fit.is_closed_form and request.lift == "coarse-to-fine":
+        notes.append(
+            "The best product of a Gaussian model is known in closed form, which leaves "
+            "coarse-to-fine lifting nothing to save: the exact lifting was solved at once."
+        )
     problem = fit.problem if view.shift is None else None
     target = VariationalTarget(graph, view.ground, view.hidden, problem, request.progress)
     result = control.ended or ("converged" if fit.converged else "max_steps")

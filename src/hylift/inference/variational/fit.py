@@ -84,6 +84,8 @@ class Fit:
     converged: bool
     is_feasible: bool
     """Whether nothing impossible has a probability."""
+    is_closed_form: bool
+    """Whether it needed no steps, as the best product of a Gaussian is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -363,7 +365,8 @@ class Fitter:
         if stand.judged is None or q is not stand.q:
             value, error = self._with_error(problem, q, hard)
         is_feasible = hard == np.inf
-        return Fit(view, problem, q, value, error, stand.converged, is_feasible)
+        solved = stand.is_gaussian and self.settings.components == 1
+        return Fit(view, problem, q, value, error, stand.converged, is_feasible, solved)
 
     def _kept_feasible(self, q: Mixtures, final: Objective) -> Mixtures:
         """A mixture after the steps that its zeros leave to it."""

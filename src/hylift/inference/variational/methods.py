@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,9 +166,10 @@ def _fitted(
         assert fitter.stand is not None
         return beliefs_of(fitter.stand.problem, fitter.stand.q)
 
-    centre = settings.components > 1 and settings.reals != "beta"
-    centre = centre and start is None and is_beta is None
-    found = views(graph, request.lift, beliefs, centre=centre, merge=merge)
+    gaussian: Literal["centred", "solved"] | None = None
+    if settings.reals != "beta" and start is None and is_beta is None:
+        gaussian = "centred" if settings.components > 1 else "solved"
+    found = views(graph, request.lift, beliefs, gaussian=gaussian, merge=merge)
     return fitter.fit(_proper(found), start)
 
 

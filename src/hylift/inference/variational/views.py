@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, conditioned
@@ -33,14 +35,15 @@ def views(
     how: Lift,
     beliefs: Callable[[], Beliefs],
     *,
-    centre: bool,
+    gaussian: Literal["centred", "solved"] | None,
     merge: bool = False,
 ) -> Iterator[View]:
     """Views from coarse to fine; only with coarse-to-fine lifting there is more than one.
 
-    beliefs: what the solver has come to believe in the last view. centre: whether a Gaussian is
-    looked at from its maximum, where the values of its evidence break no symmetry. merge: whether
-    factors with nested scopes become one.
+    beliefs: what the solver has come to believe in the last view. gaussian: whether a Gaussian is
+    looked at from its maximum, where the values of its evidence break no symmetry; or is solved in
+    closed form, which leaves coarse views nothing to save. merge: whether factors with nested
+    scopes become one.
     """
     if merge and how == "coarse-to-fine":
         raise UnsupportedError(
@@ -50,11 +53,14 @@ def views(
     if merge:
         hidden = conditioned(graph)
         inner = merge_factors(hidden.graph, "shared")
-        for view in views(inner, how, beliefs, centre=centre):
+        for view in views(inner, how, beliefs, gaussian=gaussian):
             yield replace(view, hidden=hidden.hidden[view.hidden])
         return
-    if centre and (found := _centred_views(graph, how)) is not None:
-        yield from found
+    coarse = how == "coarse-to-fine"
+    if gaussian == "solved" and coarse and (solved := _solved_view(graph)) is not None:
+        yield solved
+    elif gaussian == "centred" and (centre := _Centre.of(graph, how)) is not None:
+        yield from centre.views(how)
     elif how == "none":
         yield View.whole(graph)
     elif how == "exact":
@@ -72,33 +78,55 @@ def views(
             yield View.lifted(level.lifting, parent, is_last=level.is_last)
 
 
-def _centred_views(graph: FactorGraph, how: Lift) -> Iterator[View] | None:
-    """Views of a Gaussian from its maximum; None if it is none, or if bounds matter to it."""
-    whole = View.whole(graph)
-    form = GaussianForm.of(whole.graph)
-    if form is None:
-        return None
-    # Means are the same for all members of a class.
-    lifting = lift(graph) if how == "exact" else None
-    small = GaussianForm.solved(lifting.graph if lifting else whole.graph)
-    if small is None:
-        return None
-    means = lifting.spread(small.means) if lifting else small.means
-    variables = whole.graph.variables
-    leak = mass_beyond(variables.lower, variables.upper, means, np.sqrt(form.var))
-    if leak.max(initial=0.0) > LEAK:
-        return None
-    middle = centred(whole.graph, means)
+def _solved_view(graph: FactorGraph) -> View | None:
+    """The lifting of a Gaussian; None if it is none, or if bounds matter to it."""
+    lifting = lift(graph)
+    form = GaussianForm.solved(lifting.graph)
+    return View.lifted(lifting) if form is not None and _is_inside(form, form.means) else None
 
-    def see() -> Iterator[View]:
+
+def _is_inside(form: GaussianForm, means: NDArray[np.float64]) -> bool:
+    """Whether the best product with these means is within the bounds of its reals."""
+    lower, upper = form.variables.lower, form.variables.upper
+    return bool(mass_beyond(lower, upper, means, np.sqrt(form.var)).max(initial=0.0) <= LEAK)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Centre:
+    """A Gaussian, and where its maximum is."""
+
+    whole: View
+    means: NDArray[np.float64]  # (hidden variable,)
+
+    @classmethod
+    def of(cls, graph: FactorGraph, how: Lift) -> _Centre | None:
+        """None if the graph is no Gaussian, or if bounds matter to it."""
+        whole = View.whole(graph)
+        form = GaussianForm.of(whole.graph)
+        if form is None:
+            return None
+        # Means are the same for all members of a class.
+        lifting = lift(graph) if how == "exact" else None
+        small = GaussianForm.solved(lifting.graph if lifting else whole.graph)
+        if small is None:
+            return None
+        means = lifting.spread(small.means) if lifting else small.means
+        return cls(whole, means) if _is_inside(form, means) else None
+
+    def views(self, how: Lift) -> Iterator[View]:
+        """Views from the maximum."""
+        middle = centred(self.whole.graph, self.means)
+        found: Iterator[View]
         if how == "coarse-to-fine":
-            for number, found in enumerate(by_distance(middle)):
-                parent = found.parent if number else None
-                yield View.lifted(found.lifting, parent, is_last=found.is_last)
+            found = (
+                View.lifted(level.lifting, level.parent if number else None, is_last=level.is_last)
+                for number, level in enumerate(by_distance(middle))
+            )
         else:
-            yield View.whole(middle) if how == "none" else View.lifted(lift(middle))
-
-    return (replace(view, ground=whole.ground, hidden=whole.hidden, shift=means) for view in see())
+            found = iter([View.whole(middle) if how == "none" else View.lifted(lift(middle))])
+        ground, hidden = self.whole.ground, self.whole.hidden
+        for view in found:
+            yield replace(view, ground=ground, hidden=hidden, shift=self.means)
 
 
 def _ties_what_must_differ(graph: FactorGraph) -> bool:
