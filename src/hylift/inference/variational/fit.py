@@ -140,9 +140,11 @@ class Fitter:
     def _first(self, view: View) -> Stand:
         problem, product, form = self._prepared(view)
         hard, count = price(problem), self.settings.components
-        if form is not None and (count == 1 or view.shift is not None):
-            q = displaced(product, form, count) if count > 1 else product
-            return self._begun(problem, hard, q, is_gaussian=True)
+        if form is not None and count == 1:
+            return self._begun(problem, hard, product, is_gaussian=True)
+        if form is not None and view.shift is not None:
+            starts = displaced(product, form, count, self.settings.restarts)
+            return self._ranked(problem, hard, starts, SEARCH_STEPS, is_gaussian=True)
         if self.settings.by_coordinates and is_closed_form(problem):
             return self._by_coordinates(problem, hard, product)
         return self._searched(problem, hard, product)
@@ -258,8 +260,7 @@ class Fitter:
 
     def _searched(self, problem: Problem, hard: float, product: Mixtures) -> Stand:
         """Candidates from random starts, the best first."""
-        settings, optimiser = self.settings, self._searcher()
-        objective = self._objective(problem, "search", hard)
+        settings = self.settings
         if not self.control.look():
             copies = np.repeat(as_betas(problem, product).entries, settings.components, axis=2)
             weights = np.full((1, settings.components), 1.0 / settings.components)
@@ -270,9 +271,17 @@ class Fitter:
         )  # fmt: skip
         if settings.components == 1:
             starts.entries[0] = as_betas(problem, product).entries[0]
-        found: list[State] = []
         few = settings.components == 1 and not problem.functions
         most = FEW_STEPS if few else SEARCH_STEPS
+        return self._ranked(problem, hard, starts, most, is_gaussian=False)
+
+    def _ranked(
+        self, problem: Problem, hard: float, starts: Mixtures, most: int, *, is_gaussian: bool
+    ) -> Stand:
+        """Where a few steps lead from each start, the best first."""
+        optimiser = self._searcher()
+        objective = self._objective(problem, "search", hard)
+        found: list[State] = []
         for some in objective.portions(starts):
             state, _ = descend(
                 objective, optimiser, optimiser.begin(objective, some), self.control,
@@ -286,7 +295,7 @@ class Fitter:
             final = self._objective(problem, "final", hard)
             value = [float(final.evaluate(state.q).value[0]) for state in found]
         order = np.argsort(np.nan_to_num(value, nan=np.inf), kind="stable")
-        return Stand(problem, hard, tuple(found[at] for at in order), False)
+        return Stand(problem, hard, tuple(found[at] for at in order), is_gaussian)
 
     def _searcher(self) -> Optimiser:
         """The optimiser of many starts at once."""

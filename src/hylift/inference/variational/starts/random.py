@@ -18,6 +18,8 @@ MUCH_WIDER = 50.0
 """How many times as wide as what is found an interval may be, to be searched as a whole."""
 NEARBY = 0.5
 """Standard deviations by which the components of a mixture of products are moved apart."""
+WIDTHS = (1.0, 0.45)
+"""How far mixtures around a Gaussian reach, one against the other."""
 
 
 def random_starts(
@@ -113,14 +115,20 @@ def vertices(
     return found
 
 
-def displaced(product: Mixtures, form: GaussianForm, num_components: int) -> Mixtures:
+def displaced(
+    product: Mixtures, form: GaussianForm, num_components: int, most_starts: int
+) -> Mixtures:
     """A Gaussian's best product, and copies of it moved to both sides, all reals together: in the
-    directions in which they vary together."""
-    furthest = min(0.45 * num_components - 0.05, 3.5)
-    offset = np.linspace(-furthest, furthest, num_components)
-    entries = np.empty((1, product.entries.shape[1], num_components))
-    sd = 1.0 / np.sqrt(form.precision)
-    entries[0, 0::2] = product.entries[0, 0::2] + (form.signs() * sd)[:, None] * offset
-    entries[0, 1::2] = 0.9 * product.entries[0, 1::2]
+    directions in which they vary together.
+
+    The first start is right where they vary much more together than alone, the second where they
+    hardly do.
+    """
+    furthest = min(0.45 * num_components - 0.05, 3.5) * np.array(WIDTHS[:most_starts])
+    offset = np.linspace(-furthest, furthest, num_components, axis=1)  # (start, component)
+    entries = np.empty((len(offset), product.entries.shape[1], num_components))
+    sd = form.signs() / np.sqrt(form.precision)
+    entries[:, 0::2] = product.entries[:, 0::2] + sd[:, None] * offset[:, None]
+    entries[:, 1::2] = 0.9 * product.entries[:, 1::2]
     weights = np.exp(-(offset**2) / 4)
-    return Mixtures((weights / weights.sum())[None], entries)
+    return Mixtures(weights / weights.sum(axis=1, keepdims=True), entries)
