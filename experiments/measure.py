@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 import hylift as hl
-from experiments.report import Timing
+from experiments.report import Speed, Timing
 from hylift.inference import Lift, Method, Task
 from hylift.inference.method import Callback
 from hylift.posterior import History
 
+LIFTS: tuple[Lift, ...] = ("none", "exact", "coarse-to-fine")
 LABELS: dict[Lift, str] = {"none": "{}", "exact": "L-{}", "coarse-to-fine": "C2F-{}"}
 """What the paper calls a method with each kind of lifting."""
+
+LONG = 1.0
+"""Seconds of runs after which they are not repeated."""
+
+NEAR = 1e-3
+NEARNESS = (
+    "seconds until the objective stays within a thousandth of the way from the highest start, "
+    "above the end of whichever of the runs ends highest; where there are no steps, all its time."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,10 +59,10 @@ class Run:
     def timing(self, near: float | None = None) -> Timing:
         """What a table of speeds says of it; `near`: seconds until it was near the best."""
         history = self.history
-        first = None
+        near, first = self.seconds if near is None else near, None
         if self.lift == "coarse-to-fine" and history is not None and len(history):
             first = int(history.num_classes[0])
-        return Timing(self.seconds, near or self.seconds, self.num_classes, first)
+        return Timing(self.seconds, near, self.num_classes, first)
 
 
 def run(
@@ -65,20 +75,65 @@ def run(
     tasks: Sequence[Task] = ("marginals", "logz"),
     limit: float | None = None,
     callback: Callback | None = None,
+    start: hl.Posterior | None = None,
 ) -> Run:
-    """The answer of a method, and the median time of so many runs, each from the start.
+    """The answer of a method, by that of so many runs which took the median time.
 
-    `limit`: seconds that a run may take.
+    `limit`: seconds that a run may take; `start`: an answer that it begins from.
     """
-    found, seconds = [], []
+    found = []
     for _ in range(num_timed):
-        start = time.perf_counter()
+        begin = time.perf_counter()
         posterior = hl.infer(
-            graph, method, lift=lift, seed=seed, tasks=tasks, seconds=limit, callback=callback
-        )
-        found.append(posterior)
-        seconds.append(time.perf_counter() - start)
-    return Run(method, lift, found[0], float(np.median(seconds)))
+            graph, method, lift=lift, seed=seed, tasks=tasks, seconds=limit, callback=callback,
+            start=start,
+        )  # fmt: skip
+        found.append(Run(method, lift, posterior, time.perf_counter() - begin))
+    return _typical(found)
+
+
+def in_turn(
+    graph: hl.FactorGraph,
+    method: Method,
+    lifts: Sequence[Lift] = LIFTS,
+    *,
+    num_timed: int,
+    start: hl.Posterior | None = None,
+) -> dict[Lift, Run]:
+    """A method with each kind of lifting; of each the run that took the median time.
+
+    They take turns, so that what slows the machine down for a while slows them all. What takes
+    long is not repeated.
+    """
+    found: dict[Lift, list[Run]] = {lift: [] for lift in lifts}
+    for _ in range(num_timed):
+        for lift, runs in found.items():
+            if sum(one.seconds for one in runs) < LONG:
+                runs.append(run(graph, method, lift, start=start))
+    return {lift: _typical(runs) for lift, runs in found.items()}
+
+
+def speed(instance: str, name: str, runs: Mapping[Lift, Run]) -> Speed:
+    """What lifting does to the time of a method whose steps lower an objective."""
+    objectives = [one.history.objective for one in runs.values() if one.history is not None]
+    start = max(float(objective[0]) for objective in objectives)
+    end = max(float(objective[-1]) for objective in objectives)
+    level = end + NEAR * (start - end)
+    timing = {lift: one.timing(_seconds_near(one, level)) for lift, one in runs.items()}
+    coarse = timing.get("coarse-to-fine")
+    nearness = NEARNESS if coarse else ""
+    return Speed(instance, name, timing["none"], timing["exact"], coarse, nearness)
+
+
+def _seconds_near(run: Run, level: float) -> float:
+    """Seconds until a run stays at a level; where it takes no steps, all its time."""
+    history = run.history
+    return run.seconds if history is None or len(history) < 2 else seconds_until(history, level)
+
+
+def _typical(runs: Sequence[Run]) -> Run:
+    """The run that took the median time."""
+    return sorted(runs, key=lambda one: one.seconds)[len(runs) // 2]
 
 
 def seconds_until(history: History, level: float) -> float:
