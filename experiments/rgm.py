@@ -284,7 +284,7 @@ def _notes_on_times(found: Mapping[Case, Runs]) -> list[str]:
     if any(case.from_prior for case in found):
         notes.append(
             f"'{ADAM}': the paper's optimiser, from the answer without evidence. Elsewhere K = 1 "
-            "takes no steps but solves a linear system, which leaves coarse to fine nothing to save."
+            "takes no steps but solves a linear system, where coarse to fine has nothing to save."
         )
         notes.append(
             "The paper's sawtooth is gone: the objective of a coarse graph is that of the ground "

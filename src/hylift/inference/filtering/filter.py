@@ -34,8 +34,8 @@ def kalman_filter(
     counts from the latest time of its variables on, observed ones included; soft evidence from
     that of its variable on.
 
-    The graph has quadratics of reals only, or of observed discrete variables; the model up to
-    each time must be a distribution. The cost of a measurement is the square of `width`, which is
+    With the evidence known, all factors are quadratics of reals; the model up to each time must be
+    a distribution. The cost of a measurement is the square of `width`, which is
     about the number of reals of one time that hang together.
     """
     tell = progress or silent
@@ -46,6 +46,7 @@ def kalman_filter(
     step = np.searchsorted(steps, times)
     tell(0.0, "absorbing evidence")
     rest = conditioned(graph)
+    _check_quadratic(graph, rest)
     _check_possible(rest)
     tell(0.2, "ordering reals")
     own = step[rest.hidden]
@@ -141,7 +142,7 @@ def _filtered(
 
 
 def _check_graph(graph: FactorGraph) -> None:
-    """Raises if the graph is none of single reals and quadratics."""
+    """Raises if the graph is none of single reals."""
     if not isinstance(graph, FactorGraph):
         raise UnsupportedError(
             f"a filter takes a FactorGraph, such as hl.ground(model, evidence) makes, not a value "
@@ -163,13 +164,17 @@ def _check_graph(graph: FactorGraph) -> None:
             f"a Kalman filter is for reals, and '{name}' is discrete: observe it, or use infer "
             "with Exact or BVI"
         )
-    for group in graph.groups:
-        if isinstance(group.potential, Function) and hidden[group.scope].any():
-            factor, slot = np.argwhere(hidden[group.scope])[0]
-            name = variables.names[int(group.scope[factor, slot])]
+
+
+def _check_quadratic(graph: FactorGraph, rest: Conditioned) -> None:
+    """Raises if a factor is no quadratic of reals, now that the evidence is known."""
+    for group, parts in zip(rest.graph.groups, rest.parts, strict=True):
+        if isinstance(group.potential, Function) and len(group):
+            factor = graph.groups[parts[0].source].named(int(parts[0].factors[0]))
+            name = rest.graph.variables.names[int(group.scope[0, 0])]
             raise UnsupportedError(
-                f"{group.named(int(factor))} is a function of '{name}': a Kalman filter needs "
-                "quadratics. Use infer with EPBP or BVI"
+                f"{factor} is a function of '{name}': a Kalman filter needs quadratics. Observe "
+                "what keeps it from being one, or use infer with EPBP or BVI"
             )
 
 

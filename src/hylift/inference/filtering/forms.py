@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.graph.condition import MEASUREMENTS, Conditioned
-from hylift.potentials import ConditionalQuadratic
+from hylift.potentials import REAL, ConditionalQuadratic, Potential
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -151,6 +151,6 @@ def forms_of(graph: FactorGraph, conditioned: Conditioned, step: IntArray) -> li
     return found
 
 
-def num_discrete(potential: object) -> int:
+def num_discrete(potential: Potential) -> int:
     """Discrete slots of a potential, which come before the real ones."""
-    return potential.num_discrete if isinstance(potential, ConditionalQuadratic) else 0
+    return sum(states != REAL for states in potential.slot_states)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.factors import by_slots
-from hylift.inference.filtering.forms import FloatArray, IntArray, num_discrete, split
-from hylift.potentials import ConditionalQuadratic
+from hylift.inference.filtering.forms import FloatArray, IntArray, split
+from hylift.potentials import ConditionalQuadratic, Function
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,12 +45,10 @@ def measurements_of(graph: FactorGraph, step: IntArray) -> list[Measurements]:
     first = np.cumsum([0, *(len(group) for group in graph.groups)])
     found = []
     for group, begin in zip(graph.groups, first, strict=False):
-        if isinstance(group.potential, ConditionalQuadratic):
-            real = group.scope[:, num_discrete(group.potential) :]
-            own = once[real] & (step[real] == step[group.scope].max(axis=1)[:, None])
-            factors = np.flatnonzero(own.any(axis=1))
-            if len(factors):
-                found += _of_group(group, factors, own, begin, value, hidden_id)
+        own = once[group.scope] & (step[group.scope] == step[group.scope].max(axis=1)[:, None])
+        some = np.flatnonzero(own.any(axis=1))
+        for part, factors, slots in _quadratics(group.take(some), own[some], value):
+            found += _of_group(part, begin + some[factors], slots, value, hidden_id)
     soft = np.flatnonzero(~hard)
     if len(soft):
         variable = evidence.variable[soft].astype(np.int64)
@@ -64,39 +63,75 @@ def measurements_of(graph: FactorGraph, step: IntArray) -> list[Measurements]:
     return found
 
 
+def _quadratics(
+    group: FactorGroup, own: NDArray[np.bool_], value: FloatArray
+) -> Iterator[tuple[FactorGroup, IntArray, NDArray[np.bool_]]]:
+    """Quadratics of reals only, which of the factors they are, and what is left of `own`
+    (factor, slot).
+
+    What is left of a function is quadratic, if ever, where all is known but one of its own reals
+    and what is hidden. Quadratics keep their observed reals: that rounds less.
+    """
+    potential = group.potential
+    everything = np.arange(len(group))
+    if isinstance(potential, ConditionalQuadratic) and len(group):
+        num = potential.num_discrete
+        yield _absorbed(group, tuple(range(num)), value), everything, own[:, num:]
+    elif isinstance(potential, Function):
+        is_open = own.copy()
+        for slot in range(group.arity):
+            candidates = everything[is_open[:, slot]]
+            known = ~np.isnan(value[group.scope[candidates]])
+            known[:, slot] = False
+            for slots, at in by_slots(known):
+                factors = candidates[at]
+                part = _absorbed(group.take(factors), slots, value)
+                if isinstance(part.potential, ConditionalQuadratic):
+                    place = slot - sum(earlier < slot for earlier in slots)
+                    held = part.potential.A[part.row, place, place] < 0
+                    is_open[factors[held]] = False
+                    left = np.zeros(part.scope.shape, dtype=bool)
+                    left[:, place] = True
+                    yield part, factors, left
+
+
+def _absorbed(group: FactorGroup, slots: tuple[int, ...], value: FloatArray) -> FactorGroup:
+    """The factors without these slots, whose variables are observed."""
+    if not slots:
+        return group
+    potential, row = group.potential.reduce(group.row, slots, value[group.scope[:, list(slots)]])
+    left = [slot for slot in range(group.arity) if slot not in slots]
+    return FactorGroup.unchecked(
+        potential, group.scope[:, left], row.astype(np.int32), group.multiplicity, group.label
+    )
+
+
 def _of_group(
     group: FactorGroup,
-    factors: IntArray,
+    origin: IntArray,
     own: NDArray[np.bool_],
-    begin: int,
     value: FloatArray,
     hidden_id: IntArray,
 ) -> list[Measurements]:
-    """The first real that each of these factors is a density of, among its `own` (factor, real)."""
-    some, own = group.take(factors), own[factors]
-    potential = some.potential
-    row: NDArray[Any] = some.row
+    """The first real that each of these quadratics is a density of, among its `own` (factor,
+    slot)."""
+    potential, weight = group.potential, group.multiplicity
     assert isinstance(potential, ConditionalQuadratic)
-    if (num := potential.num_discrete) > 0:
-        reduced, row = potential.reduce(row, tuple(range(num)), value[some.scope[:, :num]])
-        assert isinstance(reduced, ConditionalQuadratic)
-        potential = reduced
-    weight = some.multiplicity
-    A, b = weight[:, None, None] * potential.A[row], weight[:, None] * potential.b[row]
-    own &= np.diagonal(A, axis1=1, axis2=2) < 0
+    A = weight[:, None, None] * potential.A[group.row]
+    b = weight[:, None] * potential.b[group.row]
+    own = own & (np.diagonal(A, axis1=1, axis2=2) < 0)
     held = np.flatnonzero(own.any(axis=1))
     slot = np.argmax(own[held], axis=1)
     parts = split(A[held], b[held], np.zeros(len(held)), slot)
-    real = some.scope[held, num:]
-    others = np.take_along_axis(real, parts.others, 1)
+    scope = group.scope[held]
+    others = np.take_along_axis(scope, parts.others, 1)
     known = value[others]
     is_hidden = np.isnan(known)
     offset = parts.offset + np.where(is_hidden, 0.0, parts.coefficients * known).sum(axis=1)
-    ids = real[np.arange(len(held)), slot].astype(np.int64)
+    ids = scope[np.arange(len(held)), slot].astype(np.int64)
     whole = Measurements(
-        ids, value[ids], begin + factors[held], hidden_id[others], parts.coefficients, offset,
-        parts.var,
-    )  # fmt: skip
+        ids, value[ids], origin[held], hidden_id[others], parts.coefficients, offset, parts.var
+    )
     is_density = parts.is_density
     found = []
     for places, at in by_slots(is_hidden):

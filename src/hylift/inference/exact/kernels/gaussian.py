@@ -23,6 +23,33 @@ def _position(later, start, stop, step):
 
 
 @njit(cache=True)
+def _fill_strides(
+    discrete, start, stop, component_discrete, num_states, local_stride, state_stride
+):  # fmt: skip
+    """Steps of a factor's discrete slots through its own states, and through its component's."""
+    stride = 1
+    for slot in range(len(discrete) - 1, -1, -1):
+        local_stride[slot] = stride
+        stride *= num_states[discrete[slot]]
+    stride = 1
+    for at in range(stop - 1, start - 1, -1):
+        for slot in range(len(discrete)):
+            if discrete[slot] == component_discrete[at]:
+                state_stride[slot] = stride
+        stride *= num_states[component_discrete[at]]
+
+
+@njit(cache=True)
+def _local(state, discrete, num_states, local_stride, state_stride):
+    """The state of a factor in a state of its component."""
+    local = 0
+    for slot in range(len(discrete)):
+        digit = state // state_stride[slot] % num_states[discrete[slot]]
+        local += digit * local_stride[slot]
+    return local
+
+
+@njit(cache=True)
 def assemble(
     A, b, discrete, real, row, multiplicity, ptr, later, of_step,
     discrete_ptr, component_discrete, num_states, count,
@@ -34,16 +61,10 @@ def assemble(
     state_stride = np.empty(num_slots, dtype=np.int64)
     for f in range(len(row)):
         component = of_step[real[f, 0]]
-        stride = 1
-        for slot in range(num_slots - 1, -1, -1):
-            local_stride[slot] = stride
-            stride *= num_states[discrete[f, slot]]
-        stride = 1
-        for at in range(discrete_ptr[component + 1] - 1, discrete_ptr[component] - 1, -1):
-            for slot in range(num_slots):
-                if discrete[f, slot] == component_discrete[at]:
-                    state_stride[slot] = stride
-            stride *= num_states[component_discrete[at]]
+        _fill_strides(
+            discrete[f], discrete_ptr[component], discrete_ptr[component + 1], component_discrete,
+            num_states, local_stride, state_stride,
+        )  # fmt: skip
         for i in range(num_reals):
             for j in range(i + 1):
                 low, high = min(real[f, i], real[f, j]), max(real[f, i], real[f, j])
@@ -51,10 +72,7 @@ def assemble(
                     k = _position(later, ptr[low], ptr[low + 1], high)
                     edge = edge_ptr[low] + k * count[component]
                 for state in range(count[component]):
-                    local = 0
-                    for slot in range(num_slots):
-                        digit = state // state_stride[slot] % num_states[discrete[f, slot]]
-                        local += digit * local_stride[slot]
+                    local = _local(state, discrete[f], num_states, local_stride, state_stride)
                     value = -2.0 * multiplicity[f] * A[row[f], local, i, j]
                     if low == high:
                         diagonal[real_ptr[low] + state] += value
@@ -64,10 +82,49 @@ def assemble(
 
 
 @njit(cache=True)
+def add_values(
+    A, b, discrete, real, row, multiplicity, of_step, discrete_ptr, component_discrete, num_states,
+    count, state_ptr, real_ptr, mean, failed, log_total, lost,
+):  # fmt: skip
+    """Adds each factor's value at the means, in every state of its component that has some.
+
+    That is the largest value of hᵀ x - ½ xᵀ J x, up to the square of the error of the means;
+    ½ hᵀ J⁻¹ h would carry the error of J, in which thousands of terms may have been added up.
+    `lost` is what rounding took from each total so far.
+    """
+    num_reals, num_slots = real.shape[1], discrete.shape[1]
+    local_stride = np.empty(num_slots, dtype=np.int64)
+    state_stride = np.empty(num_slots, dtype=np.int64)
+    for f in range(len(row)):
+        component = of_step[real[f, 0]]
+        _fill_strides(
+            discrete[f], discrete_ptr[component], discrete_ptr[component + 1], component_discrete,
+            num_states, local_stride, state_stride,
+        )  # fmt: skip
+        for state in range(count[component]):
+            at = state_ptr[component] + state
+            if failed[at] >= 0:
+                continue
+            local = _local(state, discrete[f], num_states, local_stride, state_stride)
+            value = 0.0
+            for i in range(num_reals):
+                slope = b[row[f], local, i]
+                for j in range(num_reals):
+                    slope += A[row[f], local, i, j] * mean[real_ptr[real[f, j]] + state]
+                value += slope * mean[real_ptr[real[f, i]] + state]
+            term = multiplicity[f] * value - lost[at]
+            total = log_total[at] + term
+            lost[at] = (total - log_total[at]) - term
+            log_total[at] = total
+
+
+@njit(cache=True)
 def solve(
     ptr, later, component_ptr, steps, count, state_ptr, real_ptr, edge_ptr,
     diagonal, linear, edges, maximise, log_total, rounding, failed, mean, var,
 ):  # fmt: skip
+    """Means and variances in every state, and in `log_total` the volumes, which are 1 when
+    maximising."""
     num_steps = len(ptr) - 1
     factor = np.empty(len(later))
     inverse = np.empty(len(later))
@@ -96,13 +153,12 @@ def solve(
                 continue
             total, lost, unsure = 0.0, 0.0, 0.0
             for v in inside:
-                term = 0.5 * x[v] * x[v] / pivot[v] - lost
-                if not maximise:
-                    term += 0.5 * np.log(2 * np.pi / pivot[v])
-                # What cancels in a pivot is lost in all that is divided by it.
+                # What cancels in a pivot is lost in its logarithm.
                 own = diagonal[real_ptr[v] + state]
-                unsure += (1.0 + abs(term)) * max(own / pivot[v], 1.0)
+                log_spread = 0.0 if maximise else 0.5 * np.log(2 * np.pi / pivot[v])
+                unsure += (1.0 + abs(log_spread)) * max(own / pivot[v], 1.0)
                 # Compensated: a component may have a million terms.
+                term = log_spread - lost
                 lost = (total + term - total) - term
                 total += term
                 x[v] /= pivot[v]

@@ -117,13 +117,8 @@ def solve_states(
     linear = np.zeros(real_ptr[-1])
     edges = np.zeros(edge_ptr[-1])
     for f in factors:
-        assert isinstance(f.potential, ConditionalQuadratic)
-        # Copies, so that the kernel meets one kind of array and is compiled once.
-        num_rows, num_reals = f.potential.num_rows, f.real.shape[1]
-        A = np.array(f.potential.A).reshape(num_rows, -1, num_reals, num_reals)
-        b = np.array(f.potential.b).reshape(num_rows, -1, num_reals)
         kernels.assemble(
-            A, b, f.discrete, elimination.step[f.real], f.row, f.multiplicity,
+            *_coefficients(f), f.discrete, elimination.step[f.real], f.row, f.multiplicity,
             elimination.ptr, elimination.later, components.of_step,
             components.discrete_ptr, components.discrete, num_states, count,
             real_ptr, edge_ptr, diagonal, linear, edges,
@@ -136,7 +131,24 @@ def solve_states(
         real_ptr, edge_ptr, diagonal, linear, edges, maximise,
         log_total, rounding, failed, mean, var,
     )  # fmt: skip
+    lost = np.zeros(state_ptr[-1])
+    for f in factors:
+        kernels.add_values(
+            *_coefficients(f), f.discrete, elimination.step[f.real], f.row, f.multiplicity,
+            components.of_step, components.discrete_ptr, components.discrete, num_states, count,
+            state_ptr, real_ptr, mean, failed, log_total, lost,
+        )  # fmt: skip
     return GaussianStates(state_ptr, log_total, rounding, failed, real_ptr, mean, var)
+
+
+def _coefficients(factors: RealFactors) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A (row, state, real, real) and b (row, state, real)."""
+    potential = factors.potential
+    assert isinstance(potential, ConditionalQuadratic)
+    # Copies, so that kernels meet one kind of array and are compiled once.
+    num_rows, num_reals = potential.num_rows, factors.real.shape[1]
+    A = np.array(potential.A).reshape(num_rows, -1, num_reals, num_reals)
+    return A, np.array(potential.b).reshape(num_rows, -1, num_reals)
 
 
 def _roots(parent: NDArray[np.int32]) -> NDArray[np.int32]:
