@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
@@ -19,6 +19,10 @@ ACCURACY = ("KL", "l1", "energy")
 """Measures that say how good an answer is, rather than how long it took."""
 
 
+MOST_TOLD = 2
+"""Speeds that are told one by one; of more, the best and the worst."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     question: str
@@ -30,7 +34,7 @@ def answers(rows: Sequence[Row], speeds: Sequence[Speed]) -> list[Answer]:
     found = [
         Answer("Q1", _accuracy([row for row in rows if _tells_accuracy(row)])),
         Answer("Q2", _by_lifting(speeds)),
-        Answer("Q3", _by_coarseness([one for one in speeds if one.coarse is not None])),
+        Answer("Q3", _by_coarseness(speeds)),
     ]
     return [answer for answer in found if answer.sentence]
 
@@ -60,31 +64,38 @@ def _name(row: Row) -> str:
 
 
 def _by_lifting(speeds: Sequence[Speed]) -> str:
-    if not speeds:
-        return ""
-    each = "; ".join(
-        f"{_instance(one)}{one.method} {one.by_lifting:.3g} times as fast "
-        f"({one.ground.num_classes:,} hidden variables, {one.lifted.num_classes:,} classes)"
-        for one in speeds
-    )
-    return f"{_verdict([one.by_lifting for one in speeds])}: {each}."
+    def told(one: Speed) -> str:
+        return (
+            f"{_name_of(one)} {one.by_lifting:.3g} times as fast "
+            f"({one.ground.num_classes:,} hidden variables, {one.lifted.num_classes:,} classes)"
+        )
+
+    return _extremes({told(one): one.by_lifting for one in speeds})
 
 
 def _by_coarseness(speeds: Sequence[Speed]) -> str:
-    if not speeds:
-        return ""
-    parts = []
+    ratios = {}
     for one in speeds:
-        ratio, coarse = one.by_coarseness, one.coarse
-        assert ratio is not None
-        assert coarse is not None
-        first = "" if coarse.first_classes is None else f"{coarse.first_classes:,} to "
-        parts.append(
-            f"{_instance(one)}{one.method} {ratio:.3g} times as fast as exact lifting "
-            f"({first}{coarse.num_classes:,} classes against {one.lifted.num_classes:,})"
-        )
-    ratios = [one.by_coarseness for one in speeds if one.by_coarseness is not None]
-    return f"{_verdict(ratios)}: {'; '.join(parts)}."
+        if one.coarse is not None and one.by_coarseness is not None:
+            first = one.coarse.first_classes
+            begins = "" if first is None else f"{first:,} to "
+            words = (
+                f"{_name_of(one)} {one.by_coarseness:.3g} times as fast as exact lifting "
+                f"({begins}{one.coarse.num_classes:,} classes)"
+            )
+            ratios[words] = one.by_coarseness
+    return _extremes(ratios)
+
+
+def _extremes(ratios: Mapping[str, float]) -> str:
+    """A word on all ratios of times, and what there is to say of the largest and the smallest."""
+    if not ratios:
+        return ""
+    ordered = sorted(ratios, key=lambda words: -ratios[words])
+    word = _verdict(list(ratios.values()))
+    if len(ordered) <= MOST_TOLD:
+        return f"{word}: {'; '.join(ordered)}."
+    return f"{word}: at best {ordered[0]}; at worst {ordered[-1]}."
 
 
 def _verdict(ratios: Sequence[float]) -> str:
@@ -99,5 +110,5 @@ def _verdict(ratios: Sequence[float]) -> str:
     return f"In {faster} of {len(ratios)} cases, {mean:.2g} times on average"
 
 
-def _instance(speed: Speed) -> str:
-    return f"{speed.instance}, " if speed.instance else ""
+def _name_of(speed: Speed) -> str:
+    return f"{speed.method}, {speed.instance}," if speed.instance else speed.method

@@ -74,10 +74,12 @@ def _show_rows(out: Console, instance: str, rows: list[Row]) -> None:
     table.add_column("method")
     if has_components:
         table.add_column("K", justify="right")
+    in_paper = {row.measure for row in rows if row.paper is not None}
     for measure in measures:
         table.add_column(measure, justify="right")
-        table.add_column("paper", justify="right", style="dim")
-        table.add_column("")
+        if measure in in_paper:
+            table.add_column("paper", justify="right", style="dim")
+            table.add_column("")
     lines: dict[tuple[str, int | None], dict[str, Row]] = {}
     for row in rows:
         lines.setdefault((row.method, row.components), {})[row.measure] = row
@@ -86,7 +88,8 @@ def _show_rows(out: Console, instance: str, rows: list[Row]) -> None:
         if has_components:
             cells.append("" if components is None else str(components))
         for measure in measures:
-            cells += _cells(of_measure.get(measure))
+            found = _cells(of_measure.get(measure))
+            cells += found if measure in in_paper else found[:1]
         table.add_row(*cells)
     out.print(table, highlight=False)
 

@@ -80,7 +80,7 @@ def test_answers_follow_from_figures_and_times():
     assert found == {
         "Q1": "Yes: of the paper's 2 figures on accuracy 1 beaten, 1 matched.",
         "Q2": "Yes: BVI(3) 10 times as fast (100 hidden variables, 10 classes).",
-        "Q3": "No: BVI(3) 0.5 times as fast as exact lifting (4 to 10 classes against 10).",
+        "Q3": "No: BVI(3) 0.5 times as fast as exact lifting (4 to 10 classes).",
     }
 
 
@@ -93,6 +93,15 @@ def test_answers_name_what_was_not_reached_and_where_lifting_does_not_help():
         "In part: of the paper's 2 figures on accuracy 1 beaten, 1 not reached (KL of L-BVI K=5)."
     )
     assert found[1].startswith("In 1 of 2 cases, 3.2 times on average: ")
+
+
+def test_of_many_speeds_the_best_and_the_worst_are_told():
+    found = answers([], [speed(1.0, 0.1), speed(1.0, 0.5), speed(1.0, 0.2)])
+
+    assert found[0].sentence == (
+        "Yes: at best BVI(3) 10 times as fast (100 hidden variables, 10 classes); "
+        "at worst BVI(3) 2 times as fast (100 hidden variables, 10 classes)."
+    )
 
 
 def test_nothing_measured_is_nothing_answered():

@@ -93,7 +93,7 @@ def test_figures_that_are_not_reached_have_a_reason(monkeypatch: pytest.MonkeyPa
 
 
 def test_every_kind_of_lifting_is_timed(small: Outcome) -> None:
-    for speed in small.speeds[:3]:
+    for speed in (small.speeds[0], small.speeds[2]):
         assert speed.instance == "12 × 2"
         assert speed.coarse is not None
         assert speed.ground.num_classes >= speed.lifted.num_classes
@@ -103,6 +103,11 @@ def test_every_kind_of_lifting_is_timed(small: Outcome) -> None:
         assert "thousandth" in speed.nearness
         for timing in (speed.ground, speed.lifted, speed.coarse):
             assert np.isfinite(timing.near)
+
+
+def test_a_closed_form_leaves_nothing_to_coarsen(small: Outcome) -> None:
+    assert small.speeds[1].method == "BVI(1)"
+    assert small.speeds[1].coarse is None
 
 
 def test_a_few_steps_are_timed_without_coarse_to_fine(small: Outcome) -> None:
