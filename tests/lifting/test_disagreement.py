@@ -251,6 +251,31 @@ def test_the_fewest_clusters_are_picked_that_have_the_share() -> None:
     ]
 
 
+def test_clusters_become_more_by_a_share_at_least() -> None:
+    graph = leaves(6, {"weak": 0.1, "strong": 0.2, "strongest": 0.4})
+    level = next(coarse_to_fine(graph))
+
+    picked = [
+        by_disagreement(random_beliefs, 0.1, growth=growth)(level) for growth in (0.0, 0.5, 1.0)
+    ]
+
+    assert [int(np.count_nonzero(mask)) for mask in picked if mask is not None] == [1, 2, 3]
+
+
+def test_where_little_disagrees_the_next_level_is_the_last() -> None:
+    graph = leaves(6, {"weak": 0.1, "strong": 0.2})
+    choose = by_disagreement(random_beliefs, enough=1e6)
+
+    first, last = coarse_to_fine(graph, choose=choose)
+
+    assert choose(first) is None
+    assert last.is_last
+    assert last.lifting.is_exact
+    assert len(last.clusters) == 12
+    *_, expected = coarse_to_fine(graph)
+    assert last.lifting.variable_to_class.tolist() == expected.lifting.variable_to_class.tolist()
+
+
 def test_where_nothing_disagrees_nothing_is_picked() -> None:
     level = next(coarse_to_fine(leaves(3, {"x": 1.0})))
     *_, last = coarse_to_fine(leaves(3, {"x": 1.0}))

@@ -2,6 +2,7 @@
 
 from hylift.lifting.coarse import (
     Beliefs,
+    Choose,
     Level,
     Surroundings,
     by_disagreement,
@@ -16,6 +17,7 @@ from hylift.lifting.quotient import quotient
 
 __all__ = [
     "Beliefs",
+    "Choose",
     "Explanation",
     "Level",
     "Lifting",

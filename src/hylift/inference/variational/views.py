@@ -18,6 +18,7 @@ from hylift.inference.method import Lift
 from hylift.inference.view import View
 from hylift.lifting import (
     Beliefs,
+    Choose,
     by_disagreement,
     by_distance,
     coarse_to_fine,
@@ -28,6 +29,12 @@ from hylift.potentials import ConditionalQuadratic, Table
 
 MOST_STATES = 100
 """Of a variable, up to which classes are told apart by how much their members disagree."""
+
+
+GROWTH = 0.5
+"""Share by which clusters of evidence become more from level to level, at least."""
+ENOUGH = 1e-4
+"""Disagreement per variable, in nats, from which on only the exact lifting is worth a look."""
 
 
 def views(
@@ -69,7 +76,9 @@ def views(
         yield View.whole(graph) if tied else View.lifted(lifting)
     else:
         wide = int(graph.variables.num_states.max(initial=1)) > MOST_STATES
-        choose = every_cluster if wide else by_disagreement(lambda level: beliefs())
+        choose: Choose = every_cluster
+        if not wide:
+            choose = by_disagreement(lambda level: beliefs(), growth=GROWTH, enough=ENOUGH)
         for number, level in enumerate(coarse_to_fine(graph, choose=choose)):
             if number == 0 and _ties_what_must_differ(level.lifting.graph):
                 yield View.whole(graph)

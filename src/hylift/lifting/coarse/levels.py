@@ -45,8 +45,9 @@ class Level:
     """What the factors of `lifting.ground` have absorbed."""
 
 
-Choose = Callable[[Level], NDArray[np.bool_]]
-"""Which clusters (cluster,) to split next; of those that cannot be split any answer will do."""
+Choose = Callable[[Level], NDArray[np.bool_] | None]
+"""Which clusters (cluster,) to split next; of those that cannot be split any answer will do. None
+if the next level is to be the last."""
 
 
 def every_cluster(level: Level) -> NDArray[np.bool_]:
@@ -67,7 +68,8 @@ def coarse_to_fine(
     Each next level divides clusters of evidence in two, those that `choose` picks and whose
     variance exceeds `epsilon` (in squared units of the values), and goes on with color passing from
     where it had stopped. Nothing is done ahead of what is asked for, so that `choose` may look at
-    what was inferred at the level before; if it picks nothing, all clusters are divided.
+    what was inferred at the level before; if it picks nothing, all clusters are divided, and if it
+    answers None, all are divided to the end.
 
     With epsilon = 0 the last level is the lifting that `lift` finds; without real evidence it is
     the only one.
@@ -160,11 +162,13 @@ class _Ladder:
 
     def divided(self, level: Level, kinds: Kinds, choose: Choose) -> tuple[EvidenceClusters, Kinds]:
         """The clusters, some of them divided, and the kinds that follow from them."""
-        if not level.splittable.any():
-            # Values equal to the tolerance have led to parameters that are not.
+        chosen = choose(level) if level.splittable.any() else None
+        if chosen is None:
+            # Also where values equal to the tolerance have led to parameters that are not.
+            clusters = _divided_to_the_end(level.clusters, self.epsilon)
             final, count = group_pairs(self.final, np.zeros(len(self.final), dtype=np.uint64))
-            return level.clusters, Kinds(final, count, final, count)
-        chosen = level.clusters.checked(choose(level)) & level.splittable
+            return clusters, Kinds(final, count, final, count)
+        chosen = level.clusters.checked(chosen) & level.splittable
         clusters = level.clusters.split(chosen if chosen.any() else level.splittable)
         return clusters, self.keys.refined(kinds, clusters, len(level.clusters))
 
