@@ -6,7 +6,7 @@ INSTALLED := .venv/.installed
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-slow lint format bench docs clean help
+.PHONY: demo test test-slow lint format bench experiments docs clean help
 
 demo: $(INSTALLED)  ## Run the demonstration
 	@$(BIN)/hylift demo
@@ -29,6 +29,9 @@ format: $(INSTALLED)  ## Format the code and mend what ruff can mend
 bench: $(INSTALLED)  ## Run the benchmarks
 	@$(BIN)/python -m benchmarks
 
+experiments: $(INSTALLED)  ## Run the paper's experiments, on generated evidence or on DATA=DIR
+	@$(BIN)/python -m experiments all --quick $(if $(DATA),--data "$(DATA)")
+
 docs: $(INSTALLED)  ## Build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "Documentation: site/index.html"
@@ -39,7 +42,7 @@ clean:  ## Remove build products and caches; keep .venv
 	@rm -f $(INSTALLED)  # the compiled kernels went with __pycache__: warm up again
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 # Remade when the dependencies change. A .venv that is broken or too old is replaced.
 $(INSTALLED): pyproject.toml constraints.txt
