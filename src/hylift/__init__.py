@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from hylift.lifting import lift as lift
     from hylift.plot import plot_classes as plot_classes
     from hylift.plot import plot_convergence as plot_convergence
+    from hylift.plot import plot_forest as plot_forest
     from hylift.plot import plot_marginals as plot_marginals
     from hylift.plot import plot_race as plot_race
     from hylift.posterior import Posterior as Posterior
@@ -155,6 +156,7 @@ _HOME = {
     "bethe_certificate": "inference.boundedness",
     "merge_factors": "graph.merge",
     "plot_classes": "plot",
+    "plot_forest": "plot",
     "plot_marginals": "plot",
     "plot_race": "plot",
     "Race": "racing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,6 +90,41 @@ def test_a_gap_is_measured_from_the_lowest_end(toy: Posterior, by_levels: Poster
     lowest = history.objective[-1]  # about -13
     np.testing.assert_allclose(levels[0].get_ydata(), np.array([5, 3, 2, 1.5, 1]) - lowest)
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+
+
+@pytest.mark.parametrize("width", [2.5, 3.5, 6.4])
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [(0.02, 0.2), (1e-3, 1e3), (0.031, 0.055), (0.02, 0.95), (0.1, 0.104), (3e-5, 40), (1e-7, 1e4)],
+)
+def test_labels_of_logarithmic_time_keep_apart(
+    by_levels: Posterior, first: float, last: float, width: float
+) -> None:
+    history = by_levels.solution.history
+    assert history is not None
+    times = replace(history, seconds=np.geomspace(first, last, len(history)))
+    timed = replace(by_levels, solution=replace(by_levels.solution, history=times))
+    figure = Figure(figsize=(width, 2.0), layout="constrained")
+
+    ax = plot_convergence(timed, figure.add_subplot(), log_time=True)
+
+    figure.draw_without_rendering()
+    low, high = ax.get_xlim()
+    shown = [
+        label
+        for label in [*ax.get_xticklabels(), *ax.get_xticklabels(minor=True)]
+        if label.get_text() and low <= label.get_position()[0] <= high
+    ]
+    boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
+def test_logarithmic_time_is_labelled_with_plain_numbers(by_levels: Posterior) -> None:
+    ax = plot_convergence(by_levels, log_time=True)
+
+    ax.figure.draw_without_rendering()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.1", "0.2", "0.5"]
 
 
 def test_what_came_without_steps_is_a_point(toy: Posterior) -> None:

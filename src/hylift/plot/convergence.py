@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -25,6 +26,8 @@ MEASURES: dict[Measure, str] = {
 }
 
 MAX_LINES = 12
+ROOM = 0.8
+"""Labels of a logarithmic axis, as a share of those that matplotlib has room for on others."""
 
 
 def plot_convergence(
@@ -145,6 +148,7 @@ def _label(
 ) -> None:
     if log_time:
         ax.set_xscale("log")
+        _label_log_time(ax)
     else:
         ax.set_xlim(left=0)
     ax.set_xlabel("seconds")
@@ -166,6 +170,33 @@ def _label(
         )  # fmt: skip
     for words in _legend(ax).get_texts():
         words.set_parse_math(False)
+
+
+def _label_log_time(ax: Axes) -> None:
+    """Labels of a logarithmic time axis that keep apart, whatever its range and width."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+
+    @final
+    class Ticks(LogLocator):
+        """As many of 1, 2, 5, 10, … as have room for their labels when they are drawn."""
+
+        def tick_values(self, vmin: float, vmax: float) -> list[float]:
+            assert self.axis is not None  # set_major_locator sets it
+            low, high = sorted((vmin, vmax))
+            room = max(2, int(ROOM * self.axis.get_tick_space()))
+            powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+            sets = [np.outer(powers, subs).ravel() for subs in ((1, 2, 5), (1, 3), (1,))]
+            inside = [ticks[(low <= ticks) & (ticks <= high)] for ticks in sets]
+            enough = [ticks for ticks in inside if len(ticks) > 1]
+            if not enough:
+                return [float(tick) for tick in MaxNLocator(room - 1).tick_values(low, high)]
+            fitting = [ticks for ticks in enough if len(ticks) <= room]
+            ticks = fitting[0] if fitting else enough[-1]
+            return [float(tick) for tick in ticks[:: math.ceil(len(ticks) / room)]]
+
+    ax.xaxis.set_major_locator(Ticks())
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _legend(ax: Axes) -> Any:

@@ -1,0 +1,84 @@
+"""Forest plots: many marginals below each other."""
+
+import numpy as np
+import pytest
+
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph, boolean, categorical, real
+from hylift.inference import MeanField, infer
+from hylift.plot import plot_forest
+from hylift.potentials import ConditionalQuadratic, Table
+
+UNIT = ConditionalQuadratic.gaussian([0.0], [[1.0]])
+HIGH = ConditionalQuadratic.gaussian([5.0], [[4.0]])
+GRAPH = FactorGraph.build(
+    {"low": real, "high": real, "seen": real, "on": boolean, "kind": categorical(["a", "b", "c"])},
+    [
+        (UNIT, [["low"], ["seen"]]),
+        (HIGH, [["high"]]),
+        (Table.shared(np.log([0.2, 0.8])), [["on"]]),
+        (Table.shared(np.log([0.1, 0.7, 0.2])), [["kind"]]),
+    ],
+).observe({"seen": 2.5})
+
+
+def drawn_at(ax) -> list[str]:
+    return [words.get_text() for words in ax.get_yticklabels()]
+
+
+def test_reals_have_a_median_and_two_intervals(tmp_path):
+    path = tmp_path / "forest.png"
+
+    ax = plot_forest(infer(GRAPH), ["low", "high"], path=path)
+
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert drawn_at(ax) == ["low", "high"]
+    wide, thick, middle = ([line.get_xdata() for line in ax.lines[i::3]] for i in range(3))
+    np.testing.assert_allclose(wide[0], [-1.6449, 1.6449], atol=1e-4)
+    np.testing.assert_allclose(thick[0], [-0.6745, 0.6745], atol=1e-4)
+    np.testing.assert_allclose([float(x[0]) for x in middle], [0.0, 5.0], atol=1e-9)
+
+
+def test_the_largest_is_on_top_where_asked_for():
+    assert drawn_at(plot_forest(infer(GRAPH), ["low", "high"], sort=True)) == ["high", "low"]
+
+
+def test_an_observed_real_is_a_cross():
+    (line,) = plot_forest(infer(GRAPH), ["seen"]).lines
+
+    assert line.get_marker() == "x"
+    assert float(line.get_xdata()[0]) == 2.5
+
+
+def test_discrete_variables_have_probabilities_with_the_state_named():
+    ax = plot_forest(infer(GRAPH), ["on", "kind"])
+
+    ends = [float(line.get_xdata()[-1]) for line in ax.lines[1::2]]
+    np.testing.assert_allclose(ends, [0.8, 0.7])
+    assert [words.get_text() for words in ax.texts] == ["", "b"]
+    assert ax.get_xlabel() == "probability"
+
+
+def test_several_posteriors_stand_beside_each_other_with_a_legend():
+    ax = plot_forest({"exact": infer(GRAPH), "product": infer(GRAPH, MeanField())}, ["low"])
+
+    heights = {float(line.get_ydata()[0]) for line in ax.lines}
+    assert len(heights) == 2
+    assert [words.get_text() for words in ax.get_legend().get_texts()] == ["exact", "product"]
+
+
+def test_reals_and_discrete_variables_do_not_share_an_axis():
+    with pytest.raises(UnsupportedError, match="'on' is discrete and 'low' is a real"):
+        plot_forest(infer(GRAPH), ["low", "on"])
+
+
+def test_too_many_atoms_are_refused():
+    graph = FactorGraph.build({f"b{i}": boolean for i in range(101)}, [])
+
+    with pytest.raises(UnsupportedError, match="a forest plot shows 1 to 100 atoms, not 101"):
+        plot_forest(infer(graph))
+
+
+def test_what_is_no_posterior_is_refused():
+    with pytest.raises(UnsupportedError, match=r"plot_forest draws a posterior, or several"):
+        plot_forest([infer(GRAPH)], ["low"])
