@@ -67,6 +67,20 @@ SAME_TIME = """
     normal(slope(k) | 0, 3)  where k = 0
     normal(level() | 5, 10)
 """
+PARAMETERS = """
+    well = {w0, w1}
+    t = {0, ..., 4}
+    x(well, t): real
+    o(well, t): real
+    a(well): real
+    q(well): real
+    r(well): real
+    gain(t): real
+
+    normal(x(w, k) | 0, q(w)/(1 - a(w)^2))  where k = 0
+    normal(x(w, k+1) | a(w) * x(w, k), q(w))
+    normal(o(w, k) | gain(k) * x(w, k) + a(w), r(w))
+"""
 SWITCHED = """
     t = {0, ..., 4}
     x(t): real
@@ -96,6 +110,15 @@ def wells() -> hl.FactorGraph:
     return hl.ground(hl.parse(WELLS), evidence, closed=["Measured", "OfYear"])
 
 
+def with_parameters() -> hl.FactorGraph:
+    """Two wells whose parameters are observed reals, so that evidence makes quadratics of all
+    factors."""
+    values = {"a(w0)": 0.9, "a(w1)": -0.4, "q(w0)": 0.5, "q(w1)": 2.0, "r(w0)": 0.3, "r(w1)": 1.1}
+    gains = {f"gain({k})": 0.5 + k for k in range(5)}
+    levels = {"o(w0,0)": 1.0, "o(w0,3)": -0.5, "o(w1,1)": 2.0, "o(w1,3)": 0.1, "o(w1,4)": 0.7}
+    return hl.ground(hl.parse(PARAMETERS)).observe({**values, **gains, **levels})
+
+
 def observed(text: str, **values: dict[int, object]) -> hl.FactorGraph:
     """A model with evidence on predicates of one argument."""
     seen = {f"{name}({at})": v for name, of in values.items() for at, v in of.items()}
@@ -117,6 +140,7 @@ def chains() -> dict[str, tuple[hl.FactorGraph, str]]:
         "squares": (observed(SQUARES, y={2: 1.0, 3: -1.0}), "t"),
         "inputs": (observed(INPUTS, u=inputs, o={0: 1.0, 2: 1.5, 4: 0.0}), "t"),
         "same time": (observed(SAME_TIME, o={0: 3.0, 1: 4.0, 3: 6.0}), "t"),
+        "parameters": (with_parameters(), "t"),
         "switched": (observed(SWITCHED, Wet=rain, o={k: 0.5 * k for k in range(5)}), "t"),
     }
 

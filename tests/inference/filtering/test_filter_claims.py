@@ -11,7 +11,7 @@ from hylift.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from inference.filtering.gaussian_chains import CHAIN, observed, wells
+from inference.filtering.gaussian_chains import CHAIN, observed, wells, with_parameters
 
 
 def two(first=hl.real, second=hl.real) -> hl.FactorGraph:
@@ -207,6 +207,21 @@ def test_functions_of_hidden_reals_are_refused():
 
     with pytest.raises(UnsupportedError, match="is a function of 'x': a Kalman filter needs quad"):
         hl.kalman_filter(graph, np.array([0]))
+
+
+def test_a_parameter_that_nobody_observed_is_refused():
+    graph = with_parameters()
+    seen = graph.evidence
+    keep = seen.variable != graph.variables.names.ids(["a(w1)"])[0]
+    evidence = hl.Evidence.of(seen.variable[keep], seen.value[keep], seen.var[keep])
+    hidden = hl.FactorGraph(graph.variables, graph.groups, evidence)
+
+    with pytest.raises(
+        UnsupportedError,
+        match=r"factor \d+ of group '.*normal\(x\(w, k.* is a function of 'x\(w1,.*': a Kalman "
+        r"filter needs quadratics\. Observe what keeps it from being one, or use infer with EPBP",
+    ):
+        hl.kalman_filter(hidden, "t")
 
 
 def test_lifted_graphs_are_refused():

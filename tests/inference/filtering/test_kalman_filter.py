@@ -7,10 +7,20 @@ import pytest
 
 import hylift as hl
 from hylift.inference.filtering.times import times_of
-from inference.filtering.gaussian_chains import CHAIN, SQUARES, chains, observed, up_to, wells
+from inference.filtering.gaussian_chains import (
+    CHAIN,
+    SQUARES,
+    chains,
+    observed,
+    up_to,
+    wells,
+    with_parameters,
+)
 
 MODELS = Path(__file__).parents[3] / "examples" / "models"
 CHAINS = chains()
+INPUTS = {"inputs": "u(*)", "parameters": "a(*) q(*) r(*) gain(*)"}
+"""Observed reals that densities depend on."""
 DENSITIES = [name for name in CHAINS if name not in ("squares", "switched")]
 
 
@@ -44,15 +54,19 @@ def test_filtered_moments_and_log_z_are_exact_in_the_model_up_to_each_time(name)
 def test_predictions_are_exact_without_the_evidence_of_their_time(name):
     graph, argument = CHAINS[name]
     time = times_of(graph.variables.names, argument)
-    known = "x(*)" if "known" in name else None
-    inputs = "u(*)" if name == "inputs" else known
+    inputs = "x(*)" if "known" in name else INPUTS.get(name, "")
 
     found = hl.kalman_filter(graph, argument)
 
     for last in found.times:
         before = up_to(graph, time, last, last)
         if inputs:
-            given = [v for v in graph.variables.names.matching(inputs) if time[v] <= last]
+            given = [
+                v
+                for pattern in inputs.split()
+                for v in graph.variables.names.matching(pattern)
+                if time[v] <= last
+            ]
             seen = graph.evidence
             keep = np.isin(seen.variable, given)
             names = graph.variables.names.render(seen.variable[keep]).to_pylist()
@@ -271,3 +285,31 @@ def test_squares_that_make_no_density_are_predicted_without_evidence():
     mean, var = moments(before, before.variables.names.ids(["x(1)", "y(1)"]))
     assert np.allclose(found.predicted_mean[own], mean, atol=1e-10)
     assert np.allclose(found.predicted_var[own], var, atol=1e-10)
+
+
+def test_parameters_that_are_observed_reals_are_filtered_as_constants():
+    levels = {0: 1.0, 1: -0.5, 4: 2.0, 7: 0.3}
+    as_numbers = observed(CHAIN, o=levels)
+    text = CHAIN.replace("0.8 *", "a() *").replace("0.5)", "q())").replace("0.7)", "r())")
+    model = hl.parse(text.replace("o(t): real", "o(t): real\n a: real\n q: real\n r: real"))
+    seen = {f"o({k})": v for k, v in levels.items()}
+    as_reals = hl.ground(model).observe({**seen, "a": 0.8, "q": 0.5, "r": 0.7})
+
+    found, expected = hl.kalman_filter(as_reals, "t"), hl.kalman_filter(as_numbers, "t")
+
+    assert np.allclose(found.mean, expected.mean, atol=1e-12)
+    assert np.allclose(found.var, expected.var, rtol=1e-12)
+    assert found.predictions()["atom"].to_pylist() == ["o(0)", "o(1)", "o(4)", "o(7)"]
+    assert np.allclose(found.measured_mean, expected.measured_mean, atol=1e-12)
+    assert np.allclose(found.measured_var, expected.measured_var, rtol=1e-12)
+    assert np.allclose(found.log_likelihood, expected.log_likelihood, atol=1e-12)
+
+
+def test_a_parameter_that_occurs_once_is_not_taken_for_a_measurement():
+    graph = with_parameters()
+
+    found = hl.kalman_filter(graph, "t")
+
+    assert found.predictions()["atom"].to_pylist() == [
+        "o(w0,0)", "o(w0,3)", "o(w1,1)", "o(w1,3)", "o(w1,4)",
+    ]  # fmt: skip

@@ -289,3 +289,47 @@ def test_one_product_of_a_gaussian_needs_no_coarse_views(method: BVI | NPVI | Me
         "lifting nothing to save: the exact lifting was solved at once."
     )
     assert coarse.solution.notes[:-1] == exact.solution.notes
+
+
+def a_mode_at_a_bound() -> FactorGraph:
+    """A real whose smaller mode reaches over its bound, which the best single product misses."""
+    two = ConditionalQuadratic.gaussian([[0.5], [0.97]], [[[0.0025]], [[0.0025]]])
+    return FactorGraph.build(
+        {"d": boolean, "x": interval(0, 1)},
+        [(Table.from_values([0.7, 0.3]), ["d"]), (two, ["d", "x"])],
+    )
+
+
+@pytest.mark.parametrize("lift", ["exact", "none", "coarse-to-fine"])
+@pytest.mark.parametrize("components", [2, 3])
+def test_a_run_stopped_in_its_second_fit_returns_the_first(components: int, lift: Any) -> None:
+    graph = a_mode_at_a_bound()
+    first = infer(graph, BVI(components, reals="gaussian"), lift=lift)
+    whole = infer(graph, BVI(components), lift=lift)
+    begins = first.solution.steps
+    ends = [begins, begins + 1, begins + 5, whole.solution.steps - 1]
+
+    stopped = [
+        infer(graph, BVI(components), lift=lift, callback=lambda step, end=end: step.step >= end)
+        for end in ends
+    ]
+
+    assert ends == sorted(ends)
+    assert whole.solution.result == "converged"
+    assert whole.marginal("x").quantile(1.0) <= 1
+    for found, end in zip(stopped, ends, strict=True):
+        assert found.solution.result == "stopped"
+        assert len(history_of(found)) == found.solution.steps == end
+        assert objective_of(found) == objective_of(first)
+        assert found.marginal("x").mean == first.marginal("x").mean
+        assert any("reach beyond the bounds" in note for note in found.solution.notes)
+
+
+def test_a_run_stopped_at_the_end_of_its_second_fit_returns_it() -> None:
+    graph = a_mode_at_a_bound()
+    whole = infer(graph, BVI(2))
+
+    found = infer(graph, BVI(2), callback=lambda step: step.step >= whole.solution.steps)
+
+    assert found.solution.result == "stopped"
+    assert objective_of(found) == objective_of(whole)

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
+from hylift.graph import FactorGraph
 from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
 from hylift.inference.exact.parts import Parts
 from hylift.inference.exact.reals.grid import Grid, make_grid
 from hylift.inference.exact.reals.panels import MAX_PANELS, halved, resolving_edges
+from hylift.inference.exact.rounding import EPS, rounding
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
 
 MAX_REFINED = 2**22
 """Largest table of a function of the user's own that is refined only to settle further digits."""
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,10 +36,17 @@ class Integral:
 
 
 def integrate(
-    parts: Parts, *, max_entries: int, tolerance: float, marginals: bool, progress: Progress
+    graph: FactorGraph,
+    parts: Parts,
+    *,
+    max_entries: int,
+    tolerance: float,
+    marginals: bool,
+    progress: Progress,
 ) -> Integral:
     """The exact integral over all hidden variables, and their marginals where asked for.
 
+    graph: with its evidence; parts: of what is left of it when that is absorbed.
     First without bounds. Then reals that have probability beyond their bounds, or no finite
     integral without them, are put on a grid, and the others are Gaussian given its nodes.
     """
@@ -54,7 +61,9 @@ def integrate(
             leak = _leaks(parts, integral.outcome) if bounded else np.zeros(len(parts.real))
             total = float(leak.sum())
             if total <= tolerance:
-                return _with_rounding(replace(integral, error=integral.error + total), tolerance)
+                lost = rounding(graph, parts, integral.outcome)
+                error = integral.error + total
+                return _with_rounding(replace(integral, error=error), lost, tolerance)
             more = np.flatnonzero(leak > tolerance / (2 * len(leak)))
         gridded[more] = True
 
@@ -170,22 +179,20 @@ def _difference(before: Outcome, after: Outcome, tolerance: float) -> tuple[floa
     return max(change, largest), settled and largest <= tolerance
 
 
-def _with_rounding(integral: Integral, tolerance: float) -> Integral:
+def _with_rounding(integral: Integral, lost: float, tolerance: float) -> Integral:
     """The integral with an estimate of rounding added to its error.
 
     Where that exceeds the tolerance, the answer is no longer called exact.
     """
-    outcome = integral.outcome
-    rounding = outcome.rounding
-    last_digits = 64 * EPS * abs(outcome.log_total)
-    if rounding <= tolerance + last_digits:
-        return replace(integral, error=integral.error + rounding + last_digits)
+    last_digits = 64 * EPS * abs(integral.outcome.log_total)
+    if lost <= tolerance + last_digits:
+        return replace(integral, error=integral.error + lost + last_digits)
     note = (
-        f"Rounding may change log Z, and so probabilities, by about {rounding:.1e}: the model's "
+        f"Rounding may change log Z, and so probabilities, by about {lost:.1e}: the model's "
         "numbers differ too much in size. Centring or rescaling its reals would help."
     )
     notes = (*integral.notes, note)
-    return replace(integral, kind="estimate", error=integral.error + rounding, notes=notes)
+    return replace(integral, kind="estimate", error=integral.error + lost, notes=notes)
 
 
 def _leaks(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:

@@ -74,7 +74,7 @@ class Outcome:
 
     @property
     def rounding(self) -> float:
-        """Rough size of what rounding does to `log_total`: of the worst state that matters."""
+        """Rough size of what rounding does to volumes of reals, in the worst state that matters."""
         gaussian = self.reals.gaussian
         weights = np.ones_like(gaussian.rounding) if self.weights is None else self.weights
         relevant = np.where(weights > NEGLIGIBLE, gaussian.rounding, 0.0)

@@ -79,6 +79,7 @@ class Exact:
             scopes = [group.scope for group in parts.tables]
             check_factors(np.log(parts.num_states), scopes, float(np.log(self.max_entries)))
             integral = integrate(
+                graph,
                 parts,
                 max_entries=self.max_entries,
                 tolerance=self.tolerance,

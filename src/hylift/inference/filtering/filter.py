@@ -35,8 +35,8 @@ def kalman_filter(
     that of its variable on.
 
     With the evidence known, all factors are quadratics of reals; the model up to each time must be
-    a distribution. The cost of a measurement is the square of `width`, which is
-    about the number of reals of one time that hang together.
+    a distribution. The cost of a measurement is the square of `width`, which is about the number
+    of reals of one time that hang together.
     """
     tell = progress or silent
     _check_graph(graph)

@@ -144,7 +144,10 @@ def _solve(
     if settings.reals == "auto" and control.look():
         is_beta = better_families(mixture_of(fit))
         if is_beta is not None:
-            fit = _fitted(settings, graph, request, control, start, is_beta, merge=merge)
+            second = _fitted(settings, graph, request, control, start, is_beta, merge=merge)
+            # A fit that came to its end is better than one that was stopped on its way.
+            if control.ended is None or (second.converged and second.view.is_last):
+                fit = second
     if fit.view.shift is None:
         check_one_sided(fit.problem, fit.q)
     return posterior_of(graph, name, settings, fit, control, request)

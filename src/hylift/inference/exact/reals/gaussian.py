@@ -65,7 +65,7 @@ class GaussianStates:
 
     state_ptr: NDArray[np.int64]  # (component + 1,)
     log_total: NDArray[np.float64]  # per component and state: log-integral, or log-maximum
-    rounding: NDArray[np.float64]  # per component and state: rough error of that by rounding
+    rounding: NDArray[np.float64]  # per component and state: rough error of its volume
     failed: NDArray[np.int64]  # per component and state: a step that is not definite, or -1
     real_ptr: NDArray[np.int64]  # (step + 1,)
     mean: NDArray[np.float64]  # per step and state
@@ -138,6 +138,8 @@ def solve_states(
             components.of_step, components.discrete_ptr, components.discrete, num_states, count,
             state_ptr, real_ptr, mean, failed, log_total, lost,
         )  # fmt: skip
+    # Numbers beyond all bounds, which cancel to no number, are too large as any other.
+    log_total[np.isnan(log_total)] = np.inf
     return GaussianStates(state_ptr, log_total, rounding, failed, real_ptr, mean, var)
 
 

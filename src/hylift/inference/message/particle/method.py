@@ -36,15 +36,17 @@ AT_REST = 0.05
 """Change of proposals, in standard deviations, at which they are left as they are."""
 LEAST_PARTICLES = 8
 """With fewer, beliefs have no shape that proposals could follow."""
-FAR = 0.05
+FAR = 0.02
 """Error of sums over particles, as a share, above which the user is told."""
+OFF = 0.01
+"""That error where beliefs rest on few effective particles: messages carry it on, and it grows."""
 LOST = 2.0
 """Effective particles of a real at some step, below which modes between them may be lost."""
 APART = 2.5
 """Distance of particles, in standard deviations of what a factor says, from which on sums over
 them are some per cent off."""
-FEW = 0.1
-"""Effective particles, of all, below which a belief is not to be trusted."""
+FEW, FEWEST = 0.1, 3.0
+"""Effective particles, of all and in number, below which a belief rests on few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,17 @@ class EPBP:
             f"Each real has {self.particles} particles; '{names[int(found.real[worst])]}' has the "
             f"fewest effective ones, {effective[worst]:.1f}."
         ]
-        if effective[worst] < FEW * self.particles:
+        few = np.count_nonzero(effective < max(FEWEST, FEW * self.particles))
+        is_lost = few > 0 and found.error[farthest] > OFF
+        if is_lost:
+            notes.append(
+                "The marginals are not to be trusted, even where messages have settled: "
+                f"{few:,} of {len(effective):,} beliefs rest on few effective particles, sums over "
+                f"those of '{names[int(found.real[farthest])]}' are {found.error[farthest]:.0%} "
+                "off, and messages carry such errors to all others. Use many more particles, or "
+                "another method, such as BVI."
+            )
+        elif effective[worst] < FEW * self.particles:
             notes.append("Beliefs that rest on few effective particles are poor: use more.")
         lost = int(np.argmin(passing.fewest[found.real]))
         if passing.fewest[found.real][lost] < LOST:
@@ -157,7 +169,7 @@ class EPBP:
                 f"some state, and particles are {gap[tight]:.2g} apart: sums over them may miss "
                 "that. Use more particles."
             )
-        elif found.error[farthest] > FAR:
+        elif found.error[farthest] > FAR and not is_lost:
             notes.append(
                 f"The particles of '{names[int(found.real[farthest])]}' are too far apart for what "
                 f"its factors tell apart: sums over them are {found.error[farthest]:.0%} off. Use "
