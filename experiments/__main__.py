@@ -81,7 +81,8 @@ def run(
     variant: Annotated[
         Variants,
         typer.Option(
-            help="Evidence with the quirks of the paper's (paper), done right (clean), or both."
+            help="Evidence with the quirks of the paper's (paper), done right (clean), or both; "
+            "toy, rgm and groundwater have one kind only."
         ),
     ] = Variants.BOTH,
 ) -> None:
@@ -92,6 +93,7 @@ def run(
     from experiments.report.write import make_folder, write
     from experiments.setting import Setting
     from hylift.cli.render import console, progress_bar
+    from hylift.errors import HyliftError
 
     if data is not None and not data.is_dir():
         raise typer.BadParameter(f"there is no folder '{data}'", param_hint="--data")
@@ -101,11 +103,18 @@ def run(
     make_folder(out)
     _load_kernels()
     rows: list[Row] = []
+    failed: list[str] = []
     begin = time.perf_counter()
     for one in chosen:
         start = time.perf_counter()
-        with progress_bar(quiet=False) as progress:
-            outcome = _experiment(one)(Setting(data, quick, variants, progress))
+        try:
+            with progress_bar(quiet=False) as progress:
+                outcome = _experiment(one)(Setting(data, quick, variants, progress))
+        except HyliftError as error:
+            if len(chosen) == 1:
+                raise
+            failed.append(f"{one.value}: {error}")  # the others still run
+            continue
         seconds = time.perf_counter() - start
         show(terminal, outcome)
         files = write(outcome, one.value, out)
@@ -115,6 +124,8 @@ def run(
     if len(chosen) > 1:
         show_summary(terminal, rows)
         terminal.print(f"{time.perf_counter() - begin:.0f} s in all.", highlight=False)
+    if failed:
+        raise HyliftError("\n".join(["not all experiments ran", *failed]))
 
 
 def _experiment(name: Name) -> Callable[[Setting], Outcome]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
+from experiments.report.outcome import Outcome
 from experiments.report.row import Row
 from experiments.report.speed import NOTICED, Speed
 
@@ -29,12 +31,13 @@ class Answer:
     sentence: str
 
 
-def answers(rows: Sequence[Row], speeds: Sequence[Speed]) -> list[Answer]:
+def answers(outcome: Outcome) -> list[Answer]:
     """A sentence for each question on which something was measured."""
+    counted = _accuracy([row for row in outcome.rows if _tells_accuracy(row)])
     found = [
-        Answer("Q1", _accuracy([row for row in rows if _tells_accuracy(row)])),
-        Answer("Q2", _by_lifting(speeds)),
-        Answer("Q3", _by_coarseness(speeds)),
+        Answer("Q1", " ".join(part for part in (counted, outcome.accuracy) if part)),
+        Answer("Q2", _by_lifting(outcome.speeds)),
+        Answer("Q3", _by_coarseness(outcome.speeds)),
     ]
     return [answer for answer in found if answer.sentence]
 
@@ -44,18 +47,18 @@ def _tells_accuracy(row: Row) -> bool:
 
 
 def _accuracy(rows: Sequence[Row]) -> str:
+    """How many figures of others the variational methods reach, and which they do not."""
     if not rows:
         return ""
-    beaten = sum(row.verdict == "beaten" for row in rows)
     missed = [row for row in rows if row.verdict == "not reached"]
-    matched = len(rows) - beaten - len(missed)
     word = "Yes" if not missed else "Mostly" if len(missed) <= len(rows) / 4 else "In part"
-    parts = [f"{beaten} beaten"] if beaten else []
-    parts += [f"{matched} matched"] if matched else []
+    count = Counter(row.verdict for row in rows)
+    parts = [f"{number} {verdict}" for verdict, number in count.items() if verdict != "not reached"]
     if missed:
         names = ", ".join(dict.fromkeys(_name(row) for row in missed))
         parts.append(f"{len(missed)} not reached ({names})")
-    return f"{word}: of the paper's {len(rows)} figures on accuracy " + ", ".join(parts) + "."
+    whose = " and ".join(dict.fromkeys(row.paper.source for row in rows if row.paper is not None))
+    return f"{word}: of {len(rows)} figures of the {whose} {', '.join(parts)}."
 
 
 def _name(row: Row) -> str:
@@ -64,13 +67,15 @@ def _name(row: Row) -> str:
 
 
 def _by_lifting(speeds: Sequence[Speed]) -> str:
-    def told(one: Speed) -> str:
-        return (
-            f"{_name_of(one)} {one.by_lifting:.3g} times as fast "
-            f"({one.ground.num_classes:,} hidden variables, {one.lifted.num_classes:,} classes)"
-        )
-
-    return _extremes({told(one): one.by_lifting for one in speeds})
+    ratios = {}
+    for one in speeds:
+        if one.by_lifting is not None:
+            words = (
+                f"{_name_of(one)} {one.by_lifting:.3g} times as fast "
+                f"({one.ground.num_classes:,} hidden variables, {one.lifted.num_classes:,} classes)"
+            )
+            ratios[words] = one.by_lifting
+    return _extremes(ratios)
 
 
 def _by_coarseness(speeds: Sequence[Speed]) -> str:

@@ -25,6 +25,9 @@ class Outcome:
     speeds: tuple[Speed, ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences below the tables."""
+    accuracy: str = ""
+    """A sentence on how accurate the variational answers are, beside the count of figures that
+    were reached."""
     figures: dict[str, Callable[[], Figure]] = field(default_factory=dict)
     """By the name of their files, without ending; drawn when they are written."""
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)

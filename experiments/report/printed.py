@@ -1,4 +1,4 @@
-"""Figures as the paper prints them."""
+"""Figures that others have found."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ class Printed:
     unit: float
     """Of the last digit."""
     spread: float = 0.0
+    source: str = "paper"
+    """Where it stands; it heads the column."""
 
     @classmethod
-    def of(cls, text: str) -> Self:
+    def of(cls, text: str, source: str = "paper") -> Self:
         """A figure such as '0.004 ± 0.001' or '3.32e-9'."""
         first, _, second = (part.strip() for part in text.partition("±"))
         found = NUMBER.fullmatch(first)
@@ -28,13 +30,4 @@ class Printed:
             raise ValueError(f"'{text}' is no printed figure such as '0.004 ± 0.001'")
         digits, exponent = found.groups()
         unit = 10.0 ** (int(exponent or 0) - len(digits or ""))
-        return cls(text, float(first), unit, float(second) if second else 0.0)
-
-    def is_beaten_by(self, value: float) -> bool:
-        """Whether a value is better, as printed: smaller by more than the last digit hides."""
-        return value < self.value - self.unit / 2
-
-    def is_matched_by(self, value: float) -> bool:
-        """Whether a value is as good: not worse by more than the last digit hides, or within the
-        spread that the paper states."""
-        return value <= self.value + max(self.unit / 2, self.spread)
+        return cls(text, float(first), unit, float(second) if second else 0.0, source)

@@ -10,7 +10,9 @@ import numpy as np
 
 from experiments.report.printed import Printed
 
-Verdict = Literal["beaten", "matched", "not reached", ""]
+Verdict = Literal["beaten", "matched", "within ±", "not reached", ""]
+"""Smaller than the printed figure; the same, as far as its digits go; larger, but within the spread
+that is printed beside it; or larger than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Row:
     spread: float | None = None
     """Standard deviation over seeds, evidence settings or trials."""
     paper: Printed | None = None
+    """The figure of the paper, or of its authors, beside ours."""
     why: str = ""
     """Where the paper's figure is not reached, the reason."""
 
@@ -35,9 +38,12 @@ class Row:
     def verdict(self) -> Verdict:
         if self.paper is None:
             return ""
-        if self.paper.is_beaten_by(self.value):
+        above = self.value - self.paper.value
+        if abs(above) <= self.paper.unit / 2:
+            return "matched"
+        if above < 0:
             return "beaten"
-        return "matched" if self.paper.is_matched_by(self.value) else "not reached"
+        return "within ±" if above <= self.paper.spread else "not reached"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -49,6 +55,7 @@ class Row:
             "ours_spread": self.spread,
             "paper": None if self.paper is None else self.paper.value,
             "paper_spread": None if self.paper is None else self.paper.spread or None,
+            "paper_source": None if self.paper is None else self.paper.source,
             "verdict": self.verdict or None,
             "why": self.why or None,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 
@@ -13,10 +14,10 @@ from rich.table import Table
 from experiments.report.answers import QUESTIONS, answers
 from experiments.report.outcome import Outcome
 from experiments.report.row import Row
-from experiments.report.speed import Speed
+from experiments.report.speed import Speed, Timing
 from hylift.words import counted
 
-STYLES = {"beaten": "green", "matched": "green", "not reached": "yellow", "": ""}
+STYLES = {"beaten": "green", "matched": "green", "within ±": "green", "not reached": "yellow"}
 
 
 def show(out: Console, outcome: Outcome) -> None:
@@ -31,7 +32,7 @@ def show(out: Console, outcome: Outcome) -> None:
             out.print(f"{_place(row)}: {row.why}", highlight=False, markup=False)
     for note in outcome.notes:
         out.print(note, highlight=False, markup=False)
-    for answer in answers(outcome.rows, outcome.speeds):
+    for answer in answers(outcome):
         question = QUESTIONS[answer.question]
         out.print(
             f"[bold]{answer.question}[/bold] {question} {escape(answer.sentence)}",
@@ -40,24 +41,26 @@ def show(out: Console, outcome: Outcome) -> None:
 
 
 def show_summary(out: Console, rows: Iterable[Row]) -> None:
-    """Prints how many of the paper's figures were reached, and which were not."""
+    """Prints how many figures of others were reached, and which were not."""
     found = [row for row in rows if row.paper is not None]
     if not found:
         return
-    missed = [row for row in found if row.verdict == "not reached"]
-    beaten = sum(row.verdict == "beaten" for row in found)
-    out.print(
-        f"\n[bold]Of {counted(len(found), 'figure')} of the paper[/bold] {beaten} beaten, "
-        f"{len(found) - beaten - len(missed)} matched, {len(missed)} not reached.",
-        highlight=False,
-    )
-    for row in missed:
+    for source in dict.fromkeys(row.paper.source for row in found if row.paper is not None):
+        own = [row for row in found if row.paper is not None and row.paper.source == source]
+        count = Counter(row.verdict for row in own)
+        told = ", ".join(f"{number} {verdict}" for verdict, number in count.items())
         out.print(
-            f"  {_place(row)}: {row.value:.3g} against {row.paper.text if row.paper else ''}; "
-            f"{row.why or 'no reason known'}",
+            f"\n[bold]Of {counted(len(own), 'figure')} of the {escape(source)}:[/bold] {told}.",
             highlight=False,
-            markup=False,
         )
+    for row in found:
+        if row.verdict == "not reached" and row.paper is not None:
+            out.print(
+                f"  {_place(row)}: {number(row.value)} against {row.paper.text}; "
+                f"{row.why or 'no reason known'}",
+                highlight=False,
+                markup=False,
+            )
 
 
 def _place(row: Row) -> str:
@@ -67,18 +70,33 @@ def _place(row: Row) -> str:
 
 
 def _show_rows(out: Console, instance: str, rows: list[Row]) -> None:
-    """A table with a line per method and, side by side, the figure of each measure."""
+    """A table with a line per method and, side by side where there is room, all measures."""
     measures = list(dict.fromkeys(row.measure for row in rows))
+    whole = _table(instance, rows, measures)
+    if out.measure(whole).minimum <= out.width and _width(out, whole) <= out.width:
+        out.print(whole, highlight=False)
+        return
+    for number, measure in enumerate(measures):
+        own = [row for row in rows if row.measure == measure]
+        out.print(_table(instance if number == 0 else "", own, [measure]), highlight=False)
+
+
+def _width(out: Console, table: Table) -> int:
+    """Columns that a table takes if no cell is broken."""
+    return out.measure(table, options=out.options.update(width=10_000)).maximum
+
+
+def _table(title: str, rows: list[Row], measures: list[str]) -> Table:
     has_components = any(row.components is not None for row in rows)
-    table = Table(box=None, pad_edge=False, title=instance or None, title_justify="left")
+    table = Table(box=None, pad_edge=False, title=title or None, title_justify="left")
     table.add_column("method")
     if has_components:
         table.add_column("K", justify="right")
-    in_paper = {row.measure for row in rows if row.paper is not None}
+    source = {row.measure: row.paper.source for row in rows if row.paper is not None}
     for measure in measures:
         table.add_column(measure, justify="right")
-        if measure in in_paper:
-            table.add_column("paper", justify="right", style="dim")
+        if measure in source:
+            table.add_column(source[measure], justify="right", style="dim")
             table.add_column("")
     lines: dict[tuple[str, int | None], dict[str, Row]] = {}
     for row in rows:
@@ -89,9 +107,9 @@ def _show_rows(out: Console, instance: str, rows: list[Row]) -> None:
             cells.append("" if components is None else str(components))
         for measure in measures:
             found = _cells(of_measure.get(measure))
-            cells += found if measure in in_paper else found[:1]
+            cells += found if measure in source else found[:1]
         table.add_row(*cells)
-    out.print(table, highlight=False)
+    return table
 
 
 def _cells(row: Row | None) -> tuple[str, str, str]:
@@ -105,37 +123,43 @@ def _cells(row: Row | None) -> tuple[str, str, str]:
 def _show_speeds(out: Console, speeds: tuple[Speed, ...]) -> None:
     """A table of times; what is only of coarse to fine is left out where nothing is."""
     is_coarse = any(one.coarse is not None for one in speeds)
-    columns = ["ground", "lifted", "faster by"]
-    columns += ["coarse to fine", "lifted, near", "c2f, near", "faster by"] if is_coarse else []
-    columns.append("classes: ground, lifted" + (", c2f" if is_coarse else ""))
-    table = Table("method", box=None, pad_edge=False, title="Time of answers", title_justify="left")
-    for column in columns:
+    kinds = ["ground", "lifted", "c2f"] if is_coarse else ["ground", "lifted"]
+    table = Table("method", box=None, pad_edge=False, title="Seconds", title_justify="left")
+    columns = ["to the end", "until near", "lifted faster by"]
+    columns += ["c2f faster by"] if is_coarse else []
+    ends = any(one.above_lowest is not None and any(one.above_lowest) for one in speeds)
+    columns += ["ends above lowest"] if ends else []
+    for column in [*columns, "classes"]:
         table.add_column(column, justify="right")
     for one in speeds:
         cells = [
             escape(", ".join(word for word in (one.method, one.instance) if word)),
-            _seconds(one.ground.seconds),
-            _seconds(one.lifted.seconds),
-            f"{one.by_lifting:.3g}×",
+            " / ".join(_seconds(timing.seconds) for timing in one.timings),
+            " / ".join(_seconds(timing.near) for timing in one.timings),
+            _times(one.by_lifting),
         ]
-        classes = [f"{one.ground.num_classes:,}", f"{one.lifted.num_classes:,}"]
-        if one.coarse is not None:
-            near = (_seconds(one.lifted.near), _seconds(one.coarse.near))
-            cells += [_seconds(one.coarse.seconds), *near, f"{one.by_coarseness:.3g}×"]
-            first = "" if one.coarse.first_classes is None else f"{one.coarse.first_classes:,}→"
-            classes.append(f"{first}{one.coarse.num_classes:,}")
-        elif is_coarse:
-            cells += [""] * 4
-        table.add_row(*cells, ", ".join(classes))
+        cells += [_times(one.by_coarseness)] if is_coarse else []
+        if ends:
+            above = one.above_lowest or ()
+            cells.append(" / ".join(number(value, 2) for value in above))
+        table.add_row(*cells, " / ".join(_classes(timing) for timing in one.timings))
     out.print(table, highlight=False)
+    out.print(f"Of {' / '.join(kinds)}.", highlight=False)
     for sentence in dict.fromkeys(one.nearness for one in speeds if one.nearness):
         out.print(f"Near: {sentence}", highlight=False, markup=False)
 
 
+def _classes(timing: Timing) -> str:
+    first = "" if timing.first_classes is None else f"{timing.first_classes:,}→"
+    return f"{first}{timing.num_classes:,}"
+
+
+def _times(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.3g}×"
+
+
 def _seconds(value: float) -> str:
-    if not math.isfinite(value):
-        return "never"
-    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
+    return f"{value:.2g}" if math.isfinite(value) else "never"
 
 
 def number(value: float, digits: int = 3) -> str:

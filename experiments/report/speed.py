@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +17,22 @@ class Timing:
     seconds: float
     """Until the answer is there, with coloring and all."""
     near: float
-    """Seconds until it stays near the best answer of all."""
+    """Seconds until it stays near a level that all kinds of lifting reach; may be infinite."""
     num_classes: int
     """Of variables, at the end; of the ground graph all hidden variables."""
     first_classes: int | None = None
     """Of coarse to fine: at the first level."""
+    end: float | None = None
+    """The objective, or energy, at which it ends; lower is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """The same method on the ground graph, lifted, and from coarse to fine."""
+    """The same method on the ground graph, lifted, and from coarse to fine.
+
+    Ratios are of the times until all have come equally far: at their ends they may stand at
+    different optima.
+    """
 
     instance: str
     method: str
@@ -37,31 +44,45 @@ class Speed:
     """What `near` of the timings means."""
 
     @property
-    def by_lifting(self) -> float:
-        """How many times as fast the lifted graph is answered as the ground one."""
-        return self.ground.seconds / self.lifted.seconds
+    def by_lifting(self) -> float | None:
+        """How many times as fast the lifted graph gets near as the ground one."""
+        return _ratio(self.ground, self.lifted)
 
     @property
     def by_coarseness(self) -> float | None:
-        """How many times as fast coarse to fine is near the best answer as exact lifting."""
-        return None if self.coarse is None else self.lifted.near / self.coarse.near
+        """How many times as fast coarse to fine gets near as exact lifting."""
+        return None if self.coarse is None else _ratio(self.lifted, self.coarse)
+
+    @property
+    def timings(self) -> tuple[Timing, ...]:
+        return tuple(one for one in (self.ground, self.lifted, self.coarse) if one is not None)
+
+    @property
+    def above_lowest(self) -> tuple[float, ...] | None:
+        """How far each ends above the lowest end; None where ends are not known."""
+        ends = [one.end for one in self.timings if one.end is not None]
+        return tuple(end - min(ends) for end in ends) if len(ends) == len(self.timings) else None
 
     def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"instance": self.instance, "method": self.method}
+        for name, one in zip(("ground", "lifted", "coarse"), self.timings, strict=False):
+            found |= {
+                f"{name}_seconds": one.seconds,
+                f"{name}_near_seconds": one.near,
+                f"{name}_end": one.end,
+                f"{name}_classes": one.num_classes,
+            }
         coarse = self.coarse
-        return {
-            "instance": self.instance,
-            "method": self.method,
-            "ground_seconds": self.ground.seconds,
-            "lifted_seconds": self.lifted.seconds,
-            "coarse_seconds": None if coarse is None else coarse.seconds,
+        return found | {
+            "coarse_first_classes": None if coarse is None else coarse.first_classes,
             "lifted_over_ground": self.by_lifting,
-            "ground_near_seconds": self.ground.near,
-            "lifted_near_seconds": self.lifted.near,
-            "coarse_near_seconds": None if coarse is None else coarse.near,
             "coarse_over_lifted": self.by_coarseness,
             "nearness": self.nearness or None,
-            "hidden_variables": self.ground.num_classes,
-            "lifted_classes": self.lifted.num_classes,
-            "coarse_first_classes": None if coarse is None else coarse.first_classes,
-            "coarse_last_classes": None if coarse is None else coarse.num_classes,
         }
+
+
+def _ratio(slower: Timing, faster: Timing) -> float | None:
+    """Of the times until near; None where one never gets there."""
+    if not (math.isfinite(slower.near) and math.isfinite(faster.near) and faster.near > 0):
+        return None
+    return slower.near / faster.near

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,15 @@ from hylift.posterior.export import write_json
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder for files to be written; raises where there can be none."""
+    """Makes a folder for files, if it is not there; raises where none can be written."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
     except OSError as error:
-        raise OutputError(f"{path}: no folder can be made there: {error.strerror}") from None
+        raise OutputError(
+            f"{path}: cannot be a folder for results: {error.strerror or error}"
+        ) from None
 
 
 def write(outcome: Outcome, name: str, folder: Path) -> list[Path]:
@@ -34,12 +40,12 @@ def write(outcome: Outcome, name: str, folder: Path) -> list[Path]:
         "evidence": outcome.source,
         "figures": rows,
         "speeds": speeds,
-        "answers": {one.question: one.sentence for one in answers(outcome.rows, outcome.speeds)},
+        "answers": {one.question: one.sentence for one in answers(outcome)},
         "notes": list(outcome.notes),
         "tables": outcome.tables,
     }
     json = folder / f"{name}.json"
-    write_json(content, json)
+    write_json(_finite(content), json)
     written = [json]
     tables = {"figures": rows, "speeds": speeds, **outcome.tables}
     for what, lines in tables.items():
@@ -52,6 +58,15 @@ def write(outcome: Outcome, name: str, folder: Path) -> list[Path]:
         write_figure(draw(), path)
         written.append(path)
     return written
+
+
+def _finite(content: Any) -> Any:
+    """The content with words for what is no number in JSON: 'inf', 'nan'."""
+    if isinstance(content, dict):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return str(content) if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def _write_csv(lines: list[dict[str, Any]], path: Path) -> None:

@@ -309,6 +309,13 @@ def test_a_share_is_a_part_of_the_whole(share: float) -> None:
         by_disagreement(random_beliefs, share)
 
 
+@pytest.mark.parametrize("value", [-0.5, np.nan, np.inf, "a"])
+@pytest.mark.parametrize("name", ["growth", "enough"])
+def test_growth_and_enough_are_not_negative(name: str, value: object) -> None:
+    with pytest.raises(ModelError, match=f"{name} is a finite number that is not negative"):
+        by_disagreement(random_beliefs, **{name: value})
+
+
 def test_beliefs_about_other_classes_are_refused() -> None:
     level = next(coarse_to_fine(leaves(3, {"x": 1.0})))
 

@@ -58,7 +58,7 @@ def posterior_of(
     observed[view.hidden] = False
     marginals = with_observed(graph, view.hidden, mixture.marginals(graph.variables))
     kind, notes = _trust(settings, fit, mixture)
-    if fit.is_closed_form and request.lift == "coarse-to-fine":
+    if fit.is_closed_form and request.lift == "coarse-to-fine" and control.level == 0:
         notes.append(
             "The best product of a Gaussian model is known in closed form, which leaves "
             "coarse-to-fine lifting nothing to save: the exact lifting was solved at once."

@@ -29,8 +29,6 @@ from hylift.potentials import ConditionalQuadratic, Table
 
 MOST_STATES = 100
 """Of a variable, up to which classes are told apart by how much their members disagree."""
-
-
 GROWTH = 0.5
 """Share by which clusters of evidence become more from level to level, at least."""
 ENOUGH = 1e-4

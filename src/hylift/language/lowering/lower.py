@@ -183,12 +183,15 @@ class _Grid:
         )
 
     def _held(self, node: Expr, at: tuple[np.intp, ...], shape: tuple[int, ...]) -> str:
-        """`In(p, t) is true` at a point of a grid; nothing for what the grid does not vary with."""
+        """`In(p, t) is true`, `x(p) is 0.5` at a point of a grid; nothing for what the grid does not
+        vary with."""
         value = self.leaf(node)
         if isinstance(value, QuadraticForm) or any(np.greater(value.shape, shape)):
             return ""
         # An axis of length 1 stands for all of its positions.
         point = tuple(i if size > 1 else 0 for i, size in zip(at, value.shape, strict=True))
+        if value.dtype != np.bool_:
+            return f"{_text(node)} is {value[point]:g}"
         return f"{_text(node)} is {'true' if value[point] else 'false'}"
 
 
@@ -258,7 +261,7 @@ class Formula:
         grid = _Grid(
             self.formula, len(parameters), states, num_reals, leaves, dict(self.parameters)
         )
-        if grid.num_rows * grid.num_entries > MAX_NUMBERS:
+        if grid.num_entries > MAX_ENTRIES or grid.num_rows * grid.num_entries > MAX_NUMBERS:
             return None
         try:
             return grid.potential(parameters[:, 0], hard=False)

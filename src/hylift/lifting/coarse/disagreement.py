@@ -30,18 +30,21 @@ def by_disagreement(
     """Picks the fewest clusters that together have at least this share of the disagreement.
 
     beliefs: what a solver has come to believe at a level, about the classes of its lifting.
-    growth: by which share the number of clusters grows at least, so that there are not many levels
-    that differ by little. enough: the disagreement per ground variable up to which the next level
-    is the last.
+    growth: by which share the number of clusters grows at least, where so many disagree, so that
+    there are not many levels that differ by little. enough: the disagreement per ground variable up
+    to which the next level is the last.
     """
     if not isinstance(share, numbers.Real) or not 0 < share <= 1:
         raise ModelError(f"the share of the disagreement is above 0 and at most 1, not {share!r}")
+    for name, value in (("growth", growth), ("enough", enough)):
+        if not isinstance(value, numbers.Real) or not 0 <= value < np.inf:
+            raise ModelError(f"{name} is a finite number that is not negative, not {value!r}")
 
     def choose(level: Level) -> NDArray[np.bool_] | None:
         found = np.where(level.splittable, disagreement(level, beliefs(level)), 0.0)
         order = np.argsort(-found, kind="stable")
         so_far = np.cumsum(found[order])
-        if 0 < so_far[-1] <= enough * level.lifting.ground.num_variables:
+        if enough > 0 and found.sum() <= enough * level.lifting.ground.num_variables:
             return None
         chosen = np.zeros(len(found), dtype=bool)
         # One more is needed as long as those before it fall short.
