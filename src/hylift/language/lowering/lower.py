@@ -183,8 +183,8 @@ class _Grid:
         )
 
     def _held(self, node: Expr, at: tuple[np.intp, ...], shape: tuple[int, ...]) -> str:
-        """`In(p, t) is true`, `x(p) is 0.5` at a point of a grid; nothing for what the grid does not
-        vary with."""
+        """`In(p, t) is true`, `x(p) is 0.5` at a point of a grid; nothing for what it does not vary
+        with."""
         value = self.leaf(node)
         if isinstance(value, QuadraticForm) or any(np.greater(value.shape, shape)):
             return ""
