@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +20,14 @@ FLIPS = 4**8
 SHORTER = 4
 """How many times as long each walk is as the one before."""
 
+DENSE = 1.2
+"""How many times as many steps each answer of a variational run takes as the one before, where the
+time until it is near is told."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """Energies of the answers of a method after so much work, each of a run of its own."""
+    """Energies of the answers of a method after so much work."""
 
     method: str
     polished: bool
@@ -33,9 +36,8 @@ class Curve:
     history: History  # a point in each row, instead of a step
 
     def gaps(self, optimum: float) -> NDArray[np.float64]:
-        """(point,): how far energies are above the optimum; 0 where only rounding is between."""
-        gap = self.history.objective - optimum
-        return np.where(gap <= rounding(optimum), 0.0, gap)
+        """(point,): how far energies are above the optimum."""
+        return gaps(self.history.objective, optimum)
 
     def to_dicts(self, optimum: float) -> list[dict[str, Any]]:
         """A row per point."""
@@ -54,49 +56,55 @@ class Curve:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
-    work: int
-    seconds: float
-    energy: float
-    num_classes: int
-
-
 def rounding(optimum: float) -> float:
     """By how much energies of the same assignment may differ."""
     return 1e-9 * max(abs(optimum), 1.0)
 
 
-def of_variational(
-    last: Run, graph: hl.FactorGraph, *, times: int = 2, num_timed: int = 1
-) -> tuple[Curve, Curve]:
+def gaps(energy: NDArray[np.float64], optimum: float) -> NDArray[np.float64]:
+    """How far energies are above the optimum; 0 where only rounding is between."""
+    found = energy - optimum
+    return np.where(found <= rounding(optimum), 0.0, found)
+
+
+def of_variational(whole: Run, graph: hl.FactorGraph, times: float = DENSE) -> tuple[Curve, Curve]:
     """Energies of modes, and of polished answers, after 1, `times`, `times`², … steps of a run.
 
-    The same seed makes the same steps, so these are the answers had one stopped there. A mode is
-    there with the last step, a polished answer when inference returns. `num_timed`: runs to the
-    first step, of which the median time is taken.
+    The same seed makes the same steps, so these are the answers had one stopped there, and times
+    are those of the whole run; polished answers take the median time of polishing longer.
     """
-    steps = times ** np.arange(64, dtype=object)
-    runs = [
-        measure.run(
-            graph, last.method, last.lift, tasks=("map",), callback=_stop_after(most),
-            num_timed=num_timed if most == 1 else 1,
-        )
-        for most in steps[steps < last.posterior.solution.steps]
-    ]  # fmt: skip
+    num_steps = whole.posterior.solution.steps
+    stopped = [
+        measure.run(graph, whole.method, whole.lift, tasks=("map",), callback=_stop_after(steps))
+        for steps in _steps(num_steps, times)
+    ]
     # A run may take another step after it is told to stop.
-    found = {last.posterior.solution.steps: last}
-    for run in runs:
-        found.setdefault(run.posterior.solution.steps, run)
-    modes, polished = [], []
-    for _, run in sorted(found.items()):
-        solution, history = run.posterior.solution, run.history
-        assert history is not None
-        mode, best = run.posterior.map(polish=False).energy, run.posterior.map().energy
-        modes.append(_Point(solution.steps, float(history.seconds[-1]), mode, run.num_classes))
-        polished.append(_Point(solution.steps, run.seconds, best, run.num_classes))
-    name = label(last)
-    return _curve(name, modes, polished=False), _curve(name, polished, polished=True)
+    found = {run.posterior.solution.steps: run for run in (*stopped, whole)}
+    work = np.array(sorted(found))
+    runs = [found[steps] for steps in work.tolist()]
+    assert whole.history is not None
+    seconds = whole.history.seconds[work - 1]
+    polishing = np.median([run.seconds - _solving(run) for run in runs])
+    num_classes = whole.history.num_classes[work - 1]
+    modes = np.array([run.posterior.map(polish=False).energy for run in runs])
+    best = np.array([run.posterior.map().energy for run in runs])
+    name = label(whole)
+    return (
+        Curve(name, False, work, _history(seconds, modes, num_classes)),
+        Curve(name, True, work, _history(seconds + polishing, best, num_classes)),
+    )
+
+
+def _steps(most: int, times: float) -> list[int]:
+    """Whole numbers below another, each about so many times the one before."""
+    found = np.unique(np.floor(times ** np.arange(np.log(most) / np.log(times) + 1)))
+    return [int(steps) for steps in found[found < most]]
+
+
+def _solving(run: Run) -> float:
+    """Seconds of all steps of a run."""
+    assert run.history is not None
+    return float(run.history.seconds[-1])
 
 
 def _stop_after(steps: int) -> Callback:
@@ -116,31 +124,24 @@ def walk(flips: int = FLIPS) -> hl.MaxWalkSAT:
     return hl.MaxWalkSAT(flips=flips, restarts=1, random=0.3, noise=0.3)
 
 
-def of_walk(last: Run, graph: hl.FactorGraph) -> Curve:
+def of_walk(whole: Run, graph: hl.FactorGraph, num_timed: int) -> Curve:
     """Energies of walks of more and more flips, up to a whole one."""
     lengths = FLIPS // SHORTER ** np.arange(1, 20)
     runs = [
-        measure.run(graph, walk(flips), tasks=("map",))
+        measure.in_turn(graph, walk(flips), ("none",), num_timed=num_timed, tasks=("map",))["none"]
         for flips in lengths[lengths > 0][::-1].tolist()
     ]
-    points = [
-        _Point(
-            run.posterior.solution.steps, run.seconds, run.posterior.map().energy, run.num_classes
-        )
-        for run in (*runs, last)
-    ]
-    return _curve(label(last), points, polished=False)
+    runs.append(whole)
+    # A shorter walk does not take longer: where it seems so, the machine was busy.
+    seconds = np.minimum.accumulate([run.seconds for run in runs][::-1])[::-1]
+    energy = np.array([run.posterior.map().energy for run in runs])
+    num_classes = np.array([run.num_classes for run in runs])
+    work = np.array([run.posterior.solution.steps for run in runs])
+    return Curve(label(whole), False, work, _history(seconds, energy, num_classes))
 
 
-def _curve(name: str, points: Sequence[_Point], *, polished: bool) -> Curve:
-    # Less work is not done later than more: where it seems so, the machine was busy.
-    seconds = np.array([point.seconds for point in points])
-    seconds = np.minimum.accumulate(seconds[::-1])[::-1]
-    history = History(
-        np.ascontiguousarray(seconds),
-        np.array([point.energy for point in points]),
-        np.array([point.num_classes for point in points]),
-        np.zeros(len(points), dtype=np.int32),
-        "energy",
-    )
-    return Curve(name, polished, np.array([point.work for point in points]), history)
+def _history(
+    seconds: NDArray[np.float64], energy: NDArray[np.float64], num_classes: NDArray[np.int64]
+) -> History:
+    level = np.zeros(len(seconds), dtype=np.int32)
+    return History(np.ascontiguousarray(seconds), energy, num_classes, level, "energy")

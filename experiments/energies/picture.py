@@ -12,6 +12,7 @@ from scipy.optimize import isotonic_regression
 
 from experiments.energies.curves import Curve
 from experiments.energies.study import Study
+from experiments.report.show import number
 from hylift.plot.style import COLORS, INK
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ LOOKS = {
     "C2F-BVI": _Look(COLORS[2], "D"),
 }
 """Each has a lane at the optimum too, the first at the top."""
+
+AT_OPTIMUM = "at the\noptimum\n(a line per\nmethod)"
+
+SHIFT = 0.006
+"""By which lines of two methods are drawn apart, as a share of the height of the axes: methods may
+have the same energies."""
 
 BAND_HEIGHT = 0.3
 """Of the band of the optimum, as a share of the height of the axes."""
@@ -64,8 +71,9 @@ def draw(studies: Sequence[Study]) -> Figure:
     handles = _handles(studies)
     figure.legend(
         handles=handles, loc="outside upper center", frameon=False, fontsize=9,
-        ncols=len(handles) if columns > 1 else 3,
+        ncols=4 if columns > 1 else 3,
     )  # fmt: skip
+    figure.supxlabel("Lines of equal energies are drawn a little apart.", fontsize=8, color=INK)
     return figure
 
 
@@ -79,16 +87,24 @@ def _draw_panel(ax: Axes, study: Study) -> None:
     bottom = low * (low / high) ** (BAND_HEIGHT / (1 - BAND_HEIGHT))
     ax.set(xscale="log", yscale="log", ylim=(bottom, high), xlabel="seconds")
     ax.set_ylabel("energy above the optimum")
-    ax.set_title(f"{study.problem.name}: optimum {study.optimum:,.4f}", loc="left", fontsize=10)
+    title = (
+        f"{study.problem.name}: optimum {study.optimum:,.4f}\nModes end above it: {_ends(study)}"
+    )
+    ax.set_title(title, loc="left", fontsize=8.5)
     ax.axhspan(bottom, low, color=BAND_COLOR, linewidth=0, zorder=0)
     shares = (np.arange(len(LOOKS)) + 0.5) / len(LOOKS)
     lanes = dict(zip(LOOKS, low * (bottom / low) ** shares, strict=True))
-    for curve in study.curves:
-        _draw_curve(ax, curve, curve.gaps(study.optimum), lanes[curve.method])
+    middle = (len(LOOKS) - 1) / 2
+    for place, (method, lane) in enumerate(lanes.items()):
+        shift = (bottom / high) ** (SHIFT * (place - middle))
+        for curve in study.curves:
+            if curve.method == method:
+                gaps = curve.gaps(study.optimum)
+                _draw_curve(ax, curve, np.where(gaps > 0, gaps * shift, lane))
     _draw_marks(ax, marks)
     ticks = _round_numbers(low, high)
     ax.set_yticks(
-        [float(np.sqrt(bottom * low)), *ticks], ["optimum", *(f"{tick:,g}" for tick in ticks)]
+        [float(np.sqrt(bottom * low)), *ticks], [AT_OPTIMUM, *(f"{tick:,g}" for tick in ticks)]
     )
     ax.minorticks_off()
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -106,13 +122,25 @@ def _round_numbers(low: float, high: float) -> list[float]:
     return [float(one) for one in found[(found >= low) & (found <= high)]]
 
 
-def _draw_curve(ax: Axes, curve: Curve, gaps: NDArray[np.float64], lane: float) -> None:
+def _draw_curve(ax: Axes, curve: Curve, height: NDArray[np.float64]) -> None:
     look = LOOKS[curve.method]
+    # Markers at 1, 2, 4, … steps, and at the last.
+    marked = np.unique(np.searchsorted(curve.work[:-1], 2 ** np.arange(32)))
     ax.plot(
-        curve.history.seconds, np.where(gaps > 0, gaps, lane), color=look.color,
-        linestyle="--" if curve.polished else "-", linewidth=1.4, marker=look.marker,
-        markersize=5, markerfacecolor="white" if curve.polished else look.color, zorder=3,
+        curve.history.seconds, height, color=look.color, linestyle="--" if curve.polished else "-",
+        linewidth=1.4, marker=look.marker, markersize=5, markevery=marked.tolist(),
+        markerfacecolor="white" if curve.polished else look.color, zorder=3,
     )  # fmt: skip
+
+
+def _ends(study: Study) -> str:
+    """How far above the optimum modes end, methods that end equally together."""
+    together: dict[str, list[str]] = {}
+    for curve in study.curves[1:]:
+        if not curve.polished:
+            gap = number(float(curve.gaps(study.optimum)[-1]))
+            together.setdefault(gap, []).append(curve.method)
+    return ", ".join(f"{' = '.join(methods)} {gap}" for gap, methods in together.items())
 
 
 def _draw_marks(ax: Axes, marks: Mapping[str, float]) -> None:
@@ -138,18 +166,16 @@ def _handles(studies: Sequence[Study]) -> list[Line2D]:
         Line2D([], [], color=look.color, marker=look.marker, markersize=5, label=method)
         for method, look in LOOKS.items()
     ]
-    handles.append(
-        Line2D(
-            [],
-            [],
-            color=INK,
-            linestyle="--",
-            marker="o",
-            markersize=5,
-            markerfacecolor="white",
-            label="polished",
-        )
-    )
+    for label, is_polished in (
+        ("filled: mode, or least on a walk", False),
+        ("hollow: polished", True),
+    ):
+        handles.append(
+            Line2D(
+                [], [], color=INK, linestyle="--" if is_polished else "-", marker="o",
+                markersize=5, markerfacecolor="white" if is_polished else INK, label=label,
+            )
+        )  # fmt: skip
     if any(study.problem.recorded for study in studies):
         handles.append(
             Line2D(

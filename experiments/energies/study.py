@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,37 +12,28 @@ from numpy.typing import NDArray
 import hylift as hl
 from experiments import measure
 from experiments.energies import curves
-from experiments.energies.curves import Curve
+from experiments.energies.curves import Curve, rounding
+from experiments.energies.problem import Problem
 from experiments.measure import Run, seconds_until
-from experiments.report import Printed, Row, Speed, summary
+from experiments.report import Printed, Row, Speed, Timing, summary
 from experiments.report.show import number
 from experiments.setting import Setting
-from hylift.inference import Lift
+from hylift.inference import Lift, Task
 from hylift.progress import Progress
 
-LIFTS: tuple[Lift, ...] = ("none", "exact", "coarse-to-fine")
-
 SINGLE = hl.BVI(1)
-EARLIER = hl.BVI(1, hl.Adam(learning_rate=0.2), restarts=1)
+EARLIER = hl.BVI(1, measure.ADAM, restarts=1)
 """With the optimiser of the paper, from one start."""
 
-MIXED = hl.BVI(3, restarts=1, max_steps=50)
-"""With several components, of which the time is told; to the end it would take much longer."""
+TASKS: tuple[Task, ...] = ("map",)
 
-NEAR = 1e-3
-"""Relative to the optimum."""
+SOURCE = "authors' runs"
+"""Where energies beside ours are from: the paper draws curves, but prints no figures."""
 
-NEARNESS = f"the energy of the polished answer stays within {NEAR:g} of the exact optimum."
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Problem:
-    """A model with evidence."""
-
-    graph: hl.FactorGraph
-    name: str
-    recorded: Mapping[str, str] = field(default_factory=dict)
-    """The best energies that the authors recorded, by method."""
+NEARNESS = (
+    "the energy of the mode, not polished, stays within a thousandth of the way from the highest "
+    "start, above the end of whichever of the three ends highest."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +45,15 @@ class Ends:
     energy: NDArray[np.float64]  # (seed,): of modes, or at which walks end
     polished: NDArray[np.float64] | None = None  # (seed,)
 
-    def num_best(self, optimum: float) -> int:
-        """How many seeds end at the optimum."""
-        best = self.energy if self.polished is None else self.polished
-        return int(np.count_nonzero(best <= optimum + curves.rounding(optimum)))
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> Ends:
+        found = [run.posterior for run in runs]
+        best = np.array([posterior.map().energy for posterior in found])
+        name, components = curves.label(runs[0]), measure.components(runs[0].method)
+        if components is None:
+            return cls(name, None, best)
+        modes = np.array([posterior.map(polish=False).energy for posterior in found])
+        return cls(name, components, modes, best)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,28 +63,34 @@ class Study:
     problem: Problem
     optimum: float
     """Proven to be the least energy."""
-    ends: tuple[Ends, ...]
+    walks: Ends
+    variational: tuple[Ends, ...]
     curves: tuple[Curve, ...]
-    speeds: tuple[Speed, ...]
-    notes: tuple[str, ...]
+    """The first is that of walks."""
+    speed: Speed
 
     @property
     def rows(self) -> list[Row]:
         """Energies, beside those that the authors recorded."""
         name = self.problem.name
         rows = [Row(name, "exact", None, "energy", self.optimum)]
-        for ends in self.ends:
+        for ends in (self.walks, *self.variational):
             text = self.problem.recorded.get(ends.method)
             row = Row(
                 name, ends.method, ends.components, "energy", *summary(ends.energy),
-                None if text is None else Printed.of(text), self._reason(ends),
+                None if text is None else Printed.of(text, SOURCE),
             )  # fmt: skip
-            rows.append(row)
+            missed = row.verdict == "not reached"
+            rows.append(replace(row, why=self._reason(ends)) if missed else row)
             if ends.polished is not None:
                 rows.append(
                     Row(name, ends.method, ends.components, "polished", *summary(ends.polished))
                 )
         return rows
+
+    def gaps(self, energy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far energies are above the optimum; 0 where only rounding is between."""
+        return curves.gaps(energy, self.optimum)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """A row per point of a curve."""
@@ -99,104 +101,60 @@ class Study:
         ]
 
     def _reason(self, ends: Ends) -> str:
-        """Why the authors' energy is not reached; empty where it is."""
-        text = self.problem.recorded.get(ends.method)
-        mean = float(ends.energy.mean())
-        if text is None or Printed.of(text).is_matched_by(mean):
-            return ""
-        above = number(mean - self.optimum)
+        """Why the authors' energy is not reached."""
+        above = number(float(ends.energy.mean()) - self.optimum)
         if ends.polished is None:
             return f"walks end {above} above the optimum."
-        left = number(float(ends.polished.mean()) - self.optimum)
+        left = number(float(self.gaps(ends.polished).mean()))
         return f"the mode of the mixture is {above} above the optimum; polished, {left} above it."
 
 
-def study(problem: Problem, setting: Setting, progress: Progress, *, mixed: bool) -> Study:
-    """All methods on a problem; `mixed`: with the time of several components too."""
-    graph = problem.graph
+def study(problem: Problem, setting: Setting, progress: Progress) -> Study:
+    """All methods on a problem."""
+    graph, num_timed = problem.graph, setting.num_timed
     exact = hl.infer(graph, hl.Exact(), tasks="map").map()
     if exact.kind != "exact":
         raise hl.HyliftError(f"the optimum of {problem.name} is not proven")
-    optimum, total = exact.energy, 2 + len(LIFTS) * (1 + mixed)
-    seeds = range(setting.num_seeds)
-    num_timed = -(-setting.num_timed // len(seeds))
 
     progress(0.0, "HMWS")
-    walks = [measure.run(graph, curves.walk(), seed=seed, tasks=("map",)) for seed in seeds]
-    ends, found = [_ends(walks)], [curves.of_walk(walks[0], graph)]
+    walks = [
+        measure.run(graph, curves.walk(), "none", seed=seed, tasks=TASKS)
+        for seed in range(setting.num_seeds)
+    ]
+    found = [curves.of_walk(walks[0], graph, num_timed)]
 
-    timed: dict[Lift, Run] = {}
-    methods = [*((SINGLE, lift) for lift in LIFTS), (EARLIER, LIFTS[0])]
-    for done, (method, lift) in enumerate(methods, start=1):
-        progress(done / total, measure.LABELS[lift].format(method.name))
-        runs = [
-            measure.run(graph, method, lift, seed=seed, tasks=("map",), num_timed=num_timed)
-            for seed in seeds
+    progress(0.3, SINGLE.name)
+    timed = measure.in_turn(graph, SINGLE, num_timed=num_timed, tasks=TASKS)
+    earlier = measure.in_turn(graph, EARLIER, ("none",), num_timed=num_timed, tasks=TASKS)
+    ends = []
+    for place, whole in enumerate((*timed.values(), *earlier.values())):
+        progress(0.4 + 0.15 * place, curves.label(whole))
+        others = [
+            measure.run(graph, whole.method, whole.lift, seed=seed, tasks=TASKS)
+            for seed in range(1, setting.num_seeds)
         ]
-        first = replace(runs[0], seconds=float(np.median([run.seconds for run in runs])))
-        timed.setdefault(lift, first)
-        ends.append(_ends(runs))
-        found += curves.of_variational(first, graph, num_timed=setting.num_timed)
-
-    speeds = [_speed(problem.name, timed, found, optimum)]
-    notes = [_unpolished(problem.name, found, optimum)]
-    if mixed:
-        share = (1 + len(methods)) / total
-        speed, note = _mixed(
-            problem, optimum, setting.num_timed,
-            lambda part, what: progress(share + part * (1 - share), what),
-        )  # fmt: skip
-        speeds.append(speed)
-        notes.append(note)
-    return Study(problem, optimum, tuple(ends), tuple(found), tuple(speeds), tuple(notes))
+        ends.append(Ends.of([whole, *others]))
+        times = curves.DENSE if whole.method is SINGLE else 2.0
+        found += curves.of_variational(whole, graph, times)
+    return Study(
+        problem, exact.energy, Ends.of(walks), tuple(ends), tuple(found),
+        speed(problem.name, timed, found),
+    )  # fmt: skip
 
 
-def _ends(runs: Sequence[Run]) -> Ends:
-    found = [run.posterior for run in runs]
-    best = np.array([posterior.map().energy for posterior in found])
-    method = runs[0].method
-    if not isinstance(method, hl.BVI):
-        return Ends(curves.label(runs[0]), None, best)
-    modes = np.array([posterior.map(polish=False).energy for posterior in found])
-    return Ends(curves.label(runs[0]), method.components, modes, best)
+def speed(name: str, timed: Mapping[Lift, Run], found: Sequence[Curve]) -> Speed:
+    """What lifting does to the time until modes are near those at the end."""
+    of_method = {curve.method: curve.history for curve in found if not curve.polished}
+    modes = {lift: of_method[run.label] for lift, run in timed.items()}
+    start = max(float(history.objective[0]) for history in modes.values())
+    end = max(float(history.objective[-1]) for history in modes.values())
+    # Energies may rise while the objective falls, and may stay the same up to rounding.
+    level = end + max(measure.NEAR * (start - end), rounding(end))
 
+    def timing(lift: Lift) -> Timing:
+        history = modes[lift]
+        near = seconds_until(history, level)
+        return replace(timed[lift].timing(near), end=float(history.objective[-1]))
 
-def _mixed(
-    problem: Problem, optimum: float, num_timed: int, progress: Progress
-) -> tuple[Speed, str]:
-    """How long several components take, and what there is to know of it."""
-    timed: dict[Lift, Run] = {}
-    found: list[Curve] = []
-    for done, lift in enumerate(LIFTS):
-        progress(done / len(LIFTS), measure.LABELS[lift].format(MIXED.name))
-        timed[lift] = measure.run(problem.graph, MIXED, lift, tasks=("map",))
-        found += curves.of_variational(timed[lift], problem.graph, times=16, num_timed=num_timed)
-    ends = [(c.method, c.gaps(optimum)[-1]) for c in found if not c.polished]
-    modes = ", ".join(f"{method} {number(gap)}" for method, gap in ends)
-    note = (
-        f"{MIXED.name} is one run of at most {MIXED.max_steps} steps a level, from one start, on "
-        f"{problem.name}. Its modes end above the optimum: {modes}."
-    )
-    return _speed(problem.name, timed, found, optimum), note
-
-
-def _speed(name: str, timed: Mapping[Lift, Run], found: Sequence[Curve], optimum: float) -> Speed:
-    near = _near([curve for curve in found if curve.polished], optimum)
-    ground, lifted, coarse = (timed[lift].timing(near[timed[lift].label]) for lift in LIFTS)
+    ground, lifted, coarse = (timing(lift) for lift in measure.LIFTS)
     return Speed(name, timed["none"].method.name, ground, lifted, coarse, NEARNESS)
-
-
-def _near(found: Sequence[Curve], optimum: float) -> dict[str, float]:
-    """Seconds until each is near the optimum, by method."""
-    level = optimum + NEAR * abs(optimum)
-    return {curve.method: seconds_until(curve.history, level) for curve in found}
-
-
-def _unpolished(name: str, found: Sequence[Curve], optimum: float) -> str:
-    """How long it takes until modes are near the optimum."""
-    near = _near([c for c in found if "BVI" in c.method and not c.polished], optimum)
-    told = ", ".join(
-        f"{method} {f'after {1e3 * seconds:.0f} ms' if np.isfinite(seconds) else 'never'}"
-        for method, seconds in near.items()
-    )
-    return f"Not polished, {name}: within {NEAR:g} of the optimum {told}."

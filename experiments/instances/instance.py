@@ -19,6 +19,8 @@ class Instance:
     graph: hl.FactorGraph
     label: str
     """What sets it apart from others of its model: `published evidence 0`, `trial 2`."""
+    note: str = ""
+    """What there is to know of its evidence."""
 
     @classmethod
     def generated(cls, graph: hl.FactorGraph, seed: int) -> Instance:

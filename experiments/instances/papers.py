@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 from numpy.typing import NDArray
 
 import hylift as hl
@@ -32,7 +33,19 @@ def published(data: Path, number: int, variant: Variant) -> Instance:
         data / "papers" / f"evidence_{number}.csv", "a table predicate, arg1, arg2, value"
     )
     graph = hl.ground(_model(variant), path, unmatched="ignore")
-    return Instance(graph, f"published evidence {number}")
+    num_rows = pyarrow.csv.read_csv(path).num_rows
+    return Instance(graph, f"published evidence {number}", _left_out(graph, num_rows))
+
+
+def _left_out(graph: hl.FactorGraph, num_rows: int) -> str:
+    """A sentence on rows that became no evidence; empty where all did."""
+    count = num_rows - len(graph.evidence.variable)
+    if count == 0:
+        return ""
+    return (
+        f"{count:,} of {num_rows:,} rows of evidence name topics that do not exist, and are left "
+        "out."
+    )
 
 
 def generated(seed: int, variant: Variant) -> Instance:

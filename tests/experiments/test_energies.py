@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import hylift as hl
 from experiments import measure, papers, robot
 from experiments.energies import Problem, curves
+from experiments.energies.curves import Curve
 from experiments.energies.experiment import outcome
-from experiments.energies.study import EARLIER, Study, study
+from experiments.energies.problem import NUM_GENERATED
+from experiments.energies.study import EARLIER, SINGLE, Study, speed, study
 from experiments.instances import toy
 from experiments.report import Outcome
 from experiments.setting import Setting
+from hylift.posterior import History
 from hylift.progress import silent
 
 METHODS = ["HMWS", "BVI", "L-BVI", "C2F-BVI", "BVI with Adam"]
@@ -21,8 +26,8 @@ METHODS = ["HMWS", "BVI", "L-BVI", "C2F-BVI", "BVI with Adam"]
 @pytest.fixture(scope="module")
 def small() -> Study:
     """The toy model, so that it is quick, with made-up figures of the authors."""
-    problem = Problem(toy.instance().graph, "toy", {"BVI": "-0.39999999", "HMWS": "5.0"})
-    return study(problem, Setting(quick=True), silent, mixed=True)
+    problem = Problem(toy.instance().graph, "toy", {"BVI": "-0.39999999", "HMWS": "5.0"}, "A note.")
+    return study(problem, Setting(quick=True), silent)
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +62,22 @@ def test_a_curve_ends_where_the_whole_run_ends(small):
     graph = small.problem.graph
     whole = measure.run(graph, EARLIER, "none", tasks=("map",))
 
-    modes, polished = curves.of_variational(whole, graph)
+    modes, polished = curves.of_variational(whole, graph, times=2)
 
     num_steps = whole.posterior.solution.steps
     assert list(modes.work) == [2**k for k in range(20) if 2**k < num_steps] + [num_steps]
     assert modes.history.objective[-1] == whole.posterior.map(polish=False).energy
     assert polished.history.objective[-1] == whole.posterior.map().energy
-    assert (np.diff(modes.history.seconds) >= 0).all()
+
+
+def test_points_of_a_curve_have_the_times_of_the_whole_run(small):
+    graph = small.problem.graph
+    whole = measure.run(graph, EARLIER, "none", tasks=("map",))
+
+    modes, polished = curves.of_variational(whole, graph, times=2)
+
+    assert list(modes.history.seconds) == list(whole.history.seconds[modes.work - 1])
+    assert (polished.history.seconds > modes.history.seconds).all()
 
 
 def test_a_point_of_a_curve_is_the_answer_of_a_run_that_was_stopped(small):
@@ -84,21 +98,81 @@ def test_only_rounding_above_the_optimum_is_no_gap(small):
     assert gaps[-1] == 0.0
 
 
-def test_speeds_tell_numbers_of_classes_for_one_and_for_several_components(small):
-    num_hidden = small.problem.graph.num_variables
+def test_speeds_tell_numbers_of_classes_and_energies_of_modes_at_the_end(small):
+    ends = {one.method: one.energy[0] for one in small.variational}
 
-    assert [one.method for one in small.speeds] == ["BVI(1)", "BVI(3)"]
-    for speed in small.speeds:
-        assert speed.ground.num_classes == num_hidden
-        assert speed.lifted.num_classes == 5
-        assert speed.coarse is not None
+    assert small.speed.method == "BVI(1)"
+    assert [one.num_classes for one in small.speed.timings] == [
+        small.problem.graph.num_variables, 5, 5,
+    ]  # fmt: skip
+    assert [one.end for one in small.speed.timings] == [
+        ends["BVI"], ends["L-BVI"], ends["C2F-BVI"],
+    ]  # fmt: skip
 
 
-def test_notes_count_runs_that_end_at_the_optimum(shown):
-    note = next(note for note in shown.notes if note.startswith("Runs that end"))
+def test_near_is_told_of_modes_whatever_polished_answers_are(small):
+    timed = measure.in_turn(small.problem.graph, SINGLE, num_timed=1, tasks=("map",))
+    modes = {
+        "BVI": _curve("BVI", [101.0, 10.0, 1.0, 1.0]),
+        "L-BVI": _curve("L-BVI", [50.0, 1.0, 2.0, 1.0]),  # near, but does not stay there
+        "C2F-BVI": _curve("C2F-BVI", [1.2, 1.05, 1.05, 0.5]),  # starts low and ends lowest
+    }
+    polished = [replace(_curve(name, [0.0] * 4), polished=True) for name in modes]
 
-    for method in METHODS[1:]:
-        assert f"{method} 5 of 5" in note
+    found = speed("toy", timed, [*modes.values(), *polished])
+
+    # The highest start is 101, the highest end 1: near is 1.1 or less.
+    assert [one.near for one in found.timings] == [3.0, 4.0, 2.0]
+    assert [one.end for one in found.timings] == [1.0, 1.0, 0.5]
+    assert "energy of the mode, not polished" in found.nearness
+
+
+def test_modes_that_rise_to_their_end_are_near_it(small):
+    timed = measure.in_turn(small.problem.graph, SINGLE, num_timed=1, tasks=("map",))
+    modes = [_curve(name, [1.0, 2.0]) for name in ("BVI", "L-BVI", "C2F-BVI")]
+
+    found = speed("toy", timed, modes)
+
+    assert [one.near for one in found.timings] == [1.0, 1.0, 1.0]
+
+
+def test_accuracy_counts_polished_answers_at_the_optimum_and_tells_gaps_of_modes(small):
+    first, *others = small.variational
+    worse = replace(
+        first, energy=np.full(5, small.optimum + 2.5), polished=first.polished + np.eye(5)[0]
+    )
+    exact = [replace(one, energy=np.full(5, small.optimum)) for one in others]
+
+    found = outcome("Toy", Setting(), [replace(small, variational=(worse, *exact))])
+
+    assert found.accuracy == (
+        "Polished answers are at the exact optimum in 19 of 20 runs, and at most 1 above it; "
+        "modes are 0 to 2.5 above it."
+    )
+
+
+def test_a_note_compares_walks_with_modes(small):
+    walks = replace(small.walks, energy=np.full(5, small.optimum))
+    modes = [replace(one, energy=np.full(5, small.optimum + 3)) for one in small.variational]
+
+    found = outcome("Toy", Setting(), [replace(small, walks=walks, variational=tuple(modes))])
+
+    (note,) = [note for note in found.notes if note.startswith("The paper finds")]
+    assert "walks end 0 above the optimum, in 5 of 5 runs at it, and modes 3 above" in note
+    assert "all walks are lower than all modes on 1, and higher on 0" in note
+
+
+@pytest.mark.parametrize(("first", "told"), [(0.0, True), (1.0, False)])
+def test_a_walk_that_starts_at_the_optimum_is_told(small, first, told):
+    walk = _curve("HMWS", [small.optimum + first, small.optimum])
+
+    found = outcome("Toy", Setting(), [replace(small, curves=(walk, *small.curves[1:]))])
+
+    assert any("after its first flip on toy" in note for note in found.notes) == told
+
+
+def test_notes_on_evidence_name_their_problems(shown):
+    assert shown.notes[-1] == "toy: A note."
 
 
 def test_the_picture_and_the_file_have_every_curve(shown, small):
@@ -113,14 +187,12 @@ def test_the_picture_and_the_file_have_every_curve(shown, small):
 
 def test_labels_of_the_authors_figures_do_not_cover_each_other(small):
     recorded = {"BVI": "10.0", "L-BVI": "10.1", "C2F-BVI": "9.9"}
-    other = Study(
-        Problem(small.problem.graph, "toy", recorded), small.optimum, small.ends, small.curves,
-        small.speeds, small.notes,
-    )  # fmt: skip
+    other = replace(small, problem=Problem(small.problem.graph, "toy", recorded))
 
     (ax,) = outcome("Toy", Setting(), [other]).figures["energy"]().axes
 
-    heights = sorted(text.xy[1] for text in ax.texts)
+    heights = sorted(text.xy[1] for text in ax.texts if text.get_text().startswith("authors'"))
+    assert len(heights) == 3
     assert (np.diff(heights) > 0.049).all()
 
 
@@ -134,6 +206,15 @@ def test_both_files_of_papers_have_the_published_optimum_in_each_variant(data_di
     assert _optimum(problems[0]) == pytest.approx(7425.860899, abs=1e-6)
 
 
+def test_rows_of_evidence_that_are_left_out_are_told(data_dir):
+    problems = papers.problems(Setting(data_dir, variants=("paper",)))
+
+    assert [one.note for one in problems] == [
+        f"100 of {count} rows of evidence name topics that do not exist, and are left out."
+        for count in ("1,234", "1,242")
+    ]
+
+
 def test_the_robots_map_has_the_published_optimum(data_dir):
     problems = robot.problems(Setting(data_dir))
 
@@ -145,7 +226,7 @@ def test_the_robots_map_has_the_published_optimum(data_dir):
 def test_generated_evidence_has_a_proven_optimum_and_no_figure_of_the_authors(model):
     problems = model.problems(Setting(variants=("clean",)))
 
-    assert len(problems) == model.NUM_GENERATED
+    assert len(problems) == NUM_GENERATED
     assert not any(one.recorded for one in problems)
     assert np.isfinite(_optimum(problems[0]))
 
@@ -154,3 +235,13 @@ def _optimum(problem: Problem) -> float:
     found = hl.infer(problem.graph, hl.Exact(), tasks="map").map()
     assert found.kind == "exact"
     return found.energy
+
+
+def _curve(method: str, energy: list[float]) -> Curve:
+    """Modes with these energies after 1, 2, … steps and as many seconds."""
+    steps = np.arange(1, len(energy) + 1)
+    level = np.zeros(len(energy), dtype=np.int32)
+    history = History(
+        steps.astype(float), np.array(energy), np.full(len(energy), 5), level, "energy"
+    )
+    return Curve(method, False, steps, history)
