@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +147,16 @@ def speed(instance: str, name: str, runs: Mapping[Lift, Run]) -> Speed:
     coarse = timing.get("coarse-to-fine") if takes_steps else None
     nearness = NEARNESS if coarse else ""
     return Speed(instance, name, timing["none"], timing["exact"], coarse, nearness)
+
+
+def curves(instance: str, name: str, runs: Mapping[Lift, Run]) -> list[dict[str, Any]]:
+    """A row per step of each run: where it was, and when."""
+    return [
+        {"instance": instance, "method": name, "lifting": one.label} | step
+        for one in runs.values()
+        if one.history is not None
+        for step in one.history.to_arrow().to_pylist()
+    ]
 
 
 def _seconds_near(run: Run, level: float) -> float:

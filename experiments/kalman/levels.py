@@ -10,8 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import hylift as hl
+from experiments import measure
 from experiments.instances import Variant, kalman
-from experiments.kalman.trials import Trial, components
+from experiments.kalman.trials import Trial
 
 Grid = NDArray[np.float64]  # (well, month)
 
@@ -71,7 +72,9 @@ def levels_of(variant: Variant, trial: Trial, measured: Grid) -> Levels:
     fillers = np.where(np.isnan(measured), known_levels(trial.exact.posterior), np.nan)
     lifted = [run for run in trial.runs if run.label == "L-BVI"]
     bands = [_band("exact", trial.exact.posterior)]
-    bands += [_band(f"L-BVI, K = {components(run)}", run.posterior) for run in lifted]
+    bands += [
+        _band(f"L-BVI, K = {measure.components(run.method)}", run.posterior) for run in lifted
+    ]
     return Levels(variant, measured, fillers, tuple(bands))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,10 @@ METHODS: tuple[tuple[Method, Lift], ...] = (
     (hl.NPVI(1), "exact"),
     (hl.BVI(5), "exact"),
 )
+WITHOUT_REFERENCE = (
+    "Gaussian belief propagation, from which the paper measures, converges in no trial: this is "
+    "the distance from the exact answer"
+)
 LONG = 0.2
 """Seconds from which on a run is timed once: what disturbs a long one is a small part of it."""
 
@@ -47,6 +51,10 @@ class Trial:
     def reference(self) -> hl.Posterior:
         """The answer of Gaussian belief propagation, with which the paper compares."""
         return self.runs[0].posterior
+
+    @property
+    def has_reference(self) -> bool:
+        return self.reference.solution.result == "converged"
 
 
 def trial(setting: Setting, shape: kalman.Shape, variant: Variant, number: int) -> Trial:
@@ -84,39 +92,57 @@ def all_trials(
 
 def name(run: Run) -> str:
     """As in the paper, which says EPBP and GaBP whether or not they are lifted."""
-    return run.label if components(run) is not None else run.label.removeprefix("L-")
-
-
-def components(run: Run) -> int | None:
-    return run.method.components if isinstance(run.method, hl.BVI | hl.NPVI) else None
+    lifted = measure.components(run.method) is not None
+    return run.label if lifted else run.label.removeprefix("L-")
 
 
 def rows(shape: kalman.Shape, variant: Variant, trials: Sequence[Trial]) -> list[Row]:
     """The table of one variant: means over trials, beside the paper's figures on its evidence."""
-    label = f"{variant} variant"
     found = []
     for place in (*range(1, len(METHODS)), 0):  # the reference comes last
-        first = trials[0].runs[place]
-        method, num = name(first), components(first)
-        measured = [figures(one, one.runs[place]) for one in trials]
-        for what in measured[0]:
-            if _is_void(what, place, has_reference=not num_diverged(trials)):
-                continue
-            paper = PRINTED[shape].get((method, num, what)) if variant == "paper" else None
-            found.append(_row(label, method, num, what, [one[what] for one in measured], paper))
-        if variant == "paper" and (method, num) in TENSORFLOW[shape]:
-            seconds = [one["seconds"] for one in measured]
-            paper = TENSORFLOW[shape][method, num]
-            found.append(_row(label, method, num, "seconds (TensorFlow)", seconds, paper))
-    found.append(_row(label, "Exact", None, "seconds", [one.exact.seconds for one in trials]))
+        found += _rows_of(shape, variant, trials, place)
+    seconds = [one.exact.seconds for one in trials]
+    found.append(_row(f"{variant} variant", "Exact", None, "seconds", seconds))
     return found
 
 
-def _is_void(what: str, place: int, *, has_reference: bool) -> bool:
-    """Whether a figure says nothing: it is about, or of, a reference that has diverged."""
+def _rows_of(
+    shape: kalman.Shape, variant: Variant, trials: Sequence[Trial], place: int
+) -> list[Row]:
+    """Of one method."""
+    label, run = f"{variant} variant", trials[0].runs[place]
+    method, num = name(run), measure.components(run.method)
+    of_paper = PRINTED[shape] if variant == "paper" else {}
+    measured = _measured(trials, place)
+    found = [
+        _row(label, method, num, what, values, of_paper.get((method, num, what)))
+        for what, values in measured.items()
+    ]
+    left_out = of_paper.get((method, num, "l1"))
+    if "l1" not in measured and left_out is not None:
+        row = _row(label, method, num, "l1", measured["l1 exact"], left_out)
+        found.insert(0, replace(row, why=WITHOUT_REFERENCE))
+    if variant == "paper" and (method, num) in TENSORFLOW[shape]:
+        paper = TENSORFLOW[shape][method, num]
+        found.append(_row(label, method, num, "seconds (TensorFlow)", measured["seconds"], paper))
+    return found
+
+
+def _measured(trials: Sequence[Trial], place: int) -> dict[str, list[float]]:
+    """The figures of a method in all trials to which there is an answer.
+
+    What is about the reference, or of it, has the trials in which it has converged.
+    """
+    found: dict[str, list[float]] = {}
+    for one in trials:
+        for what, value in figures(one, one.runs[place]).items():
+            is_of_reference = what == "l1" if place else what != "seconds"
+            known = found.setdefault(what, [])
+            if one.has_reference or not is_of_reference:
+                known.append(value)
     if place == 0:
-        return what == "l1" or (what != "seconds" and not has_reference)
-    return what == "l1" and not has_reference
+        del found["l1"]  # from itself
+    return {what: values for what, values in found.items() if values}
 
 
 def _row(
@@ -135,33 +161,21 @@ def _row(
 
 def figures(trial: Trial, run: Run) -> dict[str, float]:
     """What is measured of an answer: of the levels of the last month, and its time."""
-    mode = modes(run.posterior)
     exact = trial.exact.posterior
+    mode, expected, true = (
+        measure.modes(each, kalman.LAST_MONTH) for each in (run.posterior, trial.reference, exact)
+    )
     return {
-        "l1": float(np.abs(mode - modes(trial.reference)).mean()),
-        "l1 exact": float(np.abs(mode - modes(exact)).mean()),
+        "l1": float(np.abs(mode - expected).mean()),
+        "l1 exact": float(np.abs(mode - true).mean()),
         "KL": exact.compare(run.posterior, kalman.LAST_MONTH).mean_kl,
         "seconds": run.seconds,
     }
 
 
-def modes(posterior: hl.Posterior) -> NDArray[np.float64]:
-    """(well,): the most probable levels of the last month."""
-    return _last_month(posterior, "mode")
-
-
 def variances(posterior: hl.Posterior) -> NDArray[np.float64]:
     """(well,): of the levels of the last month."""
-    return _last_month(posterior, "var")
-
-
-def _last_month(posterior: hl.Posterior, column: str) -> NDArray[np.float64]:
-    return np.asarray(posterior.marginals(kalman.LAST_MONTH)[column])
-
-
-def num_diverged(trials: Sequence[Trial]) -> int:
-    """Trials in which Gaussian belief propagation, the paper's reference, has no answer."""
-    return sum(one.reference.solution.result != "converged" for one in trials)
+    return np.asarray(posterior.marginals(kalman.LAST_MONTH)["var"])
 
 
 def table(variant: Variant, trials: Sequence[Trial]) -> list[dict[str, Any]]:
@@ -171,8 +185,9 @@ def table(variant: Variant, trials: Sequence[Trial]) -> list[dict[str, Any]]:
             "variant": variant,
             "trial": number,
             "method": name(run),
-            "components": components(run),
+            "components": measure.components(run.method),
             **figures(one, run),
+            "reference": one.reference.solution.result,
             "classes": run.num_classes,
             "steps": run.posterior.solution.steps,
             "result": run.posterior.solution.result,

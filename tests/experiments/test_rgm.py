@@ -10,8 +10,20 @@ import pytest
 
 import hylift as hl
 from experiments import rgm
-from experiments.report import Outcome
-from experiments.rgm import ADAM, EARLIER, FIGURES, FIRST_STEPS, PAPER, Case, Entry, Size
+from experiments.report import Outcome, Speed, Timing
+from experiments.rgm.accuracy import (
+    GABP,
+    NOT_KNOWN,
+    PAPER,
+    TABLE,
+    Accuracy,
+    Distance,
+    Entry,
+    notes_on_accuracy,
+    why,
+)
+from experiments.rgm.figures import FIGURES
+from experiments.rgm.times import ADAM, EARLIER, FIRST_STEPS, Case, Size, notes_on_times
 from experiments.setting import Setting
 
 SMALL = Size(12, 2)
@@ -58,7 +70,7 @@ def test_published_evidence_has_the_figures_of_the_paper_or_better(data_dir: Pat
     outcome = rgm.run(Setting(data_dir), cases=(), further=())
 
     assert len(outcome.rows) == 2 * len(PAPER)
-    assert {row.verdict for row in outcome.rows} == {"beaten", "matched"}
+    assert {row.verdict for row in outcome.rows} == {"beaten", "within ±"}
     for method in ("BVI", "L-BVI", "C2F-BVI", "NPVI", "L-NPVI"):
         # The factorised optimum, known from linear algebra.
         best = (4.955136e-4 + 5.424277e-4) / 2
@@ -77,7 +89,7 @@ def test_three_components_of_bvi_are_a_hundred_times_as_accurate_as_one(small: O
     one, three = (figure(small, "L-BVI", "KL", components) for components in (1, 3))
 
     assert three < one / 100
-    assert any("reduce the KL of L-BVI by a factor of" in note for note in small.notes)
+    assert any("Three components divide the KL of L-BVI by" in note for note in small.notes)
 
 
 def test_figures_that_are_not_reached_have_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,10 +98,74 @@ def test_figures_that_are_not_reached_have_a_reason(monkeypatch: pytest.MonkeyPa
 
     outcome = rgm.run(Setting(), cases=(), further=())
 
-    why = {(row.method, row.measure): row.why for row in outcome.rows if row.why}
-    assert set(why) == {("GaBP", "KL"), ("NPVI", "KL")}
-    assert "error of Bethe's approximation" in why["GaBP", "KL"]
-    assert "any product of independent Gaussians" in why["NPVI", "KL"]
+    reasons = {(row.method, row.measure): row.why for row in outcome.rows if row.why}
+    assert set(reasons) == {("GaBP", "KL"), ("NPVI", "KL")}
+    assert "error of Bethe's variances" in reasons["GaBP", "KL"]
+    assert "the best product of independent Gaussians" in reasons["NPVI", "KL"]
+
+
+def accuracy(**changes: Distance) -> Accuracy:
+    """Of the entries in the table; `changes` by their labels, with '_' for '-'."""
+    usual = Distance(l1=1e-9, kl=5e-4, kl_of_variances=5e-4, converged=True, objective=1.0)
+    found = {entry: changes.get(entry.label.replace("-", "_"), usual) for entry in TABLE}
+    return Accuracy(found, best_product=5e-4)
+
+
+def entry(label: str) -> Entry:
+    return next(one for one in TABLE if one.label == label)
+
+
+def test_a_reason_is_given_only_where_it_is_true() -> None:
+    usual = Distance(l1=1e-9, kl=3e-9, kl_of_variances=3e-9, converged=True, objective=None)
+    other_means = replace(usual, kl=3e-8)
+    unfinished = replace(usual, converged=False)
+    no_product = replace(usual, kl=6e-4)
+
+    assert "messages have converged on all evidence" in why(GABP, "KL", [accuracy(GaBP=usual)])
+    assert why(GABP, "KL", [accuracy(GaBP=other_means)]) == NOT_KNOWN
+    assert why(GABP, "KL", [accuracy(GaBP=usual), accuracy(GaBP=unfinished)]) == NOT_KNOWN
+    assert why(GABP, "l1", [accuracy(GaBP=usual)]) == NOT_KNOWN
+    assert "best product" in why(entry("BVI"), "KL", [accuracy()])
+    assert why(entry("BVI"), "KL", [accuracy(BVI=no_product)]) == NOT_KNOWN
+    assert why(entry("BVI"), "l1", [accuracy()]) == NOT_KNOWN
+    assert "has a KL of 3e-09: the rest comes with 20 particles" in why(
+        entry("EPBP"), "KL", [accuracy(GaBP=usual)]
+    )
+    assert why(entry("EPBP"), "KL", [accuracy(GaBP=unfinished)]) == NOT_KNOWN
+
+
+def test_worse_ends_of_five_components_are_counted() -> None:
+    three, five = (Entry("L-BVI", hl.BVI(components), "exact") for components in (3, 5))
+    near = Distance(l1=0.0, kl=1e-6, kl_of_variances=1e-6, converged=True, objective=1.0)
+    far, above = replace(near, kl=3e-6), replace(near, kl=3e-6, objective=2.0)
+
+    counted = notes_on_accuracy(
+        [Accuracy({three: near, five: far}, 1e-3), Accuracy({three: near, five: above}, 1e-3)]
+    )
+    better = notes_on_accuracy([Accuracy({three: far, five: near}, 1e-3)])
+
+    assert counted[-1] == (
+        "Five components of L-BVI have 3 times the KL of three; their objective ends above that of "
+        "three in 1 of 2 settings of evidence."
+    )
+    assert not any("Five components" in note for note in better)
+
+
+def test_it_is_told_how_coarse_to_fine_does_with_the_optimiser_of_the_paper() -> None:
+    case = Case(SMALL, ADAM, EARLIER, from_prior=True)
+    speed = Speed("12 × 2", ADAM, Timing(4, 3, 30), Timing(2, 1, 20), Timing(4, 2, 20, 5))
+
+    notes = notes_on_times({case: speed})
+
+    assert (
+        "'BVI(1), Adam', 12 × 2: coarse to fine gets near the end 0.5 times as fast as exact "
+        "lifting here; in the paper's Figure 3 it is faster." in notes
+    )
+
+
+def test_our_reading_of_the_number_of_components_is_told(small: Outcome) -> None:
+    assert any("does not say how many components" in note for note in small.notes)
+    assert any("5 of 5 entries with K = 1 have it on all evidence" in note for note in small.notes)
 
 
 def test_every_kind_of_lifting_is_timed(small: Outcome) -> None:
@@ -124,7 +200,7 @@ def test_a_few_steps_are_timed_without_coarse_to_fine(small: Outcome) -> None:
 def test_curves_are_told_step_by_step(small: Outcome) -> None:
     curves = small.tables["curves"]
 
-    assert {step["size"] for step in curves} == {"12 × 2"}
+    assert {step["instance"] for step in curves} == {"12 × 2"}
     assert {step["method"] for step in curves} == {speed.method for speed in small.speeds}
     assert {step["lifting"] for step in curves} == {"BVI", "L-BVI", "C2F-BVI"}
     assert {"seconds", "objective", "num_classes", "level"} < set(curves[0])
