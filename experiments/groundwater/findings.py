@@ -181,7 +181,8 @@ def _about_methods(tuning: Tuning) -> str:
         f"all clusters: fitted to months before {FIRST_VALIDATED} and scored on those up to "
         f"{FIRST_HELD_OUT - 1}, strength {best.strength:g} and a least part of {best.floor:g} came "
         f"out best ({each.max():.3f} per measurement; without a least part {each[:, 0].max():.3f} "
-        f"at most, with strength {STRENGTHS[0]:g} {each[0].max():.3f})."
+        f"at most, with strength {STRENGTHS[0]:g} {each[0].max():.3f}). The least part was thought "
+        "of after filters without one had done badly on the held-out months."
     )
 
 

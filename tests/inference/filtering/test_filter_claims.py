@@ -272,7 +272,8 @@ def test_a_model_that_is_no_distribution_up_to_some_time_is_refused():
     )
 
     with pytest.raises(
-        DivergentModelError, match="up to time 1, without the evidence of that time, is not a dist"
+        DivergentModelError,
+        match="the factors up to time 1 that have no evidence of that time are not a",
     ):
         hl.kalman_filter(graph, np.array([0, 1]))
 
@@ -287,10 +288,47 @@ def test_impossible_evidence_is_refused():
         hl.kalman_filter(graph.observe({"on": True}), np.array([0, 0]))
 
 
-def test_variances_that_rounding_eats_are_refused():
-    graph = hl.FactorGraph.build(
-        {"a": hl.real}, [(hl.ConditionalQuadratic.gaussian([0.0], 1e20), ["a"])]
-    ).observe({"a": hl.Soft(1.0, 1e-20)})
+def test_a_variance_that_rounding_hides_is_refused():
+    wide = (hl.ConditionalQuadratic.gaussian([0.0], 1e16), ["a"])
+    tie = (hl.ConditionalQuadratic.linear_gaussian([1.0], 1.0), ["b", "a"])
+    graph = hl.FactorGraph.build(dict.fromkeys("ab", hl.real), [wide, tie])
 
-    with pytest.raises(UnsupportedError, match="'a' varies by less than numbers of its size"):
-        hl.kalman_filter(graph, np.array([0]))
+    with pytest.raises(
+        UnsupportedError,
+        match="'b' is so vague at first, and so sure once the evidence of time 0 is known, that r",
+    ):
+        hl.kalman_filter(graph.observe({"a": hl.Soft(1.0, 1e-3)}), np.array([0, 0]))
+
+
+def test_factors_without_slots_count():
+    graph = hl.FactorGraph.build(
+        {"x": hl.real}, [(hl.ConditionalQuadratic.gaussian([0.0], 1.0), ["x"])]
+    )
+    constant = hl.FactorGroup(hl.Table(np.array([0.3])), np.zeros((1, 0), dtype=np.int32))
+    graph = hl.FactorGraph(graph.variables, (*graph.groups, constant), graph.evidence)
+
+    found = hl.kalman_filter(graph, np.array([0]))
+
+    assert found.log_partition[-1] == pytest.approx(0.3, abs=1e-12)
+
+
+def test_times_beyond_integers_are_an_error():
+    with pytest.raises(ModelError, match=r"'b' has time 9223372036854775813: a time is less than"):
+        hl.kalman_filter(two(), np.array([0, 2**63 + 5], dtype=np.uint64))
+
+
+def test_evidence_that_alone_outweighs_a_push_is_refused_with_the_reason():
+    model = hl.parse("""
+        t = {0, 1}
+        x(t): real
+        y(t): real
+        -0.1 x(k)^2
+        0.2 x(k)^2
+        -1 (x(k)^2 + y(k)^2 - 0.1 * x(k) * y(k))
+    """)
+    graph = hl.ground(model).observe({"y(0)": 1.0, "y(1)": 2.0})
+
+    with pytest.raises(
+        DivergentModelError, match=r"no evidence of that time are not a distribution of 'x\(0\)'"
+    ):
+        hl.kalman_filter(graph, "t")

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse import csgraph
 
 from hylift.errors import DivergentModelError
 from hylift.graph import Variables
-from hylift.inference.filtering.forms import Forms, IntArray
+from hylift.inference.filtering.forms import ROUNDING, Forms
 from hylift.inference.filtering.kernels.births import plan_births
+from hylift.inference.filtering.times import FloatArray, IntArray
 from hylift.words import listed
-
-NUM_LEVELS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,70 +28,99 @@ class Births:
     rank: IntArray
     """(variable,): its place among all births. Older ones come first among those of a step."""
 
+    origins: IntArray
+    """The numbers, in the user's graph, of the factors that give birth."""
+
     @classmethod
     def of(
         cls, forms: list[Forms], step: IntArray, variables: Variables, times: IntArray
     ) -> Births:
         """A plan for hidden variables; step (hidden variable,), times (step,)."""
+        merged = np.zeros(0, dtype=np.int64)
         while True:
             birth, order = _planned(forms, step)
             if len(order) == len(step):
                 break
             looser = _taken_apart(forms, step, birth)
             if looser is None:
+                looser, origins = _merged(forms, step, birth)
+                merged = np.concatenate([merged, origins])
+            if looser is None:
                 raise _not_held(forms, step, birth, variables, times)
             forms = looser
         rank = np.empty(len(step), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        slots, begin = [], 0
+        slots, giving, begin = [], [merged], 0
+        birth = np.append(birth, -1)  # That of slots which are known.
         for form in forms:
             entry = begin + np.arange(form.scope.size).reshape(form.scope.shape)
             chosen = birth[form.scope] == entry
             slots.append(np.where(chosen.any(axis=1), np.argmax(chosen, axis=1), -1))
+            giving.append(form.origin[chosen.any(axis=1)])
             begin += form.scope.size
-        return cls(forms, slots, rank)
-
-    @property
-    def origins(self) -> IntArray:
-        """The numbers, in the user's graph, of the factors that give birth."""
-        parts = zip(self.forms, self.slot, strict=True)
-        return np.concatenate(
-            [np.zeros(0, np.int64), *(form.origin[slot >= 0] for form, slot in parts)]
-        )
+        return cls(forms, slots, rank, np.concatenate(giving))
 
 
 def _planned(forms: list[Forms], step: IntArray) -> tuple[IntArray, IntArray]:
-    """What the kernel says of all factors, one behind the other."""
+    """What the kernel says of all factors, one behind the other.
+
+    Of the factors that may give birth to a real, those of a low level come first, then the one that
+    holds it most firmly. All that follows is there so that the order of factors does not matter.
+    """
     arity = np.concatenate([np.zeros(0, np.int64), *(np.full(len(f), f.arity) for f in forms)])
     variable = np.concatenate([np.zeros(0, np.int32), *(f.scope.ravel() for f in forms)])
     level = np.concatenate([np.zeros(0, np.int8), *(_levels(f, step).ravel() for f in forms)])
+    keys = np.concatenate([np.zeros((0, 5)), *(_keys(f) for f in forms)])
+    able = np.flatnonzero(level >= 0)
+    by_rank = able[np.lexsort((*keys[able].T, variable[able], level[able]))]
+    rank = np.minimum(level, -1).astype(np.int64)
+    rank[by_rank] = np.arange(len(by_rank))
     own = np.flatnonzero(level > -2)
     count = np.bincount(variable[own], minlength=len(step))
     return plan_births(
         np.concatenate([[0], np.cumsum(arity)]),
         variable,
-        level,
+        rank,
         np.repeat(np.arange(len(arity)), arity),
         np.concatenate([[0], np.cumsum(count)]),
         own[np.argsort(variable[own], kind="stable")],
-        NUM_LEVELS,
+        by_rank,
     )
 
 
+def _keys(form: Forms) -> FloatArray:
+    """(factor and slot, key): what tells factors of a real apart, the last key above others."""
+    flat = form.absorbed()
+    whole = np.stack([form.scope.max(axis=1), form.scope.sum(axis=1), flat.c], axis=1)
+    of_factor = np.broadcast_to(whole[:, None, :], (*form.scope.shape, 3))
+    of_slot = np.stack([flat.b, flat.diagonal], axis=2)
+    return np.concatenate([of_factor, of_slot], axis=2).reshape(-1, 5)
+
+
 def _levels(form: Forms, step: IntArray) -> NDArray[np.int8]:
-    """(factor, slot): -2 for a real of an earlier step, -1 for one that the factor does not hold,
-    and else how late it should be born through it.
+    """(factor, slot): -2 for a real that is known or of an earlier step, -1 for one that the factor
+    does not hold, and else how late it should be born through it.
 
     Evidence of its own step comes last: it should meet a real that its past speaks for. Densities
     of their first real come first: they are what the user meant as such.
     """
     first = np.zeros(form.scope.shape, dtype=bool)
     first[:, 0] = form.leads
-    new, conditional = form.is_new[:, None], form.is_conditional[:, None]
+    new, conditional = form.is_new[:, None], form.absorbed().is_conditional[:, None]
     level = np.where(new, np.where(first, 3, 4), np.where(conditional, np.where(first, 0, 1), 2))
-    level[np.diagonal(form.A, axis1=1, axis2=2) >= 0] = -1
-    level[step[form.scope] < form.step[:, None]] = -2
+    level[form.diagonal >= 0] = -1
+    level[~_of_own_step(form, step)] = -2
     return level.astype(np.int8)
+
+
+def _of_own_step(form: Forms, step: IntArray) -> NDArray[np.bool_]:
+    """(factor, slot): whether it is a hidden real of the step of the factor."""
+    return np.asarray(np.append(step, -1)[form.scope] == form.step[:, None])
+
+
+def _unborn(form: Forms, step: IntArray, birth: IntArray) -> NDArray[np.bool_]:
+    """(factor, slot): whether it is a hidden real of the step of the factor that is not born."""
+    return _of_own_step(form, step) & (np.append(birth, 0)[form.scope] < 0)
 
 
 def _taken_apart(forms: list[Forms], step: IntArray, birth: IntArray) -> list[Forms] | None:
@@ -99,10 +129,9 @@ def _taken_apart(forms: list[Forms], step: IntArray, birth: IntArray) -> list[Fo
     found: list[Forms] = []
     changed = False
     for form in forms:
-        held = np.diagonal(form.A, axis1=1, axis2=2) < 0
-        own = step[form.scope] == form.step[:, None]
-        unborn = own & (birth[form.scope] < 0)
-        several = (unborn.sum(axis=1) > 1) & (unborn & held).any(axis=1) & ~form.is_conditional
+        held, unborn = form.diagonal < 0, _unborn(form, step, birth)
+        several = (unborn.sum(axis=1) > 1) & (unborn & held).any(axis=1)
+        several[several] = ~form.take(several).is_conditional
         found.append(form.take(~several))
         if several.any():
             changed = True
@@ -110,9 +139,7 @@ def _taken_apart(forms: list[Forms], step: IntArray, birth: IntArray) -> list[Fo
             # The last one, so that the first stays a density of its own.
             slot = form.arity - 1 - np.argmax((unborn & held)[several][:, ::-1], axis=1)
             parts, rest = some.split(slot)
-            link = np.zeros(some.b.shape)
-            np.put_along_axis(link, parts.others, -parts.coefficients, 1)
-            link[np.arange(len(slot)), slot] = 1.0
+            link = parts.link(slot)
             precision = 1 / parts.var
             found.append(
                 replace(
@@ -120,11 +147,128 @@ def _taken_apart(forms: list[Forms], step: IntArray, birth: IntArray) -> list[Fo
                     A=-0.5 * precision[:, None, None] * link[:, :, None] * link[:, None, :],
                     b=(precision * parts.offset)[:, None] * link,
                     c=-0.5 * (precision * parts.offset**2 + np.log(2 * np.pi * parts.var)),
+                    error=np.zeros(len(slot)),
                     leads=np.zeros(len(slot), dtype=bool),
                 )
             )
             found.append(rest)
     return [form for form in found if len(form)] if changed else None
+
+
+def _merged(
+    forms: list[Forms], step: IntArray, birth: IntArray
+) -> tuple[list[Forms] | None, IntArray]:
+    """Factors that only together hold unborn reals, in one; None where this does not help. And the
+    numbers of those factors.
+
+    Without evidence of their step, if they hold them then.
+    """
+    for with_new in (False, True):
+        touching = [
+            _unborn(form, step, birth).any(axis=1) & (with_new | ~form.is_new) for form in forms
+        ]
+        some = [form.take(at).absorbed() for form, at in zip(forms, touching, strict=True)]
+        tied = _tied([(f.scope, _unborn(f, step, birth)) for f in some], len(step))
+        good = np.zeros(len(step), dtype=bool)
+        kept = []
+        for form in _sums(some, tied):
+            unborn = _unborn(form, step, birth)
+            holds = _holds(form, unborn)
+            good[form.scope[holds][unborn[holds]]] = True
+            kept.append(form.take(holds))
+        if good.any():
+            used = [
+                at & (good[form.scope] & _unborn(form, step, birth)).any(axis=1)
+                for form, at in zip(forms, touching, strict=True)
+            ]
+            left = [form.take(~at) for form, at in zip(forms, used, strict=True)]
+            origins = [form.origin[at] for form, at in zip(forms, used, strict=True)]
+            return [form for form in (*left, *kept) if len(form)], np.concatenate(origins)
+    return None, np.zeros(0, dtype=np.int64)
+
+
+def _tied(
+    scopes: list[tuple[NDArray[np.int32], NDArray[np.bool_]]], num_variables: int
+) -> list[IntArray]:
+    """Per form (factor,): the number of the component of unborn reals that it is of; scopes, and
+    which slots are unborn."""
+    first = [scope[np.arange(len(scope)), np.argmax(unborn, axis=1)] for scope, unborn in scopes]
+    begin, end = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    for (scope, unborn), own in zip(scopes, first, strict=True):
+        begin.append(np.repeat(own, unborn.sum(axis=1)))
+        end.append(scope[unborn])
+    ends = np.concatenate(begin), np.concatenate(end)
+    links = sp.coo_array((np.ones(len(ends[0])), ends), shape=(num_variables, num_variables))
+    component = csgraph.connected_components(links, directed=False)[1]
+    return [component[own].astype(np.int64) for own in first]
+
+
+def _sums(forms: list[Forms], component: list[IntArray]) -> list[Forms]:
+    """The factors of each component in one, by the number of their reals; evidence is absorbed."""
+    bound = 1 + max((int(form.scope.max(initial=0)) for form in forms), default=0)
+    entries = [
+        (own[:, None] * bound + form.scope)[form.is_hidden]
+        for form, own in zip(forms, component, strict=True)
+    ]
+    pairs = np.unique(np.concatenate([np.zeros(0, np.int64), *entries]))
+    # Pairs of a component and a real, one component's after another's.
+    label, begin, size = np.unique(pairs // bound, return_index=True, return_counts=True)
+    found = []
+    for arity in np.unique(size):
+        some = np.flatnonzero(size == arity)
+        place = np.full(len(label), -1)
+        place[some] = np.arange(len(some))
+        total = _zeros((pairs[begin[some][:, None] + np.arange(arity)] % bound).astype(np.int32))
+        for form, own in zip(forms, component, strict=True):
+            number = np.searchsorted(label, own)
+            at = np.flatnonzero(place[number] >= 0)
+            part, number = form.take(at), number[at]
+            column = np.searchsorted(pairs, own[at][:, None] * bound + part.scope)
+            column = np.where(part.is_hidden, column - begin[number][:, None], 0)
+            _add(total, part, place[number], column)
+        found.append(total)
+    return found
+
+
+def _zeros(scope: NDArray[np.int32]) -> Forms:
+    """Factors that say nothing yet."""
+    count, arity = scope.shape
+    return Forms(
+        scope,
+        np.zeros(scope.shape),
+        np.full(scope.shape, -1),
+        np.zeros(scope.shape),
+        np.zeros((count, arity, arity)),
+        np.zeros(scope.shape),
+        np.zeros(count),
+        np.zeros(count),
+        np.zeros(count, dtype=np.int64),
+        np.zeros(count, dtype=bool),
+        np.zeros(count, dtype=bool),
+        np.full(count, -1),
+    )
+
+
+def _add(total: Forms, part: Forms, factor: IntArray, column: IntArray) -> None:
+    """Adds factors to those of these numbers, with their slots in these columns."""
+    np.add.at(total.A, (factor[:, None, None], column[:, :, None], column[:, None, :]), part.A)
+    np.maximum.at(total.scale, (factor[:, None], column), np.where(part.is_hidden, part.scale, 0))
+    np.add.at(total.b, (factor[:, None], column), part.b)
+    np.add.at(total.c, factor, part.c)
+    np.add.at(total.error, factor, part.error)
+    total.step[factor] = part.step
+    np.logical_or.at(total.is_new, factor, part.is_new)
+
+
+def _holds(form: Forms, unborn: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(factor,): whether it is a density of its unborn reals given the others."""
+    both = unborn[:, :, None] & unborn[:, None, :]
+    own = -form.diagonal
+    held = ((own > 0) | ~unborn).all(axis=1)
+    unit = 1 / np.sqrt(np.where(unborn & (own > 0), own, 1.0))
+    block = np.where(both, -form.A * unit[:, :, None] * unit[:, None, :], 0.0)
+    block += np.where(unborn, 0.0, 1.0)[:, :, None] * np.eye(form.arity)
+    return np.asarray(held & (np.linalg.eigvalsh(block)[:, 0] > ROUNDING))
 
 
 def _not_held(
@@ -136,7 +280,7 @@ def _not_held(
     name, when = variables.names[at], times[step[at]]
     beside = set()
     for form in forms:
-        unborn = (birth[form.scope] < 0) & (step[form.scope] == form.step[:, None])
+        unborn = _unborn(form, step, birth)
         both = (form.scope == at).any(axis=1) & (form.step == step[at])
         beside |= set(form.scope[both][unborn[both]][:8].tolist()) - {at}
     others = listed([f"'{variables.names[one]}'" for one in sorted(beside)[:3]])

@@ -12,12 +12,12 @@ from hylift.errors import DivergentModelError, ImpossibleEvidenceError, Unsuppor
 from hylift.graph import FactorGraph, conditioned
 from hylift.graph.condition import Conditioned
 from hylift.inference.filtering.births import Births
+from hylift.inference.filtering.factors import forms_of
 from hylift.inference.filtering.filtered import Filtered
-from hylift.inference.filtering.forms import FloatArray, IntArray, forms_of
 from hylift.inference.filtering.kernels.run import assign_places, run
 from hylift.inference.filtering.measured import Measurements, measurements_of
 from hylift.inference.filtering.program import PREDICTING, Program
-from hylift.inference.filtering.times import times_of
+from hylift.inference.filtering.times import FloatArray, IntArray, times_of
 from hylift.inference.gaussian.bounds import LEAK, mass_beyond, too_narrow
 from hylift.potentials import ConditionalQuadratic, Function
 from hylift.progress import Progress, silent
@@ -26,13 +26,14 @@ from hylift.progress import Progress, silent
 def kalman_filter(
     graph: FactorGraph, time: str | NDArray[Any], *, progress: Progress | None = None
 ) -> Filtered:
-    """Each hidden real of a Gaussian graph given all factors and evidence up to its time; exact.
+    """Each hidden real of a Gaussian graph given all factors and evidence up to its time; exact
+    up to rounding.
 
     `time` is the name of an argument of predicates, such as 'month', or an integer per variable,
-    -1 for those without a time. Constants that are whole numbers are times as they stand; others
-    are numbered in the order of their type. What has no time belongs to the first one. A factor
-    counts from the latest time of its variables on, observed ones included; soft evidence from
-    that of its variable on.
+    -1 for those without a time. Constants that are whole numbers, none of them negative, are times
+    as they stand; others are numbered in the order of their type. What has no time belongs to the
+    first one. A factor counts from the latest time of its variables on, observed ones included;
+    soft evidence from that of its variable on.
 
     With the evidence known, all factors are quadratics of reals; the model up to each time must be
     a distribution. The cost of a measurement is the square of `width`, which is about the number
@@ -50,55 +51,76 @@ def kalman_filter(
     _check_possible(rest)
     tell(0.2, "ordering reals")
     own = step[rest.hidden]
-    births = Births.of(forms_of(graph, rest, step), own, rest.graph.variables, steps)
-    measured = [m.take(~np.isin(m.origin, births.origins)) for m in measurements_of(graph, step)]
+    forms = forms_of(graph, rest, step)
+    births = Births.of(forms, own, rest.graph.variables, steps)
+    measured = [m.take(~np.isin(m.origin, births.origins)) for m in measurements_of(forms)]
     ids = np.concatenate([np.zeros(0, np.int64), *(some.ids for some in measured)])
     end = np.where(times[rest.hidden] < 0, len(steps) - 1, own)
     program = Program.of(births, measured, own, end, step[ids], len(steps))
     tell(0.6, "filtering")
-    out, log_likelihood, width = _carried_out(program, rest, steps)
+    out, log_likelihood, error, width = _carried_out(program, rest, steps)
     log_likelihood += _observed_constants(graph, rest, step, len(steps))
     log_likelihood[0] += graph.log_constant
     _check_moments(out, rest, graph, ids)
     tell(1.0, "filtered")
-    return _filtered(graph, rest, times, steps, measured, out, log_likelihood, width)
+    return _filtered(graph, rest, times, steps, measured, out, log_likelihood, error, width)
 
 
 def _carried_out(
     program: Program, rest: Conditioned, steps: IntArray
-) -> tuple[FloatArray, FloatArray, int]:
-    """Means and variances of all readings, (step,) log-likelihoods, and the size of the state."""
+) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+    """Means and variances of all readings, (step,) log-likelihoods and their rounding, and the
+    size of the state."""
     ops, variables = program.operations, rest.graph.variables
     place, born, width = assign_places(ops.kind, ops.target, ops.ptr, ops.variable, len(variables))
     out, log_total = np.zeros((program.num_readings, 2)), np.zeros(len(steps))
-    failed = run(
-        ops.kind, ops.target, born, ops.step, ops.first, ops.second, ops.ptr, place,
-        ops.coefficient, np.zeros((width, width)), out, log_total,
+    error = program.error.copy()
+    failed, lost = run(
+        ops.kind, ops.target, born, ops.step, ops.offset, ops.size, ops.slope, ops.ptr, place,
+        ops.coefficient, np.zeros((width, width)), out, log_total, error,
     )  # fmt: skip
+    if lost >= 0:
+        at = np.flatnonzero((born == lost) & (np.arange(len(born)) < failed))[-1]
+        raise UnsupportedError(
+            f"'{variables.names[int(ops.target[at])]}' is so vague at first, and so sure once the "
+            f"evidence of time {steps[ops.step[failed]]} is known, that rounding hides what is "
+            "left: give narrower priors"
+        )
     if failed >= 0:
         operands = slice(ops.ptr[failed], ops.ptr[failed + 1])
         strongest = np.argmax(np.abs(ops.coefficient[operands]))
         name = variables.names[int(ops.variable[operands][strongest])]
-        phase = ops.phase[failed]
-        without = ", without the evidence of that time," if phase < PREDICTING else ""
-        raise DivergentModelError(
-            f"the model up to time {steps[ops.step[failed]]}{without} is not a distribution, so "
-            f"that it cannot be filtered: the log-density of '{name}' does not fall in some "
-            f"direction. Add a rule such as '-0.01 {name}^2'"
+        raise _divergent(name, int(steps[ops.step[failed]]), ops.phase[failed] < PREDICTING)
+    return out, log_total + program.log_constant, error, width
+
+
+def _divergent(name: str, time: int, is_predicted: bool) -> DivergentModelError:
+    """The error of reals that some factors push away more than others hold them."""
+    if is_predicted:
+        return DivergentModelError(
+            f"the factors up to time {time} that have no evidence of that time are not a "
+            f"distribution of '{name}', so that it cannot be predicted: their product does not "
+            f"fall in some direction. Add a rule such as '-0.01 {name}^2', or use infer with Exact"
         )
-    return out, log_total + program.log_constant, width
+    return DivergentModelError(
+        f"the model up to time {time} is not a distribution, so that it cannot be filtered: the "
+        f"log-density of '{name}' does not fall in some direction. Add a rule such as "
+        f"'-0.01 {name}^2'"
+    )
 
 
 def _observed_constants(
     graph: FactorGraph, rest: Conditioned, step: IntArray, num_steps: int
 ) -> FloatArray:
-    """(step,): the factors without hidden variables."""
+    """(step,): the factors without hidden variables, but for quadratics, which are forms."""
     value = np.zeros(graph.num_variables)
     value[graph.evidence.variable] = graph.evidence.value
     hidden = np.zeros(graph.num_variables, dtype=bool)
     hidden[rest.hidden] = True
     total = np.zeros(num_steps)
     for group in graph.groups:
+        if isinstance(group.potential, ConditionalQuadratic):
+            continue
         known = group.take(np.flatnonzero(~hidden[group.scope].any(axis=1)))
         if len(known):
             own = step[known.scope].max(axis=1, initial=0)
@@ -114,6 +136,7 @@ def _filtered(
     measured: list[Measurements],
     out: FloatArray,
     log_likelihood: FloatArray,
+    error: FloatArray,
     width: int,
 ) -> Filtered:
     """The readings, sorted by what they are of."""
@@ -137,6 +160,7 @@ def _filtered(
         seen[order, 1],
         steps,
         log_likelihood,
+        error,
         width,
     )
 

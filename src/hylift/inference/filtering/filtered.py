@@ -6,18 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from hylift.graph import Variables
+from hylift.inference.filtering.times import FloatArray, IntArray
 from hylift.words import counted
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filtered:
-    """Each hidden real given all factors and evidence up to its own time; all of it is exact.
+    """Each hidden real given all factors and evidence up to its own time; exact up to rounding.
 
     Reals without a time, of time -1, belong to the first time; they are predicted there, and
     filtered to the end.
@@ -30,22 +27,28 @@ class Filtered:
     mean: FloatArray  # (hidden real,)
     var: FloatArray  # (hidden real,)
     predicted_mean: FloatArray
-    """(hidden real,): without the evidence of its time, but for observed variables that its own
-    density depends on. A real that nothing else holds begins with the evidence of its time."""
+    """(hidden real,): without the factors that speak of evidence of its time, but for those through
+    which it, or a real that it depends on, comes to life: a density may depend on observed
+    variables of its time, and a real that nothing else holds begins with its measurements."""
     predicted_var: FloatArray  # (hidden real,)
     measured: IntArray
-    """(measurement,): ids of reals that are observed, in a factor that is their density given
-    others, and in no other one; and of reals with soft evidence. Increasing."""
+    """(measurement,): ids of observed reals in a factor that is their density given others of their
+    time or before, and in no other factor; and of reals with soft evidence. Those through which a
+    real came to life are not among them. Increasing."""
     measured_time: IntArray  # (measurement,)
     measured_value: FloatArray  # (measurement,)
     measured_mean: FloatArray
-    """(measurement,): one step ahead, without all evidence of its time."""
+    """(measurement,): one step ahead, from what it depends on as that is predicted: so without
+    evidence of its time, but for what the predictions of reals know of it."""
     measured_var: FloatArray
     """(measurement,): with the error of measurement."""
     times: IntArray  # (time,): increasing
     log_likelihood: FloatArray
-    """(time,): what each adds to log Z. In a model of conditional densities, such as rules
-    `normal(x | …)`, it is the log-density of the evidence of a time given all before it."""
+    """(time,): what each adds to log Z. Where the factors are densities, one of each variable given
+    others of its time or before and no cycle among them, such as rules `normal(x | …)`, it is the
+    log-density of the evidence of a time given all before it."""
+    error: FloatArray
+    """(time,): rough size of what rounding does to log_likelihood; no bound."""
     width: int
     """Most reals that had to be held at once; memory grows with its square."""
 
@@ -87,10 +90,12 @@ class Filtered:
         )
 
     def __repr__(self) -> str:
+        total, error = self.log_likelihood.sum(), self.error.sum()
+        rounding = f" ± {error:.1g}" if error > 1e-6 * max(1.0, abs(total)) else ""
         return (
             f"Filtered({counted(len(self.ids), 'real')} over {counted(len(self.times), 'time')}, "
             f"{counted(len(self.measured), 'measurement')}, "
-            f"log Z {self.log_likelihood.sum():.6g})"
+            f"log Z {total:.6g}{rounding})"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,31 +12,36 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from hylift.inference.filtering.births import Births
-from hylift.inference.filtering.forms import ROUNDING, FloatArray, Forms, IntArray
+from hylift.inference.filtering.forms import EPS, ROUNDING, Forms, Split
 from hylift.inference.filtering.kernels.run import BIRTH, READ, TILT
 from hylift.inference.filtering.measured import Measurements
+from hylift.inference.filtering.times import FloatArray, IntArray
 
 # What happens in a step, in this order. Tilts that take precision away come after those that add
 # it, so that nothing fails half-way that is a distribution in the end.
 BEARING, PAST, PAST_AWAY, PREDICTING, NEW, NEW_AWAY, FILTERING = range(7)
 NUM_PHASES = 7
 
+SMALL = 1e-3
+"""Share of the square of a known real below which others are taken out of a factor before it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operations:
-    """Operations of any kind on Σ coefficient · real.
+    """Operations of any kind on a sum: Σ coefficient · real + offset.
 
-    A birth makes a real that is this sum plus noise of mean `first` and variance `second`. A tilt
-    multiplies the density by exp(-½ first · sum² + second · sum). A reading writes mean and
-    variance of the sum, with `first` and `second` added to them.
+    A birth makes a real that is this sum plus noise of variance `size`. A tilt multiplies the
+    density by exp(-½ size · sum² + slope · sum). A reading writes the mean of the sum, and its
+    variance plus `size`.
     """
 
     kind: NDArray[np.int8]  # (operation,)
     target: NDArray[np.int32]  # (operation,): the real that is born, or the row that is written
     step: NDArray[np.int32]  # (operation,)
     phase: NDArray[np.int8]  # (operation,)
-    first: FloatArray  # (operation,)
-    second: FloatArray  # (operation,)
+    offset: FloatArray  # (operation,)
+    size: FloatArray  # (operation,)
+    slope: FloatArray  # (operation,): of tilts
     width: NDArray[np.int32]  # (operation,): number of operands
     variable: NDArray[np.int32]  # (operand,): hidden variables, one operation's after another's
     coefficient: FloatArray  # (operand,)
@@ -48,13 +53,15 @@ class Operations:
         target: Any,
         step: IntArray,
         phase: Any,
-        first: Any,
-        second: Any,
+        offset: Any,
+        size: Any,
+        slope: Any,
         scope: NDArray[Any],
         coefficient: FloatArray,
     ) -> Operations:
-        """Operations with as many operands each; scope, coefficient: (operation, operand)."""
-        count, width = scope.shape
+        """Operations of one kind; scope, coefficient: (operation, operand), scope is -1 where there
+        is no operand."""
+        count, some = len(scope), scope >= 0
 
         def each(values: Any, dtype: Any) -> NDArray[Any]:
             return np.broadcast_to(np.asarray(values, dtype=dtype), (count,))
@@ -64,20 +71,20 @@ class Operations:
             each(target, np.int32),
             each(step, np.int32),
             each(phase, np.int8),
-            each(first, np.float64),
-            each(second, np.float64),
-            each(width, np.int32),
-            scope.astype(np.int32).ravel(),
-            np.asarray(coefficient, dtype=np.float64).ravel(),
+            each(offset, np.float64),
+            each(size, np.float64),
+            each(slope, np.float64),
+            some.sum(axis=1, dtype=np.int32),
+            scope[some].astype(np.int32),
+            np.asarray(coefficient, dtype=np.float64)[some],
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Operations]) -> Operations:
         """Operations one behind the other."""
-        nothing = cls.equal(
-            0, 0, np.zeros(0, np.int64), 0, 0.0, 0.0, np.zeros((0, 0)), np.zeros((0, 0))
-        )
-        parts = [nothing, *parts]
+        nothing = np.zeros((0, 0))
+        none = cls.equal(0, 0, np.zeros(0, np.int64), 0, 0.0, 0.0, 0.0, nothing, nothing)
+        parts = [none, *parts]
         return cls(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__)
         )
@@ -97,8 +104,9 @@ class Operations:
             self.target[order],
             self.step[order],
             self.phase[order],
-            self.first[order],
-            self.second[order],
+            self.offset[order],
+            self.size[order],
+            self.slope[order],
             width,
             self.variable[at],
             self.coefficient[at],
@@ -111,6 +119,7 @@ class Program:
 
     operations: Operations
     log_constant: FloatArray  # (step,)
+    error: FloatArray  # (step,): the rough size of the rounding of log_constant
     num_readings: int
 
     @classmethod
@@ -128,12 +137,19 @@ class Program:
         step, end: (hidden variable,): of its birth, and in which it is filtered.
         measured_step: (measurement,).
         """
-        born, tilts, constant = _factors(births, num_steps)
+        born, rests = _births(births)
+        others = [
+            form.take(np.flatnonzero(slots < 0))
+            for form, slots in zip(births.forms, births.slot, strict=True)
+        ]
+        squares = Squares(num_steps)
+        for form in (*others, *rests):
+            squares.add(form)
         reals, count = np.arange(len(step))[:, None], len(step)
         ones = np.ones((count, 1))
         readings = [
-            Operations.equal(READ, reals[:, 0], step, PREDICTING, 0.0, 0.0, reals, ones),
-            Operations.equal(READ, count + reals[:, 0], end, FILTERING, 0.0, 0.0, reals, ones),
+            Operations.equal(READ, reals[:, 0], step, PREDICTING, 0.0, 0.0, 0.0, reals, ones),
+            Operations.equal(READ, count + reals[:, 0], end, FILTERING, 0.0, 0.0, 0.0, reals, ones),
         ]
         row = 2 * count
         for some in measured:
@@ -141,77 +157,173 @@ class Program:
             own = measured_step[target - 2 * count]
             readings.append(
                 Operations.equal(
-                    READ, target, own, PREDICTING, some.offset, some.var, some.scope,
+                    READ, target, own, PREDICTING, some.offset, some.var, 0.0, some.scope,
                     some.coefficients,
                 )
             )  # fmt: skip
             row += len(some.ids)
-        both = Operations.joined([born, *tilts, *readings])
-        key = (_components(births, both, count) * num_steps + both.step) * NUM_PHASES + both.phase
-        return cls(both.take(np.argsort(key, kind="stable")), constant, row)
+        both = Operations.joined([born, *squares.tilts, *readings])
+        key = (_components(both, count) * num_steps + both.step) * NUM_PHASES + both.phase
+        order = np.argsort(key, kind="stable")
+        return cls(both.take(order), squares.log_constant, squares.error, row)
 
 
-def _factors(births: Births, num_steps: int) -> tuple[Operations, list[Operations], FloatArray]:
-    """Births in their order, tilts, and (step,) the constants of both."""
-    born, tilts, constant = [], [], np.zeros(num_steps)
+def _births(births: Births) -> tuple[Operations, list[Forms]]:
+    """Births in their order, and what is left of their factors."""
+    born, rests = [], []
     for form, slots in zip(births.forms, births.slot, strict=True):
         own = np.flatnonzero(slots >= 0)
         some, slot = form.take(own), slots[own]
         parts, rest = some.split(slot)
         born.append(
             Operations.equal(
-                BIRTH, some.scope[np.arange(len(own)), slot], some.step, BEARING, parts.offset,
-                parts.var, rest.scope, parts.coefficients,
+                BIRTH, some.scope[np.arange(len(own)), slot], some.step, BEARING,
+                parts.offset + (parts.coefficients * rest.known).sum(axis=1), parts.var, 0.0,
+                rest.scope, parts.coefficients,
             )
         )  # fmt: skip
-        left = ~parts.is_density
-        constant += np.bincount(rest.step[~left], rest.c[~left], num_steps)
-        for others in (form.take(np.flatnonzero(slots < 0)), rest.take(np.flatnonzero(left))):
-            constant += np.bincount(others.step, others.c, num_steps)
-            if others.arity and len(others):
-                tilts.append(_tilts(others))
+        rests.append(rest)
     joined = Operations.joined(born)
-    return joined.take(np.argsort(births.rank[joined.target])), tilts, constant
+    return joined.take(np.argsort(births.rank[joined.target])), rests
 
 
-def _tilts(form: Forms) -> Operations:
-    """The quadratics as sums of squares."""
-    values, vectors = np.linalg.eigh(form.A)
-    curvature = -2 * values
-    largest = np.abs(curvature).max(axis=1, keepdims=True)
-    curvature[np.abs(curvature) <= ROUNDING * largest] = 0.0
-    slope = (form.b[:, None, :] @ vectors)[:, 0]
-    size = np.abs(form.b).sum(axis=1, keepdims=True)
-    slope[np.abs(slope) <= ROUNDING * size] = 0.0
-    factor, term = np.nonzero((curvature != 0) | (slope != 0))
-    away = curvature[factor, term] < 0
-    return Operations.equal(
-        TILT,
-        -1,
-        form.step[factor],
-        np.where(form.is_new[factor], NEW, PAST) + away,
-        curvature[factor, term],
-        slope[factor, term],
-        form.scope[factor],
-        vectors[factor, :, term],
-    )
+class Squares:
+    """Quadratics as sums of squares of sums: tilts, and constants."""
+
+    def __init__(self, num_steps: int) -> None:
+        self.tilts: list[Operations] = []
+        self.log_constant = np.zeros(num_steps)
+        self.error = np.zeros(num_steps)
+
+    def add(self, form: Forms) -> None:
+        """Takes factors in.
+
+        Those that only fall are taken apart into densities of one real after another, known ones
+        first: their sums are small distances, and nothing cancels.
+        """
+        if not form.arity:
+            self._add_others(form)
+            return
+        falls = _falls(form)
+        self._add_others(form.take(np.flatnonzero(~falls)))
+        left = form.take(np.flatnonzero(falls))
+        slopes = np.abs(left.b)
+        while len(left):
+            held = left.diagonal < 0
+            done = ~held.any(axis=1)
+            self._add_others(left.take(np.flatnonzero(done)))
+            some = np.flatnonzero(~done)
+            left, slopes, held = left.take(some), slopes[some], held[some]
+            if not len(left):
+                return
+            # The one of which most is left: dividing by little would make noise of the others.
+            share = np.where(held, np.abs(left.diagonal) / np.where(held, left.scale, 1.0), 0.0)
+            known = np.where(left.is_hidden | (share < SMALL), 0.0, share)
+            slot = np.where(known.any(axis=1), np.argmax(known, axis=1), np.argmax(share, axis=1))
+            parts, rest = left.split(slot)
+            self._add_densities(left, parts, slot)
+            linear = np.abs(parts.offset / parts.var)[:, None] * np.abs(parts.coefficients)
+            slopes = np.maximum(np.take_along_axis(slopes, parts.others, 1), linear)
+            left = replace(rest, b=np.where(np.abs(rest.b) <= ROUNDING * slopes, 0.0, rest.b))
+
+    def _add_densities(self, form: Forms, parts: Split, slot: IntArray) -> None:
+        """Densities of one slot each given the others, which are parts of factors."""
+        link = parts.link(slot)
+        precision = 1 / parts.var
+        offset = (link * form.known).sum(axis=1) - parts.offset
+        constant = 0.5 * np.log(precision / (2 * np.pi))
+        hidden = form.is_hidden.any(axis=1)
+        constant = np.where(hidden, constant, constant - 0.5 * precision * offset**2)
+        size = np.abs(link * form.known).sum(axis=1) + np.abs(parts.offset)
+        error = np.where(hidden, 0.0, EPS * precision * np.abs(offset) * size)
+        self._add_constants(form.step, constant, error)
+        some = np.flatnonzero(hidden)
+        self.tilts.append(
+            Operations.equal(
+                TILT, -1, form.step[some], np.where(form.is_new[some], NEW, PAST), offset[some],
+                precision[some], 0.0, form.scope[some], link[some],
+            )
+        )  # fmt: skip
+
+    def _add_others(self, form: Forms) -> None:
+        """Any quadratics, of their hidden reals.
+
+        The reals are measured in units in which their own squares have coefficients of ±1, so that
+        what is noise does not depend on the user's units.
+        """
+        form = form.absorbed()
+        self._add_constants(form.step, form.c, form.error)
+        form = form.take(np.flatnonzero(form.A.any(axis=(1, 2)) | form.b.any(axis=1)))
+        if not len(form):
+            return
+        unit = _units(form)
+        values, vectors = np.linalg.eigh(form.A * unit[:, :, None] * unit[:, None, :])
+        curvature = -2 * values
+        largest = np.maximum(np.abs(curvature).max(axis=1), form.scale.any(axis=1))[:, None]
+        curvature[np.abs(curvature) <= ROUNDING * largest] = 0.0
+        b = form.b * unit
+        slope = (b[:, None, :] @ vectors)[:, 0]
+        slope[np.abs(slope) <= ROUNDING * np.abs(b).max(axis=1, keepdims=True)] = 0.0
+        factor, term = np.nonzero((curvature != 0) | (slope != 0))
+        away = curvature[factor, term] < 0
+        self.tilts.append(
+            Operations.equal(
+                TILT, -1, form.step[factor], np.where(form.is_new[factor], NEW, PAST) + away, 0.0,
+                curvature[factor, term], slope[factor, term], form.scope[factor],
+                vectors[factor, :, term] / unit[factor],
+            )
+        )  # fmt: skip
+
+    def _add_constants(self, step: IntArray, constant: FloatArray, error: FloatArray) -> None:
+        self.log_constant += np.bincount(step, constant, len(self.log_constant))
+        self.error += np.bincount(step, error, len(self.error))
 
 
-def _components(births: Births, operations: Operations, num_variables: int) -> IntArray:
+def _falls(form: Forms) -> NDArray[np.bool_]:
+    """(factor,): whether it rises in no direction, but for a slope."""
+    falls = form.is_conditional
+    some = np.flatnonzero(~falls)
+    if len(some):
+        left = form.take(some)
+        unit = _units(left)
+        values = np.linalg.eigvalsh(left.A * unit[:, :, None] * unit[:, None, :])
+        largest = np.maximum(np.abs(values).max(axis=1), left.scale.any(axis=1))
+        falls[some] = values[:, -1] <= ROUNDING * largest
+    return falls
+
+
+def _units(form: Forms) -> FloatArray:
+    """(factor, slot): units of reals in which A_vv is ±1, or was; where it is 0, the largest A_vw
+    is about 1, and where that is 0 too, b_v is as large as that of the others."""
+    A, diagonal = np.abs(form.A), form.scale
+    unit = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    beside = (A * unit[:, None, :]).max(axis=2)
+    unit = np.where((unit == 0) & (beside > 0), 1 / np.where(beside > 0, beside, 1.0), unit)
+    among = np.sqrt(A.max(axis=2))
+    unit = np.where((unit == 0) & (among > 0), 1 / np.where(among > 0, among, 1.0), unit)
+    b = np.abs(form.b)
+    largest = (b * unit).max(axis=1, keepdims=True)
+    largest = np.where(largest > 0, largest, 1.0)
+    return np.where(unit > 0, unit, np.where(b > 0, largest / np.where(b > 0, b, 1.0), 1.0))
+
+
+def _components(operations: Operations, num_variables: int) -> IntArray:
     """(operation,): the component of the graph it belongs to.
 
     One component is filtered after another, so that the state is as large as that of the largest.
     """
-    pairs = [np.zeros((2, 0), dtype=np.int32)]
-    for form in births.forms:
-        pairs += [np.stack([form.scope[:, 0], form.scope[:, at]]) for at in range(1, form.arity)]
-    ends = np.concatenate(pairs, axis=1)
-    links = sp.coo_array((np.ones(ends.shape[1], dtype=np.int8), (ends[0], ends[1])),
+    of = np.repeat(np.arange(len(operations.width)), operations.width)
+    beside = np.flatnonzero(of[1:] == of[:-1])
+    some = np.flatnonzero(operations.width)
+    leading = np.full(len(operations.width), -1, dtype=np.int64)
+    leading[some] = operations.variable[operations.ptr[some]]
+    born = np.flatnonzero((operations.kind == BIRTH) & (operations.width > 0))
+    begin = np.concatenate([operations.variable[beside], leading[born]])
+    end = np.concatenate([operations.variable[beside + 1], operations.target[born]])
+    links = sp.coo_array((np.ones(len(begin), dtype=np.int8), (begin, end)),
                          shape=(num_variables, num_variables))  # fmt: skip
     _, component = csgraph.connected_components(links, directed=False)
-    found = np.zeros(len(operations.kind), dtype=np.int64)
-    some = np.flatnonzero(operations.width)
-    found[some] = component[operations.variable[operations.ptr[some]]]
-    born = np.flatnonzero(operations.kind == BIRTH)
-    found[born] = component[operations.target[born]]
+    own = np.where(operations.kind == BIRTH, operations.target, leading)
+    found = np.zeros(len(own), dtype=np.int64)
+    found[own >= 0] = component[own[own >= 0]]
     return found

@@ -15,6 +15,7 @@ from hylift.graph.names import Selected
 from hylift.grounding.constants import as_integers
 from hylift.words import listed
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 TIMELESS = -1
@@ -36,6 +37,9 @@ def _given(names: Names, time: NDArray[Any]) -> IntArray:
             f"time is the name of an argument, such as 'month', or whole numbers, one for each of "
             f"{len(names)} variables, not an array of {given.dtype} of shape {given.shape}"
         )
+    if len(given) and given.max() > np.iinfo(np.int64).max:
+        at = int(np.argmax(given))
+        raise ModelError(f"'{names[at]}' has time {given[at]}: a time is less than 2^63")
     if len(given) and given.min() < TIMELESS:
         at = int(np.argmin(given))
         raise ModelError(

@@ -10,6 +10,11 @@ BIRTH, TILT, READ = 0, 1, 2
 SINGULAR = 1e-12
 """Share of its precision that a real must keep when a tilt takes from it."""
 
+STRONG = 1e3
+"""How many times more precise than a sum a tilt of it is, from which on rounding matters."""
+
+EPS = 2.220446049250313e-16
+
 
 @njit(cache=True, nogil=True)
 def assign_places(kind, target, ptr, variable, num_variables):
@@ -44,27 +49,47 @@ def assign_places(kind, target, ptr, variable, num_variables):
 
 
 @njit(cache=True, nogil=True)
-def run(kind, target, born, step, first, second, ptr, place, coefficient, cov, out, log_total):
-    """Carries out all operations; the first tilt after which nothing is a distribution, or -1.
+def run(
+    kind,
+    target,
+    born,
+    step,
+    offset,
+    size,
+    slope,
+    ptr,
+    place,
+    coefficient,
+    cov,
+    out,
+    log_total,
+    error,
+):
+    """Carries out all operations; -1, or the operation that stopped it: and -1 where it is a tilt
+    after which nothing is a distribution, or the place of an operand that is lost in rounding.
 
     cov: (place, place), zeros. out (reading, 2): means and variances. log_total (step,): what
-    tilts add to log Z.
+    tilts add to log Z. error (step,): the rough size of what rounding does to it.
     """
-    size = len(cov)
-    mean, row = np.zeros(size), np.zeros(size)
+    width = len(cov)
+    mean, row, moved = np.zeros(width), np.zeros(width), np.zeros(width)
+    is_lost = np.zeros(width, dtype=np.bool_)
     for op in range(len(kind)):
-        # The sum of coefficient * real: its mean and variance, and its covariances with all reals.
-        centre, spread = 0.0, 0.0
+        # The sum: its mean and variance, and its covariances with all reals.
+        centre, spread, terms = offset[op], 0.0, abs(offset[op])
         for at in range(ptr[op], ptr[op + 1]):
             centre += coefficient[at] * mean[place[at]]
+            terms += abs(coefficient[at] * mean[place[at]])
+            if is_lost[place[at]]:
+                return op, place[at]
         if kind[op] == READ:
             for at in range(ptr[op], ptr[op + 1]):
                 for also in range(ptr[op], ptr[op + 1]):
                     spread += coefficient[at] * coefficient[also] * cov[place[at], place[also]]
-            out[target[op], 0] = centre + first[op]
-            out[target[op], 1] = spread + second[op]
+            out[target[op], 0] = centre
+            out[target[op], 1] = spread + size[op]
             continue
-        for i in range(size):
+        for i in range(width):
             row[i] = 0.0
         for at in range(ptr[op], ptr[op + 1]):
             _add(row, coefficient[at], cov[place[at]])
@@ -72,27 +97,67 @@ def run(kind, target, born, step, first, second, ptr, place, coefficient, cov, o
             spread += coefficient[at] * row[place[at]]
         if kind[op] == BIRTH:
             own = born[op]
-            for i in range(size):
+            for i in range(width):
                 cov[i, own] = row[i]
                 cov[own, i] = row[i]
-            mean[own] = centre + first[op]
-            cov[own, own] = spread + second[op]
+            mean[own] = centre
+            cov[own, own] = spread + size[op]
+            is_lost[own] = False
             continue
-        curvature, slope = first[op], second[op]
+        curvature = size[op]
         scale = 1.0 + curvature * spread
         if not scale > SINGULAR:
-            return op
-        gain = slope * centre + 0.5 * (slope * slope * spread - curvature * centre * centre)
-        log_total[step[op]] += gain / scale - 0.5 * math.log(scale)
-        _add(mean, (slope - curvature * centre) / scale, row)
+            return op, -1
+        pull = (slope[op] - curvature * centre) / scale
+        rise = (slope[op] * centre + 0.5 * slope[op] * slope[op] * spread) / scale
+        fall = 0.5 * curvature * centre * centre / scale
+        log_total[step[op]] += rise - fall - 0.5 * math.log(scale)
+        error[step[op]] += EPS * (abs(pull) * terms + abs(rise) + abs(fall) + abs(math.log(scale)))
+        _add(mean, pull, row)
+        if curvature * spread > STRONG:
+            own = slice(ptr[op], ptr[op + 1])
+            _tighten(cov, row, moved, is_lost, curvature, scale, place[own], coefficient[own])
+            continue
         # Both factors of a product have the root, so that cov stays symmetric to the last digit.
         root = math.sqrt(abs(curvature / scale))
-        for i in range(size):
+        for i in range(width):
             row[i] *= root
-        for i in range(size):
+        for i in range(width):
             if row[i] != 0.0:
                 _add(cov[i], -row[i] if curvature > 0.0 else row[i], row)
-    return -1
+    return -1, -1
+
+
+@njit(cache=True, nogil=True)
+def _tighten(cov, row, moved, is_lost, curvature, scale, places, coefficients):
+    """What a strong tilt leaves of cov, in the way of Joseph.
+
+    Almost nothing may be left of a spread, so that one difference would leave little but its
+    rounding. With gain k = row curvature / scale and M = cov - k rowᵀ, what is left is
+    M - (M u) kᵀ + k kᵀ / curvature; the second difference takes the rounding of the first along.
+
+    A real is lost if it is not the sum itself, and next to nothing of its variance is left: what
+    else it had was rounded away when the variance was large.
+    """
+    share = curvature / scale
+    only = places[0] if len(places) == 1 else -1
+    for i in range(len(row)):
+        left = cov[i, i] - share * row[i] * row[i]
+        is_lost[i] = is_lost[i] or (i != only and left < SINGULAR * cov[i, i])
+    for i in range(len(row)):
+        if row[i] != 0.0:
+            _add(cov[i], -share * row[i], row)
+    for i in range(len(row)):
+        moved[i] = 0.0
+        for at in range(len(places)):
+            moved[i] += coefficients[at] * cov[i, places[at]]
+    for i in range(len(row)):
+        for j in range(i, len(row)):
+            gain = share * row[j]
+            one = cov[i, j] - moved[i] * gain + share * row[i] * gain / curvature
+            other = cov[j, i] - moved[j] * share * row[i] + share * row[i] * gain / curvature
+            cov[i, j] = 0.5 * (one + other)
+            cov[j, i] = cov[i, j]
 
 
 @njit(cache=True, nogil=True)
