@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from experiments.instances import Variant
     from experiments.report import Outcome, Row
     from experiments.setting import Setting
 
@@ -89,10 +92,9 @@ def run(
     """Run an experiment of "Lifted Hybrid Variational Inference", print its figures beside the
     paper's, and write them to files (.csv, .json, .png)."""
     from experiments.instances import Variant
-    from experiments.report.show import show, show_summary
-    from experiments.report.write import make_folder, write
-    from experiments.setting import Setting
-    from hylift.cli.render import console, progress_bar
+    from experiments.report.show import show_summary
+    from experiments.report.write import make_folder
+    from hylift.cli.render import console
     from hylift.errors import HyliftError
 
     if data is not None and not data.is_dir():
@@ -106,26 +108,41 @@ def run(
     failed: list[str] = []
     begin = time.perf_counter()
     for one in chosen:
-        start = time.perf_counter()
         try:
-            with progress_bar(quiet=False) as progress:
-                outcome = _experiment(one)(Setting(data, quick, variants, progress))
+            rows += _run_one(terminal, one, data, quick, variants, out).rows
         except HyliftError as error:
             if len(chosen) == 1:
                 raise
             failed.append(f"{one.value}: {error}")  # the others still run
-            continue
-        seconds = time.perf_counter() - start
-        show(terminal, outcome)
-        files = write(outcome, one.value, out)
-        names = ", ".join(path.name for path in files)
-        terminal.print(f"{seconds:.1f} s; in {out}: {names}", highlight=False, markup=False)
-        rows += outcome.rows
     if len(chosen) > 1:
         show_summary(terminal, rows)
         terminal.print(f"{time.perf_counter() - begin:.0f} s in all.", highlight=False)
     if failed:
         raise HyliftError("\n".join(["not all experiments ran", *failed]))
+
+
+def _run_one(
+    terminal: Console,
+    name: Name,
+    data: Path | None,
+    quick: bool,
+    variants: tuple[Variant, ...],
+    out: Path,
+) -> Outcome:
+    """Runs an experiment, shows what came of it, and writes it to files."""
+    from experiments.report.show import show
+    from experiments.report.write import write
+    from experiments.setting import Setting
+    from hylift.cli.render import progress_bar
+
+    start = time.perf_counter()
+    with progress_bar(quiet=False) as progress:
+        outcome = _experiment(name)(Setting(data, quick, variants, progress))
+    seconds = time.perf_counter() - start
+    show(terminal, outcome)
+    names = ", ".join(path.name for path in write(outcome, name.value, out))
+    terminal.print(f"{seconds:.1f} s; in {out}: {names}", highlight=False, markup=False)
+    return outcome
 
 
 def _experiment(name: Name) -> Callable[[Setting], Outcome]:

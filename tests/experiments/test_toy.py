@@ -11,7 +11,8 @@ import hylift as hl
 from experiments import measure
 from experiments.instances import toy as instances
 from experiments.report import Outcome
-from experiments.toy import COMPONENTS, LIFTS, Case, measured, outcome, with_adam
+from experiments.toy.cases import COMPONENTS, LIFTS, Case, measured, with_adam
+from experiments.toy.experiment import outcome
 
 Found = tuple[hl.Posterior, list[Case], list[Case]]
 

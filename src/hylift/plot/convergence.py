@@ -12,6 +12,7 @@ import numpy as np
 
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
+from hylift.plot.several import by_label
 from hylift.plot.style import COLORS, DASHES, INK, figure_of, write_figure
 from hylift.posterior import History, Posterior
 from hylift.posterior.answers import Measure
@@ -82,19 +83,8 @@ def _histories(
     posteriors: Posterior | Mapping[str, Posterior],
 ) -> tuple[dict[str, History], set[Measure]]:
     """What to draw, by label, and what it measures."""
-    if isinstance(posteriors, Posterior):
-        posteriors = {posteriors.solution.method: posteriors}
-    if not isinstance(posteriors, Mapping) or not all(
-        isinstance(posterior, Posterior) for posterior in posteriors.values()
-    ):
-        raise UnsupportedError(
-            "plot_convergence draws a posterior, or several as a mapping: {'BVI': posterior, …}"
-        )
-    if not 0 < len(posteriors) <= MAX_LINES:
-        raise UnsupportedError(
-            f"plot_convergence draws 1 to {MAX_LINES} posteriors, not {len(posteriors)}"
-        )
-    histories = {str(label): _history(str(label), found) for label, found in posteriors.items()}
+    labelled = by_label(posteriors, "plot_convergence", MAX_LINES)
+    histories = {label: _history(label, found) for label, found in labelled.items()}
     return histories, {history.measure for history in histories.values()}
 
 

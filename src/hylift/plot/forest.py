@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
+from hylift.plot.several import by_label
 from hylift.plot.style import COLORS, INK, LINE, figure_of, write_figure
 from hylift.posterior import Categorical, PointMass, Posterior
 
@@ -49,7 +50,7 @@ def plot_forest(
 
     if path is not None:
         check_figure(path)
-    labelled = _labelled(posteriors)
+    labelled = by_label(posteriors, "plot_forest", MAX_POSTERIORS)
     first = next(iter(labelled.values()))
     names = _names(first, atoms)
     marginals = {
@@ -73,22 +74,6 @@ def plot_forest(
     if path is not None:
         write_figure(figure_of(ax), path)
     return ax
-
-
-def _labelled(posteriors: Posterior | Mapping[str, Posterior]) -> dict[str, Posterior]:
-    if isinstance(posteriors, Posterior):
-        posteriors = {posteriors.solution.method: posteriors}
-    if not isinstance(posteriors, Mapping) or not all(
-        isinstance(posterior, Posterior) for posterior in posteriors.values()
-    ):
-        raise UnsupportedError(
-            "plot_forest draws a posterior, or several as a mapping: {'BVI': posterior, …}"
-        )
-    if not 0 < len(posteriors) <= MAX_POSTERIORS:
-        raise UnsupportedError(
-            f"plot_forest draws 1 to {MAX_POSTERIORS} posteriors, not {len(posteriors)}"
-        )
-    return {str(label): posterior for label, posterior in posteriors.items()}
 
 
 def _names(posterior: Posterior, atoms: str | Iterable[str] | None) -> list[str]:
