@@ -145,7 +145,7 @@ def speed(instance: str, name: str, runs: Mapping[Lift, Run]) -> Speed:
     timing = {lift: one.timing(_seconds_near(one, level)) for lift, one in runs.items()}
     takes_steps = any(len(objective) > 1 for objective in objectives)
     coarse = timing.get("coarse-to-fine") if takes_steps else None
-    nearness = NEARNESS if coarse else ""
+    nearness = NEARNESS if takes_steps else ""
     return Speed(instance, name, timing["none"], timing["exact"], coarse, nearness)
 
 

@@ -16,6 +16,10 @@ from experiments.report.show import number
 from experiments.setting import Setting
 from hylift.words import counted
 
+ON_MEASURES = (
+    "Means ± standard deviations over five trials. l1: of the modes of the last month from those "
+    "of GaBP, as in the paper; l1 exact: from the exact ones."
+)
 ON_METHODS = (
     "With one component the best mixture of a Gaussian model is a linear system, solved without "
     "steps; with several, components are placed around its means, and variables that differ in "
@@ -40,7 +44,7 @@ def notes(
     levels: Levels,
 ) -> list[str]:
     """All that is said below the tables."""
-    found = [_on_evidence(setting, levels)]
+    found = [ON_MEASURES, _on_evidence(setting, levels)]
     for variant, of_variant in trials.items():
         found += on_answers(variant, of_variant)
     if "paper" in trials:

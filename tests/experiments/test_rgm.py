@@ -191,7 +191,7 @@ def test_a_few_steps_are_timed_without_coarse_to_fine(small: Outcome) -> None:
 
     assert speed.method == "BVI(3), 40 steps"
     assert speed.coarse is None
-    assert speed.nearness == ""
+    assert "thousandth" in speed.nearness
     for lifting in ("BVI", "L-BVI"):
         assert len(curve(small, "BVI(3), 40 steps", lifting, "objective")) == 40
     assert any("40 steps" in note for note in small.notes)

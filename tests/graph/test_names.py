@@ -284,3 +284,12 @@ def test_an_argument_without_constant_is_refused() -> None:
 def test_constants_that_make_no_names_are_refused(constants: list, text: str) -> None:
     with pytest.raises(ModelError, match=text):
         Atoms("p", constants)
+
+
+def test_names_are_listed_in_the_order_of_the_variables():
+    names = Names((Numbered("x", 30_000), Atoms("loss", (MARKETS, BANKS))))
+
+    listed = list(names)
+
+    assert len(listed) == len(names)
+    assert listed[29_999:30_002] == ["x29999", "loss(c0,b0)", "loss(c0,b1)"]

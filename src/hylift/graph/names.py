@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -305,6 +305,13 @@ class Names:
         if not 0 <= variable < len(self):
             raise UnknownNameError(f"there is no variable {variable}: there are {len(self)}")
         return str(self.render(np.array([variable]))[0].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        """All names, in the order of the variables."""
+        for begin in range(0, len(self), MAX_SUGGESTIONS):
+            yield from self.render(
+                np.arange(begin, min(begin + MAX_SUGGESTIONS, len(self)))
+            ).to_pylist()
 
     def render(self, ids: NDArray[Any] | None = None) -> pa.StringArray:
         """The names of these variables (all of them by default) as one Arrow array."""
