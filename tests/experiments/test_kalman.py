@@ -242,6 +242,6 @@ def test_an_outcome_has_rows_speeds_notes_and_pictures(monkeypatch: pytest.Monke
     assert len(found.tables["trials"]) == len(METHODS)
     assert list(found.figures) == ["levels", "accuracy"]
     assert found.notes[1].startswith("27 of 120 levels are measured")
-    assert "those of its own" in found.notes[0]
+    assert "those of its own" in found.notes[1]
     assert any("2.2 GHz" in note for note in found.notes)
     assert any("we take K = 1" in note for note in found.notes)
