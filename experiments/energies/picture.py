@@ -90,7 +90,7 @@ def _draw_panel(ax: Axes, study: Study) -> None:
     title = (
         f"{study.problem.name}: optimum {study.optimum:,.4f}\nModes end above it: {_ends(study)}"
     )
-    ax.set_title(title, loc="left", fontsize=8.5)
+    ax.set_title(title, loc="left", fontsize=7.5)
     ax.axhspan(bottom, low, color=BAND_COLOR, linewidth=0, zorder=0)
     shares = (np.arange(len(LOOKS)) + 0.5) / len(LOOKS)
     lanes = dict(zip(LOOKS, low * (bottom / low) ** shares, strict=True))

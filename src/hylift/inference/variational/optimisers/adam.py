@@ -29,7 +29,8 @@ class Averages:
 
     def spread(self, source: NDArray[np.int64], share: FloatArray) -> Averages:
         rows = np.concatenate([[0], 1 + source])
-        return Averages(self.mean[:, rows], self.square[:, rows], self.count)
+        mean, square = self.mean[:, rows], self.square[:, rows]
+        return Averages(np.ascontiguousarray(mean), np.ascontiguousarray(square), self.count)
 
 
 @dataclass(frozen=True, slots=True)

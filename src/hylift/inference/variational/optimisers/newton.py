@@ -44,7 +44,9 @@ class Curvature:
     def spread(self, source: NDArray[np.int64], share: FloatArray) -> Curvature:
         rows = np.concatenate([[0], 1 + source])
         parts = np.concatenate([[1.0], share])[:, None]
-        steps, changes = self.steps[:, rows], self.changes[:, rows] * parts
+        # In the order in which kernels expect them: another one would be compiled for anew.
+        steps = np.ascontiguousarray(self.steps[:, rows])
+        changes = np.ascontiguousarray(self.changes[:, rows] * parts)
         return Curvature(steps, changes, self.count, self.newest)
 
     def remember(self, step: FloatArray, change: FloatArray) -> Curvature:
