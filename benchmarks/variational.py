@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import hylift as hl
 from benchmarks.measure import peak_gigabytes, timed
 from experiments.instances import kalman, papers, rgm, robot, toy
+from experiments.measure import seconds_until
 from hylift.inference import Lift
 from hylift.inference.variational.objective.bethe import Grid
 from hylift.inference.variational.problem import Problem
@@ -238,7 +239,7 @@ def _compare(histories: dict[str, History]) -> None:
     highest = max(float(history.objective[0]) for history in histories.values())
     margins = {"near": NEAR * abs(lowest), "down": 1e-3 * (highest - lowest)}
     seconds = {
-        (name, margin): _settled(history, lowest + width)
+        (name, margin): seconds_until(history, lowest + width)
         for name, history in histories.items()
         for margin, width in margins.items()
     }
@@ -254,13 +255,6 @@ def _compare(histories: dict[str, History]) -> None:
         f"  coarse to fine takes {near:.2f} of the time of exact lifting, coloring included; "
         f"{down:.2f} for 99.9 % of the way"
     )
-
-
-def _settled(history: History, level: float) -> float:
-    """Seconds until the objective stays below a level."""
-    above = np.flatnonzero(history.objective > level)
-    first = int(above[-1]) + 1 if len(above) else 0
-    return float(history.seconds[first]) if first < len(history) else np.inf
 
 
 def _history(posterior: hl.Posterior) -> History:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,12 +138,10 @@ def speed(instance: str, name: str, runs: Mapping[Lift, Run]) -> Speed:
 
     Where a closed form takes no steps, coarse to fine has nothing to save, and is left out.
     """
-    objectives = [one.history.objective for one in runs.values() if one.history is not None]
-    start = max(float(objective[0]) for objective in objectives)
-    end = max(float(objective[-1]) for objective in objectives)
-    level = end + NEAR * (start - end)
+    histories = [one.history for one in runs.values() if one.history is not None]
+    level = near_level(histories)
     timing = {lift: one.timing(_seconds_near(one, level)) for lift, one in runs.items()}
-    takes_steps = any(len(objective) > 1 for objective in objectives)
+    takes_steps = any(len(history) > 1 for history in histories)
     coarse = timing.get("coarse-to-fine") if takes_steps else None
     nearness = NEARNESS if takes_steps else ""
     return Speed(instance, name, timing["none"], timing["exact"], coarse, nearness)
@@ -157,6 +155,14 @@ def curves(instance: str, name: str, runs: Mapping[Lift, Run]) -> list[dict[str,
         if one.history is not None
         for step in one.history.to_arrow().to_pylist()
     ]
+
+
+def near_level(histories: Collection[History], least: float = 0.0) -> float:
+    """An objective that all runs reach: a thousandth of the way from the highest start, or `least`
+    if that is more, above the end that is highest."""
+    start = max(float(history.objective[0]) for history in histories)
+    end = max(float(history.objective[-1]) for history in histories)
+    return end + max(NEAR * (start - end), least)
 
 
 def _seconds_near(run: Run, level: float) -> float:

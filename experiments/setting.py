@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from experiments.instances import Variant
-from hylift.progress import Progress, silent
+from hylift.progress import Progress, part_of, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,4 @@ class Setting:
 
     def part(self, name: str, number: int, total: int) -> Progress:
         """The progress of one of several pieces of work, as a part of all."""
-        return lambda share, what: self.progress(
-            (number + min(share, 1.0)) / total, f"{name}: {what}" if what else name
-        )
+        return part_of(self.progress, name, number, total)

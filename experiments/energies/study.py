@@ -146,10 +146,9 @@ def speed(name: str, timed: Mapping[Lift, Run], found: Sequence[Curve]) -> Speed
     """What lifting does to the time until modes are near those at the end."""
     of_method = {curve.method: curve.history for curve in found if not curve.polished}
     modes = {lift: of_method[run.label] for lift, run in timed.items()}
-    start = max(float(history.objective[0]) for history in modes.values())
-    end = max(float(history.objective[-1]) for history in modes.values())
     # Energies may rise while the objective falls, and may stay the same up to rounding.
-    level = end + max(measure.NEAR * (start - end), rounding(end))
+    end = max(float(history.objective[-1]) for history in modes.values())
+    level = measure.near_level(modes.values(), rounding(end))
 
     def timing(lift: Lift) -> Timing:
         history = modes[lift]

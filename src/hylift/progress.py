@@ -8,3 +8,10 @@ Progress = Callable[[float, str], None]
 
 def silent(share: float, what: str) -> None:
     """For those who do not want to know."""
+
+
+def part_of(progress: Progress, name: str, number: int, total: int) -> Progress:
+    """The progress of one of several pieces of work, from number 0 on, as a part of all."""
+    return lambda share, what: progress(
+        (number + min(share, 1.0)) / total, f"{name}: {what}" if what else name
+    )

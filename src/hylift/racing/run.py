@@ -13,7 +13,7 @@ from hylift.graph import FactorGraph
 from hylift.inference import Gibbs, Lift, Task, infer
 from hylift.inference.run import checked_lift, checked_seconds, checked_seed
 from hylift.posterior import Posterior
-from hylift.progress import Progress, silent
+from hylift.progress import Progress, part_of, silent
 from hylift.racing.entrants import Entrant, Methods, entrants
 from hylift.racing.finish import Finish, Skipped
 from hylift.racing.memory import MemoryMark
@@ -50,7 +50,7 @@ def race(
     finished: list[tuple[Entrant, Finish]] = []
     skipped: list[Skipped] = []
     for number, entrant in enumerate(field):
-        part = _part(report, entrant.label, number, len(field))
+        part = part_of(report, entrant.label, number, len(field))
         try:
             found = _finish_or_skip(graph, entrant, seconds, seed, part)
         except KeyboardInterrupt:
@@ -151,11 +151,6 @@ def _compared(finish: Finish, yardstick: Yardstick | None, trusted: Posterior | 
     if finish.posterior.all_marginals is None:
         return finish
     return replace(finish, comparison=trusted.compare(finish.posterior))
-
-
-def _part(progress: Progress, label: str, number: int, total: int) -> Progress:
-    """The progress of one of the methods, as a part of all."""
-    return lambda share, what: progress((number + min(share, 1.0)) / total, f"{label}: {what}")
 
 
 def _why_nobody(skipped: list[Skipped]) -> Exception:
