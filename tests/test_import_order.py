@@ -9,6 +9,7 @@ import pytest
 STAGES = [
     "errors",
     "files",
+    "archive",
     "progress",
     "words",
     "compilation",

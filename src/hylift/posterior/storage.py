@@ -1,18 +1,15 @@
-"""A posterior in one file: arrays in NumPy's zip format, and a JSON header. Never pickle."""
+"""A posterior in one file."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import FormatError
-from hylift.files import read_bytes, write_whole
+from hylift.archive import Archive, Arrays
 from hylift.graph import Domain, Evidence, Variables
 from hylift.posterior.answers import (
     Assignment,
@@ -36,8 +33,7 @@ from hylift.posterior.mixture import Layout, Mixture
 from hylift.posterior.posterior import Posterior
 from hylift.posterior.stored_names import restore_names, store_names
 
-FORMAT = "hylift posterior"
-VERSION = 3
+FILE = Archive("a saved posterior", "hylift posterior", 3)
 
 ARRAYS: dict[type[BatchedDistribution], tuple[str, ...]] = {
     BetaMixture: ("weights", "alpha", "beta", "lower", "upper"),
@@ -67,14 +63,12 @@ def save(posterior: Posterior, path: str | Path) -> None:
     """Writes the posterior; an existing file is replaced only when the new one is complete."""
     variables = posterior.variables
     solution = posterior.solution
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: Arrays = {
         "domain_id": variables.domain_id,
         "multiplicity": variables.multiplicity,
         "observed": posterior.observed,
     }
     header: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
         "names": store_names(variables.names, arrays),
         "domains": [[d.states, d.lower, d.upper] for d in variables.domains],
         "solution": asdict(replace(solution, history=None)),
@@ -92,35 +86,15 @@ def save(posterior: Posterior, path: str | Path) -> None:
     if posterior.assignment is not None:
         arrays["map_values"] = posterior.assignment.values
         header["map"] = {"energy": posterior.assignment.energy, "kind": posterior.assignment.kind}
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    write_whole(path, lambda stream: np.savez_compressed(stream, allow_pickle=False, **arrays))
+    FILE.write(path, header, arrays)
 
 
 def load(path: str | Path) -> Posterior:
     """Reads what `save` wrote."""
-    content = BytesIO(read_bytes(path))
-    try:
-        with np.load(content, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        header = json.loads(arrays["header"].tobytes())
-        if header.get("format") != FORMAT:
-            raise FormatError(
-                path, f"is not a saved posterior (its format is '{header['format']}')"
-            )
-        if header["version"] != VERSION:
-            raise FormatError(
-                path, f"was saved by another version: format {header['version']}, not {VERSION}"
-            )
-        return _restore(header, arrays)
-    except FormatError:
-        raise
-    except Exception as error:  # a damaged archive can fail in any of the layers that read it
-        raise FormatError(
-            path, f"is not a saved posterior, or is damaged ({type(error).__name__})"
-        ) from None
+    return FILE.read(path, _restore)
 
 
-def _store_marginals(marginals: Marginals, arrays: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
+def _store_marginals(marginals: Marginals, arrays: Arrays) -> list[dict[str, Any]]:
     arrays["batch"], arrays["row"] = marginals.batch, marginals.row
     described = []
     for number, batch in enumerate(marginals.batches):
@@ -131,7 +105,7 @@ def _store_marginals(marginals: Marginals, arrays: dict[str, NDArray[Any]]) -> l
     return described
 
 
-def _restore(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Posterior:
+def _restore(header: dict[str, Any], arrays: Arrays) -> Posterior:
     domains = tuple(
         Domain(tuple(states) if states is not None else None, lower, upper)
         for states, lower, upper in header["domains"]
@@ -165,7 +139,7 @@ def _restore(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Posteri
     )
 
 
-def _restore_solution(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Solution:
+def _restore_solution(header: dict[str, Any], arrays: Arrays) -> Solution:
     stored = dict(header["solution"], notes=tuple(header["solution"]["notes"]), history=None)
     if header["history"] is not None:
         if header["history"] not in get_args(Measure):
@@ -181,15 +155,11 @@ def _restore_solution(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -
     return solution
 
 
-def _store_fields(
-    value: object, fields: dict[str, Any], name: str, arrays: dict[str, NDArray[Any]]
-) -> None:
+def _store_fields(value: object, fields: dict[str, Any], name: str, arrays: Arrays) -> None:
     arrays |= {f"{name}_{field}": np.asarray(getattr(value, field)) for field in fields}
 
 
-def _restore_fields(
-    fields: dict[str, Any], name: str, arrays: dict[str, NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
+def _restore_fields(fields: dict[str, Any], name: str, arrays: Arrays) -> Arrays:
     """The stored fields, each of its type; whoever takes them looks at shapes and values."""
     found = {field: arrays[f"{name}_{field}"] for field in fields}
     for field, array in found.items():
@@ -198,9 +168,7 @@ def _restore_fields(
     return found
 
 
-def _restore_marginals(
-    header: dict[str, Any], arrays: dict[str, NDArray[Any]], variables: Variables
-) -> Marginals:
+def _restore_marginals(header: dict[str, Any], arrays: Arrays, variables: Variables) -> Marginals:
     families = {family.__name__: family for family in ARRAYS}
     batches = []
     for number, described in enumerate(header["batches"]):
