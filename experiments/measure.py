@@ -107,6 +107,8 @@ def run(
         posterior = hl.infer(
             graph, method, lift=lift, seed=seed, tasks=tasks, callback=callback, start=start
         )
+        if posterior.solution.result == "interrupted":
+            raise KeyboardInterrupt
         found.append(Run(method, lift, posterior, time.perf_counter() - begin))
     return _typical(found)
 

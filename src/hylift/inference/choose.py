@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.exact import Exact
@@ -27,11 +25,10 @@ def choose_and_solve(graph: FactorGraph, request: Request) -> Posterior:
         except (IntractableError, UnsupportedError) as error:
             refused = str(error)
         else:
-            return _noted(posterior, "Exact inference was chosen, because it is cheap here.")
+            return posterior.with_note("Exact inference was chosen, because it is cheap here.")
     method = BVI(components=COMPONENTS)
-    return _noted(
-        method.solve(graph, request),
-        f"{method.name} was chosen, because exact inference is not cheap here: {refused}",
+    return method.solve(graph, request).with_note(
+        f"{method.name} was chosen, because exact inference is not cheap here: {refused}"
     )
 
 
@@ -45,8 +42,3 @@ def _why_not_exact(graph: FactorGraph, request: Request) -> str | None:
     if graph.num_factors > CHEAP_FACTORS:
         return f"the graph has {graph.num_factors:,} factors, more than {CHEAP_FACTORS:,}."
     return None
-
-
-def _noted(posterior: Posterior, note: str) -> Posterior:
-    solution = replace(posterior.solution, notes=(note, *posterior.solution.notes))
-    return replace(posterior, solution=solution)

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hylift.inference.method import Callback, Step
+from hylift.inference.checkpoint import Checkpoint, Loop, Rows
+from hylift.inference.interrupt import Interrupt
+from hylift.inference.method import Callback, Request, Step
 from hylift.posterior import History, Result
 from hylift.posterior.answers import Measure
 from hylift.progress import Progress
+
+LEAST_SECONDS = 0.1
+"""For what comes after the steps, where they have used up the time."""
 
 
 @dataclass(slots=True)
@@ -22,11 +27,29 @@ class Control:
     progress: Progress
     measure: Measure = "free energy"
     begin: float = field(default_factory=time.perf_counter)
-    rows: list[tuple[float, float, int, int]] = field(default_factory=list)
+    rows: Rows = field(default_factory=list)
     ended: Result | None = None
     """Why the run must end now, if it must."""
     num_classes: int = 0
     level: int = 0
+    interrupt: Interrupt = field(default_factory=Interrupt)
+    checkpoint: Checkpoint | None = None
+    num_loops: int = 0
+
+    @classmethod
+    def of(cls, request: Request, measure: Measure = "free energy") -> Control:
+        """What watches the run that is asked for."""
+        control = cls(request.seconds, request.callback, request.progress, measure)
+        control.interrupt, control.checkpoint = request.interrupt, request.checkpoint
+        if request.checkpoint is not None:
+            control.begin -= request.checkpoint.elapsed
+        return control
+
+    def inner(self, seconds: float | None) -> Control:
+        """What watches a run within this one, which has its own clock and steps."""
+        return Control(
+            seconds, None, self.progress, self.measure, ended=None, interrupt=self.interrupt
+        )
 
     @property
     def elapsed(self) -> float:
@@ -34,12 +57,40 @@ class Control:
 
     def look(self) -> bool:
         """Whether there is time to go on."""
+        if self.ended is None and self.interrupt.requested:
+            self.ended = "interrupted"
         if self.ended is None and self.seconds is not None and self.elapsed >= self.seconds:
             self.ended = "out_of_time"
         return self.ended is None
 
+    def is_wanted(self) -> bool:
+        """Whether what comes after the steps is still waited for, unless that began in haste."""
+        if self.ended is None and self.interrupt.requested:
+            self.ended = "interrupted"
+            return False
+        return True
+
+    def left(self) -> float | None:
+        """Seconds for what comes after the steps; None where time does not matter."""
+        if self.ended == "interrupted":
+            return LEAST_SECONDS
+        return self.seconds and max(self.seconds - self.elapsed, LEAST_SECONDS)
+
+    def loop(self) -> Loop:
+        """The next loop of the run; where an earlier run has come to it, with what that left.
+
+        Once a run must end, its loops begin at what was put together in haste: none is kept.
+        """
+        number, self.num_loops = self.num_loops, self.num_loops + 1
+        checkpoint, earlier = self.checkpoint if self.look() else None, None
+        if checkpoint is not None and number < len(checkpoint.loops):
+            earlier = checkpoint.loops[number]
+            self.rows[:] = checkpoint.rows[: earlier.num_rows]
+        return Loop(checkpoint, number, self.rows, lambda: self.elapsed, earlier)
+
     def record(self, objective: float, what: str, share: float) -> bool:
         """Notes a step, and returns whether to go on."""
+        self.interrupt.is_heard = True
         self.rows.append((self.elapsed, objective, self.num_classes, self.level))
         self.progress(share, f"{what}: {self.measure} {objective:.6g}")
         if self.callback is not None and self.ended is None:

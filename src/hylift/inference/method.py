@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from hylift.graph import FactorGraph
+from hylift.inference.checkpoint import Checkpoint
+from hylift.inference.interrupt import Interrupt
 from hylift.posterior import Posterior
 from hylift.progress import Progress
 
@@ -49,6 +51,10 @@ class Request:
     start: Posterior | None = None
     """An earlier answer to begin from."""
     callback: Callback | None = None
+    interrupt: Interrupt = field(default_factory=Interrupt)
+    """Tells that the user wants the best so far."""
+    checkpoint: Checkpoint | None = None
+    """Where the run is kept."""
 
 
 class Method(Protocol):

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError, did_you_mean
+from hylift.files import check_target
 from hylift.graph import FactorGraph
+from hylift.inference.checkpoint import Checkpoint, fingerprint
 from hylift.inference.choose import choose_and_solve
 from hylift.inference.exact.kernels.elimination import greedy
+from hylift.inference.interrupt import interruptible
 from hylift.inference.method import Callback, Lift, Method, Request, Task
 from hylift.inference.settings import is_number
 from hylift.posterior import Posterior
 from hylift.progress import Progress, silent
+from hylift.words import counted
 
 
 def infer(
@@ -28,6 +34,7 @@ def infer(
     start: Posterior | None = None,
     callback: Callback | None = None,
     progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Posterior:
     """The posterior of a graph given its evidence.
 
@@ -35,13 +42,49 @@ def infer(
     which, and why. Variational methods solve look-alikes once: `lift` is 'exact' (no loss),
     'coarse-to-fine' (for real evidence that breaks the symmetry) or 'none'.
 
-    `tasks` says what to compute at once: 'marginals', 'logz', 'map'. After `seconds` a variational
-    method returns the best it has; it may begin at an earlier posterior (`start`). `callback(step)`
-    is called after each of its steps, and stops it by returning True. `progress(share, what)` is
-    called as the work goes on.
+    `tasks` says what to compute at once: 'marginals', 'logz', 'map'. After `seconds` a method that
+    takes steps returns the best it has; a variational one may begin at an earlier posterior
+    (`start`). `callback(step)` is called after each step, and stops it by returning True.
+    `progress(share, what)` is called as the work goes on.
+
+    Ctrl-C ends a method that takes steps, and returns the best so far, with a note; a second one
+    ends it at once. `checkpoint` is a file in which such a run is kept now and then. If it is
+    there, the run goes on from it, and ends where it would have ended without a break.
     """
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
+    _check(graph, method, start, callback)
+    request = Request(
+        wanted,
+        checked_seed(seed),
+        progress or silent,
+        checked_lift(lift),
+        None if seconds is None else checked_seconds(seconds),
+        start,
+        callback,
+    )
+    announce_compilation(greedy)
+    with interruptible() as interrupt:
+        request = replace(request, interrupt=interrupt)
+        if checkpoint is not None:
+            check_target(checkpoint)
+            run = fingerprint(graph, _settings(method, request))
+            request = replace(request, checkpoint=Checkpoint.open(checkpoint, run))
+        solve = choose_and_solve if method is None else method.solve
+        posterior = solve(graph, request)
+        if request.checkpoint is not None:
+            request.checkpoint.try_to_write()
+    if not interrupt.requested or posterior.solution.result != "interrupted":
+        return posterior
+    again = "" if checkpoint is None else f"; the same call goes on from {checkpoint}"
+    return posterior.with_note(
+        f"Interrupted after {counted(posterior.solution.steps, 'step')}: this is the best answer "
+        f"so far{again}."
+    )
+
+
+def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:
+    """Raises unless what is given to `infer` is what it takes."""
     if method is not None and (isinstance(method, type) or not hasattr(method, "solve")):
         raise UnsupportedError(f"a method is a value such as BVI() or Exact(), not {method!r}")
     if not isinstance(graph, FactorGraph):
@@ -53,17 +96,12 @@ def infer(
         raise UnsupportedError(f"start is a posterior of an earlier run, not {start!r}")
     if callback is not None and not callable(callback):
         raise UnsupportedError(f"callback is a function of a step, not {callback!r}")
-    request = Request(
-        wanted,
-        checked_seed(seed),
-        progress or silent,
-        checked_lift(lift),
-        None if seconds is None else checked_seconds(seconds),
-        start,
-        callback,
-    )
-    announce_compilation(greedy)
-    return method.solve(graph, request) if method is not None else choose_and_solve(graph, request)
+
+
+def _settings(method: Method | None, request: Request) -> str:
+    """All that an answer depends on beside the graph, in words."""
+    start = None if request.start is None else request.start.solution
+    return f"{method!r}, {sorted(request.tasks)}, {request.lift}, {request.seed}, {start!r}"
 
 
 def check_tasks(tasks: Iterable[str]) -> None:

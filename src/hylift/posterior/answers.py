@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hylift.graph import Domain, Variables
 
 Kind = Literal["exact", "lower bound", "estimate"]
-Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped"]
-"""How a solver ended; 'stopped': a callback said so."""
+Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped", "interrupted"]
+"""How a solver ended; 'stopped': a callback said so; 'interrupted': Ctrl-C did."""
 
 Measure = Literal["free energy", "energy", "largest change"]
 """What a solver looks at step by step: the free energy it minimises, the least energy of an
@@ -25,6 +25,7 @@ ENDS: dict[Result, str] = {
     "out_of_time": "out of time",
     "diverged": "diverged",
     "stopped": "stopped",
+    "interrupted": "interrupted",
 }
 """How a solver ended, in words."""
 

@@ -125,6 +125,8 @@ def _finish(
             took = time.perf_counter() - start
         if not isinstance(posterior, Posterior):
             raise TypeError(f"solve returned {posterior!r}, not a Posterior")
+        if posterior.solution.result == "interrupted":
+            raise KeyboardInterrupt
         compiled = compilation.duration if compilation.done else 0.0
         return _Run(max(took - compiled, 0.0), mark.growth(), posterior)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.inference.control import Control
+from hylift.inference.control import LEAST_SECONDS, Control
 from hylift.inference.method import Request
 from hylift.inference.search import polish
 from hylift.inference.target import GraphTarget, assignment_of
@@ -29,8 +29,6 @@ from hylift.posterior import (
 from hylift.posterior.answers import Kind
 from hylift.posterior.distributions import BatchedDistribution
 
-LEAST_SECONDS = 0.1
-"""For the best assignment, where message passing has used up its time."""
 SETTLED = 1e-9
 """Largest change of a message at which an answer on a forest is exact; on one they end by
 themselves."""
@@ -89,13 +87,13 @@ def posterior_of(
         classes = Marginals.assemble(view.graph.num_variables, outcome.beliefs)
         marginals = with_observed(graph, view.hidden, classes.spread(view.variable_to_class))
 
-    def find(seconds: float | None) -> Assignment:
+    def find(seconds: float | None = None, go_on: Callable[[], bool] | None = None) -> Assignment:
         began = time.perf_counter()
         decoded = outcome.decode(seconds)
         if seconds is not None:
             seconds = max(seconds - (time.perf_counter() - began), LEAST_SECONDS)
         starts = decoded.values[:, view.variable_to_class]
-        best = polish(view.ground, starts, seconds=seconds, progress=request.progress)
+        best = polish(view.ground, starts, seconds=seconds, go_on=go_on, progress=request.progress)
         energy, least = -best.log_density, decoded.least_energy
         is_least = least is not None and energy - least <= EQUAL * (1 + abs(energy))
         kind: Kind = "exact" if is_least else "estimate"
@@ -103,8 +101,7 @@ def posterior_of(
 
     assignment = None
     if "map" in request.tasks:
-        left = request.seconds and max(request.seconds - control.elapsed, LEAST_SECONDS)
-        assignment = find(left)
+        assignment = find(control.left(), control.is_wanted)
     log_partition = outcome.log_partition
     solution = Solution(
         name,
@@ -123,5 +120,5 @@ def posterior_of(
         log_partition if "logz" in request.tasks else None,
         marginals,
         assignment,
-        target=GraphTarget(graph, view.ground, ~observed, lambda: find(None)),
+        target=GraphTarget(graph, view.ground, ~observed, find),
     )

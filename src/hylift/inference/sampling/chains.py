@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.archive import Arrays
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
+from hylift.inference.checkpoint import Loop, arrays_in, go_to_place, place_of, put_back
 from hylift.inference.control import Control
 from hylift.inference.sampling.kernels.arrays import Chain, Groups, Reals, Record
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
@@ -21,6 +24,9 @@ BURST = 1 << 23
 
 MOST_SWEEPS = 100
 """Of a burst."""
+
+SUMS = ("values", "probs", "mixtures", "density", "added", "coarse")
+"""What changes in a record."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +80,8 @@ class Chains:
 
         Of the time, warming up has the share that it has of all sweeps.
         """
-        first, seconds = 0, self.control.seconds
+        loop, seconds = self.control.loop(), self.control.seconds
+        first, _ = self._take_up(loop, records)
         share = draws / (draws + self.thin * (self.total - draws))
         while first < draws and (self.control.look() or first < least):
             if first >= least and seconds is not None and self.control.elapsed > share * seconds:
@@ -82,6 +89,8 @@ class Chains:
             stop = self._next_stop(first, draws, least)
             self._run(records, first, stop, 0)
             first = stop
+            loop.keep(partial(self._arrays, records, first, 1))
+        self._end(loop, records, first, 1)
         return first
 
     def draw(self, records: list[Record], draws: int, least: int) -> tuple[int, int]:
@@ -89,7 +98,8 @@ class Chains:
 
         Where there is no room for more, every other one of those stored is dropped.
         """
-        first, every, room = 0, 1, len(records[0].values)
+        loop, room = self.control.loop(), len(records[0].values)
+        first, every = self._take_up(loop, records)
         while first < draws and (self.control.look() or first < least):
             stop = self._next_stop(first, draws, least)
             while stop > room * every:
@@ -99,7 +109,41 @@ class Chains:
                 every *= 2
             self._run(records, first, stop, every)
             first = stop
+            loop.keep(partial(self._arrays, records, first, every))
+        self._end(loop, records, first, every)
         return first, every
+
+    def _arrays(self, records: list[Record], first: int, every: int) -> Arrays:
+        """All that the next burst depends on."""
+        constant = np.nan if self.constant is None else self.constant
+        arrays = {
+            "place": np.array([first, every, self.done]),
+            "constant": np.array(constant),
+            "rng": np.stack([place_of(rng) for rng in self.rngs]),
+        }
+        for number, (chain, record) in enumerate(zip(self.members, records, strict=True)):
+            sums = {name: getattr(record, name) for name in SUMS}
+            arrays |= arrays_in(chain, f"chain {number}") | arrays_in(sums, f"record {number}")
+        return arrays
+
+    def _take_up(self, loop: Loop, records: list[Record]) -> tuple[int, int]:
+        """Draws that an earlier run has made in this loop, and of how many one was stored."""
+        if (earlier := loop.earlier) is None:
+            return 0, 1
+        put_back(self._arrays(records, 0, 1), earlier)
+        first, every, self.done = earlier.arrays["place"].tolist()
+        constant = float(earlier.arrays["constant"])
+        self.constant = None if np.isnan(constant) else constant
+        for rng, place in zip(self.rngs, earlier.arrays["rng"], strict=True):
+            go_to_place(rng, place)
+        return first, every
+
+    def _end(self, loop: Loop, records: list[Record], first: int, every: int) -> None:
+        """Keeps the chains where they are, unless they were found so."""
+        if loop.earlier is not None and loop.earlier.is_done:
+            return
+        end = loop.finish if self.control.ended is None else loop.leave
+        end(partial(self._arrays, records, first, every))
 
     @property
     def energy(self) -> float:

@@ -26,7 +26,7 @@ from hylift.inference.settings import check_whole
 from hylift.inference.target import GraphTarget, assignment_of
 from hylift.inference.terms import tabulated
 from hylift.inference.view import View
-from hylift.posterior import Assignment, Posterior, Solution, with_observed
+from hylift.posterior import Assignment, Posterior, Result, Solution, with_observed
 from hylift.posterior.draws import Diagnostics, Draws
 from hylift.potentials import Function
 from hylift.words import counted
@@ -43,8 +43,10 @@ MIXED, LEAST_ESS = 1.05, 100
 COARSE_SHARE = 0.01
 """Of a marginal that may be a histogram before it is told."""
 
-LEAST_SECONDS = 0.1
-"""For the best assignment, where sampling has used up its time."""
+ENDED_BY: dict[Result | None, str] = {
+    "stopped": "The callback ended it",
+    "interrupted": "It was interrupted",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Gibbs:
         return "Gibbs"
 
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
-        control = Control(request.seconds, request.callback, request.progress, "energy")
+        control = Control.of(request, "energy")
         view = View.whole(graph)
         closed = _closed_form(view.graph)
         check_bounds(closed.variables)
@@ -91,8 +93,7 @@ class Gibbs:
         find = _map_finder(graph, closed, view.hidden, run.best, request)
         assignment = None
         if "map" in request.tasks:
-            left = request.seconds and max(request.seconds - control.elapsed, LEAST_SECONDS)
-            assignment = find(left)
+            assignment = find(control.left(), control.is_wanted)
         all_marginals = with_observed(graph, view.hidden, run.recorded.batches())
         doubts = _doubts(draws, mixing, run)
         is_mixed = not doubts and mixing.ess.min(initial=np.inf) >= LEAST_ESS
@@ -112,7 +113,7 @@ class Gibbs:
             solution,
             all_marginals=all_marginals,
             assignment=assignment,
-            target=GraphTarget(graph, view.graph, ~observed, lambda: find(None)),
+            target=GraphTarget(graph, view.graph, ~observed, lambda: find(None, None)),
             draws=draws,
         )
 
@@ -175,7 +176,7 @@ class _Run:
     def notes(self, method: Gibbs, request: Request, control: Control) -> list[str]:
         notes = []
         if self.num_warm < method.warm_up:
-            why = "The callback ended it" if control.ended == "stopped" else "Time ran out"
+            why = ENDED_BY.get(control.ended, "Time ran out")
             notes.append(
                 f"{why} after {counted(self.num_warm, 'sweep')} of {method.warm_up:,} to "
                 "warm up: the draws may still depend on where the chains began."
@@ -228,11 +229,11 @@ def _map_finder(
     hidden: NDArray[np.int64],
     best: NDArray[np.float64],
     request: Request,
-) -> Callable[[float | None], Assignment]:
+) -> Callable[[float | None, Callable[[], bool] | None], Assignment]:
     """A way to the best assignment, from the best that each chain has seen."""
 
-    def find(seconds: float | None) -> Assignment:
-        found = polish(closed, best, seconds=seconds, progress=request.progress)
+    def find(seconds: float | None, go_on: Callable[[], bool] | None) -> Assignment:
+        found = polish(closed, best, seconds=seconds, go_on=go_on, progress=request.progress)
         return assignment_of(graph, hidden, found.values, -found.log_density)
 
     return find

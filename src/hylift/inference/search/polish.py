@@ -57,6 +57,7 @@ def polish(
     starts: FloatArray,
     *,
     seconds: float | None = None,
+    go_on: Callable[[], bool] | None = None,
     progress: Progress = silent,
 ) -> Polished:
     """The best of some assignments, each improved until no move of a few variables gains.
@@ -66,13 +67,15 @@ def polish(
     and takes the reals near them to their new optimum; between moves all reals are solved for
     jointly. The best is tried again with large neighbourhoods put into one state each. Fewer
     broken hard factors count first, then the log-density. The answer is the same on every call,
-    unless time runs out, and never worse than a start within its bounds.
+    unless time runs out or `go_on()` says no, and never worse than a start within its bounds.
     """
     began = time.monotonic()
     climber = _Climber.of(graph)
     starts = climber.checked(np.asarray(starts, dtype=np.float64))
 
     def is_late() -> bool:
+        if go_on is not None and not go_on():
+            return True
         return seconds is not None and time.monotonic() - began > seconds
 
     best = climber.better_of(None, starts[0], 0, False)

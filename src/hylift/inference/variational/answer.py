@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +40,6 @@ SEPARATED = -1000.0
 """Coefficient of the mixing entropy from which on Bethe weights are not to be trusted."""
 ALONE = 0.999
 """Weight from which on a component is the only one."""
-LEAST_SECONDS = 0.1
-"""For the best assignment, where inference has used up its time."""
 
 
 def posterior_of(
@@ -65,15 +64,13 @@ def posterior_of(
         )
     problem = fit.problem if view.shift is None else None
     target = VariationalTarget(graph, view.ground, view.hidden, problem, request.progress)
-    result = control.ended or ("converged" if fit.converged else "max_steps")
     assignment = None
     if "map" in request.tasks:
-        left = request.seconds and max(request.seconds - control.elapsed, LEAST_SECONDS)
-        assignment = target.best(mixture, left)
+        assignment = target.best(mixture, control.left(), control.is_wanted)
     solution = Solution(
         name,
         request.seed,
-        result,
+        control.ended or ("converged" if fit.converged else "max_steps"),
         len(control.rows),
         control.elapsed,
         fit.value,
@@ -131,9 +128,14 @@ class VariationalTarget(Target):
 
     def map(self, mixture: Mixture | None) -> Assignment:
         assert mixture is not None
-        return self.best(mixture, None)
+        return self.best(mixture)
 
-    def best(self, mixture: Mixture, seconds: float | None) -> Assignment:
+    def best(
+        self,
+        mixture: Mixture,
+        seconds: float | None = None,
+        go_on: Callable[[], bool] | None = None,
+    ) -> Assignment:
         """The best assignment that is found from the modes of a mixture, in so much time."""
         from hylift.inference.search import polish
 
@@ -141,7 +143,7 @@ class VariationalTarget(Target):
         if mixture.num_components > 1 and self.problem is not None:
             modes.append(self._product_mode(self.problem, mixture)[None])
         starts = np.stack([*{mode.tobytes(): mode for mode in np.concatenate(modes)}.values()])
-        best = polish(self.ground, starts, seconds=seconds, progress=self.progress)
+        best = polish(self.ground, starts, seconds=seconds, go_on=go_on, progress=self.progress)
         return assignment_of(self.graph, self.hidden, best.values, -best.log_density)
 
     def _product_mode(self, problem: Problem, mixture: Mixture) -> NDArray[np.float64]:

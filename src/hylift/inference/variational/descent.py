@@ -7,8 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from hylift.archive import Arrays
 from hylift.errors import ModelError
 from hylift.inference.control import Control
+from hylift.inference.variational.kept import arrays_of, state_of
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers import Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
@@ -41,8 +43,19 @@ def descend(
     """
     if not control.look():
         return state, False
-    values = [float(state.at.value.min())]
-    for count in range(1, most_steps + 1):
+    loop = control.loop()
+    values, converged = [float(state.at.value.min())], False
+    if (earlier := loop.earlier) is not None:
+        state, values = state_of(earlier.arrays), earlier.arrays["values"].tolist()
+        if earlier.is_done:
+            return state, bool(earlier.arrays["converged"])
+
+    def arrays() -> Arrays:
+        own = {"values": np.array(values), "converged": np.array(converged)}
+        return arrays_of(state) | own
+
+    while len(values) <= most_steps:
+        count = len(values)
         state = optimiser.step(objective, state)
         values.append(float(state.at.value.min()))
         go_on = control.record(values[-1], what, count / most_steps)
@@ -51,14 +64,16 @@ def descend(
             return state, False
         if count % CHECK_EVERY == 0 or not go_on or count == most_steps:
             check_held(objective.problem, state.q)
-        if until == "converged" and (state.calm >= CALM).all():
-            return state, True
+        converged = until == "converged" and bool((state.calm >= CALM).all())
         fall = values[-4] - values[-1] if len(values) > 3 else np.inf
-        if until == "rough" and fall < ROUGH * max(1.0, abs(values[-1])):
-            return state, False
+        if converged or (until == "rough" and fall < ROUGH * max(1.0, abs(values[-1]))):
+            break
         if not go_on:
+            loop.leave(arrays)
             return state, False
-    return state, False
+        loop.keep(arrays)
+    loop.finish(arrays)
+    return state, converged
 
 
 def again(objective: Objective, state: State) -> State:

@@ -254,7 +254,9 @@ class Fitter:
             q = Mixtures(q.weights, best[None, :, None])
             watch(float(self._objective(problem, "search", hard).evaluate(q).value[0]))
         most = self.settings.max_steps
-        q, _, converged = coordinate_ascent(problem, q, hard, most_sweeps=most, watch=watch)
+        q, _, converged = coordinate_ascent(
+            problem, q, hard, most_sweeps=most, watch=watch, loop=self.control.loop()
+        )
         state = NaturalNewton().begin(self._objective(problem, "final", hard), q)
         return Stand(problem, hard, (state,), False, converged)
 

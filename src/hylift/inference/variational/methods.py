@@ -136,7 +136,7 @@ def _solve(
     name: str, settings: Settings, graph: FactorGraph, request: Request, *, merge: bool = False
 ) -> Posterior:
     announce_compilation(energy_at_once)
-    control = Control(request.seconds, request.callback, request.progress)
+    control = Control.of(request)
     start = None
     if request.start is not None:
         start = WarmStart.of(request.start, graph, settings.components)

@@ -59,7 +59,7 @@ class MaxWalkSAT:
         return "MaxWalkSAT"
 
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
-        control = Control(request.seconds, request.callback, request.progress, "energy")
+        control = Control.of(request, "energy")
         conditioned = graph.condition()
         control.num_classes = conditioned.num_variables
         rng = np.random.default_rng(request.seed)

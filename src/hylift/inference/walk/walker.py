@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.archive import Arrays
 from hylift.graph import FactorGraph
+from hylift.inference.checkpoint import Kept, arrays_in, go_to_place, place_of, put_back
 from hylift.inference.control import Control
 from hylift.inference.search.functions import FunctionMoves
 from hylift.inference.search.kernels.arrays import Search, Terms
@@ -124,7 +127,7 @@ class Walker:
             if len(self.reals) or self.functions.sets:
                 self.go_to(self.walk.best.copy())
                 self._sweep_functions()
-                if self.control.ended != "stopped":
+                if self.control.ended not in ("stopped", "interrupted"):
                     self.control.record(self.energy, "walking", done + 1 / num_starts)
             if self.control.ended is not None:
                 break
@@ -155,8 +158,16 @@ class Walker:
         """Bursts from one start; whether they end where nothing can be better."""
         left, fresh = self.pace.flips, max(FRESH, len(self.terms.term))
         kicks = max(1, LEAST_KICKS * BURST // self.pace.flips)
-        since = 0
+        since, is_best = 0, False
+        loop = self.control.loop()
+        if (earlier := loop.earlier) is not None:
+            left, since, is_best = self._take_up(earlier)
+            if earlier.is_done:
+                return is_best
         while self.loose is None:
+            if since >= fresh:
+                self.go_to(self.values())
+                since = 0
             most = min(BURST, left)
             picked = self._burst(most, self.pace.random)
             if self.functions.sets:
@@ -167,13 +178,29 @@ class Walker:
             told = 1.0 if is_best else done + share * (1 - left / self.pace.flips)
             goes_on = self.control.record(self.energy, "walking", told)
             is_stuck = picked == 0 and not self.functions.sets
-            if is_best or is_stuck or left <= 0 or not goes_on:
+            arrays = partial(self._arrays, left, since, is_best)
+            if is_best or is_stuck or left <= 0:
+                loop.finish(arrays)
                 return is_best
-            if since >= fresh:
-                self.go_to(self.values())
-                since = 0
+            if not goes_on:
+                loop.leave(arrays)
+                return is_best
+            loop.keep(arrays)
         self.control.ended = "diverged"
         return False
+
+    def _arrays(self, left: int, since: int, is_best: bool) -> Arrays:
+        """All that the next burst depends on."""
+        arrays = arrays_in(self.walk, "walk") | arrays_in(self.search, "search")
+        place = np.array([left, since, is_best, self.picks])
+        return arrays | {"place": place, "rng": place_of(self.rng)}
+
+    def _take_up(self, earlier: Kept) -> tuple[int, int, bool]:
+        """Goes to where an earlier run was; returns what is left of the walk from this start."""
+        put_back(self._arrays(0, 0, False), earlier)
+        go_to_place(self.rng, earlier.arrays["rng"])
+        left, since, is_best, self.picks = earlier.arrays["place"].tolist()
+        return left, since, bool(is_best)
 
     def _burst(self, most: int, random: float) -> int:
         """Picks so many factors, or fewer; returns how many."""

@@ -17,6 +17,7 @@ from hylift.inference.message.discrete.passing import How, Passing, Schedule, Ta
 from hylift.inference.message.kernels.discrete import send
 from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.segments import categoricals
+from hylift.inference.message.steps import Steps
 from hylift.inference.method import Request
 from hylift.inference.terms import MOST_STATES, tabulated
 from hylift.inference.view import View
@@ -64,7 +65,7 @@ class BP:
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
         _check_discrete(graph)
         announce_compilation(send)
-        control = Control(request.seconds, request.callback, request.progress, "largest change")
+        control = Control.of(request, "largest change")
         view = view_of(self.name, graph, request, merge=self.merge_factors)
         tables = Tables.of(view.graph, _as_tables(view.graph))
         control.num_classes = view.graph.num_variables
@@ -89,7 +90,7 @@ class BP:
                 return Decoded(passing.states()[None], -passing.log_total() if sure else None)
             if control.ended is not None and "map" in request.tasks:
                 return Decoded(passing.states()[None])
-            own = Control(seconds, None, request.progress, "largest change")
+            own = control.inner(seconds)
             best, ended = passed(own, by_maximum=True)
             least = -best.log_total() if is_exact(own, ended) else None
             return Decoded(np.stack([best.states(), passing.states()]), least)
@@ -105,15 +106,11 @@ class BP:
 
     def _pass(self, passing: Passing, control: Control) -> Result:
         """Takes as many steps as are needed or allowed; returns how they ended."""
-        for step in range(self.max_steps):
+        steps = Steps.of(control, passing.arrays, self.max_steps)
+        for _ in steps:
             change = passing.step()
-            going = control.record(change, "passing messages", (step + 1) / self.max_steps)
-            if change <= self.tolerance:
-                return "converged"
-            if not going:
-                assert control.ended is not None
-                return control.ended
-        return "max_steps"
+            steps.end_step(change, is_converged=change <= self.tolerance)
+        return steps.result
 
 
 def _check_discrete(graph: FactorGraph) -> None:

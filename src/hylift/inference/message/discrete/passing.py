@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.message.impossible import contradiction
@@ -155,6 +156,18 @@ class Passing:
         if how.schedule == "residual":
             passing._send(tables.all_factors)
         return passing
+
+    def arrays(self) -> Arrays:
+        """All that the next step depends on."""
+        return {
+            "message": self.message,
+            "candidate": self.candidate,
+            "change": self.change,
+            "total": self.total,
+            "zeros": self.zeros,
+            "old_total": self.old_total,
+            "old_zeros": self.old_zeros,
+        }
 
     def step(self) -> float:
         """Sends messages; returns the largest change of one, or of what they say together."""

@@ -19,6 +19,7 @@ from hylift.inference.message.gaussian.quadratics import Quadratics, check_gauss
 from hylift.inference.message.gaussian.summable import Radius
 from hylift.inference.message.kernels.gaussian import send
 from hylift.inference.message.prepare import check_settings, view_of
+from hylift.inference.message.steps import Steps
 from hylift.inference.method import Request
 from hylift.posterior import GaussianMixture, LogPartition, Posterior, Result
 
@@ -58,7 +59,7 @@ class GaBP:
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
         check_gaussian(graph)
         announce_compilation(send)
-        control = Control(request.seconds, request.callback, request.progress, "largest change")
+        control = Control.of(request, "largest change")
         hidden = conditioned(graph)
         links = linked(hidden.graph, merge=self.merge_factors)
         view = view_of(self.name, links, request, merge=False)
@@ -103,18 +104,14 @@ class GaBP:
         diverged if they did."""
         passing = Passing.start(quadratics, float(self.damping))
         scale = max(1.0, passing.size)
-        for step in range(self.max_steps):
+        steps = Steps.of(control, passing.arrays, self.max_steps)
+        for _ in steps:
             change = passing.step()
             if change is None:
                 return passing, "diverged", "the precision of some belief is no longer positive"
-            going = control.record(change, "passing messages", (step + 1) / self.max_steps)
-            if change <= self.tolerance:
-                return passing, "converged", ""
-            scale = max(scale, change) if step == 0 else scale
-            if change > GROWN * scale:
+            steps.end_step(change, is_converged=change <= self.tolerance)
+            first = control.rows[0][1]
+            if change > GROWN * max(scale, first):
                 start = Passing.start(quadratics, float(self.damping))
                 return start, "diverged", "messages grow without end"
-            if not going:
-                assert control.ended is not None
-                return passing, control.ended, ""
-        return passing, "max_steps", ""
+        return passing, steps.result, ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hylift.archive import Arrays
 from hylift.graph import FactorGraph
 from hylift.inference.message.gaussian.quadratics import Quadratics
 from hylift.inference.message.kernels.gaussian import IMPROPER, gather, log_ratios, send
@@ -36,6 +37,10 @@ class Passing:
         passing._gather()
         passing._adopt()
         return passing
+
+    def arrays(self) -> Arrays:
+        """All that the next step depends on."""
+        return {"message": self.message, "total": self.total}
 
     def step(self) -> float | None:
         """Sends all messages; returns the largest change of one, or None where what they would

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.archive import Arrays
 from hylift.compilation import announce_compilation
 from hylift.graph import FactorGraph
+from hylift.inference.checkpoint import go_to_place, place_of
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
 from hylift.inference.gaussian.proper import check_proper
@@ -22,6 +24,7 @@ from hylift.inference.message.particle.passing import MIDDLE, Passing
 from hylift.inference.message.particle.start import narrowest
 from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.segments import categoricals, place_of_largest
+from hylift.inference.message.steps import Steps
 from hylift.inference.method import Request
 from hylift.inference.settings import check_whole
 from hylift.inference.view import View
@@ -81,7 +84,7 @@ class EPBP:
 
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
         announce_compilation(send)
-        control = Control(request.seconds, request.callback, request.progress, "largest change")
+        control = Control.of(request, "largest change")
         view = view_of(self.name, graph, request, merge=self.merge_factors)
         check_proper(view.ground)
         control.num_classes = view.graph.num_variables
@@ -94,7 +97,7 @@ class EPBP:
         def decode(seconds: float | None) -> Decoded:
             own = found
             if own is None:
-                own = densities(passing, Control(seconds, None, request.progress).look)
+                own = densities(passing, control.inner(seconds).look)
             return Decoded(_modes(passing, own)[None])
 
         outcome = Outcome(
@@ -109,7 +112,15 @@ class EPBP:
     def _pass(self, passing: Passing, control: Control, rng: np.random.Generator) -> Result:
         """Takes as many steps as are needed or allowed; returns how they ended."""
         adapting = min(MOST_ADAPTING, self.max_steps // 2) if passing.factors.is_real.any() else 0
-        for step in range(self.max_steps):
+
+        def arrays() -> Arrays:
+            return passing.arrays() | {"adapting": np.array(adapting), "rng": place_of(rng)}
+
+        steps = Steps.of(control, arrays, self.max_steps)
+        if (earlier := steps.loop.earlier) is not None:
+            adapting = int(earlier.arrays["adapting"])
+            go_to_place(rng, earlier.arrays["rng"])
+        for step in steps:
             damping = self.damping
             if damping is None:
                 damping = 0.0 if step < adapting + PATIENCE else DAMPING
@@ -122,14 +133,9 @@ class EPBP:
                     adapting = min(adapting, step + 1)
             else:
                 change = passing.step(damping if step else 0.0)
-            share = (step + 1) / self.max_steps
-            going = control.record(change, "passing messages", share)
-            if change <= self.tolerance and step >= adapting and not is_adapting:
-                return "converged"
-            if not going:
-                assert control.ended is not None
-                return control.ended
-        return "max_steps"
+            is_at_rest = change <= self.tolerance and step >= adapting and not is_adapting
+            steps.end_step(change, is_converged=is_at_rest)
+        return steps.result
 
     def _notes(self, passing: Passing, found: Densities | None) -> tuple[str, ...]:
         if found is None:

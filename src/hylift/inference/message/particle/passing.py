@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from hylift.archive import Arrays
 from hylift.graph import FactorGroup
 from hylift.inference.message.kernels.discrete import OTHERS, gather
 from hylift.inference.message.kernels.particle import send, settle, tell
@@ -73,6 +74,20 @@ class Passing:
             zeros,
             np.full(len(num_points), np.inf),
         )
+
+    def arrays(self) -> Arrays:
+        """All that the next step depends on."""
+        return {
+            "mean": self.proposals.mean,
+            "sd": self.proposals.sd,
+            "point": self.particles.point,
+            "log_base": self.particles.log_base,
+            "message": self.message,
+            "height": self.height,
+            "total": self.total,
+            "zeros": self.zeros,
+            "fewest": self.fewest,
+        }
 
     def adapt(self, at: float, damping: float) -> float:
         """Sends messages from the particles to new ones, drawn at so much of each stratum; returns

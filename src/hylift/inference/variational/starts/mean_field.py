@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from hylift.archive import Arrays
+from hylift.inference.checkpoint import Loop
 from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.variational.kernels.coordinate import (
     free_energies,
@@ -191,6 +193,64 @@ def settled_means(
     return found if objective.evaluate(found).value[0] <= first.value[0] else q
 
 
+@dataclass(slots=True, eq=False)
+class _Ascent:
+    """A product on its way, sweep by sweep."""
+
+    objective: Objective
+    sweeper: Sweeper
+    weights: FloatArray  # (1, 1)
+    entries: FloatArray  # (1, entry, 1)
+    hard: float
+    may_overshoot: bool
+    reached: float = np.inf
+    """Its free energy, where somebody wants to know."""
+    damping: float = 1.0
+    number: int = 0
+    """Sweeps so far."""
+    next_solve: int = FIRST_SOLVE
+    at_rest: bool = False
+
+    @property
+    def q(self) -> Mixtures:
+        return Mixtures(self.weights, self.entries)
+
+    def value(self) -> float:
+        return float(self.objective.evaluate(self.q).value[0])
+
+    def sweep(self, go_on: Callable[[], bool], *, look: bool) -> bool:
+        """Takes a sweep, and says whether it counts; one that overshoots is undone."""
+        if self.number == self.next_solve:
+            # Chains of reals pass news on by one link a sweep: all means are moved together.
+            self.entries = settled_means(self.objective, self.q, go_on).entries
+            self.next_solve *= 2
+        self.number += 1
+        before = self.entries.copy() if self.may_overshoot else self.entries
+        change = self.sweeper.sweep(self.entries, self.hard, self.damping)
+        value = self.value() if look else np.inf
+        if self.may_overshoot and not value <= self.reached + 1e-9 * max(1.0, abs(self.reached)):
+            self.entries, self.damping = before, self.damping / 2
+            self.at_rest = self.damping < 1e-3
+            return False
+        self.reached, self.at_rest = value, change < STILL
+        return True
+
+    def arrays(self) -> Arrays:
+        """All that the next sweep depends on."""
+        return {
+            "entries": self.entries,
+            "reached": np.array([self.reached, self.damping]),
+            "place": np.array([self.number, self.next_solve, self.at_rest]),
+        }
+
+    def take_up(self, arrays: Arrays) -> None:
+        """Goes to where an earlier run was."""
+        self.entries = arrays["entries"].copy()
+        self.reached, self.damping = arrays["reached"].tolist()
+        self.number, self.next_solve, at_rest = arrays["place"].tolist()
+        self.at_rest = bool(at_rest)
+
+
 def coordinate_ascent(
     problem: Problem,
     q: Mixtures,
@@ -199,38 +259,32 @@ def coordinate_ascent(
     most_sweeps: int = MOST_SWEEPS,
     watch: Callable[[float], bool] | None = None,
     go_on: Callable[[], bool] = always,
+    loop: Loop | None = None,
 ) -> tuple[Mixtures, float, bool]:
     """The product after sweeps over all variables, its free energy, and whether it is at rest.
 
     watch: told the free energy after each sweep; returns whether to go on. go_on: asked the same,
-    without a free energy. Where members of a class are neighbours they all move at once, which may
-    overshoot: then the sweep is undone, and the next ones go half the way.
+    without a free energy. loop: what keeps the sweeps. Where members of a class are neighbours
+    they all move at once, which may overshoot: then the sweep is undone, and the next ones go half
+    the way.
     """
     objective, sweeper = Objective(problem, "bethe", "search", hard), Sweeper.of(problem)
-    may_overshoot = sweeper.may_overshoot
-    look = may_overshoot or watch is not None
-    entries = q.entries.copy()
-    reached = float(objective.evaluate(q).value[0]) if look else np.inf
-    damping, at_rest = 1.0, False
-    next_solve = FIRST_SOLVE
-    for number in range(1, most_sweeps + 1):
-        before = entries.copy() if may_overshoot else entries
-        change = sweeper.sweep(entries, hard, damping)
-        value = float(objective.evaluate(Mixtures(q.weights, entries)).value[0]) if look else 0.0
-        if may_overshoot and not value <= reached + 1e-9 * max(1.0, abs(reached)):
-            entries, damping = before, damping / 2
-            if damping < 1e-3:
-                at_rest = True
-                break
-            continue
-        reached = value
-        wanted = watch is None or watch(reached)
-        at_rest = change < STILL
-        if at_rest or not wanted or not go_on():
-            break
-        if number == next_solve:
-            # Chains of reals pass news on by one link a sweep: all means are moved together.
-            entries = settled_means(objective, Mixtures(q.weights, entries), go_on).entries
-            next_solve *= 2
-    found = Mixtures(q.weights, entries)
-    return found, reached if look else float(objective.evaluate(found).value[0]), at_rest
+    ascent = _Ascent(objective, sweeper, q.weights, q.entries.copy(), hard, sweeper.may_overshoot)
+    look = ascent.may_overshoot or watch is not None
+    if look:
+        ascent.reached = ascent.value()
+    earlier = loop.earlier if loop is not None else None
+    if earlier is not None:
+        ascent.take_up(earlier.arrays)
+    is_over = earlier is not None and earlier.is_done
+    wants_more = True
+    while not is_over and wants_more and ascent.number < most_sweeps:
+        if ascent.sweep(go_on, look=look):
+            wants_more = watch is None or watch(ascent.reached)
+        is_over = ascent.at_rest
+        wants_more = wants_more and (is_over or go_on())
+        if loop is not None and wants_more and not is_over:
+            loop.keep(ascent.arrays)
+    if loop is not None and (earlier is None or not earlier.is_done):
+        (loop.finish if is_over or wants_more else loop.leave)(ascent.arrays)
+    return ascent.q, ascent.reached if look else ascent.value(), ascent.at_rest
