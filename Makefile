@@ -32,12 +32,12 @@ bench: $(INSTALLED)  ## Run the benchmarks
 experiments: $(INSTALLED)  ## Run the paper's experiments, on generated evidence or on DATA=DIR
 	@$(BIN)/python -m experiments all --quick $(if $(DATA),--data "$(DATA)")
 
-docs: $(INSTALLED)  ## Build the documentation into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+docs: $(INSTALLED)  ## Build the documentation, with all its figures, into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Documentation: site/index.html"
 
 clean:  ## Remove build products and caches; keep .venv
-	@rm -rf build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf build dist site .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -path ./.venv -prune -o -type d -name __pycache__ -exec rm -rf {} +
 	@rm -f $(INSTALLED)  # the compiled kernels went with __pycache__: warm up again
 

@@ -1,12 +1,17 @@
-"""`python -m benchmarks [NAME …] [--data FOLDER] [--figure FILE]`."""
+"""`python -m benchmarks [NAME …] [--data FOLDER] [--markdown FILE]`."""
+
+from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import build, gaussian, grounding, lifting, messages, uai, variational
+import hylift as hl
+from benchmarks import build, gaussian, grounding, lifting, messages, methods, uai, variational
+from benchmarks.setting import DATA, Setting
 
 ALL = {
+    "methods": methods.run,
     "build": build.run,
     "gaussian": gaussian.run,
     "grounding": grounding.run,
@@ -16,30 +21,44 @@ ALL = {
     "variational": variational.run,
 }
 
+EXAMPLES = """
+  python -m benchmarks methods                                one of them
+  python -m benchmarks methods --markdown docs/methods.md     its figures in the docs written anew
+"""
+
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ALL)}")
+    width = max(map(len, ALL))
+    listed = "\n".join(f"  {name:{width}}  {run.__doc__}" for name, run in ALL.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=f"Speed, accuracy and scale; without names all of\n\n{listed}",
+        epilog=f"examples:{EXAMPLES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which ones to run")
     parser.add_argument(
-        "--data", type=Path, default=variational.DATA, metavar="FOLDER",
+        "--data", type=Path, default=DATA, metavar="FOLDER",
         help="published data, for some of them (default: $HYLIFT_DATA or ../shared/data)",
     )  # fmt: skip
     parser.add_argument(
-        "--figure", type=Path, metavar="FILE", help="where 'variational' draws objectives"
-    )
+        "--markdown", metavar="FILE",
+        help="a page in which 'methods' writes its figures anew; - for the screen",
+    )  # fmt: skip
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in ALL]
     if unknown:
-        sys.exit(f"no benchmark '{unknown[0]}'; there are {', '.join(ALL)}")
+        parser.error(f"no benchmark '{unknown[0]}'; there are {', '.join(ALL)}")
+    if options.markdown and options.names and "methods" not in options.names:
+        parser.error("--markdown is for 'methods', which is not among those named")
+    setting = Setting(options.data, options.markdown)
     for name in options.names or ALL:
         print(f"== {name}: {ALL[name].__doc__}", flush=True)
-        if name == "variational":
-            variational.run(options.data, options.figure)
-        elif name == "messages":
-            messages.run(options.data)
-        else:
-            ALL[name]()
+        ALL[name](setting)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except hl.HyliftError as error:
+        sys.exit(f"benchmarks: {error}")

@@ -4,12 +4,13 @@ import numpy as np
 
 import hylift as hl
 from benchmarks.measure import peak_gigabytes, timed
+from benchmarks.setting import Setting
 
 NUM_FACTORS = 10_000_000
 NUM_VARIABLES = 5_000_000
 
 
-def run() -> None:
+def run(setting: Setting) -> None:
     """ten million pairwise factors over five million Booleans, a tenth of them observed"""
     rng = np.random.default_rng(0)
     first = rng.integers(0, NUM_VARIABLES, NUM_FACTORS, dtype=np.int32)

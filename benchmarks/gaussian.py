@@ -6,6 +6,7 @@ from scipy.sparse.linalg import splu
 
 import hylift as hl
 from benchmarks.measure import best_of, timed
+from benchmarks.setting import Setting
 
 
 def grid(side: int) -> tuple[hl.FactorGraph, np.ndarray]:
@@ -22,7 +23,7 @@ def grid(side: int) -> tuple[hl.FactorGraph, np.ndarray]:
     return hl.FactorGraph(hl.Variables.uniform(hl.real, side * side), groups), edges
 
 
-def run() -> None:
+def run(setting: Setting) -> None:
     """means, variances and log Z of a grid, beside one sparse LU solve for the means alone"""
     hl.infer(grid(3)[0])
     hl.infer(grid(3)[0], hl.GaBP(), lift="none")

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import hylift as hl
 from benchmarks.measure import best_of, peak_gigabytes, timed
+from benchmarks.setting import Setting
 
 REPEATS = 3
 
@@ -36,7 +37,7 @@ Quiet(place)
 """
 
 
-def run() -> None:
+def run(setting: Setting) -> None:
     """3M true pairs of 10⁹ possible ones, and ten million groundings of a ternary rule"""
     for work in (sparse, ternary):  # each in a process of its own, so that peaks are its own
         process = multiprocessing.get_context("spawn").Process(target=work)

@@ -11,6 +11,7 @@ import numpy as np
 
 import hylift as hl
 from benchmarks.measure import best_of, peak_gigabytes, timed
+from benchmarks.setting import Setting
 from hylift.lifting import Structure, stable_coloring
 from hylift.lifting.coloring.kernels.passes import collect
 from hylift.lifting.kernels.grouping import group_pairs
@@ -27,7 +28,7 @@ TRIPLE = hl.Table.shared(np.arange(8.0).reshape(2, 2, 2))
 ALIKE = hl.Table.shared([[1.0, 0.0], [0.0, 1.0]])
 
 
-def run() -> None:
+def run(setting: Setting) -> None:
     """ten million factors with and without symmetry, resumed, and rounds beside their peers"""
     for work in (symmetric, shuffled, relational, without_symmetry, torus, resumed, passes):
         # Each in a process of its own, so that peaks are its own.

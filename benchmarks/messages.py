@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 import hylift as hl
 from benchmarks.measure import best_of, timed
+from benchmarks.setting import Setting
 from hylift.formats.uai import read_marginals
 
 NUM_STEPS = 100
 DAMPING = 0.5
 
 
-def run(data: Path) -> None:
+def run(setting: Setting) -> None:
     """time per step of a grid beside PGMax's; Alchemy_11 lifted and ground; other instances"""
     hl.infer(_grid(3, 2)[0], hl.BP(max_steps=2))
     try:
@@ -26,11 +27,9 @@ def run(data: Path) -> None:
         print("PGMax is not installed: `pip install 'hylift[bench]'` adds it to the comparison.")
     for side, num_states in ((30, 2), (100, 2), (30, 8)):
         _beside_pgmax(side, num_states, with_pgmax=pgmax is not None)
-    if (data / "uai").is_dir():
-        _alchemy(data / "uai")
-        _instances(data / "uai")
-    else:
-        print(f"No published instances: there is no folder {data / 'uai'}.")
+    if setting.has("uai"):
+        _alchemy(setting.data / "uai")
+        _instances(setting.data / "uai")
 
 
 def _grid(side: int, num_states: int) -> tuple[hl.FactorGraph, NDArray[Any], NDArray[Any], Any]:

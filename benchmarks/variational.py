@@ -1,12 +1,10 @@
-"""Variational inference beside exact answers, beside Adam, ground and lifted, and at scale."""
+"""Variational inference beside Adam, and at scale."""
 
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -14,20 +12,18 @@ from numpy.typing import NDArray
 
 import hylift as hl
 from benchmarks.measure import peak_gigabytes, timed
-from experiments.instances import kalman, papers, rgm, robot, toy
-from experiments.measure import seconds_until
+from benchmarks.setting import Setting
+from experiments.instances import rgm, toy
+from experiments.measure import ADAM, seconds_until
 from hylift.inference import Lift
 from hylift.inference.variational.objective.bethe import Grid
 from hylift.inference.variational.problem import Problem
 from hylift.posterior import History
 from hylift.warm_up import warm_up
 
-DATA = Path(os.environ.get("HYLIFT_DATA", "../shared/data"))
-
 SEEDS = 20
-EARLIER = hl.Adam(learning_rate=0.2)
-EARLIER_STEPS = 1000
-"""The optimiser of the paper, from one start."""
+ADAM_STEPS = 1000
+"""At most."""
 
 NUM_MARKETS, NUM_BANKS = 20_000, 50
 SECONDS = 60.0
@@ -36,161 +32,58 @@ NEAR = 1e-3
 
 NUM_LATENT = 500_000
 
-Method = hl.BVI | hl.NPVI
+Mixtures = hl.BVI | hl.NPVI
 
 
-def run(data: Path = DATA, figure: Path | None = None) -> None:
-    """accuracy and time on the paper's models, coarse to fine, and a million factors"""
-    for work in (_toy, _rgm, _kalman, _maxima, _curves, _coarse_to_fine, _million):
+def run(setting: Setting) -> None:
+    """beside Adam; coarse to fine on a million variables; the steps of a million factors"""
+    for work in (_adam, _coarse_to_fine, _million):
         # Each in a process of its own, so that peaks are its own.
-        process = multiprocessing.get_context("spawn").Process(
-            target=_warm, args=(work, data, figure)
-        )
+        process = multiprocessing.get_context("spawn").Process(target=_warm, args=(work,))
         process.start()
         process.join()
 
 
-def _warm(work: Callable[[Path, Path | None], None], data: Path, figure: Path | None) -> None:
+def _warm(work: Callable[[], None]) -> None:
     """Work in a process that has loaded its kernels, on one core unless the work says more."""
     warm_up()
     numba.set_num_threads(1)
-    work(data, figure)
+    work()
 
 
-def _toy(data: Path, figure: Path | None) -> None:
-    """KL(p_i || q_i) of the positions, the mean of five."""
+def _adam() -> None:
+    """Our optimiser beside that of the paper, from many seeds."""
     graph = toy.instance().graph
     exact = hl.infer(graph, hl.Exact())
-    print(f"toy, {SEEDS} seeds; in brackets Adam(0.2), at most {EARLIER_STEPS:,} steps, one start:")
-    cases: list[tuple[Method, Lift]] = [
-        (hl.BVI(3), "exact"), (hl.BVI(5), "exact"), (hl.BVI(5), "none"), (hl.NPVI(3), "none"),
-    ]  # fmt: skip
-    for method, lift in cases:
-        earlier = replace(method, optimiser=EARLIER, restarts=1, max_steps=EARLIER_STEPS)
-        kl, seconds, _ = _on_seeds(graph, exact, method, lift)
-        earlier_kl, earlier_seconds, steps = _on_seeds(graph, exact, earlier, lift)
+    print(f"toy, {SEEDS} seeds: mean KL of the marginals; {ADAM.name} has one start")
+    for method in (hl.BVI(3), hl.BVI(5), hl.NPVI(3)):
+        earlier = replace(method, optimiser=ADAM, restarts=1, max_steps=ADAM_STEPS)
+        ours, theirs = (_on_seeds(graph, exact, each) for each in (method, earlier))
         print(
-            f"  {method.name:8} {_how(lift):7} KL at most {kl.max():.4f}, median "
-            f"{np.median(kl):.4f}, {1e3 * seconds:.1f} ms  (at most {earlier_kl.max():.4f}, median "
-            f"{np.median(earlier_kl):.4f}, {steps:.0f} steps, {1e3 * earlier_seconds:.0f} ms: "
-            f"{earlier_seconds / seconds:.1f} times as long)"
+            f"  {method.name:8} at most {ours.kl.max():.4f}, median {np.median(ours.kl):.4f}, "
+            f"{1e3 * ours.seconds:.1f} ms; Adam at most {theirs.kl.max():.4f}, median "
+            f"{np.median(theirs.kl):.4f}, {1e3 * theirs.seconds:.0f} ms, ratio of times "
+            f"{theirs.seconds / ours.seconds:.1f}"
         )
 
 
-def _on_seeds(
-    graph: hl.FactorGraph, exact: hl.Posterior, method: Method, lift: Lift
-) -> tuple[NDArray[np.float64], float, float]:
-    """The divergence with each seed, and the median of seconds and steps."""
-    x = np.linspace(-15.0, 15.0, 3001)
-    names = [f"posA(a{i})" for i in range(2)] + [f"posB(b{i})" for i in range(3)]
-    p = [exact.marginal(name).pdf(x) for name in names]
-    divergences, seconds, steps = [], [], []
-    for seed in range(SEEDS):
-        found, took = timed(lambda seed=seed: hl.infer(graph, method, lift=lift, seed=seed))
-        q = [found.marginal(name).pdf(x) for name in names]
-        pairs = zip(p, q, strict=True)
-        kl = [np.trapezoid(a * np.log((a + 1e-300) / (b + 1e-300)), x) for a, b in pairs]
-        divergences.append(np.mean(kl))
-        seconds.append(took)
-        steps.append(found.solution.steps)
-    return np.array(divergences), float(np.median(seconds)), float(np.median(steps))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seeds:
+    """A method from many seeds."""
+
+    kl: NDArray[np.float64]  # (seed,)
+    seconds: float
+    """The median."""
 
 
-def _rgm(data: Path, figure: Path | None) -> None:
-    if not _has(data / "rgm"):
-        return
-    for number in range(rgm.NUM_PUBLISHED):
-        graph = rgm.published(data, number).graph
-        cases: tuple[tuple[int, Lift], ...] = ((1, "none"), (1, "exact"), (5, "exact"))
-        for components, lift in cases:
-            _beside_exact(f"RGM, file {number}", graph, components, lift)
+def _on_seeds(graph: hl.FactorGraph, exact: hl.Posterior, method: Mixtures) -> _Seeds:
+    runs = [timed(lambda seed=seed: hl.infer(graph, method, seed=seed)) for seed in range(SEEDS)]
+    kl = np.array([exact.compare(found).mean_kl for found, _ in runs])
+    return _Seeds(kl, float(np.median([seconds for _, seconds in runs])))
 
 
-def _kalman(data: Path, figure: Path | None) -> None:
-    if not _has(data / "groundwater"):
-        return
-    cases: tuple[tuple[int, Lift], ...] = ((1, "none"), (1, "exact"), (5, "exact"))
-    shapes: tuple[kalman.Shape, ...] = ("tree", "cycle")
-    for shape in shapes:
-        for trial in range(kalman.NUM_PUBLISHED):
-            graph = kalman.published(data, shape, trial, "paper").graph
-            name = f"Kalman {shape}, trial {trial}"
-            for components, lift in cases:
-                _beside_exact(name, graph, components, lift, kalman.LAST_MONTH)
-
-
-def _beside_exact(
-    name: str, graph: hl.FactorGraph, components: int, lift: Lift, atoms: str | None = None
-) -> None:
-    exact = hl.infer(graph, hl.Exact())
-    method = hl.BVI(components)
-    runs = [timed(lambda: hl.infer(graph, method, lift=lift)) for _ in range(5)]
-    found, seconds = runs[0][0], float(np.median([took for _, took in runs]))
-    error = np.abs(_column(found, "mean") - _column(exact, "mean")).max()
-    kl = _divergences(exact, found)
-    chosen = np.isin(np.flatnonzero(~exact.observed), exact.select(atoms)) if atoms else None
-    told = "" if chosen is None else f", in the last month {kl[chosen].mean():.2e}"
-    print(
-        f"{name}, {method.name}, {_how(lift):6}: {1e3 * seconds:7.1f} ms, means within "
-        f"{error:.0e}, mean KL {kl.mean():.4e}{told}"
-    )
-
-
-def _divergences(exact: hl.Posterior, found: hl.Posterior) -> NDArray[np.float64]:
-    """(hidden variable,): KL(p_i || q_i) of a Gaussian and a mixture of some, by quadrature."""
-    mixture = found.mixture
-    assert mixture is not None
-    at = mixture.layout.first[mixture.variable_to_class]
-    mean, var = mixture.entries[at, None], mixture.entries[at + 1, None]
-    z, weight = np.polynomial.hermite_e.hermegauss(60)
-    p_mean, p_var = _column(exact, "mean")[:, None], _column(exact, "var")[:, None]
-    x = (p_mean + np.sqrt(p_var) * z)[:, :, None]
-    density = mixture.weights / np.sqrt(2 * np.pi * var) * np.exp(-0.5 * (x - mean) ** 2 / var)
-    log_p = -0.5 * z**2 - 0.5 * np.log(2 * np.pi * p_var)
-    return (log_p - np.log(density.sum(axis=2))) @ (weight / weight.sum())
-
-
-def _column(posterior: hl.Posterior, name: str) -> NDArray[np.float64]:
-    return np.asarray(posterior.marginals()[name])
-
-
-def _maxima(data: Path, figure: Path | None) -> None:
-    for name, read, best in (
-        ("papers", lambda: papers.published(data, 0, "paper"), 7425.860899),
-        ("robot", lambda: robot.published(data, "paper"), -5020.526558),
-    ):
-        if not _has(data / name):
-            continue
-        graph = read().graph
-        runs = [
-            timed(lambda seed=seed: hl.infer(graph, hl.BVI(1), tasks="map", seed=seed).map())  # noqa: B023
-            for seed in range(10)
-        ]
-        energy = np.array([found.energy for found, _ in runs])
-        seconds = np.array([took for _, took in runs])
-        print(
-            f"MAP of {name}: {np.count_nonzero(energy < best + 1e-4)} of {len(runs)} seeds at the "
-            f"optimum {best:.4f}, worst {energy.max():.4f}; median {1e3 * np.median(seconds):.0f} "
-            f"ms, longest {1e3 * seconds.max():.0f} ms"
-        )
-
-
-def _curves(data: Path, figure: Path | None) -> None:
-    """Objectives against time, drawn where the user says."""
-    graph = _recession(200, 50)
-    lifts: tuple[Lift, ...] = ("none", "exact", "coarse-to-fine")
-    found = {_how(lift): hl.infer(graph, hl.BVI(3), lift=lift, seconds=15.0) for lift in lifts}
-    print(f"RGM of 200 markets x 50 banks, BVI(3): {graph}")
-    _compare({name: _history(posterior) for name, posterior in found.items()})
-    if figure is None:
-        print("  no picture: say where to with --figure FILE")
-        return
-    hl.plot_convergence(found, path=figure, log_time=True, gap=True)
-    print(f"  picture in {figure}")
-
-
-def _coarse_to_fine(data: Path, figure: Path | None) -> None:
-    graph = _recession(NUM_MARKETS, NUM_BANKS)
+def _coarse_to_fine() -> None:
+    graph = rgm.generated(0, 0.2, num_markets=NUM_MARKETS, num_banks=NUM_BANKS).graph
     print(f"RGM of {NUM_MARKETS:,} markets x {NUM_BANKS} banks, BVI(3), {SECONDS:.0f} s: {graph}")
     histories = {}
     lifts: tuple[Lift, ...] = ("coarse-to-fine", "exact")
@@ -201,32 +94,6 @@ def _coarse_to_fine(data: Path, figure: Path | None) -> None:
         del found
     _compare(histories)
     print(f"  {peak_gigabytes():.2f} GB at most")
-
-
-def _recession(num_markets: int, num_banks: int, share: float = 0.2) -> hl.FactorGraph:
-    """The relational Gaussian model, some of its variables observed at random."""
-    num_losses = num_markets * num_banks
-    size = 1 + num_markets + num_losses + num_banks
-    market = 1 + np.arange(num_markets, dtype=np.int32)
-    loss = 1 + num_markets + np.arange(num_losses, dtype=np.int32)
-    revenue = 1 + num_markets + num_losses + np.arange(num_banks, dtype=np.int32)
-    recession = np.zeros(num_markets, dtype=np.int32)
-    pairs = (
-        (-7.0, recession, market),
-        (5.0, np.repeat(market, num_banks), loss),
-        (7.0, loss, np.tile(revenue, num_markets)),
-    )
-    groups = tuple(
-        hl.FactorGroup(
-            hl.ConditionalQuadratic.gaussian([0, 0], [[10, c], [c, 10]], normalised=False),
-            np.stack([one, other], axis=1),
-        )
-        for c, one, other in pairs
-    )
-    rng = np.random.default_rng(0)
-    seen = np.sort(rng.choice(size, int(share * size), replace=False)).astype(np.int32)
-    graph = hl.FactorGraph(hl.Variables.uniform(hl.interval(-50, 50), size), groups)
-    return graph.observe(hl.Evidence.of(seen, rng.uniform(-30, 30, len(seen))))
 
 
 def _compare(histories: dict[str, History]) -> None:
@@ -263,7 +130,7 @@ def _history(posterior: hl.Posterior) -> History:
     return history
 
 
-def _million(data: Path, figure: Path | None) -> None:
+def _million() -> None:
     """Half a million latent variables, half of them real, in a million factors."""
     graph = _switching()
     problem = Problem.of(graph, np.zeros(graph.num_variables, dtype=bool), scopes=True)
@@ -315,10 +182,3 @@ def _switching() -> hl.FactorGraph:
 
 def _how(lift: Lift) -> str:
     return {"none": "ground", "exact": "lifted", "coarse-to-fine": "coarse to fine"}[lift]
-
-
-def _has(folder: Path) -> bool:
-    """Whether there is published data; says so if not."""
-    if not folder.is_dir():
-        print(f"skipped: there is no data folder {folder}; name one with --data, or HYLIFT_DATA")
-    return folder.is_dir()

@@ -14,8 +14,7 @@ from scipy import special, stats
 
 from hylift.graph import FactorGraph
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
-from hylift.potentials import SlotBelief
-from hylift.potentials.base import along_axis, weighted_sum
+from hylift.potentials.base import along_axis
 
 Array = NDArray[np.float64]
 
@@ -238,7 +237,7 @@ def expected_energy(graph: FactorGraph, q: Mixture, num_nodes: int | None = None
             continue
         for k, weight in enumerate(q.weights):
             beliefs = q.beliefs(k, group.scope, num_nodes)
-            values = group.potential.expectation(group.row, beliefs)
+            values = expectation(group.potential, group.row, beliefs)
             total -= weight * float((group.multiplicity * values).sum())
     return total
 

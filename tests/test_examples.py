@@ -1,13 +1,20 @@
 """The examples run, and the commands that go with them give the exact answers."""
 
+import io
 import json
+import re
 import runpy
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import matplotlib.image
 import pytest
 
 from hylift.cli import main
@@ -18,34 +25,148 @@ SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 MODELS = sorted((EXAMPLES / "models").glob("*.mln"))
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_runs_and_prints_numbers(
-    script: Path,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a script printed, and the folder in which it was run."""
+
+    printed: str
+    complaints: str
+    folder: Path
+
+    def numbers(self, line: str) -> list[float]:
+        """Those behind the words with which a printed line begins."""
+        (rest,) = re.findall(rf"^{re.escape(line)}(.*)$", self.printed, re.MULTILINE)
+        numbers = re.findall(r"-?\d+(?:,\d{3})*(?:\.\d+)?", rest)
+        return [float(number.replace(",", "")) for number in numbers]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
+    """Runs a script in a folder of its own, once for all tests."""
+
+    @cache
+    def of(name: str) -> Run:
+        folder = tmp_path_factory.mktemp(name)
+        printed, complaints = io.StringIO(), io.StringIO()
+        with chdir(folder), redirect_stdout(printed), redirect_stderr(complaints):
+            runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+        return Run(printed.getvalue(), complaints.getvalue(), folder)
+
+    return of
+
+
+every_script = pytest.mark.parametrize("name", [path.stem for path in SCRIPTS])
+
+
+@every_script
+def test_a_script_prints_numbers_and_no_complaints(name: str, run: Callable[[str], Run]) -> None:
+    found = run(name)
+
+    assert any(letter.isdigit() for letter in found.printed)
+    assert not re.search(r"\b(nan|inf)\b", found.printed.lower())
+    assert found.complaints == ""
+
+
+@every_script
+def test_a_script_writes_one_picture_of_its_name(name: str, run: Callable[[str], Run]) -> None:
+    found = run(name)
+
+    assert [path.name for path in found.folder.iterdir()] == [f"{name}.png"]
+    picture = matplotlib.image.imread(found.folder / f"{name}.png")
+    height, width, _ = picture.shape
+    assert 300 <= height <= 2400
+    assert 600 <= width <= 2400
+    assert picture[:, :, :3].std() > 0.05  # something is drawn on it
+
+
+@every_script
+def test_a_script_is_a_notebook_that_begins_with_its_title(name: str) -> None:
+    text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+
+    cells = re.split(r"^# %%", text, flags=re.MULTILINE)
+    assert cells[0] == ""
+    assert cells[1].startswith(" [markdown]\n# # ")
+    for cell in cells[1:]:
+        words, _, body = cell.partition("\n")
+        assert words in ("", " [markdown]")
+        if words:
+            assert all(line.startswith("#") for line in body.split("\n") if line)
+
+
+def test_broken_sensors_are_found_and_rooms_are_told_better_than_by_means(
+    run: Callable[[str], Run],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    found = run("sensors")
 
-    runpy.run_path(str(script), run_name="__main__")
+    (model,) = found.numbers("error of the model:")
+    of_mean, of_median = found.numbers("error of means, medians:")
+    held, num_rooms = found.numbers("90 % intervals that hold:")
+    caught, num_broken = found.numbers("broken sensors found:")
+    assert found.printed.count("converged\n") == 1
+    assert model < 0.5 * min(of_mean, of_median)
+    assert held >= 0.8 * num_rooms  # 90 % are expected; three deviations of 40 rooms are 14 %
+    assert caught >= 0.7 * num_broken
+    assert found.numbers("false alarms:") <= [2]
 
-    printed = capsys.readouterr()
-    assert any(letter.isdigit() for letter in printed.out)
-    assert "nan" not in printed.out.lower().split()
-    assert printed.err == ""
+
+def test_ratings_and_topics_together_tell_more_than_ratings(run: Callable[[str], Run]) -> None:
+    found = run("popularity")
+
+    for what in ("topics", "rated papers", "unrated papers"):
+        model, spreadsheet = found.numbers(f"{what} ")
+        assert model < spreadsheet
+    topics, num_topics, papers, num_papers = found.numbers("90 % intervals that hold:")
+    assert "method exact" in found.printed
+    assert topics >= 0.7 * num_topics  # 90 % are expected, give or take 9 % in twelve
+    assert abs(papers / num_papers - 0.9) < 0.06  # two deviations are 4 %; papers share topics
 
 
-def test_two_data_frames_lift_what_is_rated_well(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(EXAMPLES / "two_data_frames.py"), run_name="__main__")
+def test_a_few_losses_tell_of_a_recession_and_of_silent_banks(run: Callable[[str], Run]) -> None:
+    found = run("recession")
 
-    first, *lines = capsys.readouterr().out.splitlines()
-    rows = [line.split() for line in lines if not line.strip().startswith(("paper", "topic"))]
-    means = {row[0]: float(row[1]) for row in rows}
-    assert first.startswith("Posterior(7 hidden variables, method exact, log Z = ")
-    assert len(means) == 7
-    assert max(means, key=lambda name: means[name]) == "lifting"
-    assert min(means, key=lambda name: means[name]) == "survey"
-    assert all(5 < mean < 8.5 for mean in means.values())
+    mean_before, sd_before, mean, sd = found.numbers("recession   ")
+    silent_before, _, silent, _ = found.numbers("revenue(Maple)")
+    assert (mean_before, sd_before, silent_before) == (0.0, 1.0, 0.0)
+    assert abs(mean - 1.5) < 2 * sd < 1  # the truth is 1.5
+    assert silent < -1
+    lifted, one_by_one, exact = (
+        found.numbers(label)
+        for label in ("messages, lifted", "messages, one by one", "exact, one by one")
+    )
+    assert lifted[1:] == pytest.approx(one_by_one[1:], abs=2e-6)  # six digits are printed
+    assert lifted[1] == pytest.approx(exact[1], abs=2e-6)
+    num_variables, num_classes, *_ = found.numbers("Lifting(")
+    assert num_classes < 0.01 * num_variables
+
+
+def test_all_shops_together_tell_the_slumps_that_one_does_not(run: Callable[[str], Run]) -> None:
+    found = run("regimes")
+
+    _, brier_of_one, *_ = found.numbers("one shop")
+    right, brier, drop, sd, *_ = found.numbers("all, Gibbs")
+    assert right >= 90
+    assert brier < 0.25 * brier_of_one
+    assert abs(drop - 0.6) < 2 * sd < 0.6  # the truth is 0.6
+
+
+def test_edges_make_a_picture_sharper_than_smoothing_does(run: Callable[[str], Run]) -> None:
+    found = run("denoising")
+
+    noisy, *_ = found.numbers("noisy picture: RMSE")
+    smooth, *_ = found.numbers("without edges, exact: RMSE")
+    sharp, *_ = found.numbers("with edges, Gibbs: RMSE")
+    assert sharp < 0.8 * smooth < noisy
+
+
+@pytest.mark.parametrize("what", ["readings", "gaps"])
+def test_a_filter_tells_next_month_better_than_the_last_reading(
+    what: str, run: Callable[[str], Run]
+) -> None:
+    found = run("wells")
+
+    _, error, of_last, held, _ = found.numbers(what)
+    assert error < of_last
+    assert 85 <= held <= 95  # 90 % are expected; wells that move together err together
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,12 @@ Arrays = dict[str, NDArray[Any]]
 
 T = TypeVar("T")
 
+ZIP = b"PK"
+"""What a zip file begins with."""
+
+MOST_PACKED = 1032
+"""Bytes that the compression of zip files makes of one, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Archive:
@@ -28,6 +36,8 @@ class Archive:
     """With its article: 'a saved posterior'."""
     format: str
     version: int
+    remedy: str = ""
+    """What to do about one that cannot be read: 'infer again and save it'."""
 
     def write(
         self, path: str | Path, header: Mapping[str, Any], arrays: Arrays, *, compress: bool = True
@@ -43,22 +53,48 @@ class Archive:
 
         Whatever goes wrong in a file that is damaged or of another kind is a `FormatError`.
         """
-        content = BytesIO(read_bytes(path))
+        content = read_bytes(path)
+        remedy = f": {self.remedy}" if self.remedy else ""
         try:
-            with np.load(content, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-            header = json.loads(arrays.pop("header").tobytes())
-            if header.get("format") != self.format:
-                raise FormatError(path, f"is not {self.what} (its format is '{header['format']}')")
-            if header["version"] != self.version:
-                raise FormatError(
-                    path,
-                    f"was saved by another version: format {header['version']}, not {self.version}",
-                )
+            if not content.startswith(ZIP):
+                raise ValueError("not a zip file")
+            with np.load(BytesIO(content), allow_pickle=False) as stored:
+                _check_sizes(stored.zip, len(content))
+                header = json.loads(stored["header"].tobytes())
+                if header.get("format") != self.format:
+                    raise FormatError(
+                        path, f"is not {self.what} (its format is '{header['format']}')"
+                    )
+                if header["version"] != self.version:
+                    raise FormatError(
+                        path,
+                        f"was saved by another version: format {header['version']}, not "
+                        f"{self.version}{remedy}",
+                    )
+                arrays = {name: stored[name] for name in stored.files if name != "header"}
             return restore(header, arrays)
         except FormatError:
             raise
         except Exception as error:  # a damaged archive can fail in any of the layers that read it
             raise FormatError(
-                path, f"is not {self.what}, or is damaged ({type(error).__name__})"
+                path, f"is not {self.what}, or is damaged ({type(error).__name__}){remedy}"
             ) from None
+
+
+def _check_sizes(members: ZipFile, size: int) -> None:
+    """Raises if an array is said to be larger than what is stored of it can be.
+
+    So that a small file never makes us reserve much memory.
+    """
+    for member in members.infolist():
+        if not 0 <= member.compress_size <= size:
+            raise ValueError(f"{member.filename} is said to be larger than the file")
+        with members.open(member) as stream:
+            version = np.lib.format.read_magic(stream)
+            if version == (1, 0):
+                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            else:
+                shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+        declared = math.prod(shape) * dtype.itemsize
+        if declared > min(member.file_size, MOST_PACKED * member.compress_size):
+            raise ValueError(f"{member.filename} is said to be larger than what is stored of it")

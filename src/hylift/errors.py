@@ -67,5 +67,7 @@ class UnsupportedError(HyliftError, TypeError):
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """` Did you mean 'x'?`, or nothing when no candidate comes close."""
-    close = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    names = list(candidates)
+    same = [other for other in names if other.casefold() == name.casefold()]
+    close = same or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f" Did you mean '{close[0]}'?" if close else ""

@@ -59,6 +59,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def write_posteriors(run: Run) -> None:
+    """result.npz and other.npz: what BVI and mean field say of papers.mln."""
+    for method, name in (("bvi", "result.npz"), ("mean-field", "other.npz")):
+        asked = ("infer", "papers.mln", "-e", "facts.db", "--quiet")
+        assert run(*asked, "--method", method, "--save", name).code == 0
+
+
 PAPERS = """
 In(paper, topic)
 Popularity(paper): real

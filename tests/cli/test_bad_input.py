@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import hylift.cli.infer
+import hylift.cli.commands.infer
 from cli.conftest import Ended, Run
 from formats.mutations import EVIDENCE, MODELS, QUERIES, Mutator
 
@@ -21,7 +21,7 @@ def assert_refused(ended: Ended) -> None:
 
 
 REFUSED = {
-    "no model": (["infer"], "Missing argument 'model'. (see 'hylift infer --help')"),
+    "no model": (["infer"], "Missing argument 'MODEL'. (see 'hylift infer --help')"),
     "two models": (["infer", "model.uai", "other.uai"], "unexpected extra argument"),
     "unknown command": (["inferr", "model.uai"], "No such command 'inferr'"),
     "unknown option": (["infer", "model.uai", "--bogus"], "No such option: --bogus"),
@@ -71,10 +71,14 @@ REFUSED = {
     ),
     "unknown ending": (
         ["infer", "model.uai", "--output", "out.xyz"],
-        "out.xyz: no output format has the ending '.xyz'; choose among .json, .csv, .parquet, "
-        ".MAR, .PR, .MPE",
+        "out.xyz: a result is written to a file in .json, .csv, .parquet, .nc, .MAR, .PR, .MPE, "
+        "or '-'\n",
     ),
-    "no ending": (["infer", "model.uai", "--output", "out"], "out: it has no ending; choose among"),
+    "ending with a slip": (
+        ["infer", "model.uai", "--output", "out.parqet"],
+        ".MPE, or '-'. Did you mean '.parquet'?\n",
+    ),
+    "no ending": (["infer", "model.uai", "--output", "out"], "out: a result is written to"),
     "missing folder": (
         ["infer", "model.uai", "--output", "missing/out.json"],
         "missing/out.json: cannot be written: there is no folder 'missing'",
@@ -105,7 +109,7 @@ REFUSED = {
     ),
     "unknown kind of figure": (
         ["demo", "--figure", "a.xyz"],
-        "a.xyz: a figure's name ends in .png",
+        "a.xyz: a figure is written to a file in .png, .pdf, .svg\n",
     ),
     "figure in a missing folder": (["demo", "--figure", "missing/a.png"], "no folder 'missing'"),
 }
@@ -171,7 +175,7 @@ def test_an_output_stays_as_it_was_when_the_run_fails(
 def test_a_bad_output_is_found_before_any_work(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hylift.cli.infer, "infer", None)
+    monkeypatch.setattr(hylift.cli.commands.infer, "infer", None)
 
     ended = run("infer", "model.uai", "--output", "missing/out.json")
 
@@ -185,7 +189,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(hylift.cli.infer, "infer", interrupted)
+    monkeypatch.setattr(hylift.cli.commands.infer, "infer", interrupted)
 
     ended = run("infer", "model.uai", "--output", "out.json")
 
@@ -199,7 +203,7 @@ def test_a_lack_of_memory_is_told_in_one_line(
     def too_large(*arguments: object, **options: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(hylift.cli.infer, "infer", too_large)
+    monkeypatch.setattr(hylift.cli.commands.infer, "infer", too_large)
 
     ended = run("infer", "model.uai")
 
@@ -216,13 +220,13 @@ def test_quiet_also_silences_notices(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    solve = hylift.cli.infer.infer
+    solve = hylift.cli.commands.infer.infer
 
     def announced(*arguments: object, **options: object) -> object:
         logging.getLogger("hylift").warning("this takes a while")
         return solve(*arguments, **options)
 
-    monkeypatch.setattr(hylift.cli.infer, "infer", announced)
+    monkeypatch.setattr(hylift.cli.commands.infer, "infer", announced)
 
     ended = run("infer", "model.uai", *arguments)
 

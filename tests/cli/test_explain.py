@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import hylift.cli.explain
+import hylift.cli.commands.explain
 from cli.conftest import Run
 from cli.test_bad_input import assert_refused
 from experiments.instances import papers, rgm
@@ -100,18 +100,18 @@ def test_files_that_were_written_are_named(run: Run, folder: Path) -> None:
     ended = run("explain", "smokers.mln", "-o", "why.json", "--figure", "classes.png")
 
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.endswith("Figure: classes.png\nExplanation: why.json\n")
+    assert ended.out.endswith("Written to why.json\nFigure: classes.png\n")
 
 
 REFUSED = {
     "figure without a known ending": (
         ["papers.mln", "--figure", "classes.gif"],
-        "classes.gif: a figure's name ends in .png, .pdf, .svg",
+        "classes.gif: a figure is written to a file in .png, .pdf, .svg",
     ),
     "figure in no folder": (["papers.mln", "--figure", "no/c.png"], "there is no folder 'no'"),
     "output of another kind": (
-        ["papers.mln", "-o", "why.csv"],
-        "why.csv: an explanation is written to a file in .json, or '-'",
+        ["papers.mln", "-o", "why.txt"],
+        "why.txt: an explanation is written to a file in .json, .csv, .parquet, or '-'",
     ),
     "output in no folder": (["papers.mln", "-o", "no/why.json"], "there is no folder 'no'"),
     "unknown predicate": (
@@ -141,7 +141,7 @@ def test_what_is_wrong_with_a_file_is_found_before_any_work(
     def work(*_: object) -> None:
         raise AssertionError("the model was read")
 
-    monkeypatch.setattr(hylift.cli.explain, "ground_file", work)
+    monkeypatch.setattr(hylift.cli.commands.explain, "ground_file", work)
 
     assert_refused(run("explain", "papers.mln", option, "facts.xyz"))
 

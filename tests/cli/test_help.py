@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Run
+from cli.conftest import Run, write_posteriors
 
-COMMANDS = [[], ["infer"], ["race"], ["check"], ["ground"], ["explain"], ["demo"]]
+COMMANDS = [[], ["infer"], ["race"], ["check"], ["ground"], ["explain"], ["plot"], ["demo"]]
 
 OPTIONS = (
     *("--evidence", "--task", "--query", "--output", "--save", "--figure", "--convergence"),
     *("--seed", "--quiet", "--method", "--components", "--lift", "--seconds", "--restarts"),
     *("--max-steps", "--optimiser", "--learning-rate", "--reals", "--start"),
-    *("--damping", "--schedule", "--particles", "--chains", "--draws", "--flips"),
+    *("--checkpoint", "--damping", "--schedule", "--particles", "--chains", "--draws", "--flips"),
 )
 """Of `hylift infer`."""
 
@@ -47,7 +47,7 @@ def test_help_names_everything_that_can_be_chosen(run: Run) -> None:
         assert word in text
     for word in ("bp", "gabp", "epbp", "gibbs", "maxwalksat", "flooding", "residual"):
         assert word in text
-    for ending in (".json", ".csv", ".parquet", ".MAR", ".PR", ".MPE", "'-'"):
+    for ending in (".json", ".csv", ".parquet", ".nc", ".MAR", ".PR", ".MPE", "'-'"):
         assert ending in text
 
 
@@ -77,17 +77,18 @@ def examples(run: Run) -> list[list[str]]:
 
 
 def test_the_examples_in_the_help_work_as_printed(run: Run, folder: Path) -> None:
+    write_posteriors(run)
     lines = examples(run)
-    assert len(lines) >= 8
+    assert len(lines) >= 30
 
     for program, *arguments in lines:
         assert program == "hylift"
         ended = run(*arguments)
         said = [line for line in ended.err.splitlines() if not line.startswith("hylift: note:")]
         assert (ended.code, said) == (0, []), arguments
-        assert ended.out
+        assert ended.out.strip()
         for option, name in itertools.pairwise(arguments):
-            if option in ("--output", "--figure"):
+            if option in ("--output", "--figure", "--save", "--checkpoint"):
                 assert (folder / name).stat().st_size > 0
 
 
@@ -96,7 +97,7 @@ def test_examples_are_not_broken_over_lines(run: Run) -> None:
         text = run(*command, "--help").out
         after = text[text.index("Examples") :].splitlines()[1:]
         for line in after:
-            if line.strip().startswith("Outputs"):
+            if line.strip().startswith(("Outputs", "Exit codes")):
                 break
             assert not line.strip() or line.startswith(" hylift ")
 

@@ -108,13 +108,18 @@ REFUSED = {
         "there is no method 'gapb': choose among exact, mean-field, bvi, bvi-coarse-to-fine, npvi, "
         "bp, gabp, epbp, gibbs, maxwalksat. Did you mean 'gabp'?",
     ),
+    "no method": (["--methods", ""], "there is no method '': choose among exact, mean-field"),
+    "a comma too many": (["--methods", "exact,"], "there is no method '': choose among exact"),
     "no time": (["--seconds", 0], "--seconds is a positive number, not 0"),
     "another lifting": (["--lift", "fine"], "there is no lift 'fine': choose among exact"),
     "negative seed": (["--seed", -1], "a seed is a whole number that is not negative, not -1"),
-    "figure in text": (["--figure", "a.txt"], "a.txt: a figure's name ends in .png, .pdf, .svg"),
+    "figure in text": (
+        ["--figure", "a.txt"],
+        "a.txt: a figure is written to a file in .png, .pdf, .svg",
+    ),
     "output in text": (
         ["-o", "a.txt"],
-        "a.txt: a race is written to a file in .csv, .json, .parquet, or '-'",
+        "a.txt: a race is written to a file in .json, .csv, .parquet, or '-'",
     ),
     "output in no folder": (["-o", "no/a.csv"], "no/a.csv: cannot be written: there is no folder"),
 }

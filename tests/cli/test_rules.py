@@ -240,10 +240,19 @@ def test_a_ground_model_is_read_back_with_the_same_log_z(
     ended = run("ground", "smokers.mln", *options, "--output", "smokers.uai")
 
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.splitlines()[-1] == "Ground model: smokers.uai"
+    assert ended.out.splitlines()[-1] == "Written to smokers.uai"
     expected = solved(run, "smokers.mln", *options)["log_partition"]["value"]
     found = solved(run, "smokers.uai")["log_partition"]["value"]
     assert found == pytest.approx(expected, abs=1e-10)
+
+
+def test_a_model_with_reals_is_no_uai_file_but_its_sizes_are_shown(run: Run, folder: Path) -> None:
+    ended = run("ground", "papers.mln", "-e", "facts.db", "-o", "out.uai")
+
+    assert ended.code == 2
+    assert ended.out.startswith("papers.mln: 8 variables and ")
+    assert ended.err.endswith("holds discrete variables only; 'Popularity(P2)' is real\n")
+    assert not (folder / "out.uai").exists()
 
 
 MODELS_END = "models are read from files that end in .mln or .uai"
@@ -252,11 +261,12 @@ LONG = "evidence on several predicates has the columns predicate, arg1, arg2, â€
 REFUSED = {
     "unmatched rows": (
         ["infer", "papers.mln", "-e", "facts.csv"],
-        "hylift: facts.csv, row 3: unknown predicate 'Seen'; pass ",
+        "hylift: facts.csv, row 3: unknown predicate 'Seen'; pass --unmatched "
+        "ignore to leave such rows out\n",
     ),
     "unmatched word": (
         ["infer", "papers.mln", "--unmatched", "nonsense"],
-        "unmatched is 'error' or 'ignore', not 'nonsense'\n",
+        "--unmatched is 'error' or 'ignore', not 'nonsense'\n",
     ),
     "unknown name of a table": (
         ["infer", "papers.mln", "-e", "Inn=in.parquet"],
@@ -291,7 +301,7 @@ REFUSED = {
     "unknown constant": (
         ["ground", "smokers.mln", "-e", "some.db"],
         "hylift: some.db, line 2: Smokes(Bo): 'Bo' is not a constant of type 'person', which has "
-        "Ann, Bob; pass ",
+        "Ann, Bob; pass --unmatched ignore to leave such rows out. Did you mean 'Bob'?\n",
     ),
     "evidence given twice": (
         ["infer", "papers.mln", "-e", "facts.db", "-e", "In=in.parquet"],
@@ -299,7 +309,7 @@ REFUSED = {
     ),
     "unknown closed predicate": (
         ["infer", "papers.mln", "-e", "facts.db", "--closed", "In,Inn"],
-        "closed names 'Inn', which is no predicate of the model. Did you mean 'In'?\n",
+        "--closed names 'Inn', which is no predicate of the model. Did you mean 'In'?\n",
     ),
     "closed real": (
         ["ground", "papers.mln", "-e", "facts.db", "--closed", "Popularity"],
@@ -329,13 +339,10 @@ REFUSED = {
         ["infer", "papers.mln", "-e", "facts.db", "-o", "out.mpe"],
         "hylift: out.mpe: such a file holds discrete variables only; 'Popularity(P1)' is real\n",
     ),
-    "reals in a UAI model": (
-        ["ground", "papers.mln", "-e", "facts.db", "-o", "out.uai"],
-        "a UAI file holds discrete variables only; 'Popularity(P2)' is real\n",
-    ),
     "ground model in another format": (
-        ["ground", "smokers.mln", "-o", "out.json"],
-        "hylift: out.json: a ground model is written to a file in .uai\n",
+        ["ground", "smokers.mln", "-o", "out.txt"],
+        "hylift: out.txt: a ground model is written to a file in .json, .csv, .parquet, .uai, or "
+        "'-'\n",
     ),
     "ground model in a missing folder": (
         ["ground", "smokers.mln", "-o", "missing/out.uai"],

@@ -263,7 +263,7 @@ REFUSED = {
     ),
     "convergence in text": (
         ["-m", "bvi", "--convergence", "way.txt"],
-        "way.txt: a figure's name ends in .png, .pdf, .svg",
+        "way.txt: a figure is written to a file in .png, .pdf, .svg",
     ),
     "figure of no marginals": (
         ["--figure", "some.png", "--task", "map"],
@@ -273,7 +273,7 @@ REFUSED = {
         ["-m", "bvi", "--figure", "some.png", "--convergence", "./some.png"],
         "some.png: is to hold two things; name two files",
     ),
-    "saved as text": (["--save", "p.json"], "p.json: a posterior is saved to a file in .npz"),
+    "saved as text": (["--save", "p.json"], "p.json: a posterior is written to a file in .npz"),
     "start of exact": (
         ["-m", "exact", "--start", "p.npz"],
         f"--start is for --method {VARIATIONAL}, not for exact",
@@ -305,7 +305,7 @@ def test_a_figure_has_room_for_some_variables(run: Run, wide: Path) -> None:
 
     assert ended.code == 2
     assert ended.err == (
-        "hylift: a figure shows 1 to 24 marginals, not 40: name some of the atoms\n"
+        "hylift: a figure shows 1 to 24 marginals, not 40: name some with --query\n"
     )
 
 

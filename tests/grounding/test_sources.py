@@ -252,6 +252,30 @@ def test_a_measured_value_may_be_called_like_its_predicate(names: list[str]) -> 
     assert contents(World.of(MODEL, {"Size": table}))["Size"] == [[[0]], [2.5], [0.5]]
 
 
+@pytest.mark.parametrize(
+    "name", ["sigma", "SE", "std_dev", "cm_error", "Standard Deviation", "err."]
+)
+def test_a_column_behind_the_values_has_their_errors_if_its_name_says_so(name: str) -> None:
+    table = pa.table([["p1"], [2.5], [0.5]], names=["paper", "cm", name])
+
+    assert contents(World.of(MODEL, {"Size": table}))["Size"] == [[[0]], [2.5], [0.5]]
+
+
+def test_truths_in_a_series_whose_labels_are_the_constants_are_no_constants() -> None:
+    model = parse("Faulty(sensor)")
+
+    with pytest.raises(EvidenceError, match=r"its index, index, is no column: reset_index\(\)"):
+        World.of(model, {"Faulty": pd.Series({"s1": True, "s2": False})})
+
+
+def test_labels_of_rows_do_not_matter_where_the_columns_are_there() -> None:
+    frame = pd.DataFrame({"paper": ["p0", "p1"], "cm": [1.0, 2.5]}, index=["a", "b"])
+
+    world = World.of(MODEL, {"Size": frame[frame.cm > 2]})
+
+    assert contents(world)["Size"] == [[[0]], [2.5], [0.0]]
+
+
 def test_types_that_differ_by_case_are_told_apart() -> None:
     model = parse("Has(Box, box)")
 

@@ -144,7 +144,38 @@ ERRORS = [
         {"Size(p1)": [1, 2]},
         "evidence['Size(p1)']: Size(p1) is [1, 2], which is not a number",
     ),
-    ({"Size": ["p1"]}, "evidence['Size']: 'Size' is real, but has no values"),
+    (
+        {"Size": ["p1"]},
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "one has #1: 'Size' is real, but has no values",
+    ),
+    (
+        {"Size": pd.DataFrame({"paper": ["p1"], "cm": [2.0], "pages": [8]})},
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "one has paper, cm, pages: leave 'pages' out, or call it 'sd' if it has the standard "
+        "deviations of the values",
+    ),
+    (
+        {"In": pd.DataFrame({"p": ["p1"], "t": ["t1"], "in": [True], "pages": [8]})},
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "p, t, in, pages: leave 'pages' out",
+    ),
+    (
+        {"Size": pd.DataFrame({"paper": ["p1"], "cm": [2.0]}).set_index("paper")},
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "one has cm (its index, paper, is no column: reset_index() makes it one)",
+    ),
+    (
+        {"Size": pd.Series({"p1": 2.0})},
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "one has #1 (its index, index, is no column: reset_index() makes it one): 'Size' is real, "
+        "but has no values",
+    ),
+    (
+        {"In": pd.DataFrame({"topic": ["t1"]}, index=["p1"])},
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "topic (its index, index, is no column: reset_index() makes it one)",
+    ),
     (
         pa.table({"predicate": ["Size"], "args": ["p1"], "value": [1.0]}),
         "evidence: evidence on several predicates has the columns predicate, arg1, arg2, …, and "
@@ -276,6 +307,11 @@ def test_evidence_that_does_not_fit_is_refused_with_its_place(evidence: Any, exp
             {},
             {"closed": ["Inn"]},
             "closed names 'Inn', which is no predicate of the model. Did you mean 'In'?",
+        ),
+        (
+            {},
+            {"closed": ["in"]},
+            "closed names 'in', which is no predicate of the model. Did you mean 'In'?",
         ),
         ({}, {"closed": ["Size"]}, "'Size' is real and cannot be closed: it is not true or false"),
         (

@@ -23,7 +23,7 @@ from hylift.graph import (
     real,
 )
 from hylift.lifting.coarse import Beliefs, Level, by_disagreement, coarse_to_fine, disagreement
-from hylift.potentials import ConditionalQuadratic, Function, SlotBelief, Table
+from hylift.potentials import ConditionalQuadratic, Function, Table
 from lifting.observed_models import observed_graphs
 from slow_objective import Mixture
 
@@ -55,7 +55,7 @@ def _by_slot(
 
     def expected(slot: int, belief: SlotBelief) -> float:
         changed = [*beliefs[:slot], belief, *beliefs[slot + 1 :]]
-        return float(group.potential.expectation(group.row[[factor]], changed)[0])
+        return float(expectation(group.potential, group.row[[factor]], changed)[0])
 
     return [
         _finite_difference(q, k, c, functools.partial(expected, slot))

@@ -56,8 +56,7 @@ def test_a_mapping_gives_labels_and_lines_that_differ_without_colours(toy: Poste
     drawn = [line for line in ax.lines if line.get_label() in ("Bethe", "a $ sign")]
     assert len({line.get_color() for line in drawn}) == 2
     assert len({line.get_linestyle() for line in drawn}) == 2
-    legend = ax.get_legend()
-    assert legend is not None
+    (legend,) = ax.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["Bethe", "a $ sign"]
 
 
@@ -67,8 +66,7 @@ def test_rings_mark_where_levels_begin(by_levels: Posterior) -> None:
     rings = ax.lines[1]
     assert list(rings.get_xdata()) == [0.3, 0.5]
     assert list(rings.get_ydata()) == [2.0, 1.0]
-    legend = ax.get_legend()
-    assert legend is not None
+    (legend,) = ax.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["BVI(2)", "next level"]
 
 

@@ -64,7 +64,7 @@ def test_several_posteriors_stand_beside_each_other_with_a_legend():
 
     heights = {float(line.get_ydata()[0]) for line in ax.lines}
     assert len(heights) == 2
-    assert [words.get_text() for words in ax.get_legend().get_texts()] == ["exact", "product"]
+    assert explained(ax) == ["exact", "product"]
 
 
 def test_reals_and_discrete_variables_do_not_share_an_axis():
@@ -82,3 +82,39 @@ def test_too_many_atoms_are_refused():
 def test_what_is_no_posterior_is_refused():
     with pytest.raises(UnsupportedError, match=r"plot_forest draws a posterior, or several"):
         plot_forest([infer(GRAPH)], ["low"])
+
+
+def test_an_observed_state_is_a_cross_too():
+    ax = plot_forest(infer(GRAPH.observe({"on": True})), ["on", "kind"])
+
+    assert [line.get_marker() for line in ax.lines if line.get_marker() != "None"] == ["x", "o"]
+    assert explained(ax) == ["observed"]
+
+
+def test_the_truth_is_a_triangle_or_a_word():
+    truth = {"low": -0.5, "on": True, "kind": "c"}
+
+    reals = plot_forest(infer(GRAPH), ["low", "high"], truth=truth)
+    states = plot_forest(infer(GRAPH), ["on", "kind"], truth=truth)
+
+    assert triangles(reals) == [-0.5]
+    assert triangles(states) == [1.0]
+    assert [words.get_text() for words in states.texts] == ["", "b (truth: c)"]
+    assert explained(reals) == ["truth"]
+
+
+def test_letters_that_no_font_has_raise_no_warning(tmp_path):
+    graph = FactorGraph.build({"温度": real}, [(UNIT, [["温度"]])])
+
+    plot_forest({"厳密": infer(graph), "other": infer(graph)}, path=tmp_path / "boxes.png")
+
+    assert (tmp_path / "boxes.png").is_file()
+
+
+def triangles(ax) -> list[float]:
+    return [float(line.get_xdata()[0]) for line in ax.lines if line.get_marker() == "v"]
+
+
+def explained(ax) -> list[str]:
+    """What the legend of the figure says."""
+    return [words.get_text() for one in ax.figure.legends for words in one.get_texts()]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hylift.errors import UnknownNameError, UnsupportedError
-from hylift.graph import Variables, boolean, categorical, real
+from hylift.errors import FormatError, UnknownNameError, UnsupportedError
+from hylift.graph import Names, Variables, boolean, categorical, real
 from hylift.inference import infer
 from hylift.inference.sampling import Gibbs
 from hylift.posterior import Posterior
 from hylift.posterior.draws import Draws, split_r_hat, standard_error
-from zoo import hidden_markov_model
+from zoo import hard_clause, switching_regime
 
 
 @pytest.fixture
@@ -211,26 +211,66 @@ def test_a_summary_has_the_effective_sizes_and_r_hats_of_arviz(arviz: Any) -> No
     assert draws.diagnostics().ess[0] == pytest.approx(table["ess"].to_pylist()[0], rel=0.5)
 
 
-def test_draws_go_to_arviz_with_names(arviz: Any) -> None:
+@pytest.mark.usefixtures("arviz")
+def test_draws_go_to_arviz_with_names() -> None:
     draws = three_variables()
 
     data = draws.to_arviz(["x", "b"])
 
-    assert data.posterior["value"].dims == ("chain", "draw", "atom")
-    assert data.posterior["atom"].to_numpy().tolist() == ["x", "b"]
-    np.testing.assert_array_equal(
-        data.posterior["value"].sel(atom="x").to_numpy(), draws.values[:, :, 2]
-    )
+    assert set(data.posterior.data_vars) == {"x", "b"}
+    assert data.posterior["x"].dims == ("chain", "draw")
+    np.testing.assert_array_equal(data.posterior["x"].to_numpy(), draws.values[:, :, 2])
+    np.testing.assert_array_equal(data.posterior["b"].to_numpy(), draws.values[:, :, 0])
 
 
-def test_a_saved_posterior_leaves_its_draws_behind(tmp_path: Path) -> None:
-    found = infer(hidden_markov_model(), Gibbs(draws=20, warm_up=10))
+def test_a_saved_posterior_has_its_draws(tmp_path: Path) -> None:
+    found = infer(switching_regime(), Gibbs(draws=20, warm_up=10))
 
     found.save(tmp_path / "found.npz")
     loaded = Posterior.load(tmp_path / "found.npz")
 
-    assert loaded.draws is None
+    assert found.draws is not None
+    assert loaded.draws is not None
+    np.testing.assert_array_equal(loaded.draws.values, found.draws.values)
+    np.testing.assert_array_equal(loaded.draws.ids, found.draws.ids)
+    assert loaded.draws.summary().equals(found.draws.summary())
     assert loaded.marginals().equals(found.marginals())
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"draws_ids": np.array([0, 0])},
+        {"draws_states": np.full((4, 20, 2), 9, dtype=np.uint8)},
+        {"draws_states": np.zeros((4, 20, 2))},
+        {"draws_states": np.zeros((1, 20, 2), dtype=np.uint8)},
+        {"draws_states": np.zeros((4, 20, 1), dtype=np.uint8)},
+        {"draws_reals": np.zeros((4, 20, 2))},
+        {"draws_reals": np.zeros(3)},
+    ],
+)
+def test_draws_that_do_not_fit_are_refused(part: dict[str, np.ndarray], tmp_path: Path) -> None:
+    path = tmp_path / "found.npz"
+    infer(hard_clause(), Gibbs(draws=20, warm_up=10)).save(path)
+    with np.load(path) as stored:
+        arrays = dict(stored)
+
+    np.savez(path, **(arrays | part))
+
+    with pytest.raises(FormatError, match="is not a saved posterior, or is damaged"):
+        Posterior.load(path)
+
+
+def test_a_summary_of_many_variables_is_made_at_once() -> None:
+    count = 20_000
+    variables = Variables.uniform(real, count, Names.listed([f"v{i}" for i in range(count)]))
+    values = np.random.default_rng(0).normal(size=(2, 10, count))
+    draws = Draws(variables, np.arange(count), values)
+
+    table = draws.summary()
+
+    np.testing.assert_array_equal(table["r_hat"].to_numpy(), draws.diagnostics().r_hat)
+    assert table["atom"].to_pylist()[-1] == "v19999"
 
 
 def test_draws_of_another_shape_are_refused() -> None:

@@ -307,7 +307,7 @@ def test_an_earlier_version_is_named(stored: bytes, tmp_path: Path) -> None:
     path = tmp_path / "older"
     path.write_bytes(archive(arrays))
 
-    with pytest.raises(FormatError, match="was saved by another version: format 1, not 3"):
+    with pytest.raises(FormatError, match="was saved by another version: format 1, not 4"):
         Posterior.load(path)
 
 

@@ -1,5 +1,8 @@
 """Joint, conditional and other questions to a posterior that holds a mixture."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -268,6 +271,45 @@ def test_expectations_are_means_over_the_atoms_in_order(partly_seen: Posterior) 
     assert chance.error == 0.0
 
 
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: x, "too many positional arguments"),
+        (lambda x, y, z: x, "missing a required argument: 'z'"),
+    ],
+)
+def test_a_function_of_another_number_of_atoms_is_refused(
+    function: Callable[..., object], why: str, posterior: Posterior
+) -> None:
+    with pytest.raises(UnsupportedError) as refusal:
+        posterior.expectation(function, ["x", "share"])
+
+    assert str(refusal.value) == (
+        f"the function cannot be called with 2 arguments, one per atom: {why}"
+    )
+
+
+def test_what_is_no_function_has_no_expectation(posterior: Posterior) -> None:
+    with pytest.raises(UnsupportedError, match=r"expectation\(…\) takes a function, not 3"):
+        posterior.expectation(3, ["x"])
+
+
+def test_functions_of_numpy_have_an_expectation(posterior: Posterior) -> None:
+    expected = posterior.expectation(lambda x, y: x * y, ["x", "share"])
+
+    assert posterior.expectation(np.multiply, ["x", "share"]) == expected
+
+
+@pytest.mark.parametrize("atoms", [["x", "share", "x"], ["x", "*"]])
+def test_an_atom_is_asked_for_once(atoms: list[str], posterior: Posterior) -> None:
+    with pytest.raises(UnsupportedError) as refusal:
+        posterior.joint(atoms)
+    with pytest.raises(UnsupportedError, match="'x' is asked for twice"):
+        posterior.expectation(lambda *values: 0.0, atoms)
+
+    assert str(refusal.value) == "'x' is asked for twice: name each atom once"
+
+
 def test_samples_have_a_column_per_atom(partly_seen: Posterior) -> None:
     table = partly_seen.sample(5000, seed=3)
 
@@ -377,6 +419,23 @@ def test_after_given_there_are_energies_but_no_polished_map(posterior: Posterior
 
 
 # Posteriors of exact inference
+
+
+def test_a_loaded_posterior_has_no_polished_map_after_given(
+    posterior: Posterior, tmp_path: Path
+) -> None:
+    posterior.save(tmp_path / "saved")
+
+    loaded = Posterior.load(tmp_path / "saved").given({"y": 1.0})
+
+    with pytest.raises(UnsupportedError) as refusal:
+        loaded.map()
+    assert str(refusal.value) == (
+        "this posterior has no MAP assignment: ask for the task 'map' before saving it; "
+        "map(polish=False), also after given(…), is the mode of the mixture"
+    )
+    expected = posterior.given({"y": 1.0}).map(polish=False)
+    assert loaded.map(polish=False).to_dict() == expected.to_dict()
 
 
 def test_an_exact_posterior_refuses_questions_to_a_mixture() -> None:

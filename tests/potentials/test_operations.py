@@ -1,4 +1,4 @@
-"""Reduction by evidence and expectations, for random potentials of every kind."""
+"""Reduction by evidence, for random potentials of every kind."""
 
 import itertools
 
@@ -12,7 +12,6 @@ from hylift.potentials import (
     ConditionalQuadratic,
     Function,
     Potential,
-    SlotBelief,
     Table,
 )
 
@@ -102,77 +101,6 @@ def test_factors_that_share_a_row_share_a_reduced_row() -> None:
     assert (
         reduced.log_table[row].tolist() == table.log_table[0].T[states[:, 0].astype(int)].tolist()
     )
-
-
-@given(SEEDS, st.integers(1, 5))
-def test_the_expectation_of_a_table_is_its_weighted_sum(seed: int, num_factors: int) -> None:
-    rng = np.random.default_rng(seed)
-    table = Table(rng.normal(size=(3, *SIZES)))
-    row = rng.integers(0, 3, num_factors)
-    probs = [rng.dirichlet(np.ones(size), num_factors) for size in SIZES]
-
-    actual = table.expectation(row, [SlotBelief.discrete(p) for p in probs])
-
-    for f in range(num_factors):
-        expected = sum(
-            probs[0][f, i] * probs[1][f, j] * probs[2][f, k] * table.log_table[row[f], i, j, k]
-            for i, j, k in itertools.product(*map(range, SIZES))
-        )
-        assert actual[f] == pytest.approx(expected, abs=1e-12)
-
-
-@given(SEEDS, st.integers(1, 5))
-def test_the_expectation_of_a_quadratic_is_exact(seed: int, num_factors: int) -> None:
-    rng = np.random.default_rng(seed)
-    potential = random_potential("quadratic", 3, rng)
-    row = rng.integers(0, 3, num_factors)
-    probs = rng.dirichlet(np.ones(2), num_factors)
-    mean, var = rng.normal(size=(2, num_factors)), rng.uniform(0.1, 2.0, (2, num_factors))
-    beliefs = [SlotBelief.discrete(probs)]
-    beliefs += [SlotBelief.gaussian(mean[i], var[i]) for i in range(2)]
-
-    actual = potential.expectation(row, beliefs)
-
-    for f in range(num_factors):
-        m, V = mean[:, f], np.diag(var[:, f])
-        states = [
-            m @ potential.A[row[f], s] @ m
-            + np.trace(potential.A[row[f], s] @ V)
-            + potential.b[row[f], s] @ m
-            + potential.c[row[f], s]
-            for s in range(2)
-        ]
-        assert actual[f] == pytest.approx(probs[f] @ states, abs=1e-10)
-
-
-def test_the_expectation_of_a_function_is_its_integral() -> None:
-    def mixed(d: np.ndarray, x: np.ndarray) -> np.ndarray:
-        return np.where(d == 1, np.cos(x), x**3)
-
-    belief = [
-        SlotBelief.discrete(np.array([[0.3, 0.7]])),
-        SlotBelief.gaussian(np.array([0.4]), np.array([0.5])),
-    ]
-
-    actual = Function(mixed, 1, 1).expectation(np.array([0]), belief)
-
-    cosine, cube = np.cos(0.4) * np.exp(-0.25), 0.4**3 + 3 * 0.4 * 0.5
-    assert actual == pytest.approx([0.7 * cosine + 0.3 * cube], abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    "potential",
-    [
-        Table.shared([-np.inf, 2.0]),
-        Function(lambda d: np.where(d == 0, -np.inf, 2.0), num_discrete=1),
-    ],
-    ids=["table", "function"],
-)
-def test_what_is_impossible_counts_only_where_it_has_probability(potential: Potential) -> None:
-    row = np.zeros(2, dtype=int)
-    beliefs = [SlotBelief.discrete(np.array([[0.0, 1.0], [0.5, 0.5]]))]
-
-    assert potential.expectation(row, beliefs).tolist() == [2.0, -np.inf]
 
 
 def test_a_function_that_fails_is_told_as_an_error_of_the_model() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from hylift.errors import HyliftError, ModelError
-from hylift.potentials import REAL, ConditionalQuadratic, Function, SlotBelief, Table
+from hylift.potentials import REAL, ConditionalQuadratic, Function, Table
 
 ROW = np.array([0])
 
@@ -371,16 +371,6 @@ def test_signatures_tell_potentials_apart_that_cannot_be_stacked() -> None:
     ]
 
     assert len({potential.signature for potential in potentials}) == len(potentials)
-
-
-def test_beliefs_carry_mean_and_variance() -> None:
-    gaussian = SlotBelief.gaussian(np.array([1.0, -2.0]), np.array([0.5, 3.0]), num_nodes=2)
-    discrete = SlotBelief.discrete(np.array([[0.2, 0.3, 0.5]]))
-
-    assert gaussian.mean == pytest.approx([1.0, -2.0])
-    assert gaussian.var == pytest.approx([0.5, 3.0])
-    assert discrete.mean == pytest.approx([1.3])
-    assert discrete.var == pytest.approx([0.3 + 4 * 0.5 - 1.3**2])
 
 
 # Parameters per factor

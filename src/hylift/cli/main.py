@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 import hylift.cli.app as commands
+from hylift.cli.messages import InterruptedAnswerError, in_options
 from hylift.errors import HyliftError
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.mro()[1]
@@ -25,7 +26,8 @@ def run(app: typer.Typer, name: str) -> NoReturn:
     """Runs commands under the name by which users call them, and ends with an exit code.
 
     0: it worked; 1: nobody reads the output; 2: bad input or a full disk, with one line on
-    stderr; 130: interrupted.
+    stderr; 130: interrupted, perhaps with an
+    answer.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may have no bars or Greek letters
@@ -33,7 +35,9 @@ def run(app: typer.Typer, name: str) -> NoReturn:
         code = app(prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except HyliftError as error:
-        _end(2, name, str(error))
+        _end(2, name, in_options(str(error)))
+    except InterruptedAnswerError:
+        sys.exit(130)  # the command has said so, and shown what it had
     except USAGE_ERROR as error:
         _end(2, name, _usage(error))
     except MemoryError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -35,6 +35,7 @@ FITS: dict[str, tuple[str, ...]] = {
     "components": MIXTURES,
     "lift": ("auto", *STEPPING),
     "seconds": ("auto", *TIMED),
+    "checkpoint": ("auto", *TIMED),
     "restarts": (*VARIATIONAL, "maxwalksat"),
     "max_steps": STEPPING,
     "optimiser": VARIATIONAL,
@@ -66,6 +67,7 @@ class MethodOptions:
     components: int | None = None
     lift: str | None = None
     seconds: float | None = None
+    checkpoint: Path | None = None
     restarts: int | None = None
     max_steps: int | None = None
     optimiser: str | None = None
@@ -93,8 +95,13 @@ class MethodOptions:
             check_word("optimiser", self.optimiser, OPTIMISERS)
         if self.learning_rate is not None and self.optimiser != "adam":
             raise UnsupportedError("--learning-rate is for --optimiser adam")
-        if self.seconds is not None and not self.seconds > 0:
-            raise UnsupportedError(f"--seconds is a positive number, not {self.seconds:g}")
+        if self.seconds is not None:
+            check_seconds(self.seconds)
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> MethodOptions:
+        """From all options of a command by name, of which these are some."""
+        return cls(**{one.name: options[one.name] for one in fields(cls)})
 
     def check_fits(self, option: str) -> None:
         """Raises if an option is not for the method."""
@@ -156,6 +163,12 @@ class MethodOptions:
         if self.optimiser != "adam":
             return NaturalNewton()
         return Adam() if self.learning_rate is None else Adam(self.learning_rate)
+
+
+def check_seconds(seconds: float) -> None:
+    """Raises unless a time is one that work can take."""
+    if not seconds > 0:
+        raise UnsupportedError(f"--seconds is a positive number, not {seconds:g}")
 
 
 def check_word(what: str, word: str, allowed: Collection[str]) -> None:

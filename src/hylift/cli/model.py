@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hylift.errors import EvidenceError, UnsupportedError, did_you_mean
 from hylift.formats import uai
-from hylift.graph import FactorGraph
+from hylift.graph import FactorGraph, Names
 from hylift.progress import Progress, silent
 
 NAMED = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
@@ -41,6 +44,10 @@ class Given:
             found.append((named[1], Path(named[2])) if named else (None, Path(text)))
         return found
 
+    def read(self, model: Path) -> list[Path]:
+        """All files that a command with this evidence reads."""
+        return [model, *(path for _, path in self.files)]
+
     def sources(self, known: Collection[str]) -> list[Any]:
         """Paths, and mappings from one of the known predicates and types to a path."""
         for name, path in self.files:
@@ -55,13 +62,6 @@ class Given:
 def as_text(given: str | Path) -> str:
     """An argument as text that can be written; bytes that are no letters are replaced."""
     return os.fsencode(given).decode(errors="replace")
-
-
-def check_not_read(output: str | Path, model: Path, given: Given) -> None:
-    """Raises if the output would replace a file that the command reads."""
-    for path in (model, *(path for _, path in given.files)):
-        if os.path.exists(output) and os.path.exists(path) and os.path.samefile(output, path):
-            raise UnsupportedError(f"{output}: is read by this command; name another file to write")
 
 
 def read_graph(
@@ -94,6 +94,17 @@ def check_is_rules(model: Path, what: str) -> None:
     """Raises unless a file holds rules by its name; `what` is done with such files only."""
     if _ending(model) != ".mln":
         raise UnsupportedError(f"{model}: only models of rules (.mln) are {what}")
+
+
+def queried(names: Names, query: Sequence[str]) -> NDArray[np.int64]:
+    """Ids of the variables that names, patterns and .query files ask for, each of them once."""
+    ids = [
+        uai.read_query(pattern, len(names))
+        if pattern.lower().endswith(".query")
+        else names.matching(as_text(pattern))
+        for pattern in query
+    ]
+    return np.unique(np.concatenate(ids))
 
 
 def _ending(model: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,10 +13,21 @@ METHODS = (
 )
 OPTIMISERS = ("natural", "adam")
 
+
+def flag(name: str, what: str) -> Any:
+    """An option without a value, so that its help has no type."""
+    return typer.Option(name, metavar="", help=what)
+
+
 ModelFile = Annotated[
-    Path, typer.Argument(help="Model file: .mln (rules) or .uai (tables).", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="Model file: .mln (rules) or .uai (tables).", show_default=False
+    ),
 ]
-RuleFile = Annotated[Path, typer.Argument(help="Model file: .mln.", show_default=False)]
+RuleFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file: .mln.", show_default=False)
+]
 Evidence = Annotated[
     list[str] | None,
     typer.Option(
@@ -50,7 +61,7 @@ Unmatched = Annotated[
         "not have.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Quiet = Annotated[bool, flag("--quiet", "Print nothing but errors.")]
 
 Tasks = Annotated[
     list[str] | None,
@@ -74,11 +85,90 @@ Query = Annotated[
         show_default=False,
     ),
 ]
-Output = Annotated[
-    str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="File for the result.", show_default=False),
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of whatever is random.")]
+
+
+def output(what: str) -> Any:
+    """The option that names a file for what a command finds."""
+    return typer.Option("--output", "-o", metavar="FILE", help=what, show_default=False)
+
+
+def figure(what: str) -> Any:
+    """The option that names a file for a picture."""
+    return typer.Option(
+        "--figure",
+        metavar="FILE",
+        help=f"Also draw {what} into this file: .png, .pdf or .svg.",
+        show_default=False,
+    )
+
+
+Report = Annotated[
+    str | None, output("File for the counts and all warnings, in .json; '-' prints them.")
 ]
-Seed = Annotated[int, typer.Option(help="Seed of whatever is random.")]
+Ground = Annotated[
+    str | None,
+    output(
+        "File for the ground model: .uai, for models of discrete variables; or for the counts: "
+        ".json, .csv or .parquet; '-' prints JSON."
+    ),
+]
+Explained = Annotated[
+    str | None,
+    output(
+        "File for the numbers: .json; or for the class of each variable: .csv or .parquet; "
+        "'-' prints JSON."
+    ),
+]
+Answered = Annotated[str | None, output("File for the result; see below for the endings.")]
+Raced = Annotated[
+    str | None, output("File for the table: .json, .csv or .parquet; '-' prints JSON.")
+]
+Shown = Annotated[
+    str | None, output("File for both answers: .json, .csv or .parquet; '-' prints JSON.")
+]
+Drawn = Annotated[
+    Path | None,
+    output(
+        "File for the figure: .png, .pdf or .svg.  "
+        r"\[default: RESULT-KIND.png here; where there is one, with a number]"
+    ),
+]
+ClassFigure = Annotated[Path | None, figure("the classes")]
+MarginalFigure = Annotated[Path | None, figure("the marginals")]
+RaceFigure = Annotated[Path | None, figure("quality against time")]
+
+Rewrite = Annotated[bool, flag("--format", "Print the model in its canonical form.")]
+Bethe = Annotated[
+    bool,
+    flag(
+        "--bethe",
+        "Say whether the model's Bethe free energy is bounded below, so that BVI cannot "
+        "diverge; the model is grounded with its evidence.",
+    ),
+]
+Stats = Annotated[bool, flag("--stats", "Also count atoms per predicate and factors per rule.")]
+
+ResultFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RESULT",
+        help="Posteriors as `hylift infer --save` keeps them: .npz. Several are drawn over each "
+        "other.",
+        show_default=False,
+    ),
+]
+PlotKind = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="marginals (a panel each), forest (a line each) or convergence (the objective against "
+        r"time).  \[default: marginals where there is room, else forest]",
+        show_default=False,
+    ),
+]
+Sort = Annotated[bool, flag("--sort", "Have the largest of a forest on top.")]
 
 HOW = "How to answer"
 """The panel of options about methods."""
@@ -119,6 +209,15 @@ Seconds = Annotated[
     typer.Option(
         metavar="S",
         help="Time after which a method returns the best it has.",
+        show_default=False,
+        rich_help_panel=HOW,
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Keep the run in this file now and then; if it is there, go on from it.",
         show_default=False,
         rich_help_panel=HOW,
     ),
@@ -243,14 +342,6 @@ Save = Annotated[
         show_default=False,
     ),
 ]
-Figure = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Also draw the marginals into this file: .png, .pdf or .svg.",
-        show_default=False,
-    ),
-]
 Convergence = Annotated[
     Path | None,
     typer.Option(
@@ -280,24 +371,5 @@ RaceLift = Annotated[
         "--lift",
         metavar="LIFT",
         help="Whether look-alikes are solved once: exact, coarse-to-fine or none.",
-    ),
-]
-RaceFigure = Annotated[
-    Path | None,
-    typer.Option(
-        "--figure",
-        metavar="FILE",
-        help="Also draw quality against time into this file: .png, .pdf or .svg.",
-        show_default=False,
-    ),
-]
-RaceOutput = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="File for the table: .csv, .parquet or .json; '-' prints JSON.",
-        show_default=False,
     ),
 ]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,22 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
+from hylift.cli.messages import in_options
 from hylift.inference.method import Task
 from hylift.lifting.explanation.text import TextTable
 from hylift.posterior import Categorical, LogPartition, Posterior
 from hylift.posterior.answers import ENDS
-from hylift.posterior.export import json_text
 from hylift.progress import Progress as Report
 from hylift.progress import silent
 from hylift.words import counted, num_classes
+
+NARROW = 80
+"""Columns below which bars are short."""
+
+MAX_LABEL = 36
+"""Letters of what a progress bar says."""
 
 MAX_ROWS = 20
 """Variables that are listed before the rest is only counted."""
@@ -32,7 +37,7 @@ WIDE = 10_000
 """Width of what is not a terminal, so that no line is broken."""
 
 BARS = " ▁▂▃▄▅▆▇█"
-SPARK_WIDTH = 24
+SPARK_WIDTH, NARROW_SPARK = 24, 8
 
 
 @contextmanager
@@ -50,22 +55,26 @@ def progress_bar(quiet: bool) -> Iterator[Report]:
     if not sys.stderr.isatty():
         yield silent
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    label = Column(max_width=MAX_LABEL, no_wrap=True, overflow="ellipsis")
+    columns = (
+        TextColumn("{task.description}", markup=False, table_column=label),
+        BarColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         row = bar.add_task("reading", total=1.0)
         yield lambda share, what: bar.update(row, completed=share, description=what)
 
 
 def show(
+    out: Console,
     posterior: Posterior,
     tasks: list[Task],
     *,
     title: str,
     ids: NDArray[np.int64],
-    written: Sequence[tuple[str, str | Path]] = (),
 ) -> None:
-    """Prints what was asked for, long lists cut, and what was written where."""
-    out = console()
+    """Prints what was asked for, long lists cut."""
     solution = posterior.solution
     out.print(
         f"[bold]{escape(title)}[/bold]: {counted(len(posterior.variables), 'variable')}, "
@@ -79,21 +88,20 @@ def show(
     if "logz" in tasks and posterior.log_partition is not None:
         out.print(_log_z(posterior.log_partition))
     if "marginals" in tasks:
-        for table in _marginals(posterior, ids[:MAX_ROWS]):
+        spark_width = SPARK_WIDTH if out.width >= NARROW else NARROW_SPARK
+        for table in _marginals(posterior, ids[:MAX_ROWS], spark_width):
             out.print(table)
         _cut(out, len(ids))
     if "map" in tasks:
         found = posterior.map()
         out.print(f"MAP energy = [bold]{found.energy:.10g}[/bold] ({found.kind})")
-        table = Table("atom", "value", box=None, header_style="bold")
+        table = Table(_names(), "value", box=None, header_style="bold")
         for name, value in found.to_dict(ids[:MAX_ROWS]).items():
             table.add_row(escape(name), value if isinstance(value, str) else f"{value:.6g}")
         out.print(table)
         _cut(out, len(ids))
     for note in solution.notes:
-        out.print(f"Note: {escape(note)}")
-    for what, path in written:
-        out.print(f"{what} {escape(str(path))}", highlight=False, soft_wrap=True)
+        out.print(f"Note: {escape(in_options(note))}")
 
 
 def num_classes_of(posterior: Posterior) -> int | None:
@@ -112,15 +120,34 @@ def _log_z(log_z: LogPartition) -> str:
     return f"log Z = [bold]{log_z.value:.10g}[/bold] ({log_z.kind}{error})"
 
 
-def worded(rows: TextTable) -> Table:
-    """A table of words for the terminal."""
-    table = Table(*rows.header, box=None, pad_edge=False)
-    for column in rows.right:
-        if column < len(table.columns):
-            table.columns[column].justify = "right"
+def print_table(out: Console, rows: TextTable) -> None:
+    """A table of words; where the terminal is too narrow for it, a sentence for each row."""
+    least = _least_widths(rows)
+    if sum(least) + 2 * (len(least) - 1) > out.width:
+        for first, *rest in rows.rows:
+            named = zip(rows.header[1:], rest, strict=True)
+            words = ", ".join(f"{name} {cell.strip()}" for name, cell in named if cell.strip())
+            out.print(f"{first.strip()}: {words}", markup=False, highlight=False)
+        return
+    columns = [
+        Column(name, min_width=width, justify="right" if place in rows.right else "left")
+        for place, (name, width) in enumerate(zip(rows.header, least, strict=True))
+    ]
+    table = Table(*columns, box=None, pad_edge=False)
     for row in rows.rows:
         table.add_row(*map(escape, row))
-    return table
+    out.print(table, highlight=False)
+
+
+def _least_widths(rows: TextTable) -> list[int]:
+    """(column,): letters that it needs; headers may be broken, and text in the last column."""
+    last = len(rows.header) - 1
+    widths = []
+    for place, (name, *cells) in enumerate(zip(rows.header, *rows.rows, strict=True)):
+        can_break = place == last and place not in rows.right
+        words = [word for cell in cells for word in (cell.split() if can_break else [cell])]
+        widths.append(max(map(len, [*name.split(), *words]), default=0))
+    return widths
 
 
 def console() -> Console:
@@ -129,27 +156,21 @@ def console() -> Console:
     return Console(width=wide, emoji=False)
 
 
-def print_notes(notes: Sequence[str]) -> None:
-    """What a reader of the answer should know of how it came about, beside the answer."""
-    for note in notes:
-        print(f"hylift: note: {note}", file=sys.stderr)
-
-
-def print_json(result: dict[str, Any]) -> None:
-    """JSON is UTF-8, whatever the terminal is."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(json_text(result).encode())
-
-
 def _cut(out: Console, total: int) -> None:
     if total > MAX_ROWS:
         out.print(f"… and {total - MAX_ROWS} more (name some with --query, or use --output)")
 
 
-def _marginals(posterior: Posterior, ids: NDArray[np.int64]) -> list[Table]:
+def _names() -> Column:
+    """Names are broken where they must, and never cut."""
+    return Column("atom", overflow="fold")
+
+
+def _marginals(posterior: Posterior, ids: NDArray[np.int64], spark_width: int) -> list[Table]:
     """A table of the discrete variables and one of the reals, where there are any."""
-    discrete = Table("atom", "probabilities", box=None, header_style="bold")
-    real = Table("atom", "density", "mean", "std", "90 %", box=None, header_style="bold")
+    discrete = Table(_names(), "probabilities", box=None, header_style="bold")
+    numbers = [Column(name, no_wrap=True) for name in ("density", "mean", "std", "90 %")]
+    real = Table(_names(), *numbers, box=None, header_style="bold")
     for name in posterior.variables.names.render(ids).to_pylist():
         marginal = posterior.marginal(name)
         if isinstance(marginal, Categorical):
@@ -158,7 +179,7 @@ def _marginals(posterior: Posterior, ids: NDArray[np.int64]) -> list[Table]:
         low, high = marginal.interval(0.9)
         real.add_row(
             escape(name),
-            _spark(marginal),
+            _spark(marginal, spark_width),
             f"{marginal.mean:.4g}",
             f"{marginal.std:.4g}",
             f"{low:.4g} to {high:.4g}",
@@ -182,10 +203,10 @@ def _bar(share: float) -> str:
     return BARS[round(share * (len(BARS) - 1))]
 
 
-def _spark(marginal: Any) -> str:
+def _spark(marginal: Any, width: int) -> str:
     """The density between extreme quantiles, as a line of bars."""
     low, high = marginal.quantile(0.001), marginal.quantile(0.999)
     if not high > low:
         return ""
-    density = np.asarray(marginal.pdf(np.linspace(low, high, SPARK_WIDTH)))
+    density = np.asarray(marginal.pdf(np.linspace(low, high, width)))
     return "".join(_bar(float(share)) for share in density / density.max())

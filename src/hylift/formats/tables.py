@@ -205,6 +205,16 @@ def _without_index(table: pa.Table) -> pa.Table:
     return table.drop_columns([n for n in table.column_names if INDEX.fullmatch(n)])
 
 
+def row_labels(data: object) -> tuple[str, ...]:
+    """What pandas calls the labels of the rows, `index` if they have no name; none where they only
+    count the rows."""
+    index = getattr(data, "index", None)
+    names = getattr(index, "names", None)
+    if names is None or (list(names) == [None] and type(index).__name__ == "RangeIndex"):
+        return ()
+    return tuple("index" if name is None else str(name) for name in names)
+
+
 def _from_stream(data: Any) -> pa.Table:
     """What any library hands over through Arrow; the row labels of pandas are no column."""
     try:

@@ -12,6 +12,7 @@ from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.files import check_target
 from hylift.graph import FactorGraph
+from hylift.graph.own_kinds import with_known_kinds
 from hylift.inference.checkpoint import Checkpoint, fingerprint
 from hylift.inference.choose import choose_and_solve
 from hylift.inference.exact.kernels.elimination import greedy
@@ -54,6 +55,7 @@ def infer(
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
     _check(graph, method, start, callback)
+    graph = with_known_kinds(graph)
     request = Request(
         wanted,
         checked_seed(seed),

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.plot.several import by_label
-from hylift.plot.style import COLORS, DASHES, INK, figure_of, write_figure
+from hylift.plot.style import COLORS, DASHES, INK, dress, figure_of, write_figure, write_legend
 from hylift.posterior import History, Posterior
 from hylift.posterior.answers import Measure
 
@@ -54,6 +54,7 @@ def plot_convergence(
     if path is not None:
         check_figure(path)
     histories, measures = _histories(posteriors)
+    is_new = ax is None
     if ax is None:
         ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
     right = ax.twinx() if classes else None
@@ -64,8 +65,9 @@ def plot_convergence(
         _draw(ax, label, history, lowest, color, dash)
         if right is not None:
             right.step(
-                history.seconds, history.num_classes, where="post", color=color, linewidth=0.7
-            )
+                history.seconds, history.num_classes, where="post", color=color, linestyle=dash,
+                linewidth=0.7,
+            )  # fmt: skip
     _label(
         ax,
         right,
@@ -74,6 +76,9 @@ def plot_convergence(
         gap=gap,
         has_levels=any(h.level.any() for h in histories.values()),
     )
+    handles, labels = ax.get_legend_handles_labels()
+    drawn = dict(zip(labels, handles, strict=True))
+    write_legend(figure_of(ax) if is_new else ax, drawn)
     if path is not None:
         write_figure(figure_of(ax), path)
     return ax
@@ -146,20 +151,17 @@ def _label(
     ax.set_ylabel("objective above the lowest end" if gap else measured)
     if gap or measures == {"largest change"}:
         ax.set_yscale("log", nonpositive="mask")
-    ax.spines["top"].set_visible(False)
-    if right is None:
-        ax.spines["right"].set_visible(False)
-    else:
+    dress(ax)
+    if right is not None:
         right.set_yscale("log")
         right.set_ylabel("classes of variables (thin)")
-        right.spines["top"].set_visible(False)
+        dress(right)
+        right.spines["right"].set_visible(True)
     if has_levels:
         ax.plot(
             [], [], linestyle="", marker="o", markersize=4, markerfacecolor="white",
             markeredgecolor=INK, label="next level",
         )  # fmt: skip
-    for words in _legend(ax).get_texts():
-        words.set_parse_math(False)
 
 
 def _label_log_time(ax: Axes) -> None:
@@ -187,10 +189,3 @@ def _label_log_time(ax: Axes) -> None:
     ax.xaxis.set_major_locator(Ticks())
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _legend(ax: Axes) -> Any:
-    """Above the axes, where it covers no line."""
-    return ax.legend(
-        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, frameon=False, fontsize=9
-    )

@@ -12,8 +12,20 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
+from hylift.graph.domains import BOOLEAN_STATES
+from hylift.plot.known import TRUTH, true_values
 from hylift.plot.several import by_label
-from hylift.plot.style import COLORS, INK, LINE, figure_of, write_figure
+from hylift.plot.style import (
+    COLORS,
+    INK,
+    LINE,
+    as_written,
+    dress,
+    figure_of,
+    shortened,
+    write_figure,
+    write_legend,
+)
 from hylift.posterior import Categorical, PointMass, Posterior
 
 if TYPE_CHECKING:
@@ -22,9 +34,12 @@ if TYPE_CHECKING:
 MAX_ATOMS = 100
 MAX_POSTERIORS = 6
 MARKS = ("o", "s", "D", "^", "v", "P")
+OBSERVED = {"label": "observed", "color": INK, "marker": "x", "markeredgecolor": INK}
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Ends of the thin line, ends of the thick one, and the mark in the middle."""
 
+MAX_NAME = 44
+"""Letters of an atom."""
 LINE_HEIGHT = 0.26
 """Inches of an atom with one posterior."""
 SPREAD = 0.5
@@ -37,6 +52,7 @@ def plot_forest(
     ax: Axes | None = None,
     *,
     sort: bool = False,
+    truth: Mapping[str, object] | None = None,
     path: str | Path | None = None,
 ) -> Axes:
     """Marginals of many atoms below each other; a mapping of several posteriors labels them.
@@ -44,7 +60,9 @@ def plot_forest(
     Of a real the median, with a thick line for the middle half and a thin one for 90 %; of a
     Boolean the probability that it is true; of a categorical variable that of its most probable
     state, with its name. Crosses are observed values. `atoms` are names or patterns, all reals or
-    all discrete; `sort` has the largest on top. With `path` the figure is written there.
+    all discrete; `sort` has the largest on top. `truth` has values that are known to be true, by
+    atom: triangles mark them, or words where the state is another one. With `path` the figure is
+    written there.
     """
     from matplotlib.figure import Figure
 
@@ -53,24 +71,24 @@ def plot_forest(
     labelled = by_label(posteriors, "plot_forest", MAX_POSTERIORS)
     first = next(iter(labelled.values()))
     names = _names(first, atoms)
-    marginals = {
-        label: [posterior.marginal(name) for name in names] for label, posterior in labelled.items()
-    }
+    true = true_values(truth, first, names)
     if sort:
-        heights = np.array([_height(one) for one in next(iter(marginals.values()))])
-        order = np.argsort(-np.round(heights, 9), kind="stable")  # rounding sorts no look-alikes
-        names = [names[at] for at in order]
-        marginals = {label: [found[at] for at in order] for label, found in marginals.items()}
+        names = _sorted(first, names)
+    is_new = ax is None
     if ax is None:
         height = 1.0 + LINE_HEIGHT * len(names) * (1 + 0.4 * (len(labelled) - 1))
         ax = Figure(figsize=(6.4, height), layout="constrained").add_subplot()
     places = np.arange(len(names), dtype=float)
     shifts = np.linspace(-SPREAD, SPREAD, len(labelled)) / 2 if len(labelled) > 1 else [0.0]
-    for (label, found), shift, color, mark in zip(
-        marginals.items(), shifts, cycle(COLORS), cycle(MARKS), strict=False
+    for (label, posterior), shift, color, mark in zip(
+        labelled.items(), shifts, cycle(COLORS), cycle(MARKS), strict=False
     ):
-        _draw(ax, places + shift, found, color, mark, label)
-    _label(ax, names, has_legend=len(labelled) > 1, is_real=not _is_discrete(first, names[0]))
+        look = {"label": label, "color": color, "marker": mark, "markeredgecolor": "white"}
+        _draw(ax, places + shift, posterior, names, look, true)
+    gap = 0.3 if len(labelled) == 1 else 0.42
+    _mark_truth(ax, places - gap, first, names, true)
+    _label(ax, names, is_real=not _is_discrete(first, names[0]))
+    write_legend(figure_of(ax) if is_new else ax, _handles(ax, has_several=len(labelled) > 1))
     if path is not None:
         write_figure(figure_of(ax), path)
     return ax
@@ -94,6 +112,13 @@ def _names(posterior: Posterior, atoms: str | Iterable[str] | None) -> list[str]
     return names
 
 
+def _sorted(posterior: Posterior, names: list[str]) -> list[str]:
+    """The largest first."""
+    heights = np.array([_height(posterior.marginal(name)) for name in names])
+    order = np.argsort(-np.round(heights, 9), kind="stable")  # rounding sorts no look-alikes
+    return [names[at] for at in order]
+
+
 def _is_discrete(posterior: Posterior, name: str) -> bool:
     variables = posterior.variables
     return bool(variables.num_states[variables.names.id(name)] > 0)
@@ -109,53 +134,81 @@ def _height(marginal: Any) -> float:
 def _probability(marginal: Categorical) -> tuple[float, str]:
     """Of what is drawn, and its name; that of 'true' goes without saying."""
     states, probs = tuple(marginal.states), np.asarray(marginal.probs)
-    if states == ("false", "true"):
+    if states == BOOLEAN_STATES:
         return float(probs[1]), ""
     best = int(np.argmax(probs))
     return float(probs[best]), states[best]
 
 
 def _draw(
-    ax: Axes, places: NDArray[np.float64], marginals: list[Any], color: str, mark: str, label: str
+    ax: Axes,
+    places: NDArray[np.float64],
+    posterior: Posterior,
+    names: list[str],
+    look: Mapping[str, Any],
+    true: Mapping[str, float],
 ) -> None:
-    for number, (y, marginal) in enumerate(zip(places.tolist(), marginals, strict=True)):
-        name = label if number == 0 else None
-        if isinstance(marginal, PointMass):
-            ax.plot(float(marginal.value), y, "x", color=INK, markersize=5)
-        elif isinstance(marginal, Categorical):
+    """The marginals of one posterior, at their heights."""
+    for y, name in zip(places.tolist(), names, strict=True):
+        marginal = posterior.marginal(name)
+        mark: dict[str, Any] = {"linestyle": "", "markersize": 5.5, "clip_on": False} | dict(look)
+        if posterior.observed[posterior.variables.names.id(name)]:
+            mark |= OBSERVED
+        if isinstance(marginal, Categorical):
             probability, state = _probability(marginal)
-            ax.plot([0, probability], [y, y], color=color, linewidth=1.2)
-            ax.plot(probability, y, mark, color=color, markersize=5, label=name)
+            ax.plot([0, probability], [y, y], color=mark["color"], linewidth=1.2)
             ax.annotate(
-                state, (probability, y), xytext=(6, 0), textcoords="offset points", va="center",
-                fontsize=8, color=INK, parse_math=False,
+                _with_truth(state, marginal, true.get(name)), (probability, y), xytext=(6, 0),
+                textcoords="offset points", va="center", fontsize=8, color=INK, parse_math=False,
             )  # fmt: skip
-        else:
-            low, inner_low, middle, inner_high, high = (marginal.quantile(p) for p in LEVELS)
-            ax.plot([low, high], [y, y], color=color, linewidth=1.2)
-            ax.plot([inner_low, inner_high], [y, y], color=color, linewidth=3.6)
-            ax.plot(
-                middle, y, mark, color=color, markersize=5.5, markeredgecolor="white", label=name
-            )
+        elif not isinstance(marginal, PointMass):
+            low, inner_low, _, inner_high, high = (marginal.quantile(p) for p in LEVELS)
+            ax.plot([low, high], [y, y], color=mark["color"], linewidth=1.2)
+            ax.plot([inner_low, inner_high], [y, y], color=mark["color"], linewidth=3.6)
+        ax.plot([_height(marginal)], [y], **mark)
 
 
-def _label(ax: Axes, names: list[str], *, has_legend: bool, is_real: bool) -> None:
+def _with_truth(state: str, marginal: Categorical, truth: float | None) -> str:
+    """The name of a state, and that of the true one where it is another."""
+    if not state or truth is None or marginal.states[int(truth)] == state:
+        return state
+    return f"{state} (truth: {marginal.states[int(truth)]})"
+
+
+def _mark_truth(
+    ax: Axes,
+    places: NDArray[np.float64],
+    posterior: Posterior,
+    names: list[str],
+    true: Mapping[str, float],
+) -> None:
+    """Triangles above the lines: of reals at their values, of Booleans at 0 or 1."""
+    for y, name in zip(places.tolist(), names, strict=True):
+        marginal = posterior.marginal(name)
+        is_worded = isinstance(marginal, Categorical) and marginal.states != BOOLEAN_STATES
+        if name in true and not is_worded:
+            ax.plot([true[name]], [y], **TRUTH | {"markersize": 5.5}, label="truth")
+
+
+def _label(ax: Axes, names: list[str], *, is_real: bool) -> None:
     ax.set_yticks(range(len(names)))
-    for words, name in zip(ax.set_yticklabels(names, fontsize=8), names, strict=True):
-        words.set_text(name)
-        words.set_parse_math(False)
+    as_written(ax.set_yticklabels([shortened(name, MAX_NAME) for name in names]))
     ax.set_ylim(len(names) - 0.4, -0.6)  # the first on top
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
+    dress(ax)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0, labelsize=8)
     ax.grid(axis="x", color=LINE, alpha=0.3, linewidth=0.6)
     if is_real:
         ax.set_xlabel("median, middle half and 90 %")
     else:
         ax.set_xlim(0, 1.02)
         ax.set_xlabel("probability")
-    if has_legend:
-        legend = ax.legend(
-            loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False, fontsize=9
-        )
-        for words in legend.get_texts():
-            words.set_parse_math(False)
+
+
+def _handles(ax: Axes, *, has_several: bool) -> dict[str, Any]:
+    """What the legend explains; the label of a posterior that is alone goes without saying."""
+    handles, labels = ax.get_legend_handles_labels()
+    found = dict(zip(labels, handles, strict=True))  # each once
+    if has_several:
+        return found
+    return {label: found[label] for label in ("observed", "truth") if label in found}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.plot.labels import LETTER, Obstacles, place_labels
-from hylift.plot.style import COLORS, INK, LINE, write_figure
+from hylift.plot.style import COLORS, FONT_SIZE, INK, LINE, any_letters, dress, write_figure
 from hylift.posterior import History
 from hylift.posterior.answers import Measure
 from hylift.racing import Finish, Race
@@ -27,7 +27,6 @@ Points = NDArray[np.float64]  # (point, 2)
 
 WIDTH, PANEL_HEIGHT = 7.2, 2.9
 """Of the picture and of each panel, in inches."""
-FONT_SIZE = 8.5
 MARK_SIZE = 6.5
 LEAST_KL = 1e-16
 """What is smaller is rounding, and drawn as this."""
@@ -40,6 +39,7 @@ GAPS = (2.0, 7.0, 15.0, 25.0, 36.0)
 FAR = 14.0
 """From here on a line leads from a mark to its name."""
 DARK = (*(color for color in COLORS if color != "#F0E442"), "#332288", "#882255", "#117733")
+"""Without yellow, which is not seen on white."""
 METHODS = (
     "exact",
     "mean field",
@@ -53,7 +53,6 @@ METHODS = (
     "BVI coarse-to-fine",
 )
 """Names without settings, in the order of their colors."""
-"""Without yellow, which is not seen on white."""
 MARKERS = {"exact": "D", "lower bound": "^", "estimate": "o"}
 
 
@@ -110,7 +109,8 @@ def plot_race(race: Race, path: str | Path | None = None) -> list[Axes]:
     for ax, panel in zip(axes, panels, strict=True):
         panel.draw_frame(ax, panel)
         _draw(ax, panel, color)
-    figure.draw_without_rendering()  # so that it is known how far apart the marks are
+    with any_letters():
+        figure.draw_without_rendering()  # so that it is known how far apart the marks are
     for ax, panel in zip(axes, panels, strict=True):
         _write_labels(ax, panel)
     if path is not None:
@@ -280,8 +280,7 @@ def _draw(ax: Axes, panel: _Panel, color: dict[str, str]) -> None:
         )  # fmt: skip
     ax.grid(color="#E6E6E6", linewidth=0.6)
     ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=FONT_SIZE)
+    dress(ax)
 
 
 def _write_labels(ax: Axes, panel: _Panel) -> None:

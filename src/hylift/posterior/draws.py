@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +12,8 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import Variables
+from hylift.posterior.interchange.datasets import check_size, dataset, inference_data
+from hylift.posterior.interchange.extras import extra
 from hylift.posterior.joint import MAX_COLUMNS, labelled_column
 
 FloatArray = NDArray[np.float64]
@@ -24,6 +24,9 @@ BLOCK = 1 << 22
 DISAGREE = 1.01
 """R-hat beyond which the spread between chains tells more of the error than that within them."""
 
+
+MOST_BY_ARVIZ = 1000
+"""Variables that ArviZ looks at, which does so one by one: some milliseconds each."""
 
 MOST_STATES = 16
 """States that are looked at one by one; of more, each with those whose number is so much larger."""
@@ -129,36 +132,48 @@ class Draws:
             columns[name] = labelled_column(domain, self.values[:, :, at].reshape(-1))
         return pa.table(columns)
 
+    def to_xarray(
+        self,
+        atoms: str | Iterable[str] | None = None,
+        *,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """An `xarray.Dataset`, a variable per predicate: axes chain, draw, and one per argument.
+
+        States are numbers, with their labels in the attribute `states`. Needs xarray
+        (`pip install 'hylift[arviz]'`).
+        """
+        some = self.of(self.ids[self._places(atoms)])
+        check_size(some.values[..., 0].size, len(some.ids))
+        return dataset(self.variables, some.ids, some.values, attributes or {})
+
     def to_arviz(self, atoms: str | Iterable[str] | None = None) -> Any:
-        """An `arviz.InferenceData` whose posterior has one variable, `value`, with the axes chain,
-        draw and atom; needs ArviZ (`pip install 'hylift[arviz]'`)."""
-        place = self._places(atoms)
-        names = self.variables.names.render(self.ids[place]).to_pylist()
-        return _arviz().from_dict(
-            posterior={"value": self.values[:, :, place]},
-            coords={"atom": names},
-            dims={"value": ["atom"]},
-        )
+        """An `arviz.InferenceData` with the data set of `to_xarray` as its posterior."""
+        return inference_data(self.to_xarray(atoms), None)
+
+    def of(self, ids: NDArray[np.int64]) -> Draws:
+        """The draws of some hidden variables."""
+        if np.array_equal(ids, self.ids):
+            return self
+        place = self._positions(ids)
+        return Draws(self.variables, self.ids[place], self.values[:, :, place])
 
     def summary(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
         """Columns atom, mean, sd, mcse, ess and r_hat, one row per variable.
 
-        Bulk effective size and rank-normalised R-hat are ArviZ's, where it is installed and there
-        are several chains, and else the simpler ones of `diagnostics()`. For a variable that never
-        changed they are null. Of categorical variables, means are of the numbers of states.
+        Bulk effective size and rank-normalised R-hat are ArviZ's, where it is installed, there are
+        several chains and at most 1,000 variables, and else the simpler ones of `diagnostics()`.
+        For a variable that never changed they are null. Of categorical variables, means are of the
+        numbers of states.
         """
-        place = self._places(atoms)
-        own = Draws(self.variables, self.ids[place], self.values[:, :, place])
+        own = self.of(self.ids[self._places(atoms)])
         found = own.diagnostics()
         ess = np.where(found.sd > 0, found.ess, np.nan)
         r_hat = np.where(found.sd > 0, found.r_hat, np.nan)
-        try:
-            arviz = _arviz()
-        except UnsupportedError:
-            arviz = None
         changed = np.flatnonzero(found.sd > 0)
+        arviz = _arviz_or_none() if len(changed) <= MOST_BY_ARVIZ else None
         if arviz is not None and len(changed) and len(self.values) > 1:
-            data = Draws(self.variables, own.ids[changed], own.values[:, :, changed]).to_arviz()
+            data = arviz.convert_to_dataset({"value": own.values[:, :, changed]})
             ess[changed] = arviz.ess(data)["value"].to_numpy()
             r_hat[changed] = arviz.rhat(data)["value"].to_numpy()
         return pa.table(
@@ -186,7 +201,10 @@ class Draws:
         chosen = [self.variables.names.matching(pattern) for pattern in patterns]
         wanted = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
         _, first = np.unique(wanted, return_index=True)
-        wanted = wanted[np.sort(first)]
+        return self._positions(wanted[np.sort(first)])
+
+    def _positions(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where variables stand among the hidden ones."""
         place = np.full(len(self.variables), -1)
         place[self.ids] = np.arange(len(self.ids))
         seen = place[wanted] < 0
@@ -194,6 +212,13 @@ class Draws:
             name = self.variables.names[int(wanted[np.argmax(seen)])]
             raise UnsupportedError(f"'{name}' is observed: there are no draws of it")
         return place[wanted]
+
+
+def _arviz_or_none() -> Any:
+    try:
+        return extra("arviz")
+    except UnsupportedError:
+        return None
 
 
 def _convergence(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -246,15 +271,3 @@ def _halves(values: FloatArray) -> FloatArray:
     half = draws // 2
     used = values[:, draws - 2 * half :] if half else values[:, [0, 0]]
     return used.reshape(2 * chains, max(half, 1), *values.shape[2:])
-
-
-def _arviz() -> Any:
-    try:
-        with warnings.catch_warnings():
-            # ArviZ announces its next major version, once a day.
-            warnings.simplefilter("ignore", FutureWarning)
-            return importlib.import_module("arviz")
-    except ImportError:
-        raise UnsupportedError(
-            "this needs ArviZ, which is not installed: pip install 'hylift[arviz]'"
-        ) from None

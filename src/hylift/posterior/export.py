@@ -12,22 +12,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hylift.errors import UnsupportedError
 from hylift.files import write_whole
 from hylift.posterior.marginals import QUANTILES
 from hylift.posterior.posterior import Posterior
+
+ENDINGS = (".csv", ".parquet", ".arrow", ".json", ".nc")
 
 
 def to_dict(
     posterior: Posterior,
     tasks: Iterable[str],
     *,
-    model: str,
+    model: str | None = None,
     ids: NDArray[np.int64] | None = None,
 ) -> dict[str, Any]:
-    """The documented JSON result: what `tasks` asked for, of the variables `ids`."""
+    """The documented JSON result: what `tasks` asked for, of the variables `ids`.
+
+    `model`: where it came from, if that is known.
+    """
     ids = posterior.select() if ids is None else ids
     solution = posterior.solution
-    result: dict[str, Any] = {"model": model, "method": solution.method, "seed": solution.seed}
+    result: dict[str, Any] = {} if model is None else {"model": model}
+    result |= {"method": solution.method, "seed": solution.seed}
     tasks = set(tasks)
     if "logz" in tasks and posterior.log_partition is not None:
         log_z = posterior.log_partition
@@ -52,6 +59,26 @@ def to_dict(
     return result
 
 
+def write(posterior: Posterior, path: str | Path, atoms: str | Iterable[str] | None) -> None:
+    """Writes answers as the ending of the file says: see `Posterior.write`."""
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        wrong = f"no format has the ending '{ending}'" if ending else "it has no ending"
+        raise UnsupportedError(f"{path}: {wrong}; choose among {', '.join(ENDINGS)}")
+    if ending == ".nc":
+        posterior.to_netcdf(path, atoms)
+    elif ending == ".json":
+        there = {
+            "logz": posterior.log_partition,
+            "marginals": posterior.all_marginals,
+            "map": posterior.assignment,
+        }
+        tasks = [task for task, answer in there.items() if answer is not None]
+        write_json(to_dict(posterior, tasks, ids=posterior.select(atoms)), path)
+    else:
+        write_table(posterior.marginals(atoms), path)
+
+
 def write_json(result: dict[str, Any], path: str | Path) -> None:
     """Writes a result of `to_dict`."""
     write_whole(path, lambda stream: stream.write(json_text(result).encode()))
@@ -63,13 +90,17 @@ def json_text(result: dict[str, Any]) -> str:
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """Writes a table as CSV, with one row per state of a discrete variable, or as Parquet."""
+    """Writes a table as Parquet, Arrow, or CSV with one row per state of a discrete variable."""
 
     def write(stream: IO[bytes]) -> None:
-        if Path(path).suffix.lower() == ".parquet":
+        ending = Path(path).suffix.lower()
+        if ending == ".parquet":
             from pyarrow import parquet
 
             parquet.write_table(table, stream)
+        elif ending == ".arrow":
+            with pa.ipc.new_file(stream, table.schema) as writer:
+                writer.write_table(table)
         else:
             from pyarrow import csv
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from hylift.errors import (
 from hylift.graph import Domain
 from hylift.posterior.distributions.base import FloatOrArray, Seed, sample_arguments, unwrap
 from hylift.posterior.mixture import Expectation, Mixture
-from hylift.words import listed
+from hylift.words import counted, listed
 
 MAX_STATES = 1 << 24
 """Most joint states whose probabilities are listed."""
@@ -133,6 +134,7 @@ class JointDensity:
 
         States are given by position: false is 0, true is 1.
         """
+        _check_arity(function, len(self.atoms))
         hidden = self._is_hidden
 
         def of_hidden(*columns: Any) -> Any:
@@ -204,6 +206,23 @@ def labelled_column(domain: Domain, values: NDArray[Any]) -> pa.Array:
         return pa.array(values)
     labels = pa.array(list(domain.states), pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), labels)
+
+
+def _check_arity(function: Callable[..., Any], num_atoms: int) -> None:
+    """Raises unless the function takes an argument per atom, as far as that can be told."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # not a function, or one that tells nothing of itself
+        if callable(function):
+            return
+        raise UnsupportedError(f"expectation(…) takes a function, not {function!r}") from None
+    try:
+        signature.bind(*range(num_atoms))
+    except TypeError as error:
+        raise UnsupportedError(
+            f"the function cannot be called with {counted(num_atoms, 'argument')}, one per atom: "
+            f"{error}"
+        ) from None
 
 
 def _encoded(domain: Domain, values: Any, atom: str) -> NDArray[np.float64]:

@@ -21,6 +21,8 @@ from hylift.posterior.distributions import (
 )
 
 QUANTILES = (0.05, 0.5, 0.95)
+BLOCK = 1 << 20
+"""Numbers that are drawn together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +95,17 @@ class Marginals:
             elif isinstance(some, RealDistribution):
                 modes[place] = np.asarray(some.mode)[at]
         return modes
+
+    def sample(self, ids: NDArray[Any], size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """(size, variable): independent draws of each variable by itself, states and reals."""
+        draws = np.empty((size, len(ids)))
+        width = max(1, BLOCK // max(size, 1))
+        for place, batch, rows in self._by_batch(ids):
+            for first in range(0, len(place), width):
+                some = slice(first, first + width)
+                distribution: Any = batch[rows[some]]
+                draws[:, place[some]] = distribution.sample(size, seed=rng)
+        return draws
 
     def __getitem__(self, variable: int) -> Any:
         return self.batches[self.batch[variable]][int(self.row[variable])]

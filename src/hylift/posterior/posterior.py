@@ -11,22 +11,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from hylift.errors import (
-    EvidenceError,
-    ImpossibleEvidenceError,
-    ModelError,
-    UnsupportedError,
-)
+from hylift.errors import EvidenceError, ModelError, UnsupportedError
+from hylift.files import check_target
 from hylift.graph import Evidence, Variables
-from hylift.posterior.answers import Assignment, LogPartition, Solution, decoded
+from hylift.posterior.answers import Assignment, LogPartition, Solution
 from hylift.posterior.comparison import Comparison, compare
+from hylift.posterior.conditioning import check_agreement, conditioned
 from hylift.posterior.distributions.base import Seed
 from hylift.posterior.draws import Draws
+from hylift.posterior.interchange import datasets
+from hylift.posterior.interchange.extras import extra
+from hylift.posterior.interchange.samples import Samples
 from hylift.posterior.joint import JointDensity
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Expectation, Mixture
-from hylift.posterior.target import Conditioned, Target
-from hylift.words import listed
+from hylift.posterior.target import Target
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +44,7 @@ class Posterior:
     target: Target | None = None
     """What was approximated, for energies and the MAP assignment; not saved."""
     draws: Draws | None = None
-    """What a sampler has drawn, with its errors; not saved."""
+    """What a sampler has drawn, with its errors."""
 
     def __post_init__(self) -> None:
         self.observed.flags.writeable = False
@@ -60,7 +59,7 @@ class Posterior:
         A real has `mean, var, std, mode, entropy, pdf(x), cdf(x), quantile(p), interval(mass),
         sample(size, seed=…)`; a discrete variable has `probs, states, prob(state), mode, entropy`.
         """
-        return self._marginals()[self.variables.names.id(atom)]
+        return self.known_marginals()[self.variables.names.id(atom)]
 
     def marginals(
         self, atoms: str | Iterable[str] | None = None, *, observed: bool = False
@@ -70,13 +69,13 @@ class Posterior:
         `atoms`: names, or patterns such as `posA(*)`, observed or not; by default all variables
         that are not observed, or with `observed` all there are.
         Reals fill the columns mean, var, mode, q05, q50, q95; discrete variables states, probs.
-        For data frames: `.to_pandas()`, or `polars.from_arrow(…)`.
+        For data frames: `to_pandas()`, `to_polars()`.
         """
         return self.marginals_of(self.select(atoms, observed=observed))
 
     def marginals_of(self, ids: NDArray[np.int64]) -> pa.Table:
         """The table of `marginals`, for variables by id."""
-        return self._marginals().to_arrow(self.variables, ids)
+        return self.known_marginals().to_arrow(self.variables, ids)
 
     def table(self, predicate: str, *, observed: bool = False) -> pa.Table:
         """Marginals of one predicate as an Arrow table with a column per argument.
@@ -90,64 +89,23 @@ class Posterior:
             label: column.filter(pa.array(keep))
             for label, column in block.argument_columns().items()
         }
-        return pa.table({**arguments, **self._marginals().columns(self.variables, ids[keep])})
+        return pa.table({**arguments, **self.known_marginals().columns(self.variables, ids[keep])})
 
     def joint(self, atoms: str | Iterable[str]) -> JointDensity:
         """The joint distribution of some atoms, named or by patterns, observed or not.
 
         It has `pdf(values)`, `probs()`, `table()`, `mean`, `cov`, `corr`, `sample(size, seed=…)`.
         """
-        return self._joint("joint(…)", self.select(atoms))
+        return self._joint("joint(…)", self._each_once(atoms))
 
     def given(self, values: Mapping[str, object]) -> Posterior:
         """The posterior that also knows these values: `{"posA(a1)": 2.5, "rain": True}`.
 
         The components of the mixture are reweighted by how well they fit. Nothing is inferred
-        anew, so there is no log Z; to do so, observe the values and infer again.
+        anew, so there is no log Z, and no MAP assignment but the mode of the mixture,
+        `map(polish=False)`. For these, observe the values and infer again.
         """
-        mixture = self._mixture("given(…)")
-        if not isinstance(values, Mapping):
-            raise UnsupportedError(
-                f"given(…) takes a mapping from atoms to values, such as {{'rain': True}}, not "
-                f"{values!r}"
-            )
-        found = Evidence.from_mapping(self.variables, values)
-        found.check(self.variables)
-        if not found.is_hard.all():
-            raise UnsupportedError(
-                "given(…) takes values without error: observe measurements and infer again"
-            )
-        new = found.variable[~self.observed[found.variable]].astype(np.int64)
-        seen = np.flatnonzero(self.observed)
-        known = self._marginals().modes(seen)
-        self._check_agreement(found, Evidence.of(seen, known))
-        value = found.value[~self.observed[found.variable]]
-        try:
-            mixture = mixture.given(new, value)
-        except ImpossibleEvidenceError:
-            wanted = listed([f"{atom} = {value}" for atom, value in list(values.items())[:5]])
-            raise ImpossibleEvidenceError(
-                f"every component of the mixture gives probability 0 to {wanted}"
-            ) from None
-        observed = self.observed.copy()
-        observed[new] = True
-        marginals = mixture.marginals(self.variables).beside(
-            self.variables,
-            mixture.hidden,
-            np.concatenate([seen, new]),
-            np.concatenate([known, value]),
-        )
-        note = "Components were reweighted by how well they fit what is given, not fitted anew."
-        return replace(
-            self,
-            solution=replace(self.solution, notes=(note,)),
-            observed=observed,
-            log_partition=None,
-            all_marginals=marginals,
-            assignment=None,
-            mixture=mixture,
-            target=Conditioned(self.target, Evidence.of(new, value)) if self.target else None,
-        )
+        return conditioned(self, values)
 
     def expectation(
         self, function: Callable[..., Any], atoms: str | Iterable[str], *, seed: int = 0
@@ -158,7 +116,8 @@ class Posterior:
         are given by position, so that false is 0 and true is 1. By Gauss quadrature where its
         grid is small, else by draws with this seed; `.error` tells how far to trust `.value`.
         """
-        return self._joint("expectation(…)", self.select(atoms)).expectation(function, seed=seed)
+        joint = self._joint("expectation(…)", self._each_once(atoms))
+        return joint.expectation(function, seed=seed)
 
     def sample(
         self, size: int, *, seed: Seed, atoms: str | Iterable[str] | None = None
@@ -181,8 +140,10 @@ class Posterior:
         if self.assignment is not None:
             return self.assignment
         if self.target is None:
+            always = "; map(polish=False), also after given(…), is the mode of the mixture"
             raise UnsupportedError(
                 "this posterior has no MAP assignment: ask for the task 'map' before saving it"
+                + (always if self.mixture is not None else "")
             )
         return self.target.map(self.mixture)
 
@@ -198,7 +159,7 @@ class Posterior:
 
     def marginal_map(self) -> Assignment:
         """The most probable value of each variable by itself, and the energy of all together."""
-        return self._assignment(self._marginals().modes(np.flatnonzero(~self.observed)))
+        return self._assignment(self.known_marginals().modes(np.flatnonzero(~self.observed)))
 
     def energy(self, values: Assignment | Mapping[str, object] | ArrayLike) -> float:
         """The energy -log ψ of an assignment; lower is more probable.
@@ -226,7 +187,7 @@ class Posterior:
                 )
             everything[:] = array
         given = np.flatnonzero(~np.isnan(everything))
-        self._check_agreement(Evidence.of(given, everything[given]), seen)
+        check_agreement(self.variables, Evidence.of(given, everything[given]), seen)
         everything[seen.variable] = seen.value
         left = np.flatnonzero(np.isnan(everything))
         if len(left):
@@ -237,6 +198,10 @@ class Posterior:
         Evidence.of(np.arange(len(everything)), everything).check(self.variables)
         return self.target.energy(everything)
 
+    def with_note(self, note: str) -> Posterior:
+        """The same with one more thing that the user should know, said first."""
+        return replace(self, solution=replace(self.solution, notes=(note, *self.solution.notes)))
+
     def select(
         self, atoms: str | Iterable[str] | None = None, *, observed: bool = False
     ) -> NDArray[np.int64]:
@@ -246,19 +211,105 @@ class Posterior:
         """
         if atoms is None:
             return np.arange(len(self.variables)) if observed else np.flatnonzero(~self.observed)
-        patterns = [atoms] if isinstance(atoms, str) else list(atoms)
-        chosen = [self.variables.names.matching(pattern) for pattern in patterns]
-        ids = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+        ids = self._matching(atoms)
         _, first = np.unique(ids, return_index=True)
         return ids[np.sort(first)]
 
+    def to_pandas(self, predicate: str | None = None, *, observed: bool = False) -> Any:
+        """The table of a predicate, or that of all marginals, as a pandas DataFrame."""
+        extra("pandas")
+        return self._table(predicate, observed).to_pandas()
+
+    def to_polars(self, predicate: str | None = None, *, observed: bool = False) -> Any:
+        """The table of a predicate, or that of all marginals, as a Polars DataFrame."""
+        return extra("polars").from_arrow(self._table(predicate, observed))
+
+    def to_xarray(
+        self,
+        atoms: str | Iterable[str] | None = None,
+        *,
+        draws: int | None = None,
+        seed: int = 0,
+    ) -> Any:
+        """Draws of the hidden variables as an `xarray.Dataset`, with a variable per predicate.
+
+        Its axes are chain, draw, and one per argument, along which the constants stand; where the
+        atoms do not fill the grid of their arguments, one axis of atoms. States are numbers, with
+        their labels in the attribute `states`. What is drawn:
+
+        - of BVI, NPVI and MeanField: independent joint draws of the mixture, with this seed;
+        - of Gibbs: its own draws, all, or `draws` of each chain, evenly spread;
+        - of methods that know marginals only: draws of each variable by itself, with a warning.
+
+        `draws`: by default 1,000, or all of a sampler. Needs `pip install 'hylift[arviz]'`.
+        """
+        return Samples.of(self, self._with_observed(atoms), draws, seed).dataset()
+
+    def to_arviz(
+        self,
+        atoms: str | Iterable[str] | None = None,
+        *,
+        draws: int | None = None,
+        seed: int = 0,
+    ) -> Any:
+        """The draws of `to_xarray` as an `arviz.InferenceData`.
+
+        Those of the atoms that are observed are its group observed_data.
+        """
+        return Samples.of(self, self._with_observed(atoms), draws, seed).inference_data()
+
+    def to_netcdf(
+        self,
+        path: str | Path,
+        atoms: str | Iterable[str] | None = None,
+        *,
+        draws: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Writes the data of `to_arviz` to a file that `arviz.from_netcdf` reads."""
+        check_target(path)
+        samples = Samples.of(self, self._with_observed(atoms), draws, seed)
+        datasets.write_netcdf(samples.inference_data(), path)
+
+    def write(self, path: str | Path, atoms: str | Iterable[str] | None = None) -> None:
+        """Writes the answers to a file, by its ending.
+
+        Marginals: .csv, .parquet, .arrow; all answers: .json; draws: .nc (NetCDF, see `to_netcdf`).
+        To ask more questions later, `save` the posterior.
+        """
+        from hylift.posterior.export import write
+
+        write(self, path, atoms)
+
+    def _matching(self, atoms: str | Iterable[str]) -> NDArray[np.int64]:
+        patterns = [atoms] if isinstance(atoms, str) else list(atoms)
+        chosen = [self.variables.names.matching(pattern) for pattern in patterns]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+
+    def _each_once(self, atoms: str | Iterable[str]) -> NDArray[np.int64]:
+        """Ids of the variables whose names match; an error if one does twice."""
+        ids = self._matching(atoms)
+        _, first, count = np.unique(ids, return_index=True, return_counts=True)
+        if (count > 1).any():
+            twice = self.variables.names[int(ids[first[count > 1].min()])]
+            raise UnsupportedError(f"'{twice}' is asked for twice: name each atom once")
+        return ids
+
+    def _with_observed(self, atoms: str | Iterable[str] | None) -> NDArray[np.int64]:
+        return self.select(atoms, observed=True)
+
+    def _table(self, predicate: str | None, observed: bool) -> pa.Table:
+        if predicate is None:
+            return self.marginals(observed=observed)
+        return self.table(predicate, observed=observed)
+
     def _joint(self, question: str, ids: NDArray[np.int64]) -> JointDensity:
-        mixture = self._mixture(question)
+        mixture = self.known_mixture(question)
         if not len(ids):
             raise UnsupportedError(f"{question} is about at least one atom")
         known = np.full(len(ids), np.nan)
         seen = self.observed[ids]
-        known[seen] = self._marginals().modes(ids[seen])
+        known[seen] = self.known_marginals().modes(ids[seen])
         return JointDensity(
             tuple(self.variables.names.render(ids).to_pylist()),
             tuple(self.variables.domain(variable) for variable in ids.tolist()),
@@ -271,26 +322,12 @@ class Posterior:
         """Values of the hidden variables beside those that were observed; NaN energy if loaded."""
         values = np.empty(len(self.variables))
         values[~self.observed] = hidden_values
-        values[self.observed] = self._marginals().modes(np.flatnonzero(self.observed))
+        values[self.observed] = self.known_marginals().modes(np.flatnonzero(self.observed))
         energy = self.target.energy(values) if self.target is not None else np.nan
         return Assignment(self.variables, values, self.observed, energy, "estimate")
 
-    def _check_agreement(self, given: Evidence, seen: Evidence) -> None:
-        """Raises if a value that is given is not the one that was observed."""
-        values = np.full(len(self.variables), np.nan)
-        values[seen.variable] = seen.value
-        known = values[given.variable]
-        wrong = ~np.isnan(known) & (known != given.value)
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            variable = int(given.variable[at])
-            domain = self.variables.domain(variable)
-            raise EvidenceError(
-                f"'{self.variables.names[variable]}' is observed as {decoded(domain, known[at])} "
-                f"and cannot be {decoded(domain, given.value[at])}"
-            )
-
-    def _mixture(self, question: str) -> Mixture:
+    def known_mixture(self, question: str) -> Mixture:
+        """The mixture; an error that quotes the question where there is none."""
         if self.mixture is None:
             raise UnsupportedError(
                 f"{question} needs a posterior of BVI, NPVI or MeanField; "
@@ -298,7 +335,8 @@ class Posterior:
             )
         return self.mixture
 
-    def _marginals(self) -> Marginals:
+    def known_marginals(self) -> Marginals:
+        """All marginals; an error where there are none."""
         if self.all_marginals is None:
             raise UnsupportedError(
                 "this posterior has no marginals: run infer(…) with 'marginals' among the tasks, "
@@ -308,14 +346,14 @@ class Posterior:
 
     def save(self, path: str | Path) -> None:
         """Writes the posterior to one file that `Posterior.load` reads."""
-        from hylift.posterior.storage import save
+        from hylift.posterior.interchange.storage import save
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Posterior:
         """A posterior that was saved; nothing in the file is run."""
-        from hylift.posterior.storage import load
+        from hylift.posterior.interchange.storage import load
 
         return load(path)
 

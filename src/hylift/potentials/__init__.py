@@ -1,6 +1,6 @@
 """Three kinds of potential: tables, conditional quadratics, and any function."""
 
-from hylift.potentials.base import ANY_STATES, REAL, Potential, SlotBelief
+from hylift.potentials.base import ANY_STATES, REAL, Potential
 from hylift.potentials.function import Function
 from hylift.potentials.quadratic import ConditionalQuadratic
 from hylift.potentials.quadrature import nodes_per_slot
@@ -12,7 +12,6 @@ __all__ = [
     "ConditionalQuadratic",
     "Function",
     "Potential",
-    "SlotBelief",
     "Table",
     "nodes_per_slot",
 ]

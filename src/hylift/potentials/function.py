@@ -17,9 +17,7 @@ from hylift.potentials.base import (
     FloatArray,
     IntArray,
     Potential,
-    SlotBelief,
     checked_flat,
-    expectation_on_grid,
     frozen_floats,
 )
 from hylift.potentials.table import Table
@@ -173,9 +171,6 @@ class Function(Potential):
                 f"called with {len(arguments)} arrays that hold the values of many factors at once "
                 "(np.where stands for 'if')"
             ) from error
-
-    def expectation(self, row: IntArray, beliefs: Sequence[SlotBelief]) -> FloatArray:
-        return expectation_on_grid(self, row, beliefs)
 
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray

@@ -16,10 +16,8 @@ from hylift.potentials.base import (
     FloatArray,
     IntArray,
     Potential,
-    SlotBelief,
     checked_flat,
     frozen_floats,
-    weighted_sum,
 )
 from hylift.potentials.table import Table, fix_states
 
@@ -264,17 +262,6 @@ class ConditionalQuadratic(Potential):
             for j in range(i):
                 value = value + 2 * self.A[(*at, i, j)] * x[i] * x[j]
         return np.asarray(value)
-
-    def expectation(self, row: IntArray, beliefs: Sequence[SlotBelief]) -> FloatArray:
-        discrete, reals = beliefs[: self.num_discrete], beliefs[self.num_discrete :]
-        shape = (len(row),) + (1,) * self.num_discrete
-        # E[xᵀAx + bᵀx + c] over independent x is the value at the means plus Σ A_ii var_i.
-        states = np.ix_(*(np.arange(size) for size in self.c.shape[1:]))
-        means = [belief.mean.reshape(shape) for belief in reals]
-        value = self.log_value(row.reshape(shape), [*(s[None] for s in states), *means])
-        for i, belief in enumerate(reals):
-            value = value + self.A[..., i, i][row] * belief.var.reshape(shape)
-        return weighted_sum(value, [belief.weights for belief in discrete])
 
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray

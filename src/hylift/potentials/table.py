@@ -15,9 +15,7 @@ from hylift.potentials.base import (
     FloatArray,
     IntArray,
     Potential,
-    SlotBelief,
     checked_flat,
-    expectation_on_grid,
     frozen_floats,
 )
 
@@ -101,9 +99,6 @@ class Table(Potential):
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         states = (np.asarray(slot).astype(np.int64, copy=False) for slot in slots)
         return np.asarray(self.log_table[(row, *states)])
-
-    def expectation(self, row: IntArray, beliefs: Sequence[SlotBelief]) -> FloatArray:
-        return expectation_on_grid(self, row, beliefs)
 
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray

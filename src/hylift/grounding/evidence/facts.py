@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,12 @@ from hylift.language.syntax import PredicateDeclaration
 ROLES = {"value": "value", "probability": "value", "prob": "value", "sd": "sd", "std": "sd"}
 """Columns that are known by their name, in lower case; all others are arguments."""
 
+ERRORS = frozenset(
+    ("sd", "std", "stdev", "stddev", "dev", "deviation", "sigma", "se", "stderr", "err", "error")
+)
+"""The last word of the name that a column of errors behind the values has, in lower case: `sigma`,
+`celsius_error`, `standard deviation`. No other column is taken for errors."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
@@ -26,6 +33,9 @@ class Origin:
     """What its rows are called: `row`, or `line` in a text."""
     entries: tuple[str, ...] = ()
     """Keys of a mapping that are the rows themselves, which have no numbers then."""
+    index: tuple[str, ...] = ()
+    """What pandas calls the labels of its rows, which are no columns; `index` if they have no
+    name."""
 
     def where(self, row: int) -> str:
         """`facts.csv, row 7`."""
@@ -97,7 +107,14 @@ def from_table(predicate: PredicateDeclaration, table: pa.Table, origin: Origin)
         words_of(table.column(place), name, origin)
         for place, name in zip(places["argument"], names, strict=True)
     )
+    _check_index(predicate, table, places["argument"], origin)
     _check_truths(predicate, table, places["value"], origin)
+    _check_errors(predicate, table.column_names, places["sd"], origin)
+    if not places["value"] and not predicate.domain.is_discrete:
+        raise EvidenceError(
+            f"{_wrong_columns(predicate, table.column_names, origin)}: '{predicate.name}' is real, "
+            "but has no values"
+        )
     value, sd = (
         table.column(places[role][0]) if places[role] else None for role in ("value", "sd")
     )
@@ -148,6 +165,30 @@ def _check_truths(
             )
 
 
+def _check_errors(
+    predicate: PredicateDeclaration, names: list[str], places: list[int], origin: Origin
+) -> None:
+    """Raises if a column that nothing marks as errors would be taken for them."""
+    for place in places:
+        last_word = (re.findall(r"[^\W_]+", names[place].casefold()) or [""])[-1]
+        if last_word not in ERRORS and names[place] != f"#{place + 1}":
+            advice = f"leave '{names[place]}' out"
+            if not predicate.domain.is_discrete:
+                advice += ", or call it 'sd' if it has the standard deviations of the values"
+            raise EvidenceError(f"{_wrong_columns(predicate, names, origin)}: {advice}")
+
+
+def _check_index(
+    predicate: PredicateDeclaration, table: pa.Table, places: list[int], origin: Origin
+) -> None:
+    """Raises if arguments are the labels of rows, and something else is taken for them."""
+    columns = {name.casefold() for name in table.column_names}
+    missing = {name.casefold() for name in predicate.arguments} - columns
+    are_truths = any(pa.types.is_boolean(table.column(place).type) for place in places)
+    if missing.intersection(map(str.casefold, origin.index)) or (origin.index and are_truths):
+        raise EvidenceError(_wrong_columns(predicate, table.column_names, origin))
+
+
 def _move_surplus(
     predicate: PredicateDeclaration, folded: list[str], places: dict[str, list[int]]
 ) -> None:
@@ -183,7 +224,10 @@ def _wrong_columns(predicate: PredicateDeclaration, names: list[str], origin: Or
     further = "value, and perhaps sd" if not predicate.domain.is_discrete else "perhaps value"
     columns = ", ".join([*([expected] if expected else []), further])
     wanted = f"a table of '{predicate.name}' has the columns {columns}"
-    return f"{origin.name}: {wanted}; this one has {', '.join(names)}"
+    here = ", ".join(names)
+    if origin.index:
+        here += f" (its index, {', '.join(origin.index)}, is no column: reset_index() makes it one)"
+    return f"{origin.name}: {wanted}; this one has {here}"
 
 
 def words_of(column: pa.ChunkedArray, name: str, origin: Origin) -> WordColumn:

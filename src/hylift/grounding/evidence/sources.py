@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hylift.errors import EvidenceError, did_you_mean
 from hylift.formats.alchemy_db import read_facts
 from hylift.formats.databases import DatabaseKind, read_database_table, table_names
-from hylift.formats.tables import as_table, kind_of, read_table
+from hylift.formats.tables import as_table, kind_of, read_table, row_labels
 from hylift.graph.atom_text import split_atom
 from hylift.graph.domains import as_float
 from hylift.graph.evidence import Soft
@@ -214,6 +214,7 @@ def _add_predicate(
         )
     else:
         table = as_table(data, origin.name)
+        origin = replace(origin, index=row_labels(data))
     gathered.facts.append(from_table(predicate, table, origin))
 
 

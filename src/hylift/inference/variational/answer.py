@@ -8,18 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Evidence, FactorGraph
+from hylift.graph import Evidence, FactorGraph, conditioned
+from hylift.graph.barren import Trimmed
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
 from hylift.inference.gaussian.bounds import mass_beyond
 from hylift.inference.method import Request
 from hylift.inference.target import assignment_of
 from hylift.inference.terms import has_repeats
+from hylift.inference.variational.barren import Whole
 from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.hard import price
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.problem import Problem
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
+from hylift.inference.variational.tied import note_on_tied_reals
 from hylift.lifting.kernels.grouping import first_members, group_pairs
 from hylift.posterior import (
     Assignment,
@@ -33,6 +35,7 @@ from hylift.posterior import (
 from hylift.posterior.answers import Kind
 from hylift.posterior.mixture.layout import CATEGORICAL, GAUSSIAN, Layout
 from hylift.progress import Progress
+from hylift.words import counted
 
 LEAKS = 1e-9
 """Mass of a Gaussian beyond the bounds of its real that still counts as none."""
@@ -44,26 +47,34 @@ ALONE = 0.999
 
 def posterior_of(
     graph: FactorGraph,
+    small: Trimmed,
     name: str,
     settings: Settings,
     fit: Fit,
     control: Control,
     request: Request,
 ) -> Posterior:
-    """What was found, with the kind of its log Z and what the user should know."""
+    """What was found, with the kind of its log Z and what the user should know.
+
+    small: the graph that was fitted, without reals that could be integrated out.
+    """
     view = fit.view
-    mixture = mixture_of(fit)
+    whole = Whole.of(graph, small, mixture_of(fit))
+    mixture = whole.mixture
     observed = np.ones(graph.num_variables, dtype=bool)
-    observed[view.hidden] = False
-    marginals = with_observed(graph, view.hidden, mixture.marginals(graph.variables))
-    kind, notes = _trust(settings, fit, mixture)
+    observed[mixture.hidden] = False
+    marginals = with_observed(graph, mixture.hidden, whole.marginals)
+    kind, notes = _trust(settings, fit, mixture_of(fit))
+    _note_barren(graph, small, notes)
+    if control.is_wanted() and (tied := note_on_tied_reals(view, mixture_of(fit))) is not None:
+        notes.append(tied)
     if fit.is_closed_form and request.lift == "coarse-to-fine" and control.level == 0:
         notes.append(
             "The best product of a Gaussian model is known in closed form, which leaves "
             "coarse-to-fine lifting nothing to save: the exact lifting was solved at once."
         )
-    problem = fit.problem if view.shift is None else None
-    target = VariationalTarget(graph, view.ground, view.hidden, problem, request.progress)
+    ground = view.ground if not small.barren else conditioned(graph).graph
+    target = VariationalTarget(graph, small, ground, mixture.hidden, fit, request.progress)
     assignment = None
     if "map" in request.tasks:
         assignment = target.best(mixture, control.left(), control.is_wanted)
@@ -112,11 +123,12 @@ class VariationalTarget(Target):
     """A graph whose best assignment is looked for from what a mixture holds for probable."""
 
     graph: FactorGraph
+    small: Trimmed
+    """The graph that was fitted."""
     ground: FactorGraph
     """Of the hidden variables."""
     hidden: NDArray[np.int64]
-    problem: Problem | None
-    """None where the best product is known to have the mode of the mixture."""
+    fit: Fit
     progress: Progress
 
     @property
@@ -140,19 +152,22 @@ class VariationalTarget(Target):
         from hylift.inference.search import polish
 
         modes = [mixture.mode()[0][None], mixture.component_modes(), mixture.marginal_modes()[None]]
-        if mixture.num_components > 1 and self.problem is not None:
-            modes.append(self._product_mode(self.problem, mixture)[None])
+        # The best product of a Gaussian is known to have the mode of the mixture.
+        if mixture.num_components > 1 and self.fit.view.shift is None:
+            modes.append(self._product_mode()[None])
         starts = np.stack([*{mode.tobytes(): mode for mode in np.concatenate(modes)}.values()])
         best = polish(self.ground, starts, seconds=seconds, go_on=go_on, progress=self.progress)
         return assignment_of(self.graph, self.hidden, best.values, -best.log_density)
 
-    def _product_mode(self, problem: Problem, mixture: Mixture) -> NDArray[np.float64]:
+    def _product_mode(self) -> NDArray[np.float64]:
         """(hidden variable,): the mode of a single product, which often has the best states."""
+        problem, view = self.fit.problem, self.fit.view
         problem = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
         product, _, _ = coordinate_ascent(problem, neutral(problem), price(problem))
-        return Mixture(
-            np.ones(1), problem.layout, product.entries[0], mixture.variable_to_class, self.hidden
-        ).marginal_modes()
+        found = Mixture(
+            np.ones(1), problem.layout, product.entries[0], view.variable_to_class, view.hidden
+        )
+        return Whole.of(self.graph, self.small, found).mixture.marginal_modes()
 
 
 def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[str]]:
@@ -187,6 +202,16 @@ def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[s
             "restarts may help."
         )
     return kind, notes
+
+
+def _note_barren(graph: FactorGraph, small: Trimmed, notes: list[str]) -> None:
+    if small.barren:
+        name = graph.variables.names[int(small.barren[0].variable[0])]
+        count = graph.num_variables - len(small.kept)
+        notes.append(
+            f"{counted(count, 'real')} that nothing else depends on, such as '{name}', "
+            f"{'was' if count == 1 else 'were'} integrated out first."
+        )
 
 
 def _note_bound(fit: Fit, leak: float, notes: list[str]) -> None:

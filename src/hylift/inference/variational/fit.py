@@ -34,7 +34,9 @@ from hylift.inference.variational.starts.mean_field import (
     settled_means,
 )
 from hylift.inference.variational.starts.random import (
+    best_product,
     displaced,
+    num_vertices,
     random_starts,
     vertices,
 )
@@ -209,7 +211,31 @@ class Fitter:
             source, problem.share_of_parent(coarse.problem, view.parent)
         )
         state = replace(state, q=q, at=at, memory=memory)
-        return Stand(problem, hard, (state,), coarse.is_gaussian)
+        stand = Stand(problem, hard, (state,), coarse.is_gaussian)
+        return self._anew_if_better(view, stand) if view.is_last else stand
+
+    def _anew_if_better(self, view: View, stand: Stand) -> Stand:
+        """The stand, unless a single product that knows of no coarser view is better already.
+
+        Members of a coarse class may lie in different modes, and what was found for all of them
+        together in none.
+        """
+        if stand.is_gaussian or not self.control.look():
+            return stand
+        problem, product, form = self._prepared(view)
+        hard = price(problem)
+        if form is not None:
+            return stand
+        best = best_product(problem, self.rng, hard, product, self.control.look)
+        value = self._objective(problem, "search", hard).evaluate(self._copies(problem, best)).value
+        is_better = value[0] < stand.candidates[0].at.value[0]
+        return self._searched(problem, hard, best) if is_better else stand
+
+    def _copies(self, problem: Problem, product: Mixtures) -> Mixtures:
+        """A mixture whose components are all the same."""
+        count = self.settings.components
+        entries = np.repeat(as_betas(problem, product).entries, count, axis=2)
+        return Mixtures(np.full((1, count), 1.0 / count), entries)
 
     def _problem(self, view: View) -> Problem:
         scopes = self.settings.entropy == "bethe" and self.settings.components > 1
@@ -236,6 +262,8 @@ class Fitter:
         Of all starts, only that which is best after a few sweeps is followed to the end.
         """
         count = 0 if alone else self.settings.restarts - 1
+        if count:
+            count = max(count, num_vertices(problem))
         others = vertices(problem, self.rng, hard, count, self.control.look) if count else []
         starts = [q, *(Mixtures(q.weights, entries[None, :, None]) for entries in others)]
 
@@ -264,9 +292,8 @@ class Fitter:
         """Candidates from random starts, the best first."""
         settings = self.settings
         if not self.control.look():
-            copies = np.repeat(as_betas(problem, product).entries, settings.components, axis=2)
-            weights = np.full((1, settings.components), 1.0 / settings.components)
-            return self._begun(problem, hard, Mixtures(weights, copies), is_gaussian=False)
+            copies = self._copies(problem, product)
+            return self._begun(problem, hard, copies, is_gaussian=False)
         starts = random_starts(
             problem, settings.restarts, settings.components, self.rng, hard, product,
             self.control.look,

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
+from hylift.graph.barren import trimmed
 from hylift.inference.control import Control
 from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.method import Request
 from hylift.inference.settings import check_whole
 from hylift.inference.variational.answer import mixture_of, posterior_of
+from hylift.inference.variational.barren import beyond_bounds
 from hylift.inference.variational.fit import Fit, Fitter, Settings
 from hylift.inference.variational.kernels.evaluate import energy_at_once
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
@@ -137,20 +139,33 @@ def _solve(
 ) -> Posterior:
     announce_compilation(energy_at_once)
     control = Control.of(request)
+    small = trimmed(graph)
+    fit = _best_fit(settings, small.graph, request, control, merge=merge)
+    if control.look() and (but := beyond_bounds(graph, small, mixture_of(fit))).any():
+        small = trimmed(graph, but)
+        fit = _best_fit(settings, small.graph, request, control, merge=merge)
+    if fit.view.shift is None:
+        check_one_sided(fit.problem, fit.q)
+    return posterior_of(graph, small, name, settings, fit, control, request)
+
+
+def _best_fit(
+    settings: Settings, graph: FactorGraph, request: Request, control: Control, *, merge: bool
+) -> Fit:
+    """A fit with the families that suit it."""
     start = None
     if request.start is not None:
         start = WarmStart.of(request.start, graph, settings.components)
     fit = _fitted(settings, graph, request, control, start, merge=merge)
-    if settings.reals == "auto" and control.look():
-        is_beta = better_families(mixture_of(fit))
-        if is_beta is not None:
-            second = _fitted(settings, graph, request, control, start, is_beta, merge=merge)
-            # A fit that came to its end is better than one that was stopped on its way.
-            if control.ended is None or (second.converged and second.view.is_last):
-                fit = second
-    if fit.view.shift is None:
-        check_one_sided(fit.problem, fit.q)
-    return posterior_of(graph, name, settings, fit, control, request)
+    if settings.reals != "auto" or not control.look():
+        return fit
+    is_beta = better_families(mixture_of(fit))
+    if is_beta is None:
+        return fit
+    second = _fitted(settings, graph, request, control, start, is_beta, merge=merge)
+    # A fit that came to its end is better than one that was stopped on its way.
+    is_better = control.ended is None or (second.converged and second.view.is_last)
+    return second if is_better else fit
 
 
 def _fitted(

@@ -30,6 +30,8 @@ ROUGH = 1e-6
 """Coefficients of the last degrees, to the largest density, at which panels are narrow enough."""
 ROUNDS = 6
 """Times that panels are laid out anew, at most."""
+MOST_OFF = 10.0
+"""Error of sums over particles, as a share, beyond which nobody needs to know more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +41,8 @@ class Densities:
     real: NDArray[np.int64]  # (real,): variables
     density: PiecewiseDensity
     error: FloatArray
-    """(real,): how far sums over particles are from the integrals of the beliefs, as a share."""
+    """(real,): how far sums over particles are from the integrals of the beliefs, as a share, up to
+    `MOST_OFF`."""
 
 
 def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | None:
@@ -82,7 +85,7 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
     return Densities(
         real,
         PiecewiseDensity.from_gauss_legendre(placed, panels),
-        np.abs(np.expm1(passing.log_sums()[real] - integral)),
+        np.abs(np.expm1(np.minimum(passing.log_sums()[real] - integral, np.log1p(MOST_OFF)))),
     )
 
 

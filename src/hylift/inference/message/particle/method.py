@@ -124,6 +124,8 @@ class EPBP:
             damping = self.damping
             if damping is None:
                 damping = 0.0 if step < adapting + PATIENCE else DAMPING
+                if step == adapting + PATIENCE:
+                    passing.forget_if_grown()
             # Before the first step no message says anything to adapt to.
             is_adapting = 0 < step <= adapting
             if is_adapting:

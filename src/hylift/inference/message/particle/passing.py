@@ -32,6 +32,8 @@ from hylift.potentials.base import along_axis
 BLOCK = 1 << 20
 """Values of a function that are computed at a time."""
 MIDDLE = 0.5
+GROWN = 1e9
+"""Size of the logarithm of a message at which swings have made it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +111,13 @@ class Passing:
         change = self._settle(found, damping)
         after = self._relative_beliefs()
         return max(change, largest_change(before, after))
+
+    def forget_if_grown(self) -> None:
+        """Lets every message say again that all points are alike, if swings have made one so large
+        that damping would take very long to undo it."""
+        if (np.isfinite(self.message) & (self.message < -GROWN)).any():
+            for array in (self.message, self.total, self.zeros):
+                array[:] = 0.0
 
     def incoming(self, targets: Places, target: FloatArray) -> FloatArray:
         """(target point,): what all messages say about points of reals, told by their distances
@@ -198,18 +207,19 @@ class Passing:
         self, begin: int, group: FactorGroup, cavity: FloatArray, targets: Places,
         target: FloatArray, found: FloatArray,
     ) -> None:  # fmt: skip
-        """Writes the messages of functions, whose values are computed on grids of points."""
-        num_states = self.factors.graph.variables.num_states
+        """Writes the messages of functions, whose values are computed on grids of points.
+
+        A slot has equally many targets in all factors of a group, or none.
+        """
         sizes = np.diff(self.places.first)[group.scope[0]]
-        received = np.diff(targets.first)[group.scope[0]]
-        for slot in np.flatnonzero(received > 0):
-            if targets is not self.places and num_states[group.scope[0, slot]]:
-                continue
-            joint = int(np.prod(sizes) // sizes[slot] * received[slot])
-            for rows in _stretches(len(group), max(1, BLOCK // joint)):
-                some = group.take(rows)
+        received = np.diff(targets.first)[group.scope]
+        for slot in range(group.arity):
+            takers, count = np.flatnonzero(received[:, slot]), int(received[:, slot].max())
+            joint = max(1, int(np.prod(sizes) // sizes[slot]) * count)
+            for some in _stretches(len(takers), max(1, BLOCK // joint)):
+                rows = takers[some]
                 link = self.factors.terms.slot_ptr[begin + rows][:, None] + np.arange(group.arity)
-                values = self._grid(some, int(slot), targets, target)
+                values = self._grid(group.take(rows), slot, targets, target)
                 for other in range(group.arity):
                     if other != slot:
                         entries = self.places.place[link[:, other]][:, None] + np.arange(
@@ -217,8 +227,8 @@ class Passing:
                         )
                         shape = along_axis(other, group.arity, len(rows))
                         values = values + cavity[entries].reshape(shape)
-                last = np.moveaxis(values, slot + 1, 1).reshape(len(rows), received[slot], -1)
-                entries = targets.place[link[:, slot]][:, None] + np.arange(received[slot])
+                last = np.moveaxis(values, slot + 1, 1).reshape(len(rows), count, -1)
+                entries = targets.place[link[:, slot]][:, None] + np.arange(count)
                 with np.errstate(divide="ignore"):
                     found[entries] = special.logsumexp(last, axis=2)
 

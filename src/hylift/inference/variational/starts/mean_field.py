@@ -114,7 +114,10 @@ class Sweeper:
 
 def ranked(sweeper: Sweeper, products: list[FloatArray], hard: float) -> list[FloatArray]:
     """(entry,) each: the products, put together anew so that the first has the best of all in every
-    part of the graph that nothing connects to the rest, the second the second best, and so on."""
+    part of the graph that nothing connects to the rest, the second the second best, and so on.
+
+    Of those with the same states in a part, only the best counts there; the others come last.
+    """
     problem = sweeper.problem
     terms, layout = problem.terms, problem.layout
     part, count = _parts(problem)
@@ -128,10 +131,31 @@ def ranked(sweeper: Sweeper, products: list[FloatArray], hard: float) -> list[Fl
             for product in products
         ]
     )  # fmt: skip
-    order = np.argsort(values, axis=0, kind="stable")  # (rank, part)
     together = np.stack(products)
+    order = np.argsort(values, axis=0, kind="stable")  # (rank, part)
+    code = np.take_along_axis(_state_codes(problem, together, part, count), order, axis=0)
+    is_seen = np.zeros(order.shape, dtype=bool)
+    for rank in range(1, len(order)):
+        is_seen[rank] = (code[:rank] == code[rank]).any(axis=0)
+    order = np.take_along_axis(order, np.argsort(is_seen, axis=0, kind="stable"), axis=0)
     of_entry = np.repeat(part, np.diff(layout.first))
     return [together[rank[of_entry], np.arange(together.shape[1])] for rank in order]
+
+
+def _state_codes(
+    problem: Problem, products: FloatArray, part: NDArray[np.int32], count: int
+) -> FloatArray:
+    """(product, part): numbers that differ where the most probable states do."""
+    layout = problem.layout
+    discrete = np.flatnonzero(layout.family == CATEGORICAL)
+    weight = np.random.default_rng(0).random(layout.num_entries)
+    codes = np.zeros((len(products), count))
+    for number, product in enumerate(products):
+        top = np.maximum.reduceat(product, layout.first[:-1])
+        is_top = product == np.repeat(top, np.diff(layout.first))
+        sums = np.add.reduceat(np.where(is_top, weight, 0.0), layout.first[:-1])
+        codes[number] = np.bincount(part[discrete], sums[discrete], minlength=count)
+    return codes
 
 
 def _parts(problem: Problem) -> tuple[NDArray[np.int32], int]:

@@ -12,7 +12,9 @@ from hylift.inference.variational.problem.families import as_betas
 from hylift.inference.variational.starts.mean_field import Sweeper, always, neutral, ranked
 from hylift.posterior.mixture.layout import CATEGORICAL
 
-NUM_VERTICES = 4
+LEAST_VERTICES, MOST_VERTICES = 4, 64
+VERTEX_WORK = 200_000
+"""Slots that are gone over for vertices beyond the least: some hundredths of a second."""
 REAL_SWEEPS, VERTEX_SWEEPS = 2, 3
 MUCH_WIDER = 50.0
 """How many times as wide as what is found an interval may be, to be searched as a whole."""
@@ -34,7 +36,8 @@ def random_starts(
     """Components that know little: wide, and anywhere in the intervals of the reals.
 
     Of several components, the first start has such as coordinate ascent finds, among them a product
-    of Gaussians that is known to be good.
+    of Gaussians that is known to be good; the second has the best of them alone, so that a mixture
+    ends no worse than a single product.
     """
     layout = problem.layout
     shape = (num_starts, layout.num_entries, num_components)
@@ -47,7 +50,7 @@ def random_starts(
         total = np.add.reduceat(entries[:, inside], ends, axis=1)
         entries[:, inside] /= np.repeat(total, width[discrete], axis=1)
     reals = np.flatnonzero(layout.family != CATEGORICAL)
-    found = vertices(problem, rng, hard, max(num_components, NUM_VERTICES), go_on)
+    found = vertices(problem, rng, hard, max(num_components, num_vertices(problem)), go_on)
     lower, upper = box(problem, found)
     span = (upper - lower)[reals][:, None]
     place = rng.random((num_starts, len(reals), num_components))
@@ -58,13 +61,29 @@ def random_starts(
         gaussians = problem.with_betas(np.zeros(len(layout), dtype=bool))
         best = ranked(Sweeper.of(gaussians), [product.entries[0, :, 0], *found], hard)
         entries[0] = np.stack([best[k % len(best)] for k in range(num_components)], axis=1)
-        noise = rng.normal(size=(len(at), num_components))
-        noise[:, 0] = 0.0
-        entries[0, at] += NEARBY * np.sqrt(entries[0, at + 1]) * noise
+        entries[1:2] = best[0][:, None]
+        noise = rng.normal(size=(2, len(at), num_components))[:num_starts]
+        noise[:, :, 0] = 0.0
+        entries[:2, at] += NEARBY * np.sqrt(entries[:2, at + 1]) * noise
         bounds = layout.lower[reals][:, None], layout.upper[reals][:, None]
-        entries[0, at] = np.clip(entries[0, at], *bounds)
+        entries[:2, at] = np.clip(entries[:2, at], *bounds)
     weights = np.full((num_starts, num_components), 1.0 / num_components)
     return as_betas(problem, Mixtures(weights, entries))
+
+
+def best_product(
+    problem: Problem,
+    rng: np.random.Generator,
+    hard: float,
+    product: Mixtures,
+    go_on: Callable[[], bool] = always,
+) -> Mixtures:
+    """The best of a product of Gaussians and those that coordinate ascent finds from random
+    states."""
+    gaussians = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
+    found = vertices(gaussians, rng, hard, num_vertices(problem), go_on)
+    best = ranked(Sweeper.of(gaussians), [product.entries[0, :, 0], *found], hard)[0]
+    return Mixtures(product.weights, best[None, :, None])
 
 
 def box(problem: Problem, products: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
@@ -85,6 +104,12 @@ def box(problem: Problem, products: list[FloatArray]) -> tuple[FloatArray, Float
     lower[reals] = np.where(known, layout.lower[reals], low)
     upper[reals] = np.where(known, layout.upper[reals], high)
     return lower, upper
+
+
+def num_vertices(problem: Problem) -> int:
+    """How many are worth looking at: many where they are cheap."""
+    work = (REAL_SWEEPS + VERTEX_SWEEPS) * (1 + len(problem.terms.slots))
+    return int(np.clip(VERTEX_WORK // work, LEAST_VERTICES, MOST_VERTICES))
 
 
 def vertices(

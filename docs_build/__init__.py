@@ -1,0 +1,1 @@
+"""What the documentation is made of: blocks of pages and cells of examples, and what they do."""

@@ -1,0 +1,222 @@
+"""`hylift infer`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.cli import outputs
+from hylift.cli.messages import InterruptedAnswerError, print_notes, tell
+from hylift.cli.method import MethodOptions
+from hylift.cli.model import Given, as_text, queried, read_graph
+from hylift.cli.outputs import TABLES, Output, Write
+from hylift.cli.render import num_classes_of, progress_bar, show
+from hylift.errors import UnsupportedError
+from hylift.formats import uai
+from hylift.graph import FactorGraph
+from hylift.inference import Task, check_tasks, infer
+from hylift.plot import plot_convergence, plot_marginals
+from hylift.plot.marginals import check_panels
+from hylift.posterior import Posterior
+from hylift.posterior.export import to_dict
+from hylift.posterior.interchange.extras import extra
+from hylift.words import counted
+
+DEFAULT_TASKS: tuple[Task, ...] = ("marginals", "logz")
+
+RESULT_TASK: dict[str, Task] = {".mar": "marginals", ".pr": "logz", ".mpe": "map"}
+"""UAI result files, by ending, with the one task each of them holds."""
+
+NETCDF = ".nc"
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where the options of the command want the answer, beside the screen."""
+
+    output: Output
+    save: Output
+    figure: Output
+    convergence: Output
+
+    @classmethod
+    def of(
+        cls,
+        output: str | None = None,
+        save: Path | None = None,
+        figure: Path | None = None,
+        convergence: Path | None = None,
+    ) -> Files:
+        return cls(
+            outputs.result(output, "a result", NETCDF, ".MAR", ".PR", ".MPE"),
+            Output(save, "a posterior", (".npz",), "Posterior:"),
+            outputs.figure(figure),
+            outputs.figure(convergence, "Convergence:"),
+        )
+
+    def check(self, how: MethodOptions, read: list[Path]) -> None:
+        """Raises if one cannot be written, or would replace what is read."""
+        kept = Output(how.checkpoint, "a checkpoint")
+        started = [] if how.start is None else [how.start]
+        outputs.check_outputs(
+            [self.output, self.save, self.figure, self.convergence, kept], [*read, *started]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A posterior, and what was asked about it."""
+
+    model: Path
+    posterior: Posterior
+    tasks: list[Task]
+    ids: NDArray[np.int64]
+
+    @property
+    def names(self) -> list[str]:
+        names: list[str] = self.posterior.variables.names.render(self.ids).to_pylist()
+        return names
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON result, with the number of classes that a variational method has solved."""
+        found = to_dict(self.posterior, self.tasks, model=as_text(self.model), ids=self.ids)
+        found["solution"]["num_classes"] = num_classes_of(self.posterior)
+        return found
+
+    @property
+    def answer(self) -> outputs.Answer:
+        posterior = self.posterior
+        held = posterior.marginals_of if "marginals" in self.tasks else posterior.map().to_arrow
+        formats: dict[str, Write] = {
+            ".mar": self._write_marginals,
+            ".pr": self._write_log_partition,
+            ".mpe": lambda path: uai.write_assignment(posterior.map().values, path),
+            NETCDF: lambda path: posterior.to_netcdf(
+                path, self.names, seed=posterior.solution.seed
+            ),
+        }
+        return outputs.Answer(
+            lambda out: show(out, posterior, self.tasks, title=self.model.name, ids=self.ids),
+            self.to_dict,
+            lambda: held(self.ids),
+            formats,
+        )
+
+    def _write_marginals(self, path: Path) -> None:
+        everything = np.arange(len(self.posterior.variables))
+        uai.write_marginals(self.posterior.marginals_of(everything)["probs"].to_pylist(), path)
+
+    def _write_log_partition(self, path: Path) -> None:
+        assert self.posterior.log_partition is not None
+        uai.write_log_partition(self.posterior.log_partition.value, path)
+
+
+def run(
+    model: Path,
+    *,
+    given: Given,
+    how: MethodOptions,
+    named_tasks: list[str] | None,
+    query: list[str] | None,
+    files: Files,
+    seed: int,
+    quiet: bool,
+) -> None:
+    """Reads, infers, and shows or writes what was asked for."""
+    files.check(how, given.read(model))
+    tasks = how.tasks(_tasks_of(files.output, _tasks(named_tasks), query), DEFAULT_TASKS)
+    if files.figure.file is not None and "marginals" not in tasks:
+        raise UnsupportedError("--figure draws marginals: ask for the task 'marginals' too")
+    if files.convergence.file is not None:
+        how.check_fits("convergence")
+    start = None if how.start is None else Posterior.load(how.start)
+    method = how.chosen(start)
+    with progress_bar(quiet) as progress:
+        graph, notes = read_graph(model, given, progress)
+    if not quiet:
+        print_notes(notes)
+    ids = None if query is None else queried(graph.variables.names, query)
+    _check_room(files, graph, ids)
+    with progress_bar(quiet) as progress:
+        posterior = infer(
+            graph,
+            method,
+            lift=how.chosen_lift,
+            tasks=tasks,
+            seed=seed,
+            seconds=how.seconds,
+            start=start,
+            progress=progress,
+            checkpoint=how.checkpoint,
+        )
+    was_interrupted = posterior.solution.result == "interrupted"
+    if was_interrupted:
+        _tell_interrupted(posterior, how.checkpoint)
+    found = Found(model, posterior, tasks, posterior.select() if ids is None else ids)
+    _deliver(found, files, quiet=quiet)
+    if was_interrupted:
+        raise InterruptedAnswerError
+
+
+def _deliver(found: Found, files: Files, *, quiet: bool) -> None:
+    posterior = found.posterior
+    others: list[tuple[Output, Write]] = [
+        (files.save, posterior.save),
+        (files.figure, lambda path: plot_marginals(posterior, found.names, path=path)),
+        (files.convergence, lambda path: plot_convergence(posterior, path=path)),
+    ]
+    outputs.deliver(found.answer, files.output, others, quiet=quiet)
+
+
+def _tell_interrupted(posterior: Posterior, checkpoint: Path | None) -> None:
+    go_on = f" (go on with the same command: --checkpoint {checkpoint})" if checkpoint else ""
+    steps = counted(posterior.solution.steps, "step")
+    tell(f"interrupted after {steps}: this is the best answer so far{go_on}")
+
+
+def _tasks(named: list[str] | None) -> list[Task]:
+    """The named tasks, in a fixed order."""
+    words = [word.strip() for name in named or [] for word in name.split(",")]
+    check_tasks(words)
+    return [task for task in get_args(Task) if task in words]
+
+
+def _tasks_of(output: Output, tasks: list[Task], query: list[str] | None) -> list[Task]:
+    """The tasks, or the one that the file holds where none are named.
+
+    What its format cannot hold is found here, before any work.
+    """
+    ending, path = output.ending, output.path
+    only = RESULT_TASK.get(ending)
+    needed = "marginals" if ending == NETCDF else only
+    if needed is not None and tasks and needed not in tasks:
+        raise UnsupportedError(
+            f"{path}: such a file holds the task '{needed}', not {', '.join(tasks)}"
+        )
+    if only in ("marginals", "map") and query is not None:
+        raise UnsupportedError(f"{path}: such a file holds all variables, so it takes no --query")
+    if ending in TABLES and tasks == ["logz"]:
+        raise UnsupportedError(
+            f"{path}: a table holds marginals or the MAP assignment, not the task 'logz'"
+        )
+    if ending == NETCDF:
+        extra("arviz")
+    return tasks or ([only] if only else [])
+
+
+def _check_room(files: Files, graph: FactorGraph, ids: NDArray[np.int64] | None) -> None:
+    """Raises if a graph has reals and the output is one of UAI's lists of states, or if it has
+    more variables than a figure has room for."""
+    real = np.flatnonzero(graph.variables.num_states == 0)
+    if RESULT_TASK.get(files.output.ending) in ("marginals", "map") and len(real):
+        raise UnsupportedError(
+            f"{files.output.path}: such a file holds discrete variables only; "
+            f"'{graph.variables.names[int(real[0])]}' is real"
+        )
+    if files.figure.file is not None:
+        num_hidden = graph.num_variables - int(np.count_nonzero(graph.evidence.is_hard))
+        check_panels(num_hidden if ids is None else len(ids))

@@ -1,0 +1,165 @@
+"""Files that commands write: checked before any work, and none is lost for the sake of another."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from hylift.cli.render import console
+from hylift.errors import HyliftError, UnsupportedError, did_you_mean
+from hylift.files import FIGURES, OutputError, check_target
+from hylift.posterior.export import json_text, write_json, write_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLES = (".csv", ".parquet")
+RESULTS = (".json", *TABLES)
+
+Write = Callable[[Path], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A file that an option may name, and what it is to hold."""
+
+    path: str | Path | None
+    """None where nothing is asked for; '-' is standard output, where that is allowed."""
+    what: str
+    """With its article: 'a race'."""
+    endings: tuple[str, ...] = ()
+    """In any case; none where they do not matter."""
+    label: str = "Written to"
+    can_print: bool = False
+
+    @property
+    def is_printed(self) -> bool:
+        return self.can_print and self.path == "-"
+
+    @property
+    def file(self) -> Path | None:
+        """Where it is written to, if it is."""
+        return None if self.path is None or self.is_printed else Path(self.path)
+
+    @property
+    def ending(self) -> str:
+        return "" if self.file is None else self.file.suffix.lower()
+
+    def check(self) -> None:
+        """Raises if the file cannot be written, or has another ending."""
+        if self.file is None:
+            return
+        check_target(self.file)
+        known = [ending.lower() for ending in self.endings]
+        if known and self.ending not in known:
+            printed = ", or '-'" if self.can_print else ""
+            raise UnsupportedError(
+                f"{self.path}: {self.what} is written to a file in {', '.join(self.endings)}"
+                f"{printed}.{did_you_mean(self.ending, known)}".removesuffix(".")
+            )
+        folder = Path(os.path.realpath(self.file)).parent
+        # What is no plain file, such as a pipe, is written to in its place.
+        if (self.file.is_file() or not self.file.exists()) and not os.access(folder, os.W_OK):
+            raise OutputError(f"{self.path}: cannot be written: the folder '{folder}' is read-only")
+
+
+def result(path: str | None, what: str, *endings: str) -> Output:
+    """What `--output` names: JSON, tables, and whatever else a command has."""
+    return Output(path, what, (*RESULTS, *endings), can_print=True)
+
+
+def figure(path: Path | None, label: str = "Figure:") -> Output:
+    return Output(path, "a figure", FIGURES, label)
+
+
+def check_outputs(outputs: Sequence[Output], read: Iterable[Path]) -> None:
+    """Raises if a file cannot be written, would hold two things, or replace what is read."""
+    for output in outputs:
+        output.check()
+    files = [output.file for output in outputs if output.file is not None]
+    read = list(read)
+    for number, file in enumerate(files):
+        for path in read:
+            if os.path.exists(file) and os.path.exists(path) and os.path.samefile(file, path):
+                raise UnsupportedError(
+                    f"{file}: is read by this command; name another file to write"
+                )
+        if os.path.realpath(file) in map(os.path.realpath, files[:number]):
+            raise UnsupportedError(f"{file}: is to hold two things; name two files")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command has found, in the forms in which it can be had; made when asked for."""
+
+    show: Callable[[Console], object]
+    json: Callable[[], dict[str, Any]] | None = None
+    table: Callable[[], pa.Table] | None = None
+    formats: Mapping[str, Write] = field(default_factory=dict)
+    """Other forms, by ending."""
+
+    def write(self, path: Path) -> None:
+        """Writes the form that the ending of the path asks for."""
+        ending = path.suffix.lower()
+        if ending == ".json" and self.json is not None:
+            write_json(valid_json(self.json()), path)
+        elif ending in TABLES and self.table is not None:
+            write_table(self.table(), path)
+        else:
+            self.formats[ending](path)
+
+
+def deliver(
+    answer: Answer, output: Output, others: Sequence[tuple[Output, Write]] = (), *, quiet: bool
+) -> None:
+    """Writes an answer and what goes with it, and shows or prints it.
+
+    A file that cannot be written keeps nothing else from being written or shown; its error is
+    raised in the end.
+    """
+    errors, lines = [], []
+    for one, write in [(output, answer.write), *others]:
+        if one.file is None:
+            continue
+        try:
+            write(one.file)
+        except HyliftError as error:
+            errors.append(error)
+        else:
+            lines.append(f"{one.label} {one.file}")
+    if output.is_printed:
+        assert answer.json is not None
+        print_json(answer.json())
+    elif not quiet:
+        out = console()
+        answer.show(out)
+        for line in lines:
+            out.print(escape(line), highlight=False, soft_wrap=True)
+    sys.stdout.flush()  # before errors about files, which matter less
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise OutputError("\n".join(map(str, errors)))
+
+
+def print_json(found: dict[str, Any]) -> None:
+    """JSON is UTF-8, whatever the terminal is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(json_text(valid_json(found)).encode())
+
+
+def valid_json(value: Any) -> Any:
+    """The value with the words 'inf', '-inf' and 'nan' for what JSON has no numbers for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(float(value))
+    if isinstance(value, Mapping):
+        return {name: valid_json(one) for name, one in value.items()}
+    return [valid_json(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,215 @@
+"""Reals that tell nothing of other variables' reals, integrated out.
+
+A reading that nobody took, a value that was never reported: a hidden real in a single factor, such
+as normal(y | a·x, v), which integrates to the same number whatever x is. Left in the graph it costs
+time, and approximations that take y and x for independent make x too sure of itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph.evidence import Evidence
+from hylift.graph.factor_graph import FactorGraph
+from hylift.graph.factors import FactorGroup
+from hylift.potentials import ConditionalQuadratic, Table
+
+Floats = NDArray[np.float64]
+
+MOST_ROUNDS = 50
+"""Chains of such reals are as long as this; what is left of longer ones stays in the graph."""
+ROUNDING = 1e-12
+"""What is left of numbers that cancel, in parts of their size."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Barren:
+    """Reals that were integrated out of factors with one potential, each in the same slot."""
+
+    group: FactorGroup
+    """Their factors, over the variables of the whole graph."""
+    slot: int
+
+    @property
+    def variable(self) -> NDArray[np.int32]:
+        """(factor,): the real of each factor."""
+        return self.group.scope[:, self.slot]
+
+    @property
+    def others(self) -> list[int]:
+        """The other slots."""
+        return [slot for slot in range(self.group.arity) if slot != self.slot]
+
+    def given_others(self) -> tuple[Floats, Floats, Floats]:
+        """The Gaussian of a real given the rest of its factor, per row of the potential: offset
+        (row, states…), coefficients (row, states…, other real slot), variance (row, states…)."""
+        potential = self.group.potential
+        assert isinstance(potential, ConditionalQuadratic)
+        own = self.slot - potential.num_discrete
+        parts = _Parts.of(potential, own)
+        square = np.where(parts.square < 0, parts.square, -1.0)  # states that are impossible
+        offset = -parts.linear / (2 * square)
+        return offset, -parts.cross / square[..., None], -0.5 / square
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trimmed:
+    """A graph without its barren reals."""
+
+    graph: FactorGraph
+    kept: NDArray[np.int64]
+    """(variable of `graph`,): its id in the graph before."""
+    barren: tuple[Barren, ...]
+    """In the order in which they went: what a real depends on is gone later, if at all."""
+
+
+def trimmed(graph: FactorGraph, but: NDArray[np.bool_] | None = None) -> Trimmed:
+    """The graph with its barren reals integrated out, but for those (variable,) that shall stay.
+
+    Bounds of such reals are taken for far away: whoever asks looks afterwards whether they are.
+    """
+    may_go = (graph.variables.num_states == 0) & (graph.variables.multiplicity == 1)
+    may_go[graph.evidence.variable] = False
+    if but is not None:
+        may_go &= ~but
+    hidden = np.ones(graph.num_variables, dtype=bool)
+    hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
+    groups, barren = list(graph.groups), list[Barren]()
+    log_constant = graph.log_constant
+    for _ in range(MOST_ROUNDS):
+        num_factors = np.zeros(graph.num_variables, dtype=np.int64)
+        for group in groups:
+            num_factors += np.bincount(group.scope.reshape(-1), minlength=graph.num_variables)
+        is_leaf = may_go & (num_factors == 1)
+        if not is_leaf.any():
+            break
+        found: list[Barren] = []
+        remaining: list[FactorGroup] = []
+        for group in groups:
+            left, gone = _split(group, is_leaf, hidden)
+            found += gone
+            remaining += left
+        if not found:
+            break
+        for one in found:
+            rest, constant = _integrated(one)
+            remaining += rest
+            log_constant += constant
+        groups = [group for group in remaining if len(group)]
+        barren += found
+    if not barren:
+        return Trimmed(graph, np.arange(graph.num_variables), ())
+    return _without(graph, groups, tuple(barren), log_constant)
+
+
+def _without(
+    graph: FactorGraph, groups: list[FactorGroup], barren: tuple[Barren, ...], log_constant: float
+) -> Trimmed:
+    stays = np.ones(graph.num_variables, dtype=bool)
+    for one in barren:
+        stays[one.variable] = False
+    new_id = (np.cumsum(stays) - 1).astype(np.int32)
+    kept = np.flatnonzero(stays)
+    evidence = graph.evidence
+    smaller = FactorGraph.unchecked(
+        graph.variables.take(kept),
+        [
+            FactorGroup.unchecked(g.potential, new_id[g.scope], g.row, g.multiplicity, g.label)
+            for g in groups
+        ],
+        Evidence(new_id[evidence.variable], evidence.value, evidence.var),
+        log_constant,
+    )
+    return Trimmed(smaller, kept, barren)
+
+
+def _split(
+    group: FactorGroup, is_leaf: NDArray[np.bool_], hidden: NDArray[np.bool_]
+) -> tuple[list[FactorGroup], list[Barren]]:
+    """The factors that stay, and those with a barren real, by its slot.
+
+    A real that no other hidden variable stands beside can do no harm, and stays.
+    """
+    potential = group.potential
+    if not isinstance(potential, ConditionalQuadratic) or not is_leaf[group.scope].any():
+        return [group], []
+    stays = np.ones(len(group), dtype=bool)
+    has_others = hidden[group.scope].sum(axis=1) > 1
+    found = []
+    for slot in range(potential.num_discrete, group.arity):
+        fits = stays & has_others & is_leaf[group.scope[:, slot]] & (group.multiplicity == 1)
+        if not fits.any():
+            continue
+        fits &= _is_barren(potential, slot - potential.num_discrete)[group.row]
+        if fits.any():
+            found.append(Barren(group.take(np.flatnonzero(fits)), slot))
+            stays &= ~fits
+    return ([group] if stays.all() else [group.take(np.flatnonzero(stays))]), found
+
+
+def _is_barren(potential: ConditionalQuadratic, real: int) -> NDArray[np.bool_]:
+    """(row,): whether the integral over one real exists, and depends on no other real."""
+    parts = _Parts.of(potential, real)
+    possible = potential.c > -np.inf
+    square = np.where(parts.square < 0, parts.square, -1.0)[..., None]
+    gone = parts.cross * parts.linear[..., None] / square
+    both = parts.cross[..., None] * parts.cross[..., None, :] / square[..., None]
+    fits = (parts.square < 0) & _cancel(parts.rest_linear, gone).all(axis=-1)
+    fits &= _cancel(parts.rest, both).all(axis=(-1, -2))
+    axes = tuple(range(1, possible.ndim))
+    return np.asarray((fits | ~possible).all(axis=axes))
+
+
+def _cancel(one: Floats, other: Floats) -> NDArray[np.bool_]:
+    return np.abs(one - other) <= ROUNDING * (np.abs(one) + np.abs(other))
+
+
+def _integrated(barren: Barren) -> tuple[list[FactorGroup], float]:
+    """What factors are without their real: tables of their states, and the sum of constants."""
+    group, potential = barren.group, barren.group.potential
+    assert isinstance(potential, ConditionalQuadratic)
+    parts = _Parts.of(potential, barren.slot - potential.num_discrete)
+    square = np.where(parts.square < 0, parts.square, -1.0)
+    integral = 0.5 * np.log(np.pi / -square) - parts.linear**2 / (4 * square)
+    table = np.where(potential.c == -np.inf, -np.inf, potential.c + integral)
+    flat = table.reshape(len(table), -1)
+    with np.errstate(invalid="ignore"):
+        spread = flat.max(axis=1) - flat.min(axis=1)
+    size = np.abs(potential.c.reshape(flat.shape)) + np.abs(integral.reshape(flat.shape))
+    is_constant = spread <= ROUNDING * (1.0 + np.where(np.isfinite(size), size, 0).max(axis=1))
+    constant = float((group.multiplicity * flat[group.row, 0])[is_constant[group.row]].sum())
+    some = np.flatnonzero(~is_constant[group.row])
+    if not len(some):
+        return [], constant
+    scope = group.scope[some][:, : potential.num_discrete]
+    rest = FactorGroup.unchecked(
+        Table(table), scope, group.row[some], group.multiplicity[some], group.label
+    )
+    return [rest], constant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """A quadratic in y and x: square y² + 2 (cross·x) y + linear y + x·rest·x + rest_linear·x,
+    each (row, states…, …)."""
+
+    square: Floats
+    cross: Floats
+    linear: Floats
+    rest: Floats
+    rest_linear: Floats
+
+    @classmethod
+    def of(cls, potential: ConditionalQuadratic, real: int) -> _Parts:
+        others = [place for place in range(potential.num_reals) if place != real]
+        A, b = potential.A, potential.b
+        return cls(
+            A[..., real, real],
+            A[..., real, others],
+            b[..., real],
+            A[..., others, :][..., others],
+            b[..., others],
+        )

@@ -1,0 +1,64 @@
+"""What is known of atoms besides their marginals: true values and measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hylift.errors import UnsupportedError
+from hylift.graph.domains import as_float
+from hylift.plot.style import INK
+from hylift.posterior import Posterior
+
+TRUTH: dict[str, Any] = {
+    "linestyle": "",
+    "marker": "v",
+    "markersize": 7,
+    "color": INK,
+    "markeredgecolor": "white",
+    "markeredgewidth": 0.7,
+    "clip_on": False,
+    "zorder": 6,
+}
+"""How the mark of a true value looks, in all pictures."""
+
+
+def true_values(
+    truth: Mapping[str, object] | None, posterior: Posterior, names: Iterable[str]
+) -> dict[str, float]:
+    """The true values of those names that have one: reals, or indices of states."""
+    if truth is None:
+        return {}
+    if not isinstance(truth, Mapping):
+        raise UnsupportedError(
+            "truth is a mapping of atoms to values, such as {'posA(a0)': 1.5}, not a value of type "
+            f"'{type(truth).__name__}'"
+        )
+    variables = posterior.variables
+    ids = dict(zip(truth, variables.names.ids(list(truth)).tolist(), strict=True))
+    found = {}
+    for name in names:
+        if name in ids:
+            domain = variables.domain(ids[name])
+            # The truth may lie where the model does not believe it can.
+            encode = domain.encode if domain.is_discrete else as_float
+            found[name] = encode(truth[name], name)
+    return found
+
+
+def measurements(posteriors: Iterable[Posterior], name: str) -> list[tuple[float, float]]:
+    """Values of a real that were measured with an error, and the sds of the errors.
+
+    Posteriors that were loaded from files know of none.
+    """
+    found = []
+    for posterior in posteriors:
+        if posterior.target is None:
+            continue
+        evidence = posterior.target.evidence
+        at = (evidence.variable == posterior.variables.names.id(name)) & ~evidence.is_hard
+        sds = np.sqrt(evidence.var[at])
+        found += list(zip(evidence.value[at].tolist(), sds.tolist(), strict=True))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,1 @@
+"""Posteriors in files of our own and in other people's tools."""

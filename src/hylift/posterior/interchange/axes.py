@@ -1,0 +1,180 @@
+"""Atoms as arrays with named axes: one array per predicate, and an axis per argument."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hylift.errors import UnsupportedError
+from hylift.graph import Atoms, Domain, Numbered, Variables
+
+MAX_ARRAYS = 1000
+"""Most arrays: names without arguments have one each."""
+
+Coordinate = tuple[str, pa.StringArray]
+"""The axis along which words stand, and the words."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomArray:
+    """Some atoms of one predicate and one domain, as an array."""
+
+    name: str
+    domain: Domain
+    place: NDArray[np.int64]  # (atom,): where each stands among the chosen, in the array's order
+    shape: tuple[int, ...]
+    axes: tuple[str, ...]
+    """One per argument where the atoms fill the grid of their arguments, else one for all."""
+    coordinates: dict[str, Coordinate]
+    """Names of axes with the constants, or the atoms, along them; and arguments of the atoms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Atoms that become one array."""
+
+    name: str
+    place: NDArray[np.int64]  # (atom,): among the chosen
+    arguments: dict[str, pa.StringArray] | None
+    """By label, a word per atom; None where the names tell of none."""
+
+
+def atom_arrays(
+    variables: Variables, ids: NDArray[np.int64], *, reserved: tuple[str, ...]
+) -> list[AtomArray]:
+    """The chosen variables as arrays, none of which, nor an axis, has a reserved name.
+
+    Axes of different predicates are one where their labels and constants are the same.
+    """
+    groups = [
+        group
+        for block in range(len(variables.names.blocks))
+        for group in _groups_of_block(variables, ids, block)
+    ]
+    names: list[str] = []
+    for group in groups:
+        names.append(_free(_clean(group.name), {*reserved, *names}))
+    used: dict[str, pa.StringArray] = {}
+    return [
+        _arranged(variables, ids, group, name, used, {*reserved, *names})
+        for group, name in zip(groups, names, strict=True)
+    ]
+
+
+def _groups_of_block(variables: Variables, ids: NDArray[np.int64], number: int) -> Iterator[_Group]:
+    """The chosen atoms of one block of names."""
+    offsets = variables.names.offsets
+    block, first = variables.names.blocks[number], offsets[number]
+    place = np.flatnonzero((ids >= first) & (ids < offsets[number + 1]))
+    domain_id = variables.domain_id[ids[place]].astype(np.int64)
+    if isinstance(block, Atoms):
+        index = pa.array(ids[place] - first)
+        columns = {label: words.take(index) for label, words in block.argument_columns().items()}
+        for at in _by_key(domain_id):
+            some = {label: words.take(pa.array(at)) for label, words in columns.items()}
+            yield _Group(block.predicate, place[at], some)
+    elif isinstance(block, Numbered):
+        for at in _by_key(domain_id):
+            yield _Group(block.prefix, place[at], None)
+    elif len(place):
+        text = variables.names.render(ids[place])
+        predicate = pc.replace_substring_regex(text, r"(?s)\(.*$", "").dictionary_encode()
+        which = predicate.indices.to_numpy().astype(np.int64)
+        found = _by_key(which * len(variables.domains) + domain_id)
+        if len(found) > MAX_ARRAYS:
+            raise UnsupportedError(
+                f"a data set has at most {MAX_ARRAYS:,} variables, one per predicate, not "
+                f"{len(found):,}: name the atoms you need"
+            )
+        for at in found:
+            name = predicate.dictionary[int(which[at[0]])].as_py()
+            yield _Group(name, place[at], _arguments(name, text.take(pa.array(at))))
+
+
+def _by_key(key: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Positions of equal keys; in the order in which the keys come first."""
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(which))[:-1]) if len(key) else []
+    return [parts[at] for at in np.argsort(first)]
+
+
+def _arguments(predicate: str, atoms: pa.StringArray) -> dict[str, pa.StringArray] | None:
+    """The arguments in texts of atoms of one predicate, where they can be told apart."""
+    if len(atoms) == 1 and atoms[0].as_py() == predicate:
+        return {}
+    inside = pc.utf8_slice_codeunits(atoms, len(predicate) + 1, -1)
+    plain = pc.and_(
+        pc.match_substring_regex(atoms, r'(?s)^[^"]*\)$'), pc.match_substring(atoms, "(")
+    )
+    commas = pc.count_substring(inside, ",")
+    if not pc.all(plain).as_py() or len(pc.unique(commas)) > 1:
+        return None
+    words = pc.utf8_trim_whitespace(pc.list_flatten(pc.split_pattern(inside, ",")))
+    arity = commas[0].as_py() + 1
+    return {
+        f"arg{argument + 1}": words.take(pa.array(np.arange(argument, len(words), arity)))
+        for argument in range(arity)
+    }
+
+
+def _arranged(
+    variables: Variables,
+    ids: NDArray[np.int64],
+    group: _Group,
+    name: str,
+    used: dict[str, pa.StringArray],
+    taken: set[str],
+) -> AtomArray:
+    """A group as an array; `used` are the axes so far, and gets those that are new."""
+    domain = variables.domain(int(ids[group.place[0]]))
+    columns = {label: words.dictionary_encode() for label, words in (group.arguments or {}).items()}
+    shape = tuple(len(column.dictionary) for column in columns.values())
+    count = len(group.place)
+    if group.arguments is not None and np.prod(np.array(shape, dtype=np.float64)) == count:
+        axes: list[str] = []
+        for label, column in columns.items():
+            own = _axis(label, name, column.dictionary, used, taken | set(axes))
+            axes.append(own)
+            used[own] = column.dictionary
+        codes = tuple(column.indices.to_numpy() for column in columns.values())
+        # Without arguments there is one atom, and nothing to put in order.
+        order = np.argsort(np.ravel_multi_index(codes, shape)) if codes else np.zeros(1, np.int64)
+        coordinates = {axis: (axis, used[axis]) for axis in axes}
+        return AtomArray(name, domain, group.place[order], shape, tuple(axes), coordinates)
+    axis = _free(f"{name}_atom", taken | set(used))
+    used[axis] = variables.names.render(ids[group.place])
+    coordinates = {axis: (axis, used[axis])}
+    for label, words in (group.arguments or {}).items():
+        beside = _free(f"{name}_{_clean(label)}", taken | set(used))
+        used[beside] = words
+        coordinates[beside] = (axis, words)
+    return AtomArray(name, domain, group.place, (count,), (axis,), coordinates)
+
+
+def _axis(
+    label: str, name: str, words: pa.StringArray, used: dict[str, pa.StringArray], taken: set[str]
+) -> str:
+    """The label, unless it stands for other words already: then with the predicate before it."""
+    label = _clean(label)
+    for axis in (label, f"{name}_{label}"):
+        if axis not in taken and (axis not in used or used[axis].equals(words)):
+            return axis
+    return _free(f"{name}_{label}", taken | set(used))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _clean(name: str) -> str:
+    """A name that NetCDF takes too, which reads a slash as a folder."""
+    return re.sub(r"[/\x00-\x1f]", "_", name).strip() or "value"
