@@ -40,10 +40,17 @@ class SlotBelief:
         points = np.asarray(mean)[:, None] + np.sqrt(np.asarray(var))[:, None] * nodes
         return cls(points, np.broadcast_to(weights, points.shape))
 
+    @property
+    def mean(self) -> FloatArray:
+        return np.einsum("ft,ft->f", self.points, self.weights)
 
-def expectation(
-    potential: Potential, row: IntArray, beliefs: Sequence[SlotBelief]
-) -> FloatArray:
+    @property
+    def var(self) -> FloatArray:
+        centred = self.points - self.mean[:, None]
+        return np.einsum("ft,ft,ft->f", centred, centred, self.weights)
+
+
+def expectation(potential: Potential, row: IntArray, beliefs: Sequence[SlotBelief]) -> FloatArray:
     """Expected log-potential by summing over the product of the beliefs' points."""
     arity = len(beliefs)
     grid: list[NDArray[Any]] = []

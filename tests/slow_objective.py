@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from expectations import SlotBelief, expectation, weighted_sum
 from hylift.graph import FactorGraph
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
 from hylift.potentials.base import along_axis

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 STAGES = [
+    "lazy",
     "errors",
     "files",
     "archive",

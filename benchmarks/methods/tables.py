@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.methods.measured import Measured, Result
-from hylift.inference.by_name import BY_NAME
+from hylift.inference.by_name import CLASS, method_by_name
 from hylift.lifting.explanation.text import TextTable
 from hylift.racing.text import NOTHING, SIGNS
 
-LABELS = tuple(method().name for method in BY_NAME.values())
+LABELS = tuple(method_by_name(name).name for name in CLASS)
 TRUSTED = "trusted"
 SAME = 1e-9
 """Relative difference that rounding makes."""

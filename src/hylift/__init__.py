@@ -15,8 +15,9 @@ posterior = hl.infer(graph)
 posterior.marginals("trend(*)").to_pandas()
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hylift.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hylift.errors import HyliftError as HyliftError
@@ -162,17 +163,12 @@ _HOME = {
     "Race": "racing",
     "race": "racing",
 }
-"""Where each public name lives; it is imported when it is first used, so that start-up is fast."""
+"""Where each public name lives."""
 
 __all__ = [*_HOME]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hylift' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"hylift.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

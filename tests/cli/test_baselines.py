@@ -8,7 +8,7 @@ import pytest
 
 from cli.conftest import CHAIN, Run
 from hylift.cli.options import METHODS
-from hylift.inference.by_name import BY_NAME
+from hylift.inference.by_name import CLASS
 
 CHAIN_MODEL = ("infer", "model.uai", "-e", "model.uai.evid")
 PAPERS = ("infer", "papers.mln", "-e", "facts.db")
@@ -201,4 +201,4 @@ def test_options_that_do_not_fit_are_refused_before_any_work(
 
 
 def test_the_command_knows_all_methods_by_name() -> None:
-    assert set(METHODS) == {"auto", *BY_NAME}
+    assert set(METHODS) == {"auto", *CLASS}

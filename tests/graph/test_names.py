@@ -133,6 +133,12 @@ def test_selected_names_keep_their_order() -> None:
             "predicates are data, not variables.",
         ),
         (
+            Names((Atoms("wet", (), np.zeros((0, 0), np.int32)), Atoms("market", (MARKETS,)))),
+            "wet",
+            "there is no variable 'wet'. No factor mentions it; atoms of closed-world predicates "
+            "are data, not variables.",
+        ),
+        (
             Names.listed(["a", "b"]).take(np.array([1])),
             "a",
             "there is no variable 'a'. It is observed, or otherwise left out here.",
@@ -293,3 +299,15 @@ def test_names_are_listed_in_the_order_of_the_variables():
 
     assert len(listed) == len(names)
     assert listed[29_999:30_002] == ["x29999", "loss(c0,b0)", "loss(c0,b1)"]
+
+
+def test_a_predicate_without_variables_is_said_to_be_data() -> None:
+    names = Names((Atoms("lends", (MARKETS, BANKS), np.zeros((0, 2), np.int32)),))
+
+    with pytest.raises(UnknownNameError) as refusal:
+        names.predicate("lends")
+
+    assert str(refusal.value) == (
+        "'lends' has no variables. No factor mentions it; atoms of closed-world predicates are "
+        "data, not variables."
+    )

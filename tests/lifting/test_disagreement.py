@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from expectations import SlotBelief, expectation
 from hylift.errors import ModelError
 from hylift.graph import (
     Atoms,

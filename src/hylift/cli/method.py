@@ -20,7 +20,7 @@ from hylift.inference import (
     NaturalNewton,
     Task,
 )
-from hylift.inference.by_name import BY_NAME
+from hylift.inference.by_name import method_by_name
 from hylift.inference.variational.problem.families import Reals
 from hylift.posterior import Posterior
 from hylift.words import listed
@@ -123,7 +123,7 @@ class MethodOptions:
         """
         if self.method == "auto":
             return None
-        kind = BY_NAME[self.method]()
+        kind = method_by_name(self.method)
         if not isinstance(kind, BVI | NPVI | MeanField):
             return kind if isinstance(kind, Exact) else self._plain(kind)
         method = replace(

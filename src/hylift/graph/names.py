@@ -26,6 +26,8 @@ COUNTING = re.compile(r"0|[1-9][0-9]{0,17}")
 MAX_SUGGESTIONS = 20_000
 """Longest list of names that is searched for the closest one."""
 
+NO_VARIABLE = " No factor mentions it; atoms of closed-world predicates are data, not variables."
+
 
 class NameBlock(ABC):
     """Names of consecutive variables that are made in one way."""
@@ -189,6 +191,8 @@ class Atoms(NameBlock):
 
     def find(self, names: Sequence[str]) -> NDArray[np.int64]:
         found = np.full(len(names), -1, dtype=np.int64)
+        if not len(self):
+            return found
         atoms = [split_atom(name) for name in names]
         fits = [p == self.predicate and len(w) == len(self.constants) for p, w in atoms]
         place = np.flatnonzero(fits)
@@ -203,11 +207,7 @@ class Atoms(NameBlock):
             atom_code = self._code(list(self.arguments.T))
             order = np.argsort(atom_code, kind="stable")
             at = np.minimum(np.searchsorted(atom_code[order], code), len(order) - 1)
-            code = (
-                np.where(atom_code[order[at]] == code, order[at], -1)
-                if len(order)
-                else code * 0 - 1
-            )
+            code = np.where(atom_code[order[at]] == code, order[at], -1)
         found[place[known]] = code
         return found
 
@@ -230,7 +230,7 @@ class Atoms(NameBlock):
             if pc.index(constants, word).as_py() == -1:
                 close = did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
                 return f" '{word}' is not a constant of argument {place + 1} of it.{close}"
-        return " No factor mentions it; atoms of closed-world predicates are data, not variables."
+        return NO_VARIABLE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,9 +309,8 @@ class Names:
     def __iter__(self) -> Iterator[str]:
         """All names, in the order of the variables."""
         for begin in range(0, len(self), MAX_SUGGESTIONS):
-            yield from self.render(
-                np.arange(begin, min(begin + MAX_SUGGESTIONS, len(self)))
-            ).to_pylist()
+            end = min(begin + MAX_SUGGESTIONS, len(self))
+            yield from self.render(np.arange(begin, end)).to_pylist()
 
     def render(self, ids: NDArray[Any] | None = None) -> pa.StringArray:
         """The names of these variables (all of them by default) as one Arrow array."""
@@ -352,9 +351,11 @@ class Names:
         return found
 
     def predicate(self, name: str) -> tuple[NDArray[np.int64], Atoms]:
-        """The ids of all atoms of a predicate, and their names."""
+        """The ids of all atoms of a predicate, and their names; an error if it has none."""
         for block, offset in zip(self.blocks, self.offsets, strict=False):
             if isinstance(block, Atoms) and block.predicate == name:
+                if not len(block):
+                    raise UnknownNameError(f"'{name}' has no variables.{NO_VARIABLE}")
                 return offset + np.arange(len(block)), block
         known = [block.predicate for block in self.blocks if isinstance(block, Atoms)]
         raise UnknownNameError(f"there is no predicate '{name}'.{did_you_mean(name, known)}")
@@ -376,13 +377,12 @@ class Names:
         return ids
 
     def suggest(self, name: str) -> str:
-        same = [
-            b for b in self.blocks if isinstance(b, Atoms) and b.predicate == split_atom(name)[0]
-        ]
+        own = split_atom(name)[0]
+        same = [b for b in self.blocks if isinstance(b, Atoms) and b.predicate == own]
         if same:
             return same[0].suggest(name)
         predicates = [b.predicate for b in self.blocks if isinstance(b, Atoms)]
-        close = did_you_mean(split_atom(name)[0], predicates)
+        close = did_you_mean(own, predicates)
         others = (b.suggest(name) for b in self.blocks if not isinstance(b, Atoms))
         return next((text for text in (close, *others) if text), "")
 

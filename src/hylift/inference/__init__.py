@@ -1,39 +1,55 @@
 """From a graph with evidence to a posterior."""
 
-from hylift.inference.exact import Exact
-from hylift.inference.message import BP, EPBP, GaBP
-from hylift.inference.method import Callback, Lift, Method, Request, Step, Task
-from hylift.inference.run import check_tasks, infer
-from hylift.inference.sampling import Gibbs
-from hylift.inference.variational import (
-    BVI,
-    NPVI,
-    Adam,
-    MeanField,
-    NaturalGradient,
-    NaturalNewton,
-)
-from hylift.inference.walk import MaxWalkSAT
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BP",
-    "BVI",
-    "EPBP",
-    "NPVI",
-    "Adam",
-    "Callback",
-    "Exact",
-    "GaBP",
-    "Gibbs",
-    "Lift",
-    "MaxWalkSAT",
-    "MeanField",
-    "Method",
-    "NaturalGradient",
-    "NaturalNewton",
-    "Request",
-    "Step",
-    "Task",
-    "check_tasks",
-    "infer",
-]
+from hylift.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hylift.inference.exact import Exact as Exact
+    from hylift.inference.message import BP as BP
+    from hylift.inference.message import EPBP as EPBP
+    from hylift.inference.message import GaBP as GaBP
+    from hylift.inference.method import Callback as Callback
+    from hylift.inference.method import Lift as Lift
+    from hylift.inference.method import Method as Method
+    from hylift.inference.method import Request as Request
+    from hylift.inference.method import Step as Step
+    from hylift.inference.method import Task as Task
+    from hylift.inference.run import check_tasks as check_tasks
+    from hylift.inference.run import infer as infer
+    from hylift.inference.sampling import Gibbs as Gibbs
+    from hylift.inference.variational import BVI as BVI
+    from hylift.inference.variational import NPVI as NPVI
+    from hylift.inference.variational import Adam as Adam
+    from hylift.inference.variational import MeanField as MeanField
+    from hylift.inference.variational import NaturalGradient as NaturalGradient
+    from hylift.inference.variational import NaturalNewton as NaturalNewton
+    from hylift.inference.walk import MaxWalkSAT as MaxWalkSAT
+
+_HOME = {
+    "Callback": "method",
+    "Lift": "method",
+    "Method": "method",
+    "Request": "method",
+    "Step": "method",
+    "Task": "method",
+    "check_tasks": "run",
+    "infer": "run",
+    "Exact": "exact",
+    "BVI": "variational",
+    "NPVI": "variational",
+    "MeanField": "variational",
+    "Adam": "variational",
+    "NaturalGradient": "variational",
+    "NaturalNewton": "variational",
+    "BP": "message",
+    "GaBP": "message",
+    "EPBP": "message",
+    "Gibbs": "sampling",
+    "MaxWalkSAT": "walk",
+}
+"""Where each name lives."""
+
+__all__ = [*_HOME]
+
+__getattr__ = lazy_names("hylift.inference", _HOME)

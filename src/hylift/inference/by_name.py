@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from hylift.inference.exact import Exact
-from hylift.inference.message import BP, EPBP, GaBP
+from hylift import inference
 from hylift.inference.method import Method
-from hylift.inference.sampling import Gibbs
-from hylift.inference.variational import BVI, NPVI, MeanField
-from hylift.inference.walk import MaxWalkSAT
 
-BY_NAME: dict[str, Callable[[], Method]] = {
-    "exact": Exact,
-    "mean-field": MeanField,
-    "bvi": BVI,
-    "npvi": NPVI,
-    "bp": BP,
-    "gabp": GaBP,
-    "epbp": EPBP,
-    "gibbs": Gibbs,
-    "maxwalksat": MaxWalkSAT,
+CLASS = {
+    "exact": "Exact",
+    "mean-field": "MeanField",
+    "bvi": "BVI",
+    "npvi": "NPVI",
+    "bp": "BP",
+    "gabp": "GaBP",
+    "epbp": "EPBP",
+    "gibbs": "Gibbs",
+    "maxwalksat": "MaxWalkSAT",
 }
-"""With the settings that they have by default."""
+"""The classes of `hylift.inference`; only those that are used are imported."""
+
+
+def method_by_name(name: str) -> Method:
+    """The method with the settings that it has by default."""
+    found: Method = getattr(inference, CLASS[name])()
+    return found

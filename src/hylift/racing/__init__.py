@@ -2,7 +2,7 @@
 
 from hylift.racing.entrants import checked_name
 from hylift.racing.finish import Finish, Skipped
-from hylift.racing.race import Race
+from hylift.racing.result import Race
 from hylift.racing.run import race
 from hylift.racing.yardstick import Yardstick
 

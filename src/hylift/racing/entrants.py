@@ -20,7 +20,7 @@ from hylift.inference import (
     MaxWalkSAT,
     Method,
 )
-from hylift.inference.by_name import BY_NAME
+from hylift.inference.by_name import CLASS, method_by_name
 
 COARSE = "bvi-coarse-to-fine"
 FIRST = ("exact", "mean-field", "bvi")
@@ -30,7 +30,7 @@ MOST_ENTRIES = 2**27
 """Numbers in the largest table of exact inference: about what its share of the time allows, and
 never more than a gigabyte."""
 
-NAMES = (*FIRST, COARSE, *(name for name in BY_NAME if name not in FIRST))
+NAMES = (*FIRST, COARSE, *(name for name in CLASS if name not in FIRST))
 """All methods, in the order in which they run."""
 
 GROUND = (Exact, Gibbs, MaxWalkSAT)
@@ -87,7 +87,7 @@ def _entrant(method: Method | str, lift: Lift, seconds: float) -> Entrant:
     if isinstance(method, str):
         name = checked_name(method)
         lift = "coarse-to-fine" if name == COARSE else lift
-        method = _in_time(BY_NAME["bvi" if name == COARSE else name](), seconds)
+        method = _in_time(method_by_name("bvi" if name == COARSE else name), seconds)
     if isinstance(method, type) or not hasattr(method, "solve"):
         raise UnsupportedError(
             f"a method is a value such as BVI(), or a name such as 'bvi', not {method!r}"

@@ -17,7 +17,7 @@ from hylift.progress import Progress, part_of, silent
 from hylift.racing.entrants import Entrant, Methods, entrants
 from hylift.racing.finish import Finish, Skipped
 from hylift.racing.memory import MemoryMark
-from hylift.racing.race import Race
+from hylift.racing.result import Race
 from hylift.racing.yardstick import Yardstick, choose_yardstick
 
 TASKS: tuple[Task, ...] = ("marginals", "logz", "map")

@@ -11,7 +11,7 @@ from hylift.words import listed
 
 if TYPE_CHECKING:
     from hylift.racing.finish import Finish
-    from hylift.racing.race import Race
+    from hylift.racing.result import Race
 
 CERTAIN = 1e-9
 """Relative difference beyond rounding."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -15,7 +16,7 @@ from hylift.inference.message.gaussian import GaBP
 from hylift.inference.method import Step
 from hylift.potentials import ConditionalQuadratic, Function
 from inference.message.gaussian_models import ALL, all_alike, log_z, moments, with_chord
-from zoo import gaussian_chain, gaussian_loop
+from zoo import gaussian_chain, gaussian_loop, relational_gaussian_model
 
 NOT_SUMMABLE = (
     "The model is not walk-summable (spectral radius {} >= 1): Gaussian BP may diverge, and where "
@@ -54,7 +55,7 @@ def test_a_precision_that_is_lost_is_reported() -> None:
 
 
 def test_messages_that_grow_are_reported() -> None:
-    found = infer(all_alike(6, 0.24), GaBP())
+    found = infer(all_alike(6, 0.24), GaBP(damping=0.0))
 
     assert found.solution.result == "diverged"
     assert found.solution.steps < 100
@@ -68,14 +69,57 @@ def test_messages_that_grow_are_reported() -> None:
     np.testing.assert_allclose(var, 1)
 
 
-def test_damping_helps() -> None:
+@pytest.mark.parametrize("damping", [None, 0.5])
+def test_messages_that_swing_are_damped(damping: float | None) -> None:
     graph = all_alike(6, 0.24)
     exact = infer(graph, Exact())
 
-    found = infer(graph, GaBP(damping=0.5))
+    found = infer(graph, GaBP(damping=damping))
 
     assert found.solution.result == "converged"
     np.testing.assert_allclose(moments(found)[0], moments(exact)[0], atol=1e-8)
+
+
+def test_messages_that_come_closer_are_not_damped() -> None:
+    graph = relational_gaussian_model()
+
+    found, undamped = infer(graph, GaBP()), infer(graph, GaBP(damping=0.0))
+
+    assert found.solution.steps == undamped.solution.steps
+    np.testing.assert_array_equal(moments(found), moments(undamped))
+
+
+def test_a_chain_is_not_damped_however_long_it_is() -> None:
+    size = 60
+    names = [f"x{i}" for i in range(size)]
+    links = [
+        (ConditionalQuadratic.squared_distance(0.5, [1, -1], 0.0), [a, b])
+        for a, b in pairwise(names)
+    ]
+    graph = FactorGraph.build(
+        dict.fromkeys(names, real), [*links, (ConditionalQuadratic.square(-0.5), [names[0]])]
+    )
+
+    found = infer(graph, GaBP())
+
+    assert found.solution.result == "converged"
+    assert found.solution.steps <= size + 1
+    assert found.log_partition is not None
+    assert found.log_partition.kind == "exact"
+
+
+@pytest.mark.parametrize("stop", [15, 40])
+def test_a_run_that_is_taken_up_is_damped_as_if_it_had_not_been_left(
+    tmp_path: Path, stop: int
+) -> None:
+    graph, path = all_alike(6, 0.24), tmp_path / "run.npz"
+    whole = infer(graph, GaBP())
+
+    infer(graph, GaBP(), checkpoint=path, callback=lambda step: step.step == stop)
+    again = infer(graph, GaBP(), checkpoint=path)
+
+    assert again.solution.steps == whole.solution.steps
+    np.testing.assert_array_equal(moments(again), moments(whole))
 
 
 @pytest.mark.usefixtures("threads")

@@ -8,6 +8,9 @@ import pytest
 from experiments.instances import kalman
 from hylift.inference import Exact, infer
 from hylift.inference.message.particle import EPBP
+from hylift.inference.message.particle.density import MOST_OFF, densities
+from hylift.inference.message.particle.factors import Factors
+from hylift.inference.message.particle.passing import Passing
 from zoo import ZOO, ZooModel, gaussian_chain
 
 NOT_TRUSTED = "The marginals are not to be trusted, even where messages have settled: "
@@ -42,3 +45,14 @@ def test_particles_that_are_enough_are_not_complained_about(
     notes = infer(model.graph(), EPBP(particles)).solution.notes
 
     assert not any("not to be trusted" in note for note in notes)
+
+
+def test_sums_over_particles_that_are_far_from_any_integral_are_not_measured_further() -> None:
+    passing = Passing.start(Factors.of(gaussian_chain()), 20)
+    passing.step(0.0)
+    passing.height += 1e4  # as swings leave them
+
+    found = densities(passing, lambda: True)
+
+    assert found is not None
+    np.testing.assert_allclose(found.error, MOST_OFF)

@@ -63,22 +63,24 @@ class Whole:
         return cls(mixture, Marginals(batches, batch[order], row[order]))
 
 
-def beyond_bounds(graph: FactorGraph, trimmed: Trimmed, small: Mixture) -> NDArray[np.bool_]:
-    """(variable,): reals that were integrated out, although their bounds matter."""
-    found = np.zeros(graph.num_variables, dtype=bool)
-    variables = graph.variables
+def has_bounds(graph: FactorGraph) -> NDArray[np.bool_]:
+    """(variable,): whether it is a real with a bound on some side."""
+    return np.isfinite(graph.variables.lower) | np.isfinite(graph.variables.upper)
+
+
+def beyond_bounds(graph: FactorGraph, trimmed: Trimmed, small: Mixture) -> bool:
+    """Whether the bounds of some real that was integrated out do matter."""
+    variables, bounded = graph.variables, has_bounds(graph)
     gone = [barren.variable for barren in trimmed.barren]
-    has_bounds = np.isfinite(variables.lower) | np.isfinite(variables.upper)
-    if not any(has_bounds[variable].any() for variable in gone):
-        return found
+    if not any(bounded[variable].any() for variable in gone):
+        return False
     beliefs = _Beliefs.of(graph, trimmed, small)
     for barren in reversed(trimmed.barren):
         beliefs.told(barren)
     variable = np.concatenate(gone)
     bounds = variables.lower[variable][:, None], variables.upper[variable][:, None]
     mass = mass_beyond(*bounds, beliefs.mean[variable], np.sqrt(beliefs.var[variable]))
-    found[variable] = mass.max(axis=1) > LEAK
-    return found
+    return bool(mass.max() > LEAK)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -64,6 +64,7 @@ class Settings:
     restarts: int
     max_steps: int
     reals: Reals
+    tolerance: float
 
     @property
     def by_coordinates(self) -> bool:
@@ -246,7 +247,8 @@ class Fitter:
         accuracy = getattr(Ladder.of(problem, self.settings.components), phase)
         known = self._objectives.get((accuracy, hard))
         if known is None or known.problem is not problem:
-            known = Objective(problem, self.settings.entropy, accuracy, hard)
+            settings = self.settings
+            known = Objective(problem, settings.entropy, accuracy, hard, settings.tolerance)
             self._objectives[accuracy, hard] = known
         return known
 

@@ -16,11 +16,12 @@ from hylift.graph.barren import trimmed
 from hylift.inference.control import Control
 from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.method import Request
-from hylift.inference.settings import check_whole
+from hylift.inference.settings import check_whole, is_number
 from hylift.inference.variational.answer import mixture_of, posterior_of
-from hylift.inference.variational.barren import beyond_bounds
+from hylift.inference.variational.barren import beyond_bounds, has_bounds
 from hylift.inference.variational.fit import Fit, Fitter, Settings
 from hylift.inference.variational.kernels.evaluate import energy_at_once
+from hylift.inference.variational.objective.objective import TOLERANCE
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
 from hylift.inference.variational.problem import beliefs_of
 from hylift.inference.variational.problem.families import (
@@ -51,6 +52,8 @@ class BVI:
     max_steps: int = 1000
     reals: Reals = "auto"
     """Components of bounded reals: 'gaussian', 'beta', or 'auto': Beta where bounds matter."""
+    tolerance: float = TOLERANCE
+    """Fall of the objective in a step, per variable and in nats, at which it has converged."""
     merge_factors: bool = False
     """Whether factors whose scopes are nested become one, which changes the Bethe entropy."""
 
@@ -79,6 +82,7 @@ class NPVI:
     restarts: int = 10
     max_steps: int = 1000
     reals: Reals = "auto"
+    tolerance: float = TOLERANCE
 
     def __post_init__(self) -> None:
         _check(self)
@@ -99,6 +103,7 @@ class MeanField:
     restarts: int = 5
     max_steps: int = 1000
     reals: Reals = "auto"
+    tolerance: float = TOLERANCE
 
     def __post_init__(self) -> None:
         _check(self)
@@ -123,6 +128,7 @@ def _settings(method: BVI | NPVI | MeanField, entropy: str) -> Settings:
         method.restarts,
         method.max_steps,
         method.reals,
+        method.tolerance,
     )
 
 
@@ -141,8 +147,8 @@ def _solve(
     control = Control.of(request)
     small = trimmed(graph)
     fit = _best_fit(settings, small.graph, request, control, merge=merge)
-    if control.look() and (but := beyond_bounds(graph, small, mixture_of(fit))).any():
-        small = trimmed(graph, but)
+    if control.look() and beyond_bounds(graph, small, mixture_of(fit)):
+        small = trimmed(graph, but=has_bounds(graph))
         fit = _best_fit(settings, small.graph, request, control, merge=merge)
     if fit.view.shift is None:
         check_one_sided(fit.problem, fit.q)
@@ -195,6 +201,8 @@ def _check(method: BVI | NPVI | MeanField) -> None:
     """Raises unless the settings make sense."""
     for name in ("components", "restarts", "max_steps"):
         check_whole(name, getattr(method, name))
+    if not is_number(method.tolerance) or not 0 < method.tolerance < 1:
+        raise UnsupportedError(f"tolerance is a number between 0 and 1, not {method.tolerance!r}")
     if method.reals not in get_args(Reals):
         raise UnsupportedError(
             f"reals is one of {', '.join(map(repr, get_args(Reals)))}, not {method.reals!r}"

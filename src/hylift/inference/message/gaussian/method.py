@@ -12,6 +12,7 @@ from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
 from hylift.inference.gaussian.bounds import mass_beyond
 from hylift.inference.message.answer import Decoded, Outcome, posterior_of
+from hylift.inference.message.gaussian.damping import Damping
 from hylift.inference.message.gaussian.notes import Findings
 from hylift.inference.message.gaussian.passing import Passing
 from hylift.inference.message.gaussian.proper import check_definite
@@ -38,9 +39,9 @@ class GaBP:
     where they matter.
     """
 
-    damping: float = 0.0
-    """Share of its old precision and linear part that a message keeps: 0.5 often helps where GaBP
-    oscillates."""
+    damping: float | None = None
+    """Share of its old precision and linear part that a message keeps; by default 0, and 0.5 on
+    graphs with loops from when on messages swing instead of coming closer."""
     max_steps: int = 1000
     tolerance: float = 1e-10
     """Largest change of a message at which it has converged, in parts of the receiving belief's
@@ -50,7 +51,8 @@ class GaBP:
     on the matrix of precisions, where all that links two reals is one entry."""
 
     def __post_init__(self) -> None:
-        check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
+        damping = 0.0 if self.damping is None else self.damping
+        check_settings(damping, self.max_steps, self.tolerance, self.merge_factors)
 
     @property
     def name(self) -> str:
@@ -69,7 +71,8 @@ class GaBP:
         radius = Radius.of(quadratics)
         check_definite(view.ground, radius)
         on_forest = is_forest(view.ground)
-        passing, result, cause = self._passed(quadratics, control)
+        damping = Damping.of(self.damping, on_forest=on_forest)
+        passing, result, cause = self._passed(quadratics, damping, control)
         means, variances = passing.means, passing.variances
         variables = view.graph.variables
         beyond = mass_beyond(variables.lower, variables.upper, means, np.sqrt(variances))
@@ -99,19 +102,21 @@ class GaBP:
         )
         return posterior_of(self.name, graph, view, outcome, control, request)
 
-    def _passed(self, quadratics: Quadratics, control: Control) -> tuple[Passing, Result, str]:
+    def _passed(
+        self, quadratics: Quadratics, damping: Damping, control: Control
+    ) -> tuple[Passing, Result, str]:
         """Messages after as many steps as are needed or allowed, how they ended, and why they
         diverged if they did."""
-        passing = Passing.start(quadratics, float(self.damping))
+        passing = Passing.start(quadratics)
         scale = max(1.0, passing.size)
-        steps = Steps.of(control, passing.arrays, self.max_steps)
+        steps = Steps.of(control, lambda: passing.arrays() | damping.arrays(), self.max_steps)
         for _ in steps:
-            change = passing.step()
+            change = passing.step(damping.share)
             if change is None:
                 return passing, "diverged", "the precision of some belief is no longer positive"
+            damping.follow(change)
             steps.end_step(change, is_converged=change <= self.tolerance)
             first = control.rows[0][1]
             if change > GROWN * max(scale, first):
-                start = Passing.start(quadratics, float(self.damping))
-                return start, "diverged", "messages grow without end"
+                return Passing.start(quadratics), "diverged", "messages grow without end"
         return passing, steps.result, ""

@@ -22,18 +22,17 @@ class Passing:
     """Messages on their way; every step replaces them, unless it leaves something improper."""
 
     quadratics: Quadratics
-    damping: float
     message: FloatArray  # (link, 2): precision and linear part
     candidate: FloatArray  # (link, 2)
     total: FloatArray  # (variable, 4): also of its own; precision, linear part, mean, deviation
     next_total: FloatArray  # (variable, 4)
 
     @classmethod
-    def start(cls, quadratics: Quadratics, damping: float) -> Passing:
+    def start(cls, quadratics: Quadratics) -> Passing:
         """Before the first step: no factor says anything."""
         message, candidate = np.zeros((2, len(quadratics.links), 2))
         total, next_total = np.zeros((2, len(quadratics.own), 4))
-        passing = cls(quadratics, damping, message, candidate, total, next_total)
+        passing = cls(quadratics, message, candidate, total, next_total)
         passing._gather()
         passing._adopt()
         return passing
@@ -42,10 +41,10 @@ class Passing:
         """All that the next step depends on."""
         return {"message": self.message, "total": self.total}
 
-    def step(self) -> float | None:
+    def step(self, damping: float) -> float | None:
         """Sends all messages; returns the largest change of one, or None where what they would
         say has no integral, and they stay as they are."""
-        change = self._send()
+        change = self._send(damping)
         if change == IMPROPER or not self._gather():
             return None
         self._adopt()
@@ -55,13 +54,13 @@ class Passing:
         self.message, self.candidate = self.candidate, self.message
         self.total, self.next_total = self.next_total, self.total
 
-    def _send(self) -> float:
+    def _send(self, damping: float) -> float:
         terms, room = self.quadratics.terms, self.quadratics.room
 
         def run(begin: int, end: int) -> float:
             return send(
                 begin, end, room, terms.slot_ptr, terms.slots, terms.base, terms.theta,
-                self.message, self.total, self.damping, self.candidate,
+                self.message, self.total, damping, self.candidate,
             )  # fmt: skip
 
         changes = list(in_order(run, self.quadratics.factor_blocks))

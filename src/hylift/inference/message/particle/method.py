@@ -124,8 +124,9 @@ class EPBP:
             damping = self.damping
             if damping is None:
                 damping = 0.0 if step < adapting + PATIENCE else DAMPING
-                if step == adapting + PATIENCE:
-                    passing.forget_if_grown()
+            # From here on messages are damped: those to new particles were not.
+            if step in (adapting + 1, adapting + PATIENCE):
+                passing.forget_if_grown()
             # Before the first step no message says anything to adapt to.
             is_adapting = 0 < step <= adapting
             if is_adapting:

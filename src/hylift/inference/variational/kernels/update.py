@@ -38,10 +38,12 @@ def natural_step(
                     _step_beta(start, k, at, scale, entries, of_entries, new_entries)
                 else:
                     var = entries[start, at + 1, k]
-                    precision = 1.0 / var + 2.0 * scale * of_entries[start, at + 1, k]
-                    precision = min(max(precision, 0.25 / var), 4.0 / var)
+                    full = 1.0 / var + 2.0 * scale * of_entries[start, at + 1, k]
+                    precision = min(max(full, 0.25 / var), 4.0 / var)
                     new_var = min(max(1.0 / precision, least_var[variable]), most_var[variable])
-                    mean = entries[start, at, k] - scale * new_var * of_entries[start, at, k]
+                    # Where the density is much narrower than the component, so is its step.
+                    reach = new_var if full <= precision else 1.0 / full
+                    mean = entries[start, at, k] - scale * reach * of_entries[start, at, k]
                     new_entries[start, at, k] = min(max(mean, lower[variable]), upper[variable])
                     new_entries[start, at + 1, k] = new_var
 
@@ -214,7 +216,8 @@ def _scaled(start, weights, direction, step, new_weights):
 def quasi_newton(steps, changes, count, newest, slope, inverse, direction):
     """Fills direction (place,) with minus the L-BFGS estimate of the inverse Hessian times the
     slope (place,); steps and changes of the slope: (memory, place), of which `count` are filled,
-    `newest` the latest; inverse: the diagonal that the estimate starts from."""
+    `newest` the latest; inverse: the diagonal that the estimate starts from, in the size that the
+    latest step tells."""
     memory = len(steps)
     alpha = np.zeros(memory)
     for place in range(len(slope)):
@@ -228,8 +231,15 @@ def quasi_newton(steps, changes, count, newest, slope, inverse, direction):
         alpha[at] = along / curvature
         for place in range(len(slope)):
             direction[place] -= alpha[at] * changes[at, place]
+    scale = 1.0
+    if count > 0:
+        along, size = 0.0, 0.0
+        for place in range(len(slope)):
+            along += steps[newest, place] * changes[newest, place]
+            size += changes[newest, place] * inverse[place] * changes[newest, place]
+        scale = along / size
     for place in range(len(slope)):
-        direction[place] *= inverse[place]
+        direction[place] *= scale * inverse[place]
     for back in range(count - 1, -1, -1):
         at = (newest - back) % memory
         curvature, along = 0.0, 0.0

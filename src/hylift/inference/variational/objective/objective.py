@@ -23,6 +23,9 @@ from hylift.potentials.quadrature import Accuracy, nodes_per_slot
 
 Entropy = Literal["bethe", "jensen"]
 
+TOLERANCE = 1e-7
+"""In nats."""
+
 MOST_NUMBERS = 10**8
 """Numbers that the candidates of one portion may need."""
 
@@ -43,10 +46,17 @@ class Objective:
     """A free energy to be minimised; what it needs beside the parameters is laid out once."""
 
     def __init__(
-        self, problem: Problem, entropy: Entropy, accuracy: Accuracy, hard: float = np.inf
+        self,
+        problem: Problem,
+        entropy: Entropy,
+        accuracy: Accuracy,
+        hard: float = np.inf,
+        tolerance: float = TOLERANCE,
     ) -> None:
-        """hard: the energy of what is impossible."""
+        """hard: the energy of what is impossible. tolerance: a fall of the free energy per ground
+        variable that counts as none."""
         self.problem, self.entropy, self.accuracy, self.hard = problem, entropy, accuracy, hard
+        self.tolerance = tolerance
         self._energy = Slots.of(problem, problem.terms.slot_ptr, problem.terms.slots)
         self._grid: Grid | None = None
         self._function_nodes = [

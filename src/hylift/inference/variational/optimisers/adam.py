@@ -85,5 +85,5 @@ class Adam:
         )  # fmt: skip
         there = objective.evaluate(new)
         everywhere = np.ones(q.num_starts, dtype=bool)
-        calm = calmer(problem, state, everywhere, new, there)
+        calm = calmer(objective, state, everywhere, new, there)
         return State(new, there, state.step + 1, state.rho, calm, Averages(mean, square, count))

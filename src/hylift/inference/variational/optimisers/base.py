@@ -12,8 +12,6 @@ from hylift.inference.variational.kernels.update import largest_move
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 
-STILL = 1e-7
-"""Fall of the objective per ground variable, in nats, that counts as none."""
 STILL_MOVE = 1e-2
 """Largest move of a mean, in standard deviations, or of a probability, that counts as none."""
 
@@ -78,7 +76,7 @@ def moves(problem: Problem, q: Mixtures, new: Mixtures) -> FloatArray:
 
 
 def calmer(
-    problem: Problem,
+    objective: Objective,
     state: State,
     accepted: NDArray[np.bool_],
     new: Mixtures,
@@ -88,7 +86,8 @@ def calmer(
 
     Steps that were not accepted say nothing.
     """
-    small = STILL * problem.num_ground + 1e-12 * np.abs(there.value)
+    problem = objective.problem
+    small = objective.tolerance * problem.num_ground + 1e-12 * np.abs(there.value)
     still = np.abs(there.value - state.at.value) <= small
     still &= moves(problem, state.q, new) < STILL_MOVE
     return np.where(accepted, np.where(still, state.calm + 1, 0), state.calm)

@@ -14,6 +14,8 @@ from hylift.inference.variational.problem import Mixtures
 
 WARM_UP = 5
 """Steps before the Bethe weights may move: components must first find their places."""
+SHORTEST = 1e-6
+"""A step that fails and can hardly be shortened any more is as calm as one that changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,8 @@ class NaturalGradient:
         accepted = there.value <= at.value + 1e-12 * np.abs(at.value)
         most = self.most or (0.5 if bethe else 1.0)
         rho = np.where(accepted, np.minimum(1.25 * state.rho, most), 0.5 * state.rho)
-        calm = calmer(problem, state, accepted, new, there)
-        # A step that can hardly be shortened any more is as calm as one that changes nothing.
-        calm = np.where(~accepted & (rho < 1e-6), calm + 1, calm)
+        calm = calmer(objective, state, accepted, new, there)
+        calm = np.where(~accepted & (rho < SHORTEST), calm + 1, calm)
         return replace(
             state,
             q=_chosen(accepted, new, q),

@@ -14,7 +14,7 @@ from hylift.inference.variational.optimisers.base import (
     State,
     calmer,
 )
-from hylift.inference.variational.optimisers.natural import NaturalGradient
+from hylift.inference.variational.optimisers.natural import SHORTEST, NaturalGradient
 from hylift.inference.variational.problem import FloatArray, Mixtures
 
 MEMORY = 10
@@ -122,7 +122,7 @@ def _newton_step(objective: Objective, state: State) -> State:
     new_slope, _ = tangent(objective, new, there)
     step = np.empty(slope.shape[1:])
     step_taken(layout.family, layout.first, q.weights, q.entries, new.weights, new.entries, step)
-    calm = calmer(problem, state, np.ones(1, dtype=bool), new, there)
+    calm = calmer(objective, state, np.ones(1, dtype=bool), new, there)
     return State(
         new,
         there,
@@ -148,11 +148,12 @@ def tangent(objective: Objective, q: Mixtures, at: Evaluation) -> tuple[FloatArr
 def _natural_instead(objective: Objective, state: State) -> State:
     """A natural step in place of one that failed, without memory of those before.
 
-    If even short ones fail, nothing but the errors of the quadrature is left.
+    If even the shortest fail, nothing but the errors of the quadrature is left.
     """
     new = replace(state, memory=None)
     for _ in range(MOST_TRIES):
         new = NaturalGradient().step(objective, new)
         if new.q is not state.q:
             return replace(new, step=state.step + 1)
-    return replace(new, step=state.step + 1, calm=new.calm + GIVE_UP)
+    calm = np.where(new.rho < SHORTEST, new.calm + GIVE_UP, new.calm)
+    return replace(new, step=state.step + 1, calm=calm)

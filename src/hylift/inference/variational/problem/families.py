@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from hylift.errors import UnsupportedError
 from hylift.inference.gaussian.bounds import LEAK, mass_beyond
@@ -82,13 +83,31 @@ def as_betas(problem: Problem, q: Mixtures) -> Mixtures:
     at = layout.first[reals]
     entries = q.entries.copy()
     width = (layout.upper - layout.lower)[reals][:, None]
-    mean = (entries[:, at] - layout.lower[reals][:, None]) / width
+    mean, var = _within(
+        (entries[:, at] - layout.lower[reals][:, None]) / width, entries[:, at + 1] / width**2
+    )
     mean = np.clip(mean, NEAREST, 1 - NEAREST)
-    var = np.minimum(entries[:, at + 1] / width**2, 0.5 * mean * (1 - mean))
+    var = np.minimum(var, 0.5 * mean * (1 - mean))
     size = np.maximum(mean * (1 - mean) / var - 1, 1.0)
     entries[:, at] = np.clip(mean * size, 1.0, MOST_BETA)
     entries[:, at + 1] = np.clip((1 - mean) * size, 1.0, MOST_BETA)
     return Mixtures(q.weights, entries)
+
+
+def _within(mean: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of Gaussians cut off at 0 and 1; as they are where nothing is left."""
+    sd = np.sqrt(var)
+    low, high = -mean / sd, (1 - mean) / sd
+    left = ndtr(high) - ndtr(low)
+    some = np.maximum(left, 1e-3)
+    at_low, at_high = (np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi) for z in (low, high))
+    shift = (at_low - at_high) / some
+    shrunk = 1 + (low * at_low - high * at_high) / some - shift**2
+    is_cut = (left > 1e-3) & (shrunk > 0)
+    return (
+        np.where(is_cut, mean + sd * shift, mean),
+        np.where(is_cut, var * np.where(is_cut, shrunk, 1.0), var),
+    )
 
 
 def better_families(mixture: Mixture) -> NDArray[np.bool_] | None:
