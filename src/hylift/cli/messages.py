@@ -56,7 +56,5 @@ def warnings_told(quiet: bool) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of arithmetic; results are checked
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
-        # The command says so itself, and ends with another exit code.
-        warnings.filterwarnings("ignore", "interrupted after", UserWarning)
         warnings.showwarning = lambda message, *_, **__: tell(f"warning: {message}")
         yield
