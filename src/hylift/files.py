@@ -48,12 +48,17 @@ def read_text(path: str | Path) -> str:
 
 
 def check_target(path: str | Path) -> None:
-    """Raises unless a file could stand at `path`: in a folder that exists, and not as a folder."""
+    """Raises unless a file can be put at `path`: into a folder that is there and can be written to,
+    and not in place of a folder."""
     target = Path(path)
     if not os.path.isdir(target.parent):
         raise OutputError(f"{path}: cannot be written: there is no folder '{target.parent}'")
     if os.path.isdir(target):
         raise OutputError(f"{path}: cannot be written: it is a folder")
+    folder = Path(os.path.realpath(target)).parent
+    # What is no plain file, such as a pipe, is written to in its place.
+    if (target.is_file() or not target.exists()) and not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: cannot be written: the folder '{folder}' is read-only")
 
 
 def check_figure(path: str | Path) -> None:

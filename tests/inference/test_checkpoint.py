@@ -14,7 +14,7 @@ import pytest
 
 from hylift.errors import FormatError, UnsupportedError
 from hylift.files import OutputError
-from hylift.graph import FactorGraph
+from hylift.graph import FactorGraph, boolean
 from hylift.inference import (
     BP,
     BVI,
@@ -33,6 +33,7 @@ from hylift.inference import (
 )
 from hylift.inference.method import Callback, Step
 from hylift.posterior import Posterior
+from hylift.potentials import Table
 from zoo import ZOO, ZooModel
 
 EVERYTHING = ("marginals", "logz", "map")
@@ -282,6 +283,72 @@ def test_a_disk_that_fills_up_ends_no_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(told) == 1
     check_same(whole, found)
     check_same(whole, infer(graph, BVI(3), checkpoint=path))
+
+
+def factor_of(weight: float) -> FactorGraph:
+    """Three tied Booleans: at most points of the table the weight makes no difference."""
+    table = np.zeros((2, 2, 2))
+    table[1, 1, 1] = weight
+    names = ("a", "b", "c")
+    return FactorGraph.build(dict.fromkeys(names, boolean), [(Table.shared(table), names)])
+
+
+def test_every_parameter_counts_in_the_fingerprint() -> None:
+    found = {checkpoint.fingerprint(factor_of(weight), "") for weight in (0.5, 3.0, 3.0)}
+
+    assert len(found) == 2
+
+
+@pytest.mark.usefixtures("written_always")
+def test_chains_that_ran_out_of_time_go_on_with_more_of_it(tmp_path: Path) -> None:
+    graph, path = model("toy_hybrid_mln"), tmp_path / "run.ckpt"
+    method = Gibbs(chains=2, draws=2000, warm_up=100_000)
+    first = infer(graph, method, seconds=0.3, checkpoint=path)
+
+    second = infer(graph, method, checkpoint=path)
+
+    assert first.solution.result == "out_of_time"
+    assert second.draws is not None
+    assert second.draws.values.shape[1] == 2000
+    # Marginals and draws are of the same chains; their means differ by the errors of both.
+    place = list(second.variables.names).index("posA(a0)")
+    mean, error = second.draws.mean[place], second.draws.mcse[place]
+    assert second.marginal("posA(a0)").mean == pytest.approx(mean, abs=5 * error)
+
+
+@pytest.mark.usefixtures("written_always")
+@pytest.mark.parametrize("method", [BVI(3), MeanField(), BP()], ids=str)
+def test_the_same_call_with_little_time_is_never_worse_the_second_time(
+    method: Method, tmp_path: Path
+) -> None:
+    name = "mixed_cardinality_loop" if isinstance(method, BP) else "switching_regime"
+    graph, path = model(name), tmp_path / "run.ckpt"
+    whole = infer(graph, method, checkpoint=path)
+
+    again = infer(graph, method, seconds=30.0, checkpoint=path)
+
+    check_same(whole, again)
+
+
+def test_a_run_within_a_callback_hears_ctrl_c_too() -> None:
+    graph = model("toy_hybrid_mln")
+    inner: list[Posterior] = []
+
+    def callback(step: Step) -> None:
+        if step.step == 2:
+            inner.append(infer(graph, BVI(3), callback=interrupt_at(3)))
+
+    outer = infer(graph, BVI(3), callback=callback)
+
+    assert inner[0].solution.result == "interrupted"
+    assert outer.solution.result == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_is_asked_of_an_interrupted_answer_has_time_again() -> None:
+    found = infer(factor_of(1.0), BP(), callback=interrupt_at(1))
+
+    assert found.map().kind == "exact"
 
 
 SCRIPT = """

@@ -7,8 +7,9 @@ import pytest
 
 import zoo
 from hylift.errors import UnsupportedError
-from hylift.graph import FactorGraph, boolean
-from hylift.inference import Exact, infer
+from hylift.graph import FactorGraph, boolean, real
+from hylift.inference import BP, EPBP, Exact, GaBP, Gibbs, Method, infer
+from hylift.potentials import ConditionalQuadratic
 
 
 @pytest.mark.parametrize("first", ["hylift.Exact", "import_module('hylift.inference')"])
@@ -54,6 +55,22 @@ def test_progress_runs_from_nothing_to_all() -> None:
     assert shares[0] > 0
     assert shares[-1] == pytest.approx(1.0)
     assert all(what for _, what in told)
+
+
+@pytest.mark.parametrize("method", [Gibbs(), Exact(), BP(), GaBP(), EPBP()], ids=lambda m: m.name)
+def test_a_method_that_begins_in_its_own_way_refuses_a_start(method: Method) -> None:
+    reals = FactorGraph.build({"x": real}, [(ConditionalQuadratic.gaussian([0.0], 1.0), ["x"])])
+    graph = reals if isinstance(method, GaBP) else zoo.hard_clause()
+    earlier = infer(graph)
+
+    with pytest.raises(UnsupportedError) as refusal:
+        infer(graph, method, start=earlier)
+
+    assert str(refusal.value).endswith(
+        "does not start from an earlier posterior: leave `start` out, or use BVI(), NPVI(), "
+        "MeanField() or MaxWalkSAT()"
+    )
+    assert str(refusal.value).lower().startswith(method.name.lower()[:2])
 
 
 def test_an_error_of_the_caller_stops_the_work() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,10 +64,6 @@ class Output:
                 f"{self.path}: {self.what} is written to a file in {', '.join(self.endings)}"
                 f"{printed}.{did_you_mean(self.ending, known)}".removesuffix(".")
             )
-        folder = Path(os.path.realpath(self.file)).parent
-        # What is no plain file, such as a pipe, is written to in its place.
-        if (self.file.is_file() or not self.file.exists()) and not os.access(folder, os.W_OK):
-            raise OutputError(f"{self.path}: cannot be written: the folder '{folder}' is read-only")
 
 
 def result(path: str | None, what: str, *endings: str) -> Output:
@@ -110,7 +105,7 @@ class Answer:
         """Writes the form that the ending of the path asks for."""
         ending = path.suffix.lower()
         if ending == ".json" and self.json is not None:
-            write_json(valid_json(self.json()), path)
+            write_json(self.json(), path)
         elif ending in TABLES and self.table is not None:
             write_table(self.table(), path)
         else:
@@ -153,13 +148,4 @@ def deliver(
 def print_json(found: dict[str, Any]) -> None:
     """JSON is UTF-8, whatever the terminal is."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(json_text(valid_json(found)).encode())
-
-
-def valid_json(value: Any) -> Any:
-    """The value with the words 'inf', '-inf' and 'nan' for what JSON has no numbers for."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(float(value))
-    if isinstance(value, Mapping):
-        return {name: valid_json(one) for name, one in value.items()}
-    return [valid_json(one) for one in value] if isinstance(value, list | tuple) else value
+    sys.stdout.buffer.write(json_text(found).encode())

@@ -21,8 +21,11 @@ Floats = NDArray[np.float64]
 
 MOST_ROUNDS = 50
 """Chains of such reals are as long as this; what is left of longer ones stays in the graph."""
+CANCELLED = 1e-14
+"""What rounding leaves of numbers that cancel, in parts of their size. Not more: beside a narrow
+link, what says something may be small."""
 ROUNDING = 1e-12
-"""What is left of numbers that cancel, in parts of their size."""
+"""Difference of logarithms that rounding makes, in parts of their size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +74,7 @@ def trimmed(graph: FactorGraph, but: NDArray[np.bool_] | None = None) -> Trimmed
 
     Bounds of such reals are taken for far away: whoever asks looks afterwards whether they are.
     """
-    may_go = (graph.variables.num_states == 0) & (graph.variables.multiplicity == 1)
+    may_go = graph.variables.num_states == 0
     may_go[graph.evidence.variable] = False
     if but is not None:
         may_go &= ~but
@@ -89,7 +92,7 @@ def trimmed(graph: FactorGraph, but: NDArray[np.bool_] | None = None) -> Trimmed
         found: list[Barren] = []
         remaining: list[FactorGroup] = []
         for group in groups:
-            left, gone = _split(group, is_leaf, hidden)
+            left, gone = _split(group, is_leaf, hidden, graph.variables.multiplicity)
             found += gone
             remaining += left
         if not found:
@@ -127,11 +130,15 @@ def _without(
 
 
 def _split(
-    group: FactorGroup, is_leaf: NDArray[np.bool_], hidden: NDArray[np.bool_]
+    group: FactorGroup,
+    is_leaf: NDArray[np.bool_],
+    hidden: NDArray[np.bool_],
+    multiplicity: Floats,
 ) -> tuple[list[FactorGroup], list[Barren]]:
     """The factors that stay, and those with a barren real, by its slot.
 
-    A real that no other hidden variable stands beside can do no harm, and stays.
+    A real that no other hidden variable stands beside can do no harm, and stays. Members of a class
+    must each have a factor of their own.
     """
     potential = group.potential
     if not isinstance(potential, ConditionalQuadratic) or not is_leaf[group.scope].any():
@@ -140,7 +147,8 @@ def _split(
     has_others = hidden[group.scope].sum(axis=1) > 1
     found = []
     for slot in range(potential.num_discrete, group.arity):
-        fits = stays & has_others & is_leaf[group.scope[:, slot]] & (group.multiplicity == 1)
+        leaf = group.scope[:, slot]
+        fits = stays & has_others & is_leaf[leaf] & (group.multiplicity == multiplicity[leaf])
         if not fits.any():
             continue
         fits &= _is_barren(potential, slot - potential.num_discrete)[group.row]
@@ -164,7 +172,7 @@ def _is_barren(potential: ConditionalQuadratic, real: int) -> NDArray[np.bool_]:
 
 
 def _cancel(one: Floats, other: Floats) -> NDArray[np.bool_]:
-    return np.abs(one - other) <= ROUNDING * (np.abs(one) + np.abs(other))
+    return np.abs(one - other) <= CANCELLED * (np.abs(one) + np.abs(other))
 
 
 def _integrated(barren: Barren) -> tuple[list[FactorGroup], float]:

@@ -22,9 +22,13 @@ from numpy.typing import NDArray
 from hylift.archive import Archive, Arrays
 from hylift.errors import FormatError, HyliftError, UnsupportedError
 from hylift.files import OutputError
-from hylift.graph import FactorGraph, Variables
+from hylift.graph import FactorGraph, FactorGroup, Variables
+from hylift.potentials import Function
 
 FILE = Archive("a checkpoint", "hylift checkpoint", 1)
+
+NUM_POINTS = 4
+"""At which functions of the user's own are looked at, to tell them apart."""
 
 PAUSE = 2.0
 """Seconds from one writing to the next, at least."""
@@ -138,6 +142,11 @@ class Loop:
     earlier: Kept | None
     """Where an earlier run has left it."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether an earlier run has finished it."""
+        return self.earlier is not None and self.earlier.is_done
+
     def keep(self, arrays: Callable[[], Arrays]) -> None:
         """Keeps what the next step needs, if it is time to."""
         if self.checkpoint is not None and self.checkpoint.is_due():
@@ -203,29 +212,38 @@ def go_to_place(rng: np.random.Generator, place: NDArray[np.uint64]) -> None:
 
 
 def fingerprint(graph: FactorGraph, settings: str) -> str:
-    """A text that differs for graphs with different distributions, and for other settings.
+    """A text that differs for graphs with other factors or evidence, and for other settings.
 
-    Factors are told apart by their values at some point, functions of the user's own too.
+    Functions of the user's own are told apart by their parameters, and values at some points.
     """
     digest = hashlib.blake2b(settings.encode(), digest_size=16)
-    point = _some_point(graph.variables)
-    evidence = graph.evidence
-    arrays = [graph.variables.num_states, graph.variables.lower, graph.variables.upper]
-    arrays += [graph.variables.multiplicity, evidence.variable, evidence.value, evidence.var]
+    rng = np.random.default_rng(0)
+    points = [_point(graph.variables, rng) for _ in range(NUM_POINTS)]
+    variables, evidence = graph.variables, graph.evidence
+    arrays: list[NDArray[Any]] = [variables.num_states, variables.lower, variables.upper]
+    arrays += [variables.multiplicity, evidence.variable, evidence.value, evidence.var]
+    arrays.append(np.array(graph.log_constant))
     for group in graph.groups:
-        arrays += [group.scope, group.multiplicity]
-        try:
-            arrays.append(group.log_values(point))
-        except HyliftError:  # a function that is not defined there
-            digest.update(group.label.encode())
+        digest.update(type(group.potential).__name__.encode())
+        arrays += [group.scope, group.row, group.multiplicity, group.potential.flat]
+        if isinstance(group.potential, Function):
+            arrays += [_values(group, point) for point in points]
     for array in arrays:
+        digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 
-def _some_point(variables: Variables) -> NDArray[np.float64]:
-    """(variable,): a state or real of each, within its bounds; always the same."""
-    rng = np.random.default_rng(0)
+def _point(variables: Variables, rng: np.random.Generator) -> NDArray[np.float64]:
+    """(variable,): a state or real of each, within its bounds."""
     states = rng.integers(0, np.maximum(variables.num_states, 1))
     reals = np.clip(rng.normal(size=len(variables)), variables.lower, variables.upper)
     return np.where(variables.num_states > 0, states, reals)
+
+
+def _values(group: FactorGroup, point: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(factor,): log-values of functions; none where one is not defined there."""
+    try:
+        return group.log_values(point)
+    except HyliftError:
+        return np.zeros(0)

@@ -35,6 +35,8 @@ class Control:
     interrupt: Interrupt = field(default_factory=Interrupt)
     checkpoint: Checkpoint | None = None
     num_loops: int = 0
+    before: float = 0.0
+    """Seconds of earlier calls that have left a checkpoint."""
 
     @classmethod
     def of(cls, request: Request, measure: Measure = "free energy") -> Control:
@@ -42,18 +44,22 @@ class Control:
         control = cls(request.seconds, request.callback, request.progress, measure)
         control.interrupt, control.checkpoint = request.interrupt, request.checkpoint
         if request.checkpoint is not None:
-            control.begin -= request.checkpoint.elapsed
+            control.before = request.checkpoint.elapsed
         return control
 
     def inner(self, seconds: float | None) -> Control:
         """What watches a run within this one, which has its own clock and steps."""
-        return Control(
-            seconds, None, self.progress, self.measure, ended=None, interrupt=self.interrupt
-        )
+        return Control(seconds, None, self.progress, self.measure, interrupt=self.interrupt)
 
     @property
     def elapsed(self) -> float:
+        """Seconds of this call."""
         return time.perf_counter() - self.begin
+
+    @property
+    def total(self) -> float:
+        """Seconds of all calls."""
+        return self.before + self.elapsed
 
     def look(self) -> bool:
         """Whether there is time to go on."""
@@ -63,8 +69,11 @@ class Control:
             self.ended = "out_of_time"
         return self.ended is None
 
-    def is_wanted(self) -> bool:
-        """Whether what comes after the steps is still waited for, unless that began in haste."""
+    def has_patience(self) -> bool:
+        """Whether the user still waits for what comes after the steps.
+
+        False once Ctrl-C comes during that; if it came before, there is little time anyway.
+        """
         if self.ended is None and self.interrupt.requested:
             self.ended = "interrupted"
             return False
@@ -86,18 +95,18 @@ class Control:
         if checkpoint is not None and number < len(checkpoint.loops):
             earlier = checkpoint.loops[number]
             self.rows[:] = checkpoint.rows[: earlier.num_rows]
-        return Loop(checkpoint, number, self.rows, lambda: self.elapsed, earlier)
+        return Loop(checkpoint, number, self.rows, lambda: self.total, earlier)
 
     def record(self, objective: float, what: str, share: float) -> bool:
         """Notes a step, and returns whether to go on."""
         self.interrupt.is_heard = True
-        self.rows.append((self.elapsed, objective, self.num_classes, self.level))
+        self.rows.append((self.total, objective, self.num_classes, self.level))
         self.progress(share, f"{what}: {self.measure} {objective:.6g}")
         if self.callback is not None and self.ended is None:
             report = Step(len(self.rows), self.rows[-1][0], objective, self.num_classes, self.level)
             answer = self.callback(report)
             if isinstance(answer, bool | np.bool_) and answer:
-                self.ended = self.ended or "stopped"
+                self.ended = "stopped"
         return self.look()
 
     def history(self) -> History:

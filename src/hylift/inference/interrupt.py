@@ -29,11 +29,18 @@ def interruptible() -> Iterator[Interrupt]:
     """Within it Ctrl-C is kept for whoever listens, unless the program has other plans with it."""
     interrupt = Interrupt()
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    before = signal.getsignal(signal.SIGINT) if is_main else None
+    outer = getattr(before, "__self__", None)
+    if isinstance(outer, Interrupt):  # a run within a run: both are to end
+        yield outer
+        return
+    if before is not signal.default_int_handler:
         yield interrupt
         return
     signal.signal(signal.SIGINT, interrupt.press)
     try:
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupt.requested = False  # what is asked of the answer later has time again
+        if signal.getsignal(signal.SIGINT) == interrupt.press:
+            signal.signal(signal.SIGINT, before)

@@ -44,9 +44,9 @@ def infer(
     'coarse-to-fine' (for real evidence that breaks the symmetry) or 'none'.
 
     `tasks` says what to compute at once: 'marginals', 'logz', 'map'. After `seconds` a method that
-    takes steps returns the best it has; a variational one may begin at an earlier posterior
-    (`start`). `callback(step)` is called after each step, and stops it by returning True.
-    `progress(share, what)` is called as the work goes on.
+    takes steps returns the best it has. Variational methods and MaxWalkSAT may begin at an earlier
+    posterior (`start`); others refuse it. `callback(step)` is called after each step, and stops it
+    by returning True. `progress(share, what)` is called as the work goes on.
 
     Ctrl-C ends a method that takes steps, and returns the best so far, with a note; a second one
     ends it at once. `checkpoint` is a file in which such a run is kept now and then. If it is
@@ -76,7 +76,7 @@ def infer(
         posterior = solve(graph, request)
         if request.checkpoint is not None:
             request.checkpoint.try_to_write()
-    if not interrupt.requested or posterior.solution.result != "interrupted":
+    if posterior.solution.result != "interrupted":
         return posterior
     again = "" if checkpoint is None else f"; the same call goes on from {checkpoint}"
     return posterior.with_note(
@@ -102,8 +102,14 @@ def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:
 
 def _settings(method: Method | None, request: Request) -> str:
     """All that an answer depends on beside the graph, in words."""
-    start = None if request.start is None else request.start.solution
-    return f"{method!r}, {sorted(request.tasks)}, {request.lift}, {request.seed}, {start!r}"
+    named = repr(method)
+    if type(method).__repr__ is object.__repr__:  # which has an address in it
+        named = f"{type(method).__qualname__} {getattr(method, 'name', '')}"
+    start = ""
+    if request.start is not None:
+        found = request.start.solution
+        start = f"{found.method}, {found.seed}, {found.steps}, {found.objective!r}"
+    return f"{named}, {sorted(request.tasks)}, {request.lift}, {request.seed}, {start}"
 
 
 def check_tasks(tasks: Iterable[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -86,7 +87,19 @@ def write_json(result: dict[str, Any], path: str | Path) -> None:
 
 def json_text(result: dict[str, Any]) -> str:
     """A result of `to_dict` as JSON text, with a final newline."""
-    return json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+    valid = _without_infinities(result)
+    return json.dumps(valid, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _without_infinities(value: Any) -> Any:
+    """The value with the words 'inf', '-inf' and 'nan' for what JSON has no numbers for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(float(value))
+    if isinstance(value, Mapping):
+        return {name: _without_infinities(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(one) for one in value]
+    return value
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:

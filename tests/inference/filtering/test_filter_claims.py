@@ -1,6 +1,7 @@
 """What a filter refuses, and how it shows what it found."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hylift as hl
@@ -42,6 +43,62 @@ def test_tables_have_a_row_per_real_and_per_measurement():
     # One measurement a time: its log-density is what the time adds to log Z.
     assert np.allclose(seen["log_density"], found.log_likelihood[[0, 2]], atol=1e-12)
     assert found.log_likelihood[1] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_tables_of_one_predicate_have_a_column_per_argument():
+    model = hl.parse("""
+        level(well, month): real
+        reading(well, month): real
+        bias(well): real
+        normal(level(w, t) | 0, 4)  where t = 0
+        normal(level(w, t+1) | level(w, t), 1)
+        normal(bias(w) | 0, 1)
+        normal(reading(w, t) | level(w, t) + bias(w), 1)
+    """)
+    frame = pd.DataFrame({"well": [3, 3, 12], "month": [0, 1, 2], "value": [1.0, 2.0, 3.0]})
+    graph = hl.ground(model, {"reading": frame})
+
+    found = hl.kalman_filter(graph, "month")
+
+    table, seen = found.table("level").to_pandas(), found.predictions("reading").to_pandas()
+    assert table.columns.to_list() == [
+        "well", "month", "time", "mean", "sd", "predicted_mean", "predicted_sd",
+    ]  # fmt: skip
+    assert table["month"].to_list() == table["time"].to_list() == [0, 1, 2, 0, 1, 2]
+    assert seen.columns.to_list() == ["well", "month", "time", "value", "mean", "sd", "log_density"]
+    assert frame.merge(seen)["value"].to_list() == [1.0, 2.0, 3.0]
+    everything = found.table().to_pandas().set_index("atom")
+    assert table["mean"].to_list()[4] == everything["mean"]["level(12,1)"]
+    assert len(found.table("reading")) == 3
+    assert len(found.predictions("bias")) == 0
+    hidden = hl.kalman_filter(graph.condition(), "month")
+    assert hidden.table("level").schema.equals(found.table("level").schema)
+    with pytest.raises(UnknownNameError, match=r"no predicate 'levl'\. Did you mean 'level'"):
+        found.table("levl")
+
+
+def test_times_are_whole_numbers_in_all_frames():
+    found = hl.kalman_filter(wells(), "month")
+
+    frames = [found.table(), found.table("trend"), found.table("season"), found.predictions()]
+
+    assert {str(table.to_pandas()["time"].dtype) for table in frames} == {"Int64"}
+    assert {str(table["time"].type) for table in frames} == {"int64"}
+    assert found.table("season").to_pandas()["time"].isna().all()
+
+
+def test_an_argument_that_is_called_time_is_the_time_in_a_table_of_its_predicate():
+    days = pd.to_datetime(["2024-03-01", "2024-03-05"])
+    model = hl.parse("""
+        x(time): real
+        normal(x(t) | 0, 1)
+        normal(x(t+1) | x(t), 1)
+    """)
+
+    found = hl.kalman_filter(hl.ground(model, {"time": pd.DataFrame({"time": days})}), "time")
+
+    assert found.table("x").to_pandas()["time"].to_list() == days.to_list()
+    assert found.table()["time"].to_pylist() == [0, 1]
 
 
 def test_a_filter_says_what_it_found_in_a_line():

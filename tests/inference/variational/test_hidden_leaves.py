@@ -76,3 +76,81 @@ def test_draws_and_joints_reach_what_was_integrated_out() -> None:
     # A component has one Gaussian with the mean and the variance of its states.
     assert column.mean() == pytest.approx(marginal.mean, abs=0.1)
     assert column.std() == pytest.approx(marginal.std, rel=0.05)
+
+
+def narrow_leaves(count: int, bound: float) -> hl.FactorGraph:
+    """Reals around x, with standard deviation 1 given x and bounds."""
+    quadratic = hl.ConditionalQuadratic
+    names = [f"y{number}" for number in range(count)]
+    return hl.FactorGraph.build(
+        {"x": hl.real, **dict.fromkeys(names, hl.interval(-bound, bound))},
+        [
+            (quadratic.gaussian([0.0], [[1e-4]]), ["x"]),
+            (quadratic.linear_gaussian([1.0], 1.0), [[name, "x"] for name in names]),
+        ],
+    )
+
+
+def test_a_bound_on_log_z_is_called_so_only_where_no_mass_is_lost() -> None:
+    near = hl.infer(narrow_leaves(200, 3.5), hl.MeanField())
+    far = hl.infer(narrow_leaves(200, 50.0), hl.MeanField())
+
+    assert near.log_partition.kind == "estimate"
+    assert any("of its mass beyond, so log Z is an estimate" in n for n in near.solution.notes)
+    assert far.log_partition.kind == "lower bound"
+    assert far.log_partition.value == pytest.approx(0.0, abs=1e-9)
+
+
+def test_betas_that_were_asked_for_stay() -> None:
+    found = hl.infer(narrow_leaves(2, 3.5), hl.MeanField(reals="beta"))
+
+    assert not any("integrated out" in note for note in found.solution.notes)
+    assert found.marginal("y0").cdf(-3.5) == 0.0
+
+
+def test_only_those_whose_bounds_matter_are_put_back() -> None:
+    quadratic = hl.ConditionalQuadratic
+    wide = [f"y{number}" for number in range(20)]
+    graph = hl.FactorGraph.build(
+        {"x": hl.real, "tight": hl.interval(-1, 1), **dict.fromkeys(wide, hl.interval(-500, 500))},
+        [
+            (quadratic.gaussian([0.0], [[1.0]]), ["x"]),
+            (quadratic.linear_gaussian([1.0], 1.0), [[name, "x"] for name in [*wide, "tight"]]),
+        ],
+    )
+
+    found = hl.infer(graph, hl.MeanField())
+
+    assert any("20 reals that nothing else" in note for note in found.solution.notes)
+    # Beside the one real that stays, x has a precision of 2.
+    assert found.marginal("x").std == pytest.approx(0.7, abs=0.05)
+
+
+def test_a_run_that_is_stopped_says_that_bounds_were_not_looked_after() -> None:
+    found = hl.infer(narrow_leaves(3, 0.5), hl.BVI(2), callback=lambda step: True)
+
+    assert found.solution.result == "stopped"
+    assert found.log_partition.kind == "estimate"
+    assert any("There was no time to look after the bounds of" in n for n in found.solution.notes)
+
+
+def test_a_lifted_graph_is_trimmed_as_its_ground_graph_is() -> None:
+    graph = network({"s0": 21.5, "s1": 18.0})
+    lifted = hl.lift(graph).graph
+
+    one, other = (hl.infer(g, hl.MeanField()) for g in (graph, lifted))
+
+    assert other.log_partition.value == pytest.approx(one.log_partition.value, abs=1e-9)
+
+
+def test_what_a_narrow_link_leaves_is_not_lost() -> None:
+    quadratic = hl.ConditionalQuadratic
+    link = quadratic.linear_gaussian([1.0], 1e-10)
+    own = quadratic.shared([[0.0, 0.0], [0.0, -0.5]], [0.0, 0.0])
+    both = quadratic(link.A + own.A, link.b + own.b, link.c)
+    graph = hl.FactorGraph.build(
+        {"y": hl.real, "x": hl.real},
+        [(quadratic.gaussian([3.0], [[1.0]]), ["x"]), (both, ["y", "x"])],
+    )
+
+    assert hl.infer(graph, hl.MeanField()).marginal("x").mean == pytest.approx(1.5, rel=1e-4)

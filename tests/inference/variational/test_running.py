@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -124,13 +123,11 @@ def test_a_callback_that_returns_something_else_does_not_stop() -> None:
 def test_out_of_time_is_an_answer_all_the_same(method: BVI | NPVI | MeanField, lift: Any) -> None:
     """The first step alone takes longer than that."""
     graph = toy_hybrid_mln().observe({"posA(a0)": 1.5})
-    infer(graph, method, lift=lift, seconds=1e-9)  # compiles what is not compiled yet
-    begin = time.perf_counter()
 
     posterior = infer(graph, method, lift=lift, seconds=1e-9)
 
     assert posterior.solution.result == "out_of_time"
-    assert time.perf_counter() - begin < 5.0
+    assert posterior.solution.steps < 10
     assert np.isfinite(objective_of(posterior))
     probs = posterior.marginal("attractedTo(a0,b0)").probs
     assert probs.sum() == pytest.approx(1.0)

@@ -101,14 +101,14 @@ def posterior_of(
 
     assignment = None
     if "map" in request.tasks:
-        assignment = find(control.left(), control.is_wanted)
+        assignment = find(control.left(), control.has_patience)
     log_partition = outcome.log_partition
     solution = Solution(
         name,
         request.seed,
         outcome.result,
         len(control.rows),
-        control.elapsed,
+        control.total,
         None if log_partition is None else -log_partition.value,
         outcome.notes,
         control.history(),

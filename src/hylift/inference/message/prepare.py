@@ -9,7 +9,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, conditioned
 from hylift.graph.merge import merge_factors
 from hylift.inference.method import Request
-from hylift.inference.settings import check_whole, is_number
+from hylift.inference.settings import check_whole, is_number, refuse_start
 from hylift.inference.view import View
 from hylift.lifting import lift
 
@@ -24,8 +24,7 @@ def view_of(name: str, graph: FactorGraph, request: Request, *, merge: bool) -> 
             f"{name} passes messages between classes whose members are alike, which those of "
             "coarse-to-fine lifting are not: use lift='exact' or lift='none'"
         )
-    if request.start is not None:
-        raise UnsupportedError(f"{name} does not start from an earlier posterior")
+    refuse_start(name, request.start)
     if not merge:
         return _seen(graph, request)
     hidden = conditioned(graph)

@@ -82,6 +82,8 @@ class Chains:
         """
         loop, seconds = self.control.loop(), self.control.seconds
         first, _ = self._take_up(loop, records)
+        if loop.is_over:
+            return first
         share = draws / (draws + self.thin * (self.total - draws))
         while first < draws and (self.control.look() or first < least):
             if first >= least and seconds is not None and self.control.elapsed > share * seconds:
@@ -100,6 +102,8 @@ class Chains:
         """
         loop, room = self.control.loop(), len(records[0].values)
         first, every = self._take_up(loop, records)
+        if loop.is_over:
+            return first, every
         while first < draws and (self.control.look() or first < least):
             stop = self._next_stop(first, draws, least)
             while stop > room * every:
@@ -139,9 +143,7 @@ class Chains:
         return first, every
 
     def _end(self, loop: Loop, records: list[Record], first: int, every: int) -> None:
-        """Keeps the chains where they are, unless they were found so."""
-        if loop.earlier is not None and loop.earlier.is_done:
-            return
+        """Keeps the chains where they are."""
         end = loop.finish if self.control.ended is None else loop.leave
         end(partial(self._arrays, records, first, every))
 

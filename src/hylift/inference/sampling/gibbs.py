@@ -22,7 +22,7 @@ from hylift.inference.sampling.structure import groups_of, structure_of
 from hylift.inference.sampling.ties import Ties
 from hylift.inference.search import polish
 from hylift.inference.search.layout import flat_terms
-from hylift.inference.settings import check_whole
+from hylift.inference.settings import check_whole, refuse_start
 from hylift.inference.target import GraphTarget, assignment_of
 from hylift.inference.terms import tabulated
 from hylift.inference.view import View
@@ -79,6 +79,7 @@ class Gibbs:
         return "Gibbs"
 
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        refuse_start(self.name, request.start)
         control = Control.of(request, "energy")
         view = View.whole(graph)
         closed = _closed_form(view.graph)
@@ -93,7 +94,7 @@ class Gibbs:
         find = _map_finder(graph, closed, view.hidden, run.best, request)
         assignment = None
         if "map" in request.tasks:
-            assignment = find(control.left(), control.is_wanted)
+            assignment = find(control.left(), control.has_patience)
         all_marginals = with_observed(graph, view.hidden, run.recorded.batches())
         doubts = _doubts(draws, mixing, run)
         is_mixed = not doubts and mixing.ess.min(initial=np.inf) >= LEAST_ESS
@@ -102,7 +103,7 @@ class Gibbs:
             request.seed,
             control.ended or ("converged" if is_mixed else "max_steps"),
             run.num_warm + self.thin * run.num_draws,
-            control.elapsed,
+            control.total,
             run.energy,
             (*_mixing_notes(draws, mixing), *doubts, *run.notes(self, request, control)),
             control.history(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,14 +13,14 @@ from hylift.graph import Evidence, FactorGraph, conditioned
 from hylift.graph.barren import Trimmed
 from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
-from hylift.inference.gaussian.bounds import mass_beyond
+from hylift.inference.gaussian.bounds import LEAK, mass_beyond
 from hylift.inference.method import Request
 from hylift.inference.target import assignment_of
 from hylift.inference.terms import has_repeats
-from hylift.inference.variational.barren import Whole
-from hylift.inference.variational.fit import Fit, Settings
+from hylift.inference.variational.barren import Whole, mass_lost
 from hylift.inference.variational.hard import price
 from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.inference.variational.tied import note_on_tied_reals
 from hylift.lifting.kernels.grouping import first_members, group_pairs
@@ -65,8 +66,8 @@ def posterior_of(
     observed[mixture.hidden] = False
     marginals = with_observed(graph, mixture.hidden, whole.marginals)
     kind, notes = _trust(settings, fit, mixture_of(fit))
-    _note_barren(graph, small, notes)
-    if control.is_wanted() and (tied := note_on_tied_reals(view, mixture_of(fit))) is not None:
+    kind = _trust_in_barren(graph, small, fit, kind, notes)
+    if control.has_patience() and (tied := note_on_tied_reals(view, mixture_of(fit))) is not None:
         notes.append(tied)
     if fit.is_closed_form and request.lift == "coarse-to-fine" and control.level == 0:
         notes.append(
@@ -77,13 +78,13 @@ def posterior_of(
     target = VariationalTarget(graph, small, ground, mixture.hidden, fit, request.progress)
     assignment = None
     if "map" in request.tasks:
-        assignment = target.best(mixture, control.left(), control.is_wanted)
+        assignment = target.best(mixture, control.left(), control.has_patience)
     solution = Solution(
         name,
         request.seed,
         control.ended or ("converged" if fit.converged else "max_steps"),
         len(control.rows),
-        control.elapsed,
+        control.total,
         fit.value,
         tuple(notes),
         control.history(),
@@ -154,16 +155,19 @@ class VariationalTarget(Target):
         modes = [mixture.mode()[0][None], mixture.component_modes(), mixture.marginal_modes()[None]]
         # The best product of a Gaussian is known to have the mode of the mixture.
         if mixture.num_components > 1 and self.fit.view.shift is None:
-            modes.append(self._product_mode()[None])
+            modes.append(self._product_mode(seconds)[None])
         starts = np.stack([*{mode.tobytes(): mode for mode in np.concatenate(modes)}.values()])
         best = polish(self.ground, starts, seconds=seconds, go_on=go_on, progress=self.progress)
         return assignment_of(self.graph, self.hidden, best.values, -best.log_density)
 
-    def _product_mode(self) -> NDArray[np.float64]:
+    def _product_mode(self, seconds: float | None) -> NDArray[np.float64]:
         """(hidden variable,): the mode of a single product, which often has the best states."""
         problem, view = self.fit.problem, self.fit.view
         problem = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
-        product, _, _ = coordinate_ascent(problem, neutral(problem), price(problem))
+        late = np.inf if seconds is None else time.perf_counter() + seconds
+        product, _, _ = coordinate_ascent(
+            problem, neutral(problem), price(problem), go_on=lambda: time.perf_counter() < late
+        )
         found = Mixture(
             np.ones(1), problem.layout, product.entries[0], view.variable_to_class, view.hidden
         )
@@ -204,14 +208,34 @@ def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[s
     return kind, notes
 
 
-def _note_barren(graph: FactorGraph, small: Trimmed, notes: list[str]) -> None:
-    if small.barren:
-        name = graph.variables.names[int(small.barren[0].variable[0])]
-        count = graph.num_variables - len(small.kept)
+def _trust_in_barren(
+    graph: FactorGraph, small: Trimmed, fit: Fit, kind: Kind, notes: list[str]
+) -> Kind:
+    """The kind of log Z with what was integrated out; says so, and what that has beyond bounds."""
+    if not small.barren:
+        return kind
+    names = graph.variables.names
+    first, count = names[int(small.barren[0].variable[0])], graph.num_variables - len(small.kept)
+    were = "was" if count == 1 else "were"
+    notes.append(
+        f"{counted(count, 'real')} that nothing else depends on, such as '{first}', {were} "
+        "integrated out first."
+    )
+    lost = mass_lost(graph, small, mixture_of(fit))
+    worst = int(np.argmax(lost))
+    if not lost[worst] > LEAKS:
+        return kind
+    if lost[worst] > LEAK:
         notes.append(
-            f"{counted(count, 'real')} that nothing else depends on, such as '{name}', "
-            f"{'was' if count == 1 else 'were'} integrated out first."
+            f"There was no time to look after the bounds of '{names[worst]}', which matter: it was "
+            "integrated out as if it had none, and its marginal reaches beyond them."
         )
+    else:
+        notes.append(
+            f"Those among them that have bounds were integrated out as if they had none: "
+            f"'{names[worst]}' has {lost[worst]:.2g} of its mass beyond, so log Z is an estimate."
+        )
+    return "estimate"
 
 
 def _note_bound(fit: Fit, leak: float, notes: list[str]) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.graph.barren import Barren, Trimmed
-from hylift.inference.gaussian.bounds import LEAK, mass_beyond
+from hylift.inference.gaussian.bounds import mass_beyond
 from hylift.posterior import GaussianMixture, Marginals, Mixture
 from hylift.posterior.mixture.layout import GAUSSIAN, Layout
 
@@ -68,19 +68,22 @@ def has_bounds(graph: FactorGraph) -> NDArray[np.bool_]:
     return np.isfinite(graph.variables.lower) | np.isfinite(graph.variables.upper)
 
 
-def beyond_bounds(graph: FactorGraph, trimmed: Trimmed, small: Mixture) -> bool:
-    """Whether the bounds of some real that was integrated out do matter."""
+def mass_lost(graph: FactorGraph, trimmed: Trimmed, small: Mixture) -> FloatArray:
+    """(variable,): what reals that were integrated out have beyond their bounds, at most in one of
+    the components."""
     variables, bounded = graph.variables, has_bounds(graph)
+    found = np.zeros(graph.num_variables)
     gone = [barren.variable for barren in trimmed.barren]
     if not any(bounded[variable].any() for variable in gone):
-        return False
+        return found
     beliefs = _Beliefs.of(graph, trimmed, small)
     for barren in reversed(trimmed.barren):
         beliefs.told(barren)
     variable = np.concatenate(gone)
     bounds = variables.lower[variable][:, None], variables.upper[variable][:, None]
     mass = mass_beyond(*bounds, beliefs.mean[variable], np.sqrt(beliefs.var[variable]))
-    return bool(mass.max() > LEAK)
+    found[variable] = mass.max(axis=1)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,24 +121,22 @@ class _Beliefs:
 
     def told(self, barren: Barren) -> _Told:
         """The reals of some factors given all others of their scopes, which are known by now."""
-        factors = len(barren.group)
-        parameters = barren.given_others()
-        num_joint = int(np.prod(parameters[0].shape[1:]))
-        width = max(1, BLOCK // (num_joint * self.small.num_components * barren.group.arity))
-        parts = [
-            self._parts(barren, parameters, slice(begin, begin + width))
-            for begin in range(0, factors, width)
-        ]
-        share, mean, var = (np.concatenate(part) for part in zip(*parts, strict=True))
-        self.mean[barren.variable] = centre = (share * mean).sum(axis=1)
-        spread = ((mean - centre[:, None]) ** 2 + var) * share
-        self.var[barren.variable] = spread.sum(axis=1)
-        weights = self.small.weights
-        if share.shape[1] * share.shape[2] <= MOST_PARTS:
-            flat = (factors, -1)
-            marginal = GaussianMixture(
-                (share * weights).reshape(flat), mean.reshape(flat), var.reshape(flat)
-            )
+        parameters, weights = barren.given_others(), self.small.weights
+        num_parts = int(np.prod(parameters[0].shape[1:])) * len(weights)
+        width = max(1, BLOCK // (num_parts * barren.group.arity))
+        kept: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        for begin in range(0, len(barren.group), width):
+            some = slice(begin, begin + width)
+            share, mean, var = self._parts(barren, parameters, some)
+            of = barren.variable[some]
+            self.mean[of] = centre = (share * mean).sum(axis=1)
+            self.var[of] = (((mean - centre[:, None]) ** 2 + var) * share).sum(axis=1)
+            if num_parts <= MOST_PARTS:
+                flat = (len(of), -1)
+                parts = (share * weights).reshape(flat), mean.reshape(flat), var.reshape(flat)
+                kept.append(parts)
+        if kept:
+            marginal = GaussianMixture(*(np.concatenate(p) for p in zip(*kept, strict=True)))
         else:
             of = barren.variable
             marginal = GaussianMixture(weights, self.mean[of], self.var[of])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,15 +14,15 @@ from hylift.inference.gaussian.bounds import LEAK, mass_beyond
 from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import price, with_certain_zeros
-from hylift.inference.variational.objective import Entropy, Objective
+from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.objective.accuracy import MOST_POINTS, Ladder, with_error
 from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.problem.families import (
-    Reals,
     as_betas,
     betas,
 )
+from hylift.inference.variational.stand import Fit, Settings, Stand
 from hylift.inference.variational.starts.mean_field import (
     MOST_SWEEPS,
     Sweeper,
@@ -52,61 +52,6 @@ FEW_STEPS = 10
 """Steps that tell single products apart."""
 
 Phase = Literal["search", "final"]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What BVI, NPVI and mean field have in common."""
-
-    entropy: Entropy
-    components: int
-    optimiser: Optimiser
-    restarts: int
-    max_steps: int
-    reals: Reals
-    tolerance: float
-
-    @property
-    def by_coordinates(self) -> bool:
-        """Whether exact updates of one variable after the other are the optimiser."""
-        single = self.components == 1 and self.entropy == "bethe"
-        return single and isinstance(self.optimiser, NaturalNewton)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """The mixture that was found, in the last view."""
-
-    view: View
-    problem: Problem
-    q: Mixtures  # one
-    value: float
-    """Its free energy."""
-    error: float
-    """How far that may be off, by the difference to a finer quadrature."""
-    converged: bool
-    is_feasible: bool
-    """Whether nothing impossible has a probability."""
-    is_closed_form: bool
-    """Whether it needed no steps, as the best product of a Gaussian is known."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stand:
-    """A problem, and where the search in it stands: a state per candidate, the best first."""
-
-    problem: Problem
-    hard: float
-    candidates: tuple[State, ...]
-    is_gaussian: bool
-    """Whether the best product is known in closed form, and with it the mean."""
-    converged: bool = False
-    judged: tuple[float, float] | None = None
-    """Free energy of the best, and how far it may be off, where that is known."""
-
-    @property
-    def q(self) -> Mixtures:
-        return self.candidates[0].q
 
 
 class Fitter:

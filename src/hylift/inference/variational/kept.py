@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hylift.archive import Arrays
+from hylift.errors import UnsupportedError
 from hylift.inference.variational.objective import Evaluation
 from hylift.inference.variational.optimisers import State
 from hylift.inference.variational.optimisers.adam import Averages
@@ -32,6 +33,12 @@ def arrays_of(state: State) -> Arrays:
         case Averages() as memory:
             arrays |= {"mean": memory.mean, "square": memory.square}
             arrays["count"] = np.array(memory.count)
+        case None:
+            pass
+        case other:
+            raise UnsupportedError(
+                f"checkpoints know what our own optimisers remember, not '{type(other).__name__}'"
+            )
     return arrays
 
 

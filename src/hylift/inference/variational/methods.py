@@ -14,12 +14,13 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.graph.barren import trimmed
 from hylift.inference.control import Control
+from hylift.inference.gaussian.bounds import LEAK
 from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.method import Request
 from hylift.inference.settings import check_whole, is_number
 from hylift.inference.variational.answer import mixture_of, posterior_of
-from hylift.inference.variational.barren import beyond_bounds, has_bounds
-from hylift.inference.variational.fit import Fit, Fitter, Settings
+from hylift.inference.variational.barren import has_bounds, mass_lost
+from hylift.inference.variational.fit import Fitter
 from hylift.inference.variational.kernels.evaluate import energy_at_once
 from hylift.inference.variational.objective.objective import TOLERANCE
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
@@ -29,11 +30,15 @@ from hylift.inference.variational.problem.families import (
     better_families,
     check_one_sided,
 )
+from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.warm import WarmStart
 from hylift.inference.variational.views import views
 from hylift.inference.view import View
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
+
+MOST_FITS = 3
+"""Fits after which all reals with bounds are kept, if bounds of those left out still matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +150,15 @@ def _solve(
 ) -> Posterior:
     announce_compilation(energy_at_once)
     control = Control.of(request)
-    small = trimmed(graph)
+    but = has_bounds(graph) if settings.reals == "beta" else np.zeros(graph.num_variables, bool)
+    small = trimmed(graph, but)
     fit = _best_fit(settings, small.graph, request, control, merge=merge)
-    if control.look() and beyond_bounds(graph, small, mixture_of(fit)):
-        small = trimmed(graph, but=has_bounds(graph))
+    for number in range(MOST_FITS):
+        beyond = mass_lost(graph, small, mixture_of(fit)) > LEAK
+        if not beyond.any() or not control.look():
+            break
+        but |= beyond if number < MOST_FITS - 1 else has_bounds(graph)
+        small = trimmed(graph, but)
         fit = _best_fit(settings, small.graph, request, control, merge=merge)
     if fit.view.shift is None:
         check_one_sided(fit.problem, fit.q)

@@ -10,7 +10,7 @@ from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.gaussian.form import LARGEST_FACTORISED, GaussianForm
 from hylift.inference.view import View
 from hylift.posterior import Mixture
-from hylift.posterior.mixture.layout import CATEGORICAL, GAUSSIAN
+from hylift.posterior.mixture.layout import CATEGORICAL
 from hylift.potentials import ConditionalQuadratic, Function
 
 FloatArray = NDArray[np.float64]
@@ -29,7 +29,7 @@ def note_on_tied_reals(view: View, mixture: Mixture) -> str | None:
     The model is a Gaussian once its states are known. With each quadratic averaged over the states
     as the largest component sees them, its deviations are compared with those of the mixture.
     """
-    if not mixture.num_components or (mixture.layout.family == GAUSSIAN).sum() < 2:
+    if (mixture.layout.family != CATEGORICAL).sum() < 2:
         return None
     form = _averaged_form(view.ground, mixture)
     if form is None:
@@ -42,6 +42,10 @@ def note_on_tied_reals(view: View, mixture: Mixture) -> str | None:
     mean, var = mixture.moments(mixture.hidden[reals[looked]])
     centre = mean @ mixture.weights
     own = np.sqrt((var + (mean - centre[:, None]) ** 2) @ mixture.weights)
+    variables = view.ground.variables.take(reals)
+    # On an interval no deviation is much larger than that of a uniform density.
+    widest = (variables.upper - variables.lower)[looked] / np.sqrt(12)
+    within = np.minimum(within, widest)
     ratio = within / own
     worst = int(np.argmax(ratio))
     if not ratio[worst] > TOO_SMALL:
@@ -60,13 +64,10 @@ def _averaged_form(ground: FactorGraph, mixture: Mixture) -> GaussianForm | None
     more to it, or too much of it."""
     variables = ground.variables
     is_real = variables.num_states == 0
-    kinds = mixture.layout.family[mixture.variable_to_class]
     quadratics = [g for g in ground.groups if isinstance(g.potential, ConditionalQuadratic)]
     numbers = sum(g.potential.flat.shape[1] * len(g) for g in quadratics)
     others = any(isinstance(group.potential, Function) for group in ground.groups)
     if others or numbers > MOST_NUMBERS or is_real.sum() > LARGEST_FACTORISED:
-        return None
-    if not np.isin(kinds, (GAUSSIAN, CATEGORICAL)).all():
         return None
     new_id = (np.cumsum(is_real) - 1).astype(np.int32)
     component = int(np.argmax(mixture.weights))

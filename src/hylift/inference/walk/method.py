@@ -78,7 +78,7 @@ class MaxWalkSAT:
             request.seed,
             control.ended or ("converged" if is_proved else "max_steps"),
             walker.picks,
-            control.elapsed,
+            control.total,
             energy,
             tuple(_notes(walker)),
             control.history(),

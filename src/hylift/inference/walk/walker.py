@@ -172,6 +172,7 @@ class Walker:
             picked = self._burst(most, self.pace.random)
             if self.functions.sets:
                 self._kick_functions(min(kicks, LEAST_KICKS))
+            is_cut = self.control.ended is not None  # within the burst, which ends elsewhere then
             is_best = self._is_best_of_all()
             left -= picked or most
             since += picked
@@ -180,10 +181,12 @@ class Walker:
             is_stuck = picked == 0 and not self.functions.sets
             arrays = partial(self._arrays, left, since, is_best)
             if is_best or is_stuck or left <= 0:
-                loop.finish(arrays)
+                if not is_cut:
+                    loop.finish(arrays)
                 return is_best
             if not goes_on:
-                loop.leave(arrays)
+                if not is_cut:
+                    loop.leave(arrays)
                 return is_best
             loop.keep(arrays)
         self.control.ended = "diverged"
@@ -192,14 +195,16 @@ class Walker:
     def _arrays(self, left: int, since: int, is_best: bool) -> Arrays:
         """All that the next burst depends on."""
         arrays = arrays_in(self.walk, "walk") | arrays_in(self.search, "search")
-        place = np.array([left, since, is_best, self.picks])
+        loose = -1 if self.loose is None else self.loose
+        place = np.array([left, since, is_best, self.picks, loose])
         return arrays | {"place": place, "rng": place_of(self.rng)}
 
     def _take_up(self, earlier: Kept) -> tuple[int, int, bool]:
         """Goes to where an earlier run was; returns what is left of the walk from this start."""
         put_back(self._arrays(0, 0, False), earlier)
         go_to_place(self.rng, earlier.arrays["rng"])
-        left, since, is_best, self.picks = earlier.arrays["place"].tolist()
+        left, since, is_best, self.picks, loose = earlier.arrays["place"].tolist()
+        self.loose = None if loose < 0 else loose
         return left, since, bool(is_best)
 
     def _burst(self, most: int, random: float) -> int:
