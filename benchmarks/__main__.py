@@ -8,7 +8,7 @@ from pathlib import Path
 
 import hylift as hl
 from benchmarks import build, gaussian, grounding, lifting, messages, methods, uai, variational
-from benchmarks.setting import DATA, Setting
+from benchmarks.setting import VARIABLE, Setting, named_data
 
 ALL = {
     "methods": methods.run,
@@ -23,6 +23,7 @@ ALL = {
 
 EXAMPLES = """
   python -m benchmarks methods                                one of them
+  python -m benchmarks uai --data FOLDER                      one that needs published data
   python -m benchmarks methods --markdown docs/methods.md     its figures in the docs written anew
 """
 
@@ -38,8 +39,8 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which ones to run")
     parser.add_argument(
-        "--data", type=Path, default=DATA, metavar="FOLDER",
-        help="published data, for some of them (default: $HYLIFT_DATA or ../shared/data)",
+        "--data", type=Path, default=named_data(), metavar="FOLDER",
+        help=f"published data, without which some are skipped (default: ${VARIABLE})",
     )  # fmt: skip
     parser.add_argument(
         "--markdown", metavar="FILE",

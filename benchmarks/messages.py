@@ -27,9 +27,10 @@ def run(setting: Setting) -> None:
         print("PGMax is not installed: `pip install 'hylift[bench]'` adds it to the comparison.")
     for side, num_states in ((30, 2), (100, 2), (30, 8)):
         _beside_pgmax(side, num_states, with_pgmax=pgmax is not None)
-    if setting.has("uai"):
-        _alchemy(setting.data / "uai")
-        _instances(setting.data / "uai")
+    folder = setting.published("uai")
+    if folder is not None:
+        _alchemy(folder)
+        _instances(folder)
 
 
 def _grid(side: int, num_states: int) -> tuple[hl.FactorGraph, NDArray[Any], NDArray[Any], Any]:

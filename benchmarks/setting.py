@@ -6,20 +6,31 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-DATA = Path(os.environ.get("HYLIFT_DATA", "../shared/data"))
+VARIABLE = "HYLIFT_DATA"
+"""The environment variable that names a folder of published data."""
+
+
+def named_data() -> Path | None:
+    """The folder of published data that the environment names, if it does."""
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else None
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Where published data are, and where tables go beside the screen."""
 
-    data: Path = DATA
+    data: Path | None = None
     markdown: str | None = None
     """A page whose figures are written anew, or '-' for Markdown on the screen."""
 
-    def has(self, folder: str) -> bool:
-        """Whether there is a folder of published data; says so if not."""
-        path = self.data / folder
-        if not path.is_dir():
-            print(f"skipped: there is no data folder {path}; name one with --data, or HYLIFT_DATA")
-        return path.is_dir()
+    def published(self, name: str) -> Path | None:
+        """A folder of published data; where there is none, says so."""
+        if self.data is None:
+            print(f"skipped: needs published data; name their folder with --data or {VARIABLE}")
+            return None
+        folder = self.data / name
+        if not folder.is_dir():
+            print(f"skipped: there is no data folder {folder}")
+            return None
+        return folder

@@ -10,9 +10,8 @@ from hylift.formats.uai import read_marginals
 
 def run(setting: Setting) -> None:
     """each instance in the folder uai of the data, against its .MAR file"""
-    if not setting.has("uai"):
-        return
-    for path in sorted((setting.data / "uai").glob("*.uai")):
+    folder = setting.published("uai")
+    for path in sorted(folder.glob("*.uai")) if folder else ():
         graph = hl.read_uai(path)
         graph = graph.observe(hl.read_evidence(f"{path}.evid", graph.variables.num_states))
         posterior, seconds = timed(lambda graph=graph: hl.infer(graph))

@@ -112,7 +112,7 @@ print(f"90 % intervals that hold: {num_covered(trend)} topics, {num_covered(qual
 figure = Figure(figsize=(10.5, 4.2), layout="constrained")
 left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
 truth = {f"trend({row.topic})": row.truth for row in topics.itertuples()}
-hl.plot_forest(posterior, "trend(*)", left, sort=True, truth=truth)
+hl.plot_forest(posterior, "trend(*)", ax=left, sort=True, truth=truth)
 left.set_title("Topics", loc="left", pad=24)
 
 right.axline((5, 5), slope=1, color="#8C8C8C", linewidth=1)

@@ -136,6 +136,6 @@ left.spines[["top", "right"]].set_visible(False)
 left.legend(frameon=False)
 
 truth = {f"revenue({bank})": value for bank, value in revenue.items()}
-hl.plot_forest({"before": before, "after": after}, "revenue(*)", right, truth=truth)
+hl.plot_forest({"before": before, "after": after}, "revenue(*)", ax=right, truth=truth)
 right.set_title("Revenues; only Alder, Birch and Cedar reported", loc="left", pad=24)
 figure.savefig("recession.png", dpi=150)

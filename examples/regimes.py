@@ -89,8 +89,7 @@ alone = hl.infer(one_shop, hl.Gibbs(chains=4, draws=500), tasks="marginals", see
 # %%
 def regime(found: hl.Posterior) -> np.ndarray:
     """The probability of a slump, week by week."""
-    table = found.table("Slump").to_pandas().astype({"week": int})
-    return table.sort_values("week")["prob"].to_numpy()
+    return found.table("Slump").to_pandas().sort_values("week")["prob"].to_numpy()
 
 
 def covered(table: pd.DataFrame) -> str:
@@ -106,7 +105,7 @@ for label, found in (("one shop", alone), ("all, mean field", quick), ("all, Gib
         f"Brier score {np.mean((prob - slump) ** 2):.3f}, drop {cost.mean:.2f} ± {cost.std:.2f}"
     )
 for label, found in (("mean field", quick), ("Gibbs", posterior)):
-    in_gaps = found.table("sales").to_pandas().astype({"week": int}).merge(gaps)
+    in_gaps = found.table("sales").to_pandas().merge(gaps)
     of_shops = found.table("usual").to_pandas().merge(levels)
     print(
         f"{label:10} 90 % intervals hold {covered(in_gaps)} of gaps, {covered(of_shops)} of levels"

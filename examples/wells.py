@@ -74,7 +74,7 @@ print(graph)
 # %%
 filtered = hl.kalman_filter(graph, "month")
 print(filtered)
-ahead = filtered.predictions().to_pandas()
+ahead = filtered.predictions("reading").to_pandas()
 
 # %% [markdown]
 # ## How good are the predictions?
@@ -85,11 +85,10 @@ ahead = filtered.predictions().to_pandas()
 # here the data were made by it, with the same variances. On your own data, make this check first.
 
 # %%
-hidden = filtered.table().to_pandas()[["atom", "predicted_mean", "predicted_sd"]]
-hidden = hidden.set_axis(["atom", "mean", "sd"], axis="columns")
-expected = pd.concat([ahead[["atom", "mean", "sd"]], hidden])
-atom = "reading(" + everything["well"] + "," + everything["month"].astype(str) + ")"
-scored = everything.assign(atom=atom, is_read=is_read, level=level.ravel()).merge(expected)
+hidden = filtered.table("reading").to_pandas()[["well", "month", "predicted_mean", "predicted_sd"]]
+hidden = hidden.set_axis(["well", "month", "mean", "sd"], axis="columns")
+expected = pd.concat([ahead[["well", "month", "mean", "sd"]], hidden])
+scored = everything.assign(is_read=is_read, level=level.ravel()).merge(expected)
 scored["last"] = scored["value"].where(scored["is_read"]).groupby(scored["well"]).ffill()
 scored["last"] = scored.groupby("well")["last"].shift()
 scored["error"] = abs(scored["value"] - scored["mean"])

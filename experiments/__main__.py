@@ -22,7 +22,7 @@ EPILOG = """[bold]Examples[/bold]
 
 python -m experiments toy
 
-python -m experiments rgm --data ../shared/data --quick
+python -m experiments rgm --data DATA --quick
 
 python -m experiments all --out results
 """

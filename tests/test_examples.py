@@ -184,10 +184,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def shared(project: Path, data_dir: Path) -> None:
-    """The published data beside the project."""
-    (project.parent / "shared").mkdir()
-    (project.parent / "shared" / "data").symlink_to(data_dir, target_is_directory=True)
+def published(project: Path, data_dir: Path) -> None:
+    """The published data as a folder `data` to read from."""
+    (project / "data").symlink_to(data_dir, target_is_directory=True)
 
 
 def answer(command: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -212,11 +211,10 @@ def test_the_toy_has_its_exact_marginals(project: Path, monkeypatch: pytest.Monk
         assert result["marginals"][atom]["var"] == pytest.approx(6.013026, abs=1e-6)
 
 
-@pytest.mark.usefixtures("shared")
+@pytest.mark.usefixtures("published")
 def test_the_recession_has_its_exact_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     result = answer(
-        "hylift infer examples/models/rgm.mln --evidence ../shared/data/rgm/evidence_0.csv "
-        "--output rgm.json",
+        "hylift infer examples/models/rgm.mln --evidence data/rgm/evidence_0.csv --output rgm.json",
         monkeypatch,
     )
 
@@ -224,12 +222,12 @@ def test_the_recession_has_its_exact_mean(monkeypatch: pytest.MonkeyPatch) -> No
     assert result["log_partition"]["kind"] == "exact"
 
 
-@pytest.mark.usefixtures("shared")
+@pytest.mark.usefixtures("published")
 def test_the_papers_have_their_exact_map(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = answer(
-        "hylift infer examples/models/papers.mln --evidence ../shared/data/papers/evidence_0.csv "
+        "hylift infer examples/models/papers.mln --evidence data/papers/evidence_0.csv "
         "--unmatched ignore --task map --output papers.json",
         monkeypatch,
     )
@@ -237,16 +235,16 @@ def test_the_papers_have_their_exact_map(
     assert result["map"]["energy"] == pytest.approx(7425.860899, abs=1e-6)
     assert result["map"]["kind"] == "exact"
     assert capsys.readouterr().err == (
-        "hylift: note: ../shared/data/papers/evidence_0.csv: 100 rows left out; the first, row "
+        "hylift: note: data/papers/evidence_0.csv: 100 rows left out; the first, row "
         "1135: SameSession(t212, t275): 't212' is not a constant of type 'topic', which has t0 to "
         "t9\n"
     )
 
 
-@pytest.mark.usefixtures("shared")
+@pytest.mark.usefixtures("published")
 def test_the_robot_has_its_exact_map(monkeypatch: pytest.MonkeyPatch) -> None:
     result = answer(
-        "hylift infer examples/models/robot.mln --evidence ../shared/data/robot/robot-map.db "
+        "hylift infer examples/models/robot.mln --evidence data/robot/robot-map.db "
         "--closed Aligned --unmatched ignore --task map --output robot.json",
         monkeypatch,
     )

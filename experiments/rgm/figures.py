@@ -48,7 +48,7 @@ def draw(panels: Sequence[Panel], found: Mapping[Case, Runs]) -> Figure:
     for place, (panel, ax) in enumerate(zip(panels, figure.subplots(1, len(panels)), strict=True)):
         runs = runs_of(found, panel.size, panel.method)
         hl.plot_convergence(
-            {each.label: each.posterior for each in runs}, ax, log_time=True, gap=panel.gap
+            {each.label: each.posterior for each in runs}, ax=ax, log_time=True, gap=panel.gap
         )
         title = f"({'abc'[place]}) {panel.title}\n{panel.size} (markets × banks)"
         solved = [] if panel.gap else runs_of(found, panel.size, "BVI(1)")

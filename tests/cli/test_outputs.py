@@ -312,7 +312,8 @@ def test_netcdf_without_arviz_is_told_before_any_work(
 
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
-        "hylift: this needs ArviZ, which is not installed: pip install 'hylift[arviz]'\n"
+        "hylift: this needs ArviZ, which is not installed: install the extra 'arviz' of hylift, or "
+        "the package itself\n"
     )
 
 

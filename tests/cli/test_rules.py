@@ -292,7 +292,7 @@ REFUSED = {
     "no constants": (["infer", "papers.mln"], "hylift: the type 'paper' has no constants: list"),
     "value outside the domain": (
         ["infer", "sizes.mln", "-e", "far.csv"],
-        "hylift: far.csv, row 2: Size(P2) is '12'; its domain is [0, 10]\n",
+        "hylift: far.csv, row 2: Size(P2) is 12; its domain is [0, 10]\n",
     ),
     "rows that contradict": (
         ["infer", "sizes.mln", "-e", "Size=against.csv"],

@@ -1,6 +1,7 @@
 """Names by id and by name, what unknown ones suggest, and that none is stored as a string."""
 
 import tracemalloc
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -299,6 +300,43 @@ def test_names_are_listed_in_the_order_of_the_variables():
 
     assert len(listed) == len(names)
     assert listed[29_999:30_002] == ["x29999", "loss(c0,b0)", "loss(c0,b1)"]
+
+
+def test_arguments_have_their_types_in_tables_and_are_text_in_names() -> None:
+    types = (pa.int64(), pa.timestamp("us"))
+    atoms = Atoms("x", (["7", "12"], ["2024-03-01", "2024-03-02T10:00:00"]), types=types)
+
+    columns = atoms.argument_columns()
+
+    assert columns["arg1"].to_pylist() == [7, 7, 12, 12]
+    assert columns["arg2"].to_pylist()[:2] == [datetime(2024, 3, 1), datetime(2024, 3, 2, 10)]
+    assert Names((atoms,))[1] == "x(7,2024-03-02T10:00:00)"
+    with pytest.raises(ModelError, match="'x' has 1 arguments, but 2 types"):
+        Atoms("x", (["7"],), types=types)
+
+
+def test_a_predicate_is_known_among_the_names_of_some_variables() -> None:
+    names = Names(
+        (
+            Numbered("v", 3),
+            Atoms("loss", (MARKETS, BANKS), labels=("market", "bank")),
+            Atoms("rain", ()),
+            Atoms("lends", (MARKETS, BANKS), SPARSE),
+        )
+    )
+    every = list(names)
+    some = names.take(np.array([1, 4, 6, 9, 10])).take(np.array([1, 2, 3, 4]))
+
+    for predicate in ("loss", "rain", "lends"):
+        ids, atoms = some.predicate(predicate)
+
+        assert some.render(ids).to_pylist() == Names((atoms,)).render().to_pylist()
+    assert list(some) == [every[4], every[6], every[9], every[10]]
+    assert some.predicate("loss")[1].argument_columns()["market"].to_pylist() == ["c0", "c1"]
+    with pytest.raises(UnknownNameError, match=r"no predicate 'los'\. Did you mean 'loss'"):
+        some.predicate("los")
+    with pytest.raises(UnknownNameError, match=r"'rain' has no variables\. It is observed"):
+        some.take(np.array([0])).predicate("rain")
 
 
 def test_a_predicate_without_variables_is_said_to_be_data() -> None:

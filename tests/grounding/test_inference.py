@@ -14,7 +14,7 @@ from scipy import special, stats
 import oracle
 from hylift.graph import Soft
 from hylift.grounding import ground
-from hylift.inference import infer
+from hylift.inference import Exact, infer
 from hylift.language import parse
 from hylift.language.syntax import Model
 from slow import Evaluator
@@ -224,6 +224,33 @@ def test_a_hidden_markov_model_with_signs_and_excluded_states():
         return -math.inf if broken else 0.0
 
     assert_answers(MARKOV, enumerated(MARKOV, signs, likelihood), evidence)
+
+
+def test_a_chain_with_given_probabilities_and_its_weights():
+    """The formulas of docs/language.md, away from both ends of the chain."""
+    declared = "week = {0, ..., 4}\nSlump(week)\n"
+    exact = ground(
+        parse(
+            declared
+            + "log(0.06 + 0.8*Slump(t)) * Slump(t+1) + log(0.94 - 0.8*Slump(t)) * !Slump(t+1)"
+        )
+    )
+    move = np.array([[0.94, 0.06], [0.14, 0.86]])
+    alike = 0.5 * math.log(move[0, 0] * move[1, 1] / (move[0, 1] * move[1, 0]))
+    alone = math.log(move[1, 1] / move[0, 0])
+    weighted = ground(parse(f"{declared}{alike!r}  Slump(t) <=> Slump(t+1)\n{alone!r}  Slump(t)"))
+
+    for first, last in ((False, True), (True, True), (True, False), (False, False)):
+        ends = {"Slump(0)": first, "Slump(4)": last}
+        one, other = infer(exact.observe(ends), Exact()), infer(weighted.observe(ends), Exact())
+        two_weeks = move @ move
+        middle = two_weeks[int(first)] * two_weeks[:, int(last)]
+
+        assert one.marginal("Slump(2)").probs == pytest.approx(middle / middle.sum(), abs=1e-12)
+        assert one.log_partition.value == pytest.approx(math.log(middle.sum()), abs=1e-12)
+        for week in (1, 2, 3):
+            probs = one.marginal(f"Slump({week})").probs
+            assert other.marginal(f"Slump({week})").probs == pytest.approx(probs, abs=1e-12)
 
 
 MIXED = """

@@ -226,7 +226,7 @@ def test_a_picture_goes_into_axes_that_are_given() -> None:
     figure = Figure(figsize=(9, 4))
     left, right = figure.subplots(1, 2)
 
-    found = plot_classes(lift(toy_hybrid_mln()), right)
+    found = plot_classes(lift(toy_hybrid_mln()), ax=right)
 
     assert found is right
     assert not left.texts
@@ -299,7 +299,7 @@ def test_letters_are_smaller_in_small_axes() -> None:
     small = Figure(figsize=(7, 4)).subplots(1, 3)[0]
 
     large = plot_classes(lifting)
-    plot_classes(lifting, small)
+    plot_classes(lifting, ax=small)
 
     assert small.texts[0].get_fontsize() < large.texts[0].get_fontsize()
     assert circles(small).get_sizes()[0] < circles(large).get_sizes()[0]

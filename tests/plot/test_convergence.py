@@ -90,6 +90,44 @@ def test_a_gap_is_measured_from_the_lowest_end(toy: Posterior, by_levels: Poster
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
 
 
+def test_steps_at_the_lowest_end_or_below_it_lie_on_a_line_at_the_bottom(
+    by_levels: Posterior,
+) -> None:
+    history = by_levels.solution.history
+    assert history is not None
+    flat = replace(history, objective=np.full(5, 1.0))
+    dipping = replace(history, objective=np.array([3.0, 0.5, np.inf, 1.0 + 1e-9, 1.0]))
+    runs = {
+        label: replace(by_levels, solution=replace(by_levels.solution, history=each))
+        for label, each in {"whole": history, "flat": flat, "dipping": dipping}.items()
+    }
+
+    ax = plot_convergence(runs, gap=True)
+
+    heights = {line.get_label(): np.asarray(line.get_ydata()) for line in ax.lines}
+    np.testing.assert_allclose(heights["lowest end, or below"], 0.25)  # half the least, 1.5 - 1
+    np.testing.assert_allclose(heights["whole"], [4, 2, 1, 0.5, 0.25])
+    np.testing.assert_allclose(heights["flat"], 0.25)
+    np.testing.assert_allclose(heights["dipping"], [2, 0.25, np.nan, 0.25, 0.25])
+    low, high = ax.get_ylim()
+    assert low < 0.25
+    assert high > 4
+
+
+def test_runs_that_begin_where_they_end_are_seen(by_levels: Posterior) -> None:
+    history = by_levels.solution.history
+    assert history is not None
+    flat = replace(history, objective=np.full(5, -7.0))
+
+    ax = plot_convergence(
+        replace(by_levels, solution=replace(by_levels.solution, history=flat)), gap=True
+    )
+
+    low, high = ax.get_ylim()
+    drawn = np.asarray(ax.lines[0].get_ydata())
+    assert ((low < drawn) & (drawn < high)).all()
+
+
 @pytest.mark.parametrize("width", [2.5, 3.5, 6.4])
 @pytest.mark.parametrize(
     ("first", "last"),
@@ -104,7 +142,7 @@ def test_labels_of_logarithmic_time_keep_apart(
     timed = replace(by_levels, solution=replace(by_levels.solution, history=times))
     figure = Figure(figsize=(width, 2.0), layout="constrained")
 
-    ax = plot_convergence(timed, figure.add_subplot(), log_time=True)
+    ax = plot_convergence(timed, ax=figure.add_subplot(), log_time=True)
 
     figure.draw_without_rendering()
     low, high = ax.get_xlim()
@@ -140,7 +178,7 @@ def test_what_came_without_steps_is_a_point(toy: Posterior) -> None:
 def test_axes_that_are_given_are_drawn_in(toy: Posterior) -> None:
     ax = Figure().add_subplot()
 
-    assert plot_convergence(toy, ax) is ax
+    assert plot_convergence(toy, ax=ax) is ax
     assert ax.lines
 
 

@@ -67,6 +67,17 @@ def test_several_posteriors_stand_beside_each_other_with_a_legend():
     assert explained(ax) == ["exact", "product"]
 
 
+def test_bands_tell_which_of_several_atoms_a_triangle_belongs_to():
+    both = {"exact": infer(GRAPH), "product": infer(GRAPH, MeanField())}
+
+    ax = plot_forest(both, ["low", "high"], truth={"high": 2.0})
+
+    (band,) = ax.patches
+    (height,) = [float(line.get_ydata()[0]) for line in ax.lines if line.get_marker() == "v"]
+    assert band.get_y() < height < band.get_y() + band.get_height()
+    assert band.get_y() + band.get_height() / 2 == 1  # that of 'high', the second one
+
+
 def test_reals_and_discrete_variables_do_not_share_an_axis():
     with pytest.raises(UnsupportedError, match="'on' is discrete and 'low' is a real"):
         plot_forest(infer(GRAPH), ["low", "on"])

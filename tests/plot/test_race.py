@@ -213,14 +213,14 @@ def test_a_race_without_answers_is_refused(toy: Race) -> None:
 def test_the_picture_is_written(toy: Race, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"race.{ending}"
 
-    plot_race(toy, path)
+    plot_race(toy, path=path)
 
     assert path.stat().st_size > 1000
 
 
 def test_other_endings_are_refused_before_any_work(toy: Race, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"a figure's name ends in \.png, \.pdf, \.svg"):
-        plot_race(toy, tmp_path / "race.txt")
+        plot_race(toy, path=tmp_path / "race.txt")
 
 
 def test_methods_have_the_same_colors_in_all_pictures(toy: Race) -> None:

@@ -193,7 +193,8 @@ def test_arviz_is_asked_for_where_it_is_missing() -> None:
         three_variables().to_arviz()
 
     assert str(refusal.value) == (
-        "this needs ArviZ, which is not installed: pip install 'hylift[arviz]'"
+        "this needs ArviZ, which is not installed: install the extra 'arviz' of hylift, or "
+        "the package itself"
     )
 
 

@@ -395,7 +395,8 @@ def test_a_missing_package_is_an_error_with_the_line_that_installs_it(
 
     name, line = extra.split("|")
     assert str(refusal.value) == (
-        f"this needs {name}, which is not installed: pip install 'hylift[{line}]'"
+        f"this needs {name}, which is not installed: install the extra '{line}' of hylift, "
+        "or the package itself"
     )
 
 

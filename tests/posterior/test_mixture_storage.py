@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from hylift.errors import FormatError, UnsupportedError
@@ -40,6 +41,9 @@ print(json.dumps([
     posterior.solution.history.to_arrow().to_pylist(),
 ]))
 """
+
+
+ATOMS = {"kind": "atoms", "predicate": "p", "constants": [0], "labels": [], "types": []}
 
 
 def answered() -> Posterior:
@@ -272,8 +276,8 @@ def test_arrays_of_another_content_are_refused_or_harmless(
         {"names": [{"kind": "numbered", "prefix": "x", "count": 10**15}]},
         {"names": [{"kind": "numbered", "prefix": 5, "count": 6}]},
         {"names": [{"kind": "numbered", "prefix": "x", "count": -1}]},
-        {"names": [{"kind": "atoms", "predicate": "p", "constants": [9], "labels": []}]},
-        {"names": [{"kind": "atoms", "predicate": "p", "constants": [0] * 9, "labels": []}]},
+        {"names": [ATOMS | {"constants": [9]}]},
+        {"names": [ATOMS | {"constants": [0] * 9}]},
         {"names": [{"kind": "other"}]},
         {"names": None},
         {"domains": [[None, 3.0, 1.0]]},
@@ -295,6 +299,40 @@ def test_a_header_of_another_content_is_refused(
     path = tmp_path / "pretender"
     path.write_bytes(archive(arrays | {"header": np.frombuffer(content, dtype=np.uint8)}))
 
+    with pytest.raises(FormatError, match="is not a saved posterior, or is damaged"):
+        Posterior.load(path)
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        [["int64", None]],
+        [["double", None]],
+        [["string", None]] * 2,
+        [["timestamp[s]", "Mars/Olympus"]],
+        [["date32[day]", "UTC"]],
+        ["string"],
+        None,
+    ],
+    ids=str,
+)
+def test_constants_of_another_type_are_refused(types: object, tmp_path: Path) -> None:
+    kind = pa.timestamp("s", "Europe/Berlin")
+    days = Atoms("p", (["2024-03-01", "2024-03-02"],), types=(kind,))
+    posterior = Posterior(
+        Variables.in_blocks([(days, real)]), np.zeros(2, dtype=bool), mixtures.SOLUTION
+    )
+    path = tmp_path / "days"
+    posterior.save(path)
+    loaded = Posterior.load(path).variables.names.predicate("p")[1]
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    header = json.loads(arrays["header"].tobytes())
+    header["names"][0]["types"] = types
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    path.write_bytes(archive(arrays))
+
+    assert loaded.argument_columns()["arg1"].type == kind
     with pytest.raises(FormatError, match="is not a saved posterior, or is damaged"):
         Posterior.load(path)
 

@@ -74,6 +74,8 @@ def infer(
     particles: options.Particles = None,
     chains: options.Chains = None,
     draws: options.Draws = None,
+    warm_up: options.WarmUp = None,
+    merge_factors: options.MergeFactors = None,
     flips: options.Flips = None,
 ) -> None:
     """Answer a model: marginals, the most probable assignment, log Z."""

@@ -8,24 +8,42 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-IN_OPTIONS = (
+METHODS = ("Exact", "MeanField", "BVI", "NPVI", "BP", "GaBP", "EPBP", "Gibbs", "MaxWalkSAT")
+"""Methods as Python names them."""
+
+SETTINGS = (
+    *("closed", "unmatched", "components", "lift", "seconds", "checkpoint", "restarts"),
+    *("max_steps", "optimiser", "learning_rate", "reals", "start", "damping", "schedule"),
+    *("particles", "chains", "draws", "warm_up", "merge_factors", "flips"),
+)
+"""Arguments of functions and methods that options have the names of."""
+
+ARGUMENT = rf"\b({'|'.join(SETTINGS)})=('[\w-]+'|…|True|-?\d[\d.,e+-]*\d|\d)"
+CALL = re.compile(rf"\b({'|'.join(METHODS)})\((…?|{ARGUMENT}(?:, {ARGUMENT})*)\)")
+
+SAID_OTHERWISE = (
     (r"closed=(?:…|\['\w+'\]) \((--closed \w+)\)", r"\1"),
     (r"closed=… or --closed", "--closed"),
     (r"\(closed=…\)", "(--closed)"),
-    (r"\b(unmatched|lift)='([\w-]+)'", r"--\1 \2"),
-    (r"\bunmatched is '", "--unmatched is '"),
-    (r"\bclosed names '", "--closed names '"),
-    (r" \(Exact\(\w+=…\)\)", ""),
-    (r"\bMeanField\(\)", "--method mean-field"),
-    (
-        r"\b(Exact|BVI|NPVI|BP|GaBP|EPBP|Gibbs|MaxWalkSAT)\(…?\)",
-        lambda found: f"--method {found[1].lower()}",
-    ),
+    (r" \(Exact\(\w+=…\)\)", ""),  # limits that have no options
     (r"\bevidence=\{'(\w+)': \[…\]\}", r"--evidence \1=FILE"),
+    (
+        r"run infer\(…\) with 'marginals' among the tasks",
+        "run `hylift infer` with --task marginals",
+    ),
+    (r" and bethe_certificate\(graph\) tell\b", " tells"),
+    (r"name other atoms, or use to_xarray\(…\)", "name other atoms with --query"),
     (r"name some of (the atoms|them)\b", "name some with --query"),
     (r"name atoms of one kind", "name atoms of one kind with --query"),
 )
-"""Ways in which Python is spoken of, and what to type instead."""
+"""Sentences that take more than another spelling."""
+
+BARE = (
+    rf"`({'|'.join(SETTINGS)})`",
+    rf"^({'|'.join(SETTINGS)})(?= (?:is|names|needs) )",
+    r"\b(warm_up|merge_factors|learning_rate)\b",
+)
+"""Settings without a value, where they cannot be other words."""
 
 
 class InterruptedAnswerError(Exception):
@@ -33,10 +51,40 @@ class InterruptedAnswerError(Exception):
 
 
 def in_options(text: str) -> str:
-    """A text of the library with options in place of arguments of functions."""
-    for pattern, spoken in IN_OPTIONS:
-        text = re.sub(pattern, spoken, text)
-    return text
+    """A text of the library with options in place of arguments of functions.
+
+    Lines of a model, which are indented, stay as they are.
+    """
+    return "\n".join(
+        line if line.startswith("    ") else _in_options(line) for line in text.split("\n")
+    )
+
+
+def _in_options(line: str) -> str:
+    for pattern, spoken in SAID_OTHERWISE:
+        line = re.sub(pattern, spoken, line)
+    line = CALL.sub(_call, line)
+    line = re.sub(ARGUMENT, _argument, line)
+    for pattern in BARE:
+        line = re.sub(pattern, lambda found: _option(found[1]), line)
+    return line
+
+
+def _call(found: re.Match[str]) -> str:
+    """`BVI(reals='beta')` as `--method bvi --reals beta`."""
+    name = "mean-field" if found[1] == "MeanField" else found[1].lower()
+    arguments = [_argument(one) for one in re.finditer(ARGUMENT, found[2])]
+    return " ".join([f"--method {name}", *arguments])
+
+
+def _argument(found: re.Match[str]) -> str:
+    """`reals='beta'` as `--reals beta`."""
+    name, value = _option(found[1]), found[2].strip("'")
+    return name if value in ("True", "…") else f"{name} {value}"
+
+
+def _option(setting: str) -> str:
+    return f"--{setting.replace('_', '-')}"
 
 
 def tell(text: str) -> None:

@@ -47,6 +47,8 @@ FITS: dict[str, tuple[str, ...]] = {
     "particles": ("epbp",),
     "chains": ("gibbs",),
     "draws": ("gibbs",),
+    "warm_up": ("gibbs",),
+    "merge_factors": ("bvi", "bp", "epbp"),
     "flips": ("maxwalksat",),
     "convergence": (*STEPPING, "maxwalksat"),  # where the picture goes is among the files
 }
@@ -55,7 +57,10 @@ FITS: dict[str, tuple[str, ...]] = {
 ANSWERS: dict[str, tuple[Task, ...]] = {"gibbs": ("marginals", "map"), "maxwalksat": ("map",)}
 """Tasks of the methods that have no answer to some."""
 
-PLAIN = ("damping", "schedule", "max_steps", "particles", "chains", "draws", "flips", "restarts")
+PLAIN = (
+    *("damping", "schedule", "max_steps", "particles", "merge_factors"),
+    *("chains", "draws", "warm_up", "flips", "restarts"),
+)
 """Options that are fields of the methods they are for."""
 
 
@@ -79,6 +84,8 @@ class MethodOptions:
     particles: int | None = None
     chains: int | None = None
     draws: int | None = None
+    warm_up: int | None = None
+    merge_factors: bool | None = None
     flips: int | None = None
 
     def __post_init__(self) -> None:
@@ -133,6 +140,8 @@ class MethodOptions:
             max_steps=kind.max_steps if self.max_steps is None else self.max_steps,
             reals=cast(Reals, self.reals or "auto"),
         )
+        if isinstance(method, BVI) and self.merge_factors:
+            method = replace(method, merge_factors=True)
         components = self.components
         if components is None and start is not None and start.mixture is not None:
             components = start.mixture.num_components

@@ -173,6 +173,12 @@ Sort = Annotated[bool, flag("--sort", "Have the largest of a forest on top.")]
 HOW = "How to answer"
 """The panel of options about methods."""
 
+
+def how(metavar: str, what: str, *names: str) -> Any:
+    """An option about methods, which says nothing unless it is given."""
+    return typer.Option(*names, metavar=metavar, help=what, show_default=False, rich_help_panel=HOW)
+
+
 Method = Annotated[
     str,
     typer.Option(
@@ -185,154 +191,99 @@ Method = Annotated[
 ]
 Components = Annotated[
     int | None,
-    typer.Option(
-        "--components",
-        "-k",
-        metavar="K",
-        help=r"Products in the mixture of bvi or npvi.  \[default: 3]",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("K", r"Products in the mixture of bvi or npvi.  \[default: 3]", "--components", "-k"),
 ]
 Lift = Annotated[
     str | None,
-    typer.Option(
-        metavar="LIFT",
-        help="Whether look-alikes are solved once: exact, coarse-to-fine (variational methods, for "
+    how(
+        "LIFT",
+        "Whether look-alikes are solved once: exact, coarse-to-fine (variational methods, for "
         r"real evidence that breaks the symmetry) or none.  \[default: exact]",
-        show_default=False,
-        rich_help_panel=HOW,
     ),
 ]
 Seconds = Annotated[
     float | None,
-    typer.Option(
-        metavar="S",
-        help="Time after which a method returns the best it has.",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("S", "Time after which a method returns the best it has."),
 ]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Keep the run in this file now and then; if it is there, go on from it.",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("FILE", "Keep the run in this file now and then; if it is there, go on from it."),
 ]
 Restarts = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="Random starts of a variational method or of maxwalksat, of which the best is kept.  "
+    how(
+        "N",
+        "Random starts of a variational method or of maxwalksat, of which the best is kept.  "
         r"\[default: 5, of npvi 10, of maxwalksat 3]",
-        show_default=False,
-        rich_help_panel=HOW,
     ),
 ]
 MaxSteps = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help=r"Steps after which to give up.  \[default: 1000]",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("N", r"Steps after which to give up.  \[default: 1000]"),
 ]
 Optimiser = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help=r"natural (natural gradients, then L-BFGS) or adam.  \[default: natural]",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("NAME", r"natural (natural gradients, then L-BFGS) or adam.  \[default: natural]"),
 ]
 LearningRate = Annotated[
     float | None,
-    typer.Option(
-        metavar="RATE",
-        help=r"Length of the steps of adam.  \[default: 0.2]",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("RATE", r"Length of the steps of adam.  \[default: 0.2]"),
 ]
 Reals = Annotated[
     str | None,
-    typer.Option(
-        metavar="FAMILY",
-        help="Components of bounded reals: gaussian, beta, or auto, which is beta where bounds "
+    how(
+        "FAMILY",
+        "Components of bounded reals: gaussian, beta, or auto, which is beta where bounds "
         r"matter.  \[default: auto]",
-        show_default=False,
-        rich_help_panel=HOW,
     ),
 ]
 Damping = Annotated[
     float | None,
-    typer.Option(
-        metavar="SHARE",
-        help="Share of its old value that a message of bp, gabp or epbp keeps; 0.5 often helps "
+    how(
+        "SHARE",
+        "Share of its old value that a message of bp, gabp or epbp keeps; 0.5 often helps "
         r"where they oscillate.  \[default: 0 or 0.5, by the graph]",
-        show_default=False,
-        rich_help_panel=HOW,
     ),
 ]
 Schedule = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Messages that bp sends at a step: flooding (all) or residual (those that change "
+    how(
+        "NAME",
+        "Messages that bp sends at a step: flooding (all) or residual (those that change "
         r"most).  \[default: flooding]",
-        show_default=False,
-        rich_help_panel=HOW,
     ),
 ]
 Particles = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help=r"Points per real of epbp.  \[default: 50]",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("N", r"Points per real of epbp.  \[default: 50]"),
 ]
 Chains = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help=r"Chains of gibbs, side by side.  \[default: 4]",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("N", r"Chains of gibbs, side by side.  \[default: 4]"),
 ]
 Draws = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help=r"Draws that gibbs keeps of each chain.  \[default: 1000]",
-        show_default=False,
-        rich_help_panel=HOW,
+    how("N", r"Draws that gibbs keeps of each chain.  \[default: 1000]"),
+]
+WarmUp = Annotated[
+    int | None,
+    how("N", r"Draws of each chain of gibbs before those that it keeps.  \[default: 500]"),
+]
+MergeFactors = Annotated[
+    bool | None,
+    how(
+        "",
+        "Make factors of bvi, bp or epbp that share their variables one.",
+        "--merge-factors",
     ),
 ]
 Flips = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help=r"Moves of maxwalksat from each start.  \[default: 1000000]",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("N", r"Moves of maxwalksat from each start.  \[default: 1000000]"),
 ]
 Start = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A posterior of an earlier run to begin from, as written by --save.",
-        show_default=False,
-        rich_help_panel=HOW,
-    ),
+    how("FILE", "A posterior of an earlier run to begin from, as written by --save."),
 ]
 Save = Annotated[
     Path | None,

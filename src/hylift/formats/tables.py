@@ -106,7 +106,8 @@ def read_table(path: str | Path, kind: FileKind) -> pa.Table:
 def _read_csv(path: str | Path, kind: FileKind) -> pa.Table:
     """All columns as text without blanks around it, empty ones null; the first line names them.
 
-    Text as it stands keeps constants such as 007 apart from 7.
+    Columns of whole numbers are such, as most libraries read them. Text as it stands keeps
+    constants such as 007 apart from 7.
     """
     content = read_bytes(path)
     first, skipped = _first_line(path, content)
@@ -161,13 +162,24 @@ def _first_line(path: str | Path, content: bytes) -> tuple[str, int]:
 
 
 def _cleaned(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Without blanks around words, and without `.0` where all are whole numbers written so."""
+    """Without blanks around words, and as numbers where all are whole, as 7 or all as 7.0."""
     trimmed = pc.utf8_trim_whitespace(column)
     words = pc.if_else(pc.equal(trimmed, ""), None, trimmed)
     first = next((word for word in words.slice(0, 100).to_pylist() if word is not None), "")
     if first.endswith(".0") and pc.all(pc.match_substring_regex(words, r"^-?[0-9]+\.0$")).as_py():
         words = pc.replace_substring_regex(words, r"\.0$", "")
-    return words
+    return _whole_numbers(words)
+
+
+def _whole_numbers(words: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The words as numbers, if all are whole and written as such: 7, but not 007 or +7."""
+    if words.null_count == len(words):
+        return words
+    try:
+        numbers = words.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return words
+    return numbers if numbers.cast(pa.string()).equals(words) else words
 
 
 def as_table(data: object, label: str) -> pa.Table:

@@ -7,9 +7,8 @@ a predicate's arguments, or strings packed in one Arrow array.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,94 +18,11 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnknownNameError, did_you_mean
 from hylift.graph.atom_text import quoted, split_atom
-
-COUNTING = re.compile(r"0|[1-9][0-9]{0,17}")
-"""Digits that count something, without leading zeros."""
-
-MAX_SUGGESTIONS = 20_000
-"""Longest list of names that is searched for the closest one."""
+from hylift.graph.constant_types import TEXT, read_as
+from hylift.graph.name_blocks import MAX_SUGGESTIONS, Listed, NameBlock, Numbered, positions
 
 NO_VARIABLE = " No factor mentions it; atoms of closed-world predicates are data, not variables."
-
-
-class NameBlock(ABC):
-    """Names of consecutive variables that are made in one way."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def render(self, index: NDArray[np.int64]) -> pa.StringArray:
-        """The names at these positions of the block."""
-
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """What all its names begin with; no two blocks of a graph share one. May be empty."""
-
-    @abstractmethod
-    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """The positions of names in the block, -1 where they are not in it."""
-
-    @abstractmethod
-    def suggest(self, name: str) -> str:
-        """A sentence that helps someone who asked for a name that is not here, or nothing."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Numbered(NameBlock):
-    """prefix0, prefix1, …"""
-
-    prefix: str
-    count: int
-
-    def __len__(self) -> int:
-        return self.count
-
-    def render(self, index: NDArray[np.int64]) -> pa.StringArray:
-        numbers = pc.cast(pa.array(index), pa.string())
-        return pc.binary_join_element_wise(self.prefix, numbers, "")
-
-    @property
-    def label(self) -> str:
-        return self.prefix
-
-    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
-        return np.array([self._position(name) for name in names], dtype=np.int64)
-
-    def _position(self, name: str) -> int:
-        digits = name[len(self.prefix) :]
-        if not name.startswith(self.prefix) or not COUNTING.fullmatch(digits):
-            return -1
-        return int(digits) if int(digits) < self.count else -1
-
-    def suggest(self, name: str) -> str:
-        return f" Names here are {self.prefix}0 to {self.prefix}{self.count - 1}."
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Listed(NameBlock):
-    """Names given one by one, packed in one Arrow array."""
-
-    strings: pa.StringArray
-
-    def __len__(self) -> int:
-        return len(self.strings)
-
-    def render(self, index: NDArray[np.int64]) -> pa.StringArray:
-        return self.strings.take(pa.array(index))
-
-    @property
-    def label(self) -> str:
-        return ""
-
-    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
-        return positions(self.strings, names)
-
-    def suggest(self, name: str) -> str:
-        return did_you_mean(name, self.strings.slice(0, MAX_SUGGESTIONS).to_pylist())
+LEFT_OUT = " It is observed, or otherwise left out here."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +41,8 @@ class Atoms(NameBlock):
     """Whether the constants are known to differ from each other, which saves looking."""
     labels: tuple[str, ...] = ()
     """Names of the arguments, for tables; arg1, arg2, … by default."""
+    types: tuple[pa.DataType, ...] = ()
+    """Of the arguments in tables, where their constants are not only text; text by default."""
 
     def __post_init__(self) -> None:
         if isinstance(self.constants, str) or any(isinstance(c, str) for c in self.constants):
@@ -140,6 +58,10 @@ class Atoms(NameBlock):
         for place, words in enumerate(packed if not self.distinct else ()):
             if len(pc.unique(words)) < len(words):
                 raise ModelError(f"argument {place + 1} of '{self.predicate}' has a constant twice")
+        if self.types and len(self.types) != len(packed):
+            raise ModelError(
+                f"'{self.predicate}' has {len(packed)} arguments, but {len(self.types)} types"
+            )
         if self.arguments is not None:
             shape = np.shape(self.arguments)
             if len(shape) != 2 or shape[1] != len(packed):
@@ -171,14 +93,26 @@ class Atoms(NameBlock):
         inside = pc.binary_join_element_wise(*words, ",") if len(words) > 1 else words[0]
         return pc.binary_join_element_wise(f"{self.predicate}(", inside, ")", "")
 
-    def argument_columns(self) -> dict[str, pa.StringArray]:
-        """The arguments of all atoms, by label."""
-        columns = self._columns(np.arange(len(self))) if self.constants else []
+    def argument_columns(self) -> dict[str, pa.Array]:
+        """The arguments of all atoms, by label, each of its type."""
         labels = self.labels or tuple(f"arg{i + 1}" for i in range(len(self.constants)))
+        types = self.types or (TEXT,) * len(self.constants)
         return {
-            label: constants.take(pa.array(column))
-            for label, constants, column in zip(labels, self.constants, columns, strict=True)
+            label: read_as(constants, kind).take(pa.array(ids))
+            for label, constants, kind, ids in zip(
+                labels, self.constants, types, self.constant_ids(), strict=True
+            )
         }
+
+    def constant_ids(self) -> Sequence[NDArray[Any]]:
+        """Per argument, (atom,): its position among the constants."""
+        return self._columns(np.arange(len(self))) if self.constants else ()
+
+    def take(self, index: NDArray[np.int64]) -> Atoms:
+        """Some of the atoms."""
+        ids = np.array(self._columns(index), dtype=np.int32).T if self.constants else None
+        arguments = np.zeros((len(index), 0), np.int32) if ids is None else ids
+        return replace(self, arguments=arguments, distinct=True)
 
     def _columns(self, index: NDArray[np.int64]) -> Sequence[NDArray[Any]]:
         if self.arguments is not None:
@@ -259,7 +193,7 @@ class Selected(NameBlock):
 
     def suggest(self, name: str) -> str:
         if self.names.find([name])[0] >= 0:
-            return " It is observed, or otherwise left out here."
+            return LEFT_OUT
         return self.names.suggest(name)
 
 
@@ -357,8 +291,24 @@ class Names:
                 if not len(block):
                     raise UnknownNameError(f"'{name}' has no variables.{NO_VARIABLE}")
                 return offset + np.arange(len(block)), block
-        known = [block.predicate for block in self.blocks if isinstance(block, Atoms)]
-        raise UnknownNameError(f"there is no predicate '{name}'.{did_you_mean(name, known)}")
+            if isinstance(block, Selected) and name in block.names.predicates:
+                inner, atoms = block.names.predicate(name)
+                first = np.searchsorted(block.ids, inner[0])
+                chosen = block.ids[first : np.searchsorted(block.ids, inner[-1], side="right")]
+                if not len(chosen):
+                    raise UnknownNameError(f"'{name}' has no variables.{LEFT_OUT}")
+                return offset + first + np.arange(len(chosen)), atoms.take(chosen - inner[0])
+        close = did_you_mean(name, self.predicates)
+        raise UnknownNameError(f"there is no predicate '{name}'.{close}")
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """Those whose atoms are variables here, or were before some were left out."""
+        found: list[str] = []
+        for block in self.blocks:
+            found += [block.predicate] if isinstance(block, Atoms) else []
+            found += block.names.predicates if isinstance(block, Selected) else ()
+        return tuple(found)
 
     def id(self, name: str) -> int:
         """The id of one name."""
@@ -389,11 +339,3 @@ class Names:
     def take(self, ids: NDArray[Any]) -> Names:
         """The names of some variables, given by increasing ids."""
         return Names((Selected(self, np.asarray(ids, dtype=np.int64)),))
-
-
-def positions(strings: pa.StringArray, names: Sequence[str]) -> NDArray[np.int64]:
-    """Where each name is among the strings, or -1."""
-    if len(names) == 1:
-        return np.array([pc.index(strings, names[0]).as_py()], dtype=np.int64)
-    found = pc.index_in(pa.array(names, pa.string()), value_set=strings)
-    return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)

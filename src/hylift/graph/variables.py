@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph.domains import Domain
-from hylift.graph.names import NameBlock, Names
+from hylift.graph.name_blocks import NameBlock
+from hylift.graph.names import Names
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,6 +31,7 @@ class AtomSpace:
     places: tuple[int, ...]
     """Arguments that tell atoms apart; not the one marked `!`."""
     constants: tuple[pa.StringArray, ...]
+    constant_types: tuple[pa.DataType, ...]
     domain: Domain
 
     @classmethod
@@ -41,7 +42,8 @@ class AtomSpace:
         if predicate.unique is not None:
             domain = categorical(world.constants[types[predicate.unique]].to_pylist())
         constants = tuple(world.constants[types[place]] for place in places)
-        return cls(predicate, places, constants, domain)
+        constant_types = tuple(world.constant_types[types[place]] for place in places)
+        return cls(predicate, places, constants, constant_types, domain)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -147,15 +149,26 @@ class AtomNumbers:
 
     def block(self) -> NameBlock:
         """Their names."""
-        name, constants, labels = self.space.predicate.name, self.space.constants, self.space.labels
+        space, arguments = self.space, self._arguments()
+        return Atoms(
+            space.predicate.name,
+            space.constants,
+            arguments,
+            distinct=True,
+            labels=space.labels,
+            types=space.constant_types,
+        )
+
+    def _arguments(self) -> NDArray[np.int32] | None:
+        """(atom, argument): positions among the constants; None where all atoms are used."""
         if self.codes is None:
-            return Atoms(name, constants, distinct=True, labels=labels)
+            return None
         sizes = self.space.sizes
         columns = np.unravel_index(self.codes, sizes) if sizes else ()
         arguments = np.empty((self.count, len(sizes)), dtype=np.int32)
         for place, column in enumerate(columns):
             arguments[:, place] = column
-        return Atoms(name, constants, arguments, distinct=True, labels=labels)
+        return arguments
 
 
 def variables_of(numbers: Sequence[AtomNumbers]) -> Variables:

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import did_you_mean
-from hylift.graph.names import MAX_SUGGESTIONS
+from hylift.graph.constant_types import TEXT, read_as
+from hylift.graph.name_blocks import MAX_SUGGESTIONS
+from hylift.grounding.evidence.columns import WordColumn
 from hylift.language.syntax import Atom, Comparison, Constant, Model, Variable, WeightTable
 from hylift.language.types import typed_variables
 from hylift.language.walk import logical_comparisons, nodes, terms
@@ -20,6 +22,8 @@ INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 """A whole number as it is usually written: without leading zeros or a plus."""
 
 NUMBER = r"-?[0-9]{1,15}(\.[0-9]{1,15})?"
+
+UNITS = ("s", "ms", "us", "ns")
 
 FEW = 6
 """Longest list of constants that an error shows in full."""
@@ -78,6 +82,32 @@ def as_integers(words: pa.StringArray) -> NDArray[np.int64] | None:
 
 def _are_integers(words: pa.StringArray) -> bool:
     return bool(pc.all(pc.match_substring_regex(words, INTEGER)).as_py())
+
+
+def type_of(constants: pa.StringArray, given: Iterable[pa.DataType]) -> pa.DataType:
+    """What the constants are in the tables that name them; text where these differ, or name none.
+
+    Words of the model have no type of their own: they are what the tables say, if all can be read
+    so, and are written in the same way.
+    """
+    kind = _shared(list(dict.fromkeys(given)))
+    try:
+        column = pa.chunked_array([read_as(constants, kind)])
+    except pa.ArrowException:
+        return TEXT
+    same = WordColumn.of(column, "").stated.cast(TEXT).equals(pa.chunked_array([constants]))
+    return kind if same else TEXT
+
+
+def _shared(kinds: list[pa.DataType]) -> pa.DataType:
+    """The one type in which columns of these types are given back."""
+    if len(kinds) == 1:
+        return kinds[0]
+    if kinds and all(pa.types.is_integer(kind) for kind in kinds):
+        return pa.int64()
+    if kinds and all(pa.types.is_timestamp(kind) and kind.tz == kinds[0].tz for kind in kinds):
+        return max(kinds, key=lambda kind: UNITS.index(kind.unit))
+    return TEXT
 
 
 def in_rules(model: Model) -> Iterator[tuple[str, str]]:

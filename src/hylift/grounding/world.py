@@ -17,8 +17,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, ModelError, UnknownNameError, did_you_mean
-from hylift.graph.names import positions
-from hylift.grounding.constants import closest, in_order, in_rules, not_among, ordered_types
+from hylift.graph.name_blocks import positions
+from hylift.grounding.constants import (
+    closest,
+    in_order,
+    in_rules,
+    not_among,
+    ordered_types,
+    type_of,
+)
+from hylift.grounding.evidence.columns import WordColumn
 from hylift.grounding.evidence.facts import Facts
 from hylift.grounding.evidence.observed import ObservedAtoms, observed_atoms
 from hylift.grounding.evidence.sources import Gathered, gather
@@ -41,6 +49,9 @@ class World:
     """An embedded database that holds the evidence, and cannot reach anything outside itself."""
     constants: Mapping[str, pa.StringArray]
     """By type, in order: the id of a constant is its position."""
+    constant_types: Mapping[str, pa.DataType]
+    """By type: what its constants are in tables of results, whole numbers, dates, moments or
+    text."""
     evidence: Mapping[str, EvidenceTable]
     """By predicate, where there is any, and for every closed one."""
     closed: frozenset[str]
@@ -88,6 +99,10 @@ class World:
             name: listed[name] if name in listed else _from_data(gathered, in_model, name)
             for name in model.type_by_name
         }
+        constant_types = {
+            name: type_of(words, (column.given for column in _naming(gathered, name)))
+            for name, words in constants.items()
+        }
         observed = _observed(gathered, constants, closed)
         notes += [
             f"{name}: {found.num_unknown} of its rows observe nothing, as they have no value"
@@ -111,7 +126,9 @@ class World:
         }
         complete = _observed_completely(model, constants, observed)
         warnings = tuple(warning for warning in warnings if warning.subject not in complete)
-        return cls(model, connection, constants, tables, closed, tuple(notes), warnings)
+        return cls(
+            model, connection, constants, constant_types, tables, closed, tuple(notes), warnings
+        )
 
     def size(self, type_name: str) -> int:
         """The number of constants of a type."""
@@ -210,14 +227,19 @@ def _observed_completely(
 
 def _in_data(gathered: Gathered, type_name: str) -> list[pa.StringArray]:
     """The constants of a type in tables, each once per column."""
-    words = [
-        column.used
+    return [column.used for column in _naming(gathered, type_name)]
+
+
+def _naming(gathered: Gathered, type_name: str) -> list[WordColumn]:
+    """The columns of tables that name constants of a type."""
+    columns = [
+        column
         for facts in gathered.facts
         for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
         if of_type == type_name
     ]
-    given = (given for given in gathered.constants if given.type_name == type_name)
-    return [*words, *(part.words.used for part in given)]
+    columns += [given.words for given in gathered.constants if given.type_name == type_name]
+    return [column for column in columns if len(column)]
 
 
 def _doubtful_constants(

@@ -9,11 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.plot.several import by_label
-from hylift.plot.style import COLORS, DASHES, INK, dress, figure_of, write_figure, write_legend
+from hylift.plot.style import (
+    COLORS,
+    DASHES,
+    INK,
+    LINE,
+    dress,
+    figure_of,
+    write_figure,
+    write_legend,
+)
 from hylift.posterior import History, Posterior
 from hylift.posterior.answers import Measure
 
@@ -27,14 +37,16 @@ MEASURES: dict[Measure, str] = {
 }
 
 MAX_LINES = 12
+DECADES = 1e-6
+"""Of the largest height on a logarithmic axis, the least that is told from 0."""
 ROOM = 0.8
 """Labels of a logarithmic axis, as a share of those that matplotlib has room for on others."""
 
 
 def plot_convergence(
     posteriors: Posterior | Mapping[str, Posterior],
-    ax: Axes | None = None,
     *,
+    ax: Axes | None = None,
     log_time: bool = False,
     gap: bool = False,
     classes: bool = False,
@@ -46,8 +58,9 @@ def plot_convergence(
     has found, or the largest change of a message of belief propagation, on a logarithmic axis.
     Rings mark where levels of coarse-to-fine lifting begin. `log_time` has a logarithmic time axis.
     `gap` draws how far each objective is above the lowest at which one ends, on a logarithmic axis.
-    `classes` adds thin lines for the number of classes, with an axis on the right. With `path` the
-    figure is written there.
+    What such an axis has no place for, the lowest end itself and what is below or within a
+    millionth of it, lies on a line at the bottom. `classes` adds thin lines for the number of
+    classes, with an axis on the right. With `path` the figure is written there.
     """
     from matplotlib.figure import Figure
 
@@ -58,22 +71,27 @@ def plot_convergence(
     if ax is None:
         ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
     right = ax.twinx() if classes else None
-    lowest = _lowest(histories) if gap else 0.0
+    is_log = gap or measures == {"largest change"}
+    heights = _heights(histories, above=_lowest(histories) if gap else 0.0)
+    floor = _floor(heights) if is_log else -np.inf
     for (label, history), color, dash in zip(
         histories.items(), cycle(COLORS), cycle(DASHES), strict=False
     ):
-        _draw(ax, label, history, lowest, color, dash)
+        _draw(ax, label, history, np.maximum(heights[label], floor), color, dash)
         if right is not None:
             right.step(
                 history.seconds, history.num_classes, where="post", color=color, linestyle=dash,
                 linewidth=0.7,
             )  # fmt: skip
+    if floor > 0:
+        meaning = "lowest end, or below" if gap else "no change"
+        ax.axhline(floor, color=LINE, linewidth=0.7, zorder=1, label=meaning)
     _label(
         ax,
         right,
-        measures,
+        "objective above the lowest end" if gap else _name(measures),
         log_time=log_time,
-        gap=gap,
+        log_height=is_log,
         has_levels=any(h.level.any() for h in histories.values()),
     )
     handles, labels = ax.get_legend_handles_labels()
@@ -118,16 +136,37 @@ def _lowest(histories: Mapping[str, History]) -> float:
     return min((float(end) for end in ends if np.isfinite(end)), default=0.0)
 
 
-def _draw(ax: Axes, label: str, history: History, lowest: float, color: str, dash: str) -> None:
-    finite = np.where(np.isfinite(history.objective), history.objective - lowest, np.nan)
+def _name(measures: set[Measure]) -> str:
+    return MEASURES[next(iter(measures))] if len(measures) == 1 else "objective"
+
+
+def _heights(histories: Mapping[str, History], above: float) -> dict[str, NDArray[np.float64]]:
+    """How far the objective of each step is above a value; NaN, a gap in the line, if infinite."""
+    return {
+        label: np.where(np.isfinite(history.objective), history.objective - above, np.nan)
+        for label, history in histories.items()
+    }
+
+
+def _floor(heights: Mapping[str, NDArray[np.float64]]) -> float:
+    """Where a logarithmic axis draws what is next to 0 or below; -∞ if nothing is."""
+    every = np.concatenate(list(heights.values()))
+    tall = every[every > DECADES * np.nanmax(every, initial=0.0)]
+    floor = 0.5 * float(tall.min()) if len(tall) else 1.0
+    return floor if (every < floor).any() else -np.inf
+
+
+def _draw(
+    ax: Axes, label: str, history: History, height: NDArray[np.float64], color: str, dash: str
+) -> None:
     (line,) = ax.plot(
-        history.seconds, finite, color=color, linestyle=dash, linewidth=1.6, label=label,
+        history.seconds, height, color=color, linestyle=dash, linewidth=1.6, label=label,
         marker="o" if len(history) == 1 else None,
     )  # fmt: skip
     line.set_clip_on(len(history) > 1)
     begins = np.flatnonzero(np.diff(history.level, prepend=0))
     ax.plot(
-        history.seconds[begins], finite[begins], linestyle="", marker="o", markersize=4,
+        history.seconds[begins], height[begins], linestyle="", marker="o", markersize=4,
         markerfacecolor="white", markeredgecolor=color,
     )  # fmt: skip
 
@@ -135,10 +174,10 @@ def _draw(ax: Axes, label: str, history: History, lowest: float, color: str, das
 def _label(
     ax: Axes,
     right: Axes | None,
-    measures: set[Measure],
+    height: str,
     *,
     log_time: bool,
-    gap: bool,
+    log_height: bool,
     has_levels: bool,
 ) -> None:
     if log_time:
@@ -147,10 +186,9 @@ def _label(
     else:
         ax.set_xlim(left=0)
     ax.set_xlabel("seconds")
-    measured = MEASURES[next(iter(measures))] if len(measures) == 1 else "objective"
-    ax.set_ylabel("objective above the lowest end" if gap else measured)
-    if gap or measures == {"largest change"}:
-        ax.set_yscale("log", nonpositive="mask")
+    ax.set_ylabel(height)
+    if log_height:
+        ax.set_yscale("log")
     dress(ax)
     if right is not None:
         right.set_yscale("log")

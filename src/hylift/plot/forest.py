@@ -44,15 +44,17 @@ LINE_HEIGHT = 0.26
 """Inches of an atom with one posterior."""
 SPREAD = 0.5
 """How much of an atom's height several posteriors take."""
+BAND = "#F3F3F3"
+"""Behind every other atom, where several posteriors make it hard to see whose line is whose."""
 
 
 def plot_forest(
     posteriors: Posterior | Mapping[str, Posterior],
     atoms: str | Iterable[str] | None = None,
-    ax: Axes | None = None,
     *,
     sort: bool = False,
     truth: Mapping[str, object] | None = None,
+    ax: Axes | None = None,
     path: str | Path | None = None,
 ) -> Axes:
     """Marginals of many atoms below each other; a mapping of several posteriors labels them.
@@ -85,8 +87,9 @@ def plot_forest(
     ):
         look = {"label": label, "color": color, "marker": mark, "markeredgecolor": "white"}
         _draw(ax, places + shift, posterior, names, look, true)
-    gap = 0.3 if len(labelled) == 1 else 0.42
-    _mark_truth(ax, places - gap, first, names, true)
+    for y in places[1::2] if len(labelled) > 1 else []:
+        ax.axhspan(y - 0.5, y + 0.5, color=BAND, linewidth=0, zorder=0)
+    _mark_truth(ax, places - (0.3 if len(labelled) == 1 else 0.38), first, names, true)
     _label(ax, names, is_real=not _is_discrete(first, names[0]))
     write_legend(figure_of(ax) if is_new else ax, _handles(ax, has_several=len(labelled) > 1))
     if path is not None:

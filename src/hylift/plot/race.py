@@ -85,7 +85,7 @@ class _Panel:
         )
 
 
-def plot_race(race: Race, path: str | Path | None = None) -> list[Axes]:
+def plot_race(race: Race, *, path: str | Path | None = None) -> list[Axes]:
     """Divergence from the yardstick, MAP energy and log Z against time, a mark per method.
 
     Panels that would be empty are left out. Curves show how variational methods and MaxWalkSAT

@@ -141,7 +141,7 @@ class Draws:
         """An `xarray.Dataset`, a variable per predicate: axes chain, draw, and one per argument.
 
         States are numbers, with their labels in the attribute `states`. Needs xarray
-        (`pip install 'hylift[arviz]'`).
+        (the extra `arviz`).
         """
         some = self.of(self.ids[self._places(atoms)])
         check_size(some.values[..., 0].size, len(some.ids))

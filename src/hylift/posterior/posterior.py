@@ -81,7 +81,8 @@ class Posterior:
         """Marginals of one predicate as an Arrow table with a column per argument.
 
         Reals have mean, std, q05, q50 and q95, Booleans prob (of being true), categorical variables
-        a column per state. Observed atoms are left out unless asked for.
+        a column per state. Observed atoms are left out unless asked for. Arguments are whole
+        numbers, dates or moments where the tables of the evidence have them so, else text.
         """
         ids, block = self.variables.names.predicate(predicate)
         keep = np.ones(len(ids), dtype=bool) if observed else ~self.observed[ids]
@@ -241,7 +242,7 @@ class Posterior:
         - of Gibbs: its own draws, all, or `draws` of each chain, evenly spread;
         - of methods that know marginals only: draws of each variable by itself, with a warning.
 
-        `draws`: by default 1,000, or all of a sampler. Needs `pip install 'hylift[arviz]'`.
+        `draws`: by default 1,000, or all of a sampler. Needs the extra `arviz`.
         """
         return Samples.of(self, self._with_observed(atoms), draws, seed).dataset()
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hylift.cli import outputs
-from hylift.cli.messages import print_notes
+from hylift.cli.messages import in_options, print_notes
 from hylift.cli.method import check_seconds, check_word
 from hylift.cli.model import Given, as_text, read_graph
 from hylift.cli.render import print_table, progress_bar
@@ -90,7 +90,7 @@ def _show(out: Console, title: str, graph: FactorGraph, found: Race) -> None:
     )
     print_table(out, text.results(found))
     for line in text.remarks(found):
-        out.print(escape(line), highlight=False)
+        out.print(escape(in_options(line)), highlight=False)
     if found.skipped:
         out.print("Skipped:")
-        out.print(escape(str(text.skipped(found))), highlight=False)
+        out.print(escape(in_options(str(text.skipped(found)))), highlight=False)

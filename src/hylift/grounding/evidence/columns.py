@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
+from hylift.graph.constant_types import TEXT, has_own_type
 
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """A number as text; Arrow's own reading of numbers stops at the first text that is none."""
@@ -29,6 +30,8 @@ class WordColumn:
     stated: pa.ChunkedArray  # text, or whole numbers; null where there is nothing
     looked_up: tuple[pa.StringArray, NDArray[np.int32]] | None = None
     """Constants, and the ids of the words among them, where they are known."""
+    given: pa.DataType = TEXT
+    """What the words are in the table: whole numbers, dates, moments, or else text."""
 
     @classmethod
     def of(cls, column: pa.ChunkedArray, name: str) -> WordColumn:
@@ -36,7 +39,7 @@ class WordColumn:
         plain = _plain(column, name)
         if not pa.types.is_integer(plain.type) and pc.index(plain, "").as_py() >= 0:
             plain = pc.if_else(pc.equal(plain, ""), None, plain)
-        return cls(plain)
+        return cls(plain, given=_own_type(column.type, plain.type))
 
     def __len__(self) -> int:
         return len(self.stated)
@@ -49,7 +52,7 @@ class WordColumn:
         stated, looked_up = self.stated.filter(pa.array(keep)), self.looked_up
         if looked_up is not None:
             looked_up = looked_up[0], looked_up[1][keep]
-        return WordColumn(stated, looked_up)
+        return replace(self, stated=stated, looked_up=looked_up)
 
     @property
     def is_missing(self) -> NDArray[np.bool_]:
@@ -71,7 +74,7 @@ class WordColumn:
 
     def among(self, constants: pa.StringArray) -> WordColumn:
         """The same words, with their ids among the constants looked up once for all."""
-        return WordColumn(self.stated, (constants, self.ids(constants)))
+        return replace(self, looked_up=(constants, self.ids(constants)))
 
     def ids(self, constants: pa.StringArray) -> NDArray[np.int32]:
         """(row,): the position of each word among the constants, -1 where it is not there."""
@@ -87,6 +90,16 @@ class WordColumn:
 def _places(found: pa.Array | pa.ChunkedArray) -> NDArray[np.int32]:
     """Positions as numbers, -1 for null."""
     return np.asarray(pc.fill_null(found, -1) if found.null_count else found, dtype=np.int32)
+
+
+def _own_type(kind: pa.DataType, plain: pa.DataType) -> pa.DataType:
+    """The type in which results name the constants of such a column, which is text or whole
+    numbers when plain."""
+    if pa.types.is_dictionary(kind):
+        return _own_type(kind.value_type, plain)
+    if has_own_type(kind):
+        return kind
+    return plain if pa.types.is_integer(plain) else TEXT
 
 
 def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

@@ -16,6 +16,7 @@ from hylift.inference.exact.elimination import check_factors
 from hylift.inference.exact.maximum import maximise
 from hylift.inference.exact.parts import Parts, take_apart
 from hylift.inference.method import Request
+from hylift.inference.settings import refuse_start
 from hylift.inference.target import GraphTarget, assignment_of
 from hylift.posterior import (
     Assignment,
@@ -68,6 +69,7 @@ class Exact:
         return "exact"
 
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+        refuse_start("Exact", request.start)
         start = time.perf_counter()
         observed = np.zeros(graph.num_variables, dtype=bool)
         observed[graph.evidence.variable[graph.evidence.is_hard]] = True

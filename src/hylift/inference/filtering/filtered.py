@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,25 @@ import pyarrow as pa
 from hylift.graph import Variables
 from hylift.inference.filtering.times import FloatArray, IntArray
 from hylift.words import counted
+
+FOR_PANDAS = {
+    "pandas": json.dumps(
+        {
+            "index_columns": [],
+            "column_indexes": [],
+            "columns": [
+                {
+                    "name": "time",
+                    "field_name": "time",
+                    "pandas_type": "int64",
+                    "numpy_type": "Int64",
+                    "metadata": None,
+                }
+            ],
+        }
+    )
+}
+"""Tells pandas to keep times whole numbers, which it makes floats where one is missing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,31 +83,48 @@ class Filtered:
         error = self.measured_value - self.measured_mean
         return -0.5 * (np.log(2 * np.pi * self.measured_var) + error**2 / self.measured_var)
 
-    def table(self) -> pa.Table:
-        """Columns atom, time, mean, sd, predicted_mean, predicted_sd: a row per hidden real."""
-        return pa.table(
-            {
-                "atom": self.variables.names.render(self.ids),
-                "time": _times(self.time),
-                "mean": self.mean,
-                "sd": np.sqrt(self.var),
-                "predicted_mean": self.predicted_mean,
-                "predicted_sd": np.sqrt(self.predicted_var),
-            }
-        )
+    def table(self, predicate: str | None = None) -> pa.Table:
+        """Columns atom, time, mean, sd, predicted_mean, predicted_sd: a row per hidden real.
 
-    def predictions(self) -> pa.Table:
-        """Columns atom, time, value, mean, sd, log_density: a row per measurement."""
-        return pa.table(
-            {
-                "atom": self.variables.names.render(self.measured),
-                "time": _times(self.measured_time),
-                "value": self.measured_value,
-                "mean": self.measured_mean,
-                "sd": np.sqrt(self.measured_var),
-                "log_density": self.log_density,
-            }
-        )
+        Of one predicate: its reals, with a column per argument in the place of `atom`. Time is null
+        where there is none.
+        """
+        columns = {
+            "mean": self.mean,
+            "sd": np.sqrt(self.var),
+            "predicted_mean": self.predicted_mean,
+            "predicted_sd": np.sqrt(self.predicted_var),
+        }
+        return self._table(predicate, self.ids, self.time, columns)
+
+    def predictions(self, predicate: str | None = None) -> pa.Table:
+        """Columns atom, time, value, mean, sd, log_density: a row per measurement.
+
+        Of one predicate: those of its reals, with a column per argument in the place of `atom`.
+        """
+        columns = {
+            "value": self.measured_value,
+            "mean": self.measured_mean,
+            "sd": np.sqrt(self.measured_var),
+            "log_density": self.log_density,
+        }
+        return self._table(predicate, self.measured, self.measured_time, columns)
+
+    def _table(
+        self, predicate: str | None, ids: IntArray, time: IntArray, columns: dict[str, FloatArray]
+    ) -> pa.Table:
+        """What the columns say of these reals, or of those of a predicate among them."""
+        names = self.variables.names
+        if predicate is None:
+            of_whom, rows = {"atom": names.render(ids)}, np.arange(len(ids))
+        else:
+            own, atoms = names.predicate(predicate)
+            rows = np.flatnonzero((ids >= own[0]) & (ids <= own[-1]))
+            of_whom = atoms.take(ids[rows] - own[0]).argument_columns()
+        # An argument that is itself called time says more than its number does.
+        when = {} if "time" in of_whom else {"time": _times(time[rows])}
+        values = {name: column[rows] for name, column in columns.items()}
+        return pa.table({**of_whom, **when, **values}, metadata=FOR_PANDAS if when else None)
 
     def __repr__(self) -> str:
         total, error = self.log_likelihood.sum(), self.error.sum()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnknownNameError, did_you_mean
@@ -73,9 +71,10 @@ def _by_argument(names: Names, argument: str) -> IntArray:
     for block, offset in zip(names.blocks, names.offsets, strict=False):
         if isinstance(block, Atoms):
             own = times[offset : offset + len(block)]
-            columns = list(block.argument_columns().values())
+            ids = block.constant_ids()
             for place in _places(block, argument):
-                np.maximum(own, _numbers(columns[place], constants[0], counted), out=own)
+                found = as_integers(block.constants[place]) if counted else None
+                np.maximum(own, ids[place] if found is None else found[ids[place]], out=own)
     return times
 
 
@@ -86,11 +85,6 @@ def _places(block: Atoms, argument: str) -> list[int]:
     numbered = [f"{argument}{1 + number}" for number in range(len(block.labels))]
     places = [place for place, label in enumerate(block.labels) if label in numbered]
     return places if len(places) > 1 else []
-
-
-def _numbers(words: pa.StringArray, constants: pa.StringArray, counted: bool) -> IntArray:
-    found = pc.cast(words, pa.int64()) if counted else pc.index_in(words, value_set=constants)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _no_argument(blocks: list[Atoms], argument: str) -> UnknownNameError:

@@ -38,9 +38,9 @@ UNIT = 0.8
 
 def plot_classes(
     lifting: Lifting,
+    *,
     ax: Axes | None = None,
     max_classes: int = 40,
-    *,
     path: str | Path | None = None,
 ) -> Axes:
     """The lifted graph: a circle per class of variables, a square per class of factors.

@@ -17,8 +17,8 @@ from hylift.graph import Atoms, Domain, Numbered, Variables
 MAX_ARRAYS = 1000
 """Most arrays: names without arguments have one each."""
 
-Coordinate = tuple[str, pa.StringArray]
-"""The axis along which words stand, and the words."""
+Coordinate = tuple[str, pa.Array]
+"""The axis along which constants or names stand, and these."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +41,8 @@ class _Group:
 
     name: str
     place: NDArray[np.int64]  # (atom,): among the chosen
-    arguments: dict[str, pa.StringArray] | None
-    """By label, a word per atom; None where the names tell of none."""
+    arguments: dict[str, pa.Array] | None
+    """By label, a constant per atom; None where the names tell of none."""
 
 
 def atom_arrays(
@@ -60,7 +60,7 @@ def atom_arrays(
     names: list[str] = []
     for group in groups:
         names.append(_free(_clean(group.name), {*reserved, *names}))
-    used: dict[str, pa.StringArray] = {}
+    used: dict[str, pa.Array] = {}
     return [
         _arranged(variables, ids, group, name, used, {*reserved, *names})
         for group, name in zip(groups, names, strict=True)
@@ -129,7 +129,7 @@ def _arranged(
     ids: NDArray[np.int64],
     group: _Group,
     name: str,
-    used: dict[str, pa.StringArray],
+    used: dict[str, pa.Array],
     taken: set[str],
 ) -> AtomArray:
     """A group as an array; `used` are the axes so far, and gets those that are new."""
@@ -159,7 +159,7 @@ def _arranged(
 
 
 def _axis(
-    label: str, name: str, words: pa.StringArray, used: dict[str, pa.StringArray], taken: set[str]
+    label: str, name: str, words: pa.Array, used: dict[str, pa.Array], taken: set[str]
 ) -> str:
     """The label, unless it stands for other words already: then with the predicate before it."""
     label = _clean(label)

@@ -23,6 +23,6 @@ def extra(package: str) -> Any:
             return importlib.import_module(package)
     except ImportError:
         raise UnsupportedError(
-            f"this needs {PROPER[package]}, which is not installed: "
-            f"pip install 'hylift[{EXTRA.get(package, package)}]'"
+            f"this needs {PROPER[package]}, which is not installed: install the extra "
+            f"'{EXTRA.get(package, package)}' of hylift, or the package itself"
         ) from None

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.graph import Atoms, NameBlock, Names, Numbered
+from hylift.graph.constant_types import TEXT, has_own_type, read_as
 
 
 def store_names(names: Names, arrays: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
@@ -36,6 +37,7 @@ def store_names(names: Names, arrays: dict[str, NDArray[Any]]) -> list[dict[str,
                     "predicate": block.predicate,
                     "constants": [number(words) for words in block.constants],
                     "labels": list(block.labels),
+                    "types": [_type_text(kind) for kind in block.types],
                 }
             )
         else:
@@ -65,8 +67,11 @@ def restore_names(described: list[dict[str, Any]], arrays: dict[str, NDArray[Any
             labels = tuple(_text(label) for label in block["labels"])
             if labels and len(labels) != len(constants):
                 raise ValueError("labels that do not fit the arguments")
+            types = tuple(_type_of(text) for text in block["types"])
+            for column, kind in zip(constants, types, strict=False):
+                read_as(column, kind)  # raises if they are not of the type
             predicate = _text(block["predicate"])
-            blocks.append(Atoms(predicate, constants, arguments, labels=labels))
+            blocks.append(Atoms(predicate, constants, arguments, labels=labels, types=types))
         elif block["kind"] == "listed":
             blocks += Names.listed(words(block["words"])).blocks
         else:
@@ -91,6 +96,23 @@ def _restore_words(name: str, arrays: dict[str, NDArray[Any]]) -> pa.StringArray
     )
     words.validate(full=True)
     return words
+
+
+def _type_text(kind: pa.DataType) -> list[str | None]:
+    """The name of a type, and the time zone of moments that have one."""
+    if pa.types.is_timestamp(kind):
+        return [str(pa.timestamp(kind.unit)), kind.tz]
+    return [str(kind), None]
+
+
+def _type_of(text: list[str | None]) -> pa.DataType:
+    name, zone = text
+    kind = pa.type_for_alias(_text(name))
+    if zone is not None:
+        kind = pa.timestamp(kind.unit, _text(zone))
+    if kind != TEXT and not has_own_type(kind):
+        raise ValueError(f"constants of the type {kind}")
+    return kind
 
 
 def _text(value: Any) -> str:
