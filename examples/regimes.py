@@ -68,9 +68,9 @@ print(graph)
 # ## Inference
 # Every usual level depends on all 60 regimes, so exact inference would need 2⁶⁰ Gaussians, and
 # refuses. `hl.Gibbs` draws each regime given everything else, and all reals at once given the
-# regimes; its notes say how far four independent chains agree, and here they do. Mean field is nine
-# times as fast, but treats all unknowns as independent of each other, and so is too sure of the
-# drop and of when a slump ends. We run it too, and ask what one shop alone would have told.
+# regimes; its notes say how far four independent chains agree. Mean field is faster, but treats all
+# unknowns as independent of each other, and so is too sure of the drop and of when a slump ends. We
+# run it too, and ask what one shop alone would have told.
 
 # %%
 posterior = hl.infer(graph, hl.Gibbs(chains=4, draws=500), tasks="marginals", seed=0)
@@ -82,8 +82,8 @@ alone = hl.infer(one_shop, hl.Gibbs(chains=4, draws=500), tasks="marginals", see
 # %% [markdown]
 # ## How good is the answer?
 # The Brier score is the mean of (probability - truth)²: 0 at best, 0.25 for someone who always says
-# one half. Of 90 % intervals about 90 % should hold the truth. That only 80 % of the levels are in
-# theirs is bad luck with these data: a regression that is told the true regimes has 80 % as well.
+# one half. Of 90 % intervals about 90 % should hold the truth. Levels of 30 shops are few, so that
+# their share is a rough one.
 
 
 # %%
@@ -116,9 +116,12 @@ figure = Figure(figsize=(8, 5.4), layout="constrained")
 above, below = figure.subplots(2, sharex=True, height_ratios=[2, 1])
 for name, line in everything.groupby("shop"):
     told = line["value"].where(is_reported[line.index])  # lines are broken where nobody reported
-    style = {"color": "#0072B2", "linewidth": 1.6} if name == "shop00" else {"color": "#BBBBBB"}
-    above.plot(line["week"], told, marker=".", markersize=3, **{"linewidth": 0.7, **style})
+    color, width, label = (
+        ("#0072B2", 1.6, "one shop") if name == "shop00" else ("#CCCCCC", 0.7, None)
+    )
+    above.plot(line["week"], told, ".-", markersize=3, color=color, linewidth=width, label=label)
 above.set_ylabel("sales")
+above.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
 for axes in (above, below):
     axes.bar(
         np.flatnonzero(slump), 1, width=1, transform=axes.get_xaxis_transform(),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -11,6 +13,9 @@ from typing import IO
 from hylift.errors import FormatError, HyliftError, UnsupportedError
 
 FIGURES = (".png", ".pdf", ".svg")
+
+TOKEN = 6
+"""Bytes by which files that are being written are told apart."""
 
 
 class OutputError(HyliftError, OSError):
@@ -76,11 +81,14 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
     check_target(path)
     target = Path(os.path.realpath(path))  # a link stays a link
     in_place = target.exists() and not target.is_file()
-    partial = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}")
+    partial = target.with_name(f"{_partial_prefix(target)}{secrets.token_hex(TOKEN)}")
     try:
         try:
             with open(target if in_place else partial, "wb" if in_place else "xb") as stream:
                 write(stream)
+                if not in_place:
+                    stream.flush()
+                    os.fsync(stream.fileno())  # the new name must not outlive its content
             if not in_place:
                 if target.exists():
                     partial.chmod(target.stat().st_mode & 0o777)
@@ -90,3 +98,22 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
                 partial.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def clear_partial(path: str | Path, seconds: float) -> None:
+    """Removes what writers of this file have left half-written, if it is as old as that."""
+    target = Path(os.path.realpath(path))
+    prefix = _partial_prefix(target)
+    if not target.parent.is_dir():
+        return
+    for other in target.parent.iterdir():
+        token = other.name.removeprefix(prefix)
+        is_partial = other.name.startswith(prefix) and len(token) == 2 * TOKEN
+        if is_partial and all(letter in "0123456789abcdef" for letter in token):
+            with contextlib.suppress(OSError):
+                if time.time() - other.stat().st_mtime > seconds:
+                    other.unlink()
+
+
+def _partial_prefix(target: Path) -> str:
+    return f".{target.name[:40]}."

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from hylift.errors import EvidenceError, UnsupportedError, did_you_mean
 from hylift.formats import uai
 from hylift.graph import FactorGraph, Names
 from hylift.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from hylift.grounding import Grounding
 
 NAMED = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
 """`In=in.parquet`: a table for one predicate or type."""
@@ -74,7 +77,7 @@ def read_graph(
     return grounding.graph, grounding.notes
 
 
-def ground_file(model: Path, given: Given, progress: Progress = silent) -> Any:
+def ground_file(model: Path, given: Given, progress: Progress = silent) -> Grounding:
     """The grounding of an .mln file."""
     check_is_rules(model, "grounded")
     from hylift.grounding import World, ground_world
@@ -98,13 +101,13 @@ def check_is_rules(model: Path, what: str) -> None:
 
 def queried(names: Names, query: Sequence[str]) -> NDArray[np.int64]:
     """Ids of the variables that names, patterns and .query files ask for, each of them once."""
-    ids = [
+    asked = [
         uai.read_query(pattern, len(names))
         if pattern.lower().endswith(".query")
         else names.matching(as_text(pattern))
         for pattern in query
     ]
-    return np.unique(np.concatenate(ids))
+    return np.unique(np.concatenate(asked))
 
 
 def _ending(model: Path) -> str:

@@ -21,17 +21,21 @@ from numpy.typing import NDArray
 
 from hylift.archive import Archive, Arrays
 from hylift.errors import FormatError, HyliftError, UnsupportedError
-from hylift.files import OutputError
+from hylift.files import OutputError, clear_partial
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.potentials import Function
 
-FILE = Archive("a checkpoint", "hylift checkpoint", 1)
+FILE = Archive(
+    "a checkpoint", "hylift checkpoint", 1, "delete it, or name another file, to begin anew"
+)
 
 NUM_POINTS = 4
 """At which functions of the user's own are looked at, to tell them apart."""
 
 PAUSE = 2.0
 """Seconds from one writing to the next, at least."""
+STALE = 60.0
+"""Seconds after which what a killed run has left half-written is removed."""
 SHARE = 0.05
 """Of the time, that writing may take."""
 
@@ -65,6 +69,9 @@ class Checkpoint:
     def open(cls, path: str | Path, run: str) -> Checkpoint:
         """What an earlier run has left in a file, or a new one; raises if it cannot be written."""
         found = cls(Path(path), run)
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise OutputError(f"{path}: is no plain file, and a checkpoint is one")
+        clear_partial(path, STALE)
         if os.path.exists(path):
             found = FILE.read(path, lambda header, arrays: _restored(Path(path), header, arrays))
             if found.run != run:

@@ -125,8 +125,10 @@ class Chains:
             "constant": np.array(constant),
             "rng": np.stack([place_of(rng) for rng in self.rngs]),
         }
+        stored = max(1, -(-first // every))  # there may be room for many more
         for number, (chain, record) in enumerate(zip(self.members, records, strict=True)):
             sums = {name: getattr(record, name) for name in SUMS}
+            sums["values"] = record.values[:stored]
             arrays |= arrays_in(chain, f"chain {number}") | arrays_in(sums, f"record {number}")
         return arrays
 
@@ -134,8 +136,8 @@ class Chains:
         """Draws that an earlier run has made in this loop, and of how many one was stored."""
         if (earlier := loop.earlier) is None:
             return 0, 1
-        put_back(self._arrays(records, 0, 1), earlier)
         first, every, self.done = earlier.arrays["place"].tolist()
+        put_back(self._arrays(records, first, every), earlier)
         constant = float(earlier.arrays["constant"])
         self.constant = None if np.isnan(constant) else constant
         for rng, place in zip(self.rngs, earlier.arrays["rng"], strict=True):

@@ -15,6 +15,7 @@ from hylift.inference.control import Control
 from hylift.inference.forest import is_forest
 from hylift.inference.gaussian.bounds import LEAK, mass_beyond
 from hylift.inference.method import Request
+from hylift.inference.parts import parts_of
 from hylift.inference.target import assignment_of
 from hylift.inference.terms import has_repeats
 from hylift.inference.variational.barren import Whole, mass_lost
@@ -23,6 +24,7 @@ from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.inference.variational.tied import note_on_tied_reals
+from hylift.inference.view import View
 from hylift.lifting.kernels.grouping import first_members, group_pairs
 from hylift.posterior import (
     Assignment,
@@ -67,6 +69,7 @@ def posterior_of(
     marginals = with_observed(graph, mixture.hidden, whole.marginals)
     kind, notes = _trust(settings, fit, mixture_of(fit))
     kind = _trust_in_barren(graph, small, fit, kind, notes)
+    _note_parts(settings, view, notes)
     if control.has_patience() and (tied := note_on_tied_reals(view, mixture_of(fit))) is not None:
         notes.append(tied)
     if fit.is_closed_form and request.lift == "coarse-to-fine" and control.level == 0:
@@ -236,6 +239,20 @@ def _trust_in_barren(
             f"'{names[worst]}' has {lost[worst]:.2g} of its mass beyond, so log Z is an estimate."
         )
     return "estimate"
+
+
+def _note_parts(settings: Settings, view: View, notes: list[str]) -> None:
+    """Says that one mixture is spread over parts that have states of their own."""
+    if settings.components == 1 or not (view.ground.variables.num_states > 0).any():
+        return
+    part, _ = parts_of(view.ground)
+    count = len(np.unique(part[view.ground.variables.num_states > 0]))
+    if count > settings.components:
+        notes.append(
+            f"The model falls into {count:,} parts with states that nothing connects, and one "
+            f"mixture of {settings.components} products is spread over all of them: a part may be "
+            "in a poor place. Compare with Gibbs(), or infer such a part by itself."
+        )
 
 
 def _note_bound(fit: Fit, leak: float, notes: list[str]) -> None:

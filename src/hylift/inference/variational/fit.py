@@ -25,20 +25,19 @@ from hylift.inference.variational.problem.families import (
 from hylift.inference.variational.stand import Fit, Settings, Stand
 from hylift.inference.variational.starts.mean_field import (
     MOST_SWEEPS,
-    Sweeper,
     coordinate_ascent,
     gaussian_product,
     is_closed_form,
     neutral,
-    ranked,
     settled_means,
 )
 from hylift.inference.variational.starts.random import (
+    FEW_SWEEPS,
+    apart,
     best_product,
     displaced,
     num_vertices,
     random_starts,
-    vertices,
 )
 from hylift.inference.variational.starts.warm import WarmStart, inherited
 from hylift.inference.view import View
@@ -47,7 +46,6 @@ from hylift.posterior.mixture.layout import BETA
 SEARCH_STEPS = 20
 HIDES = 2e-3
 """Relative difference between accuracies that shows a narrow component between the nodes."""
-FEW_SWEEPS = 5
 FEW_STEPS = 10
 """Steps that tell single products apart."""
 
@@ -172,7 +170,8 @@ class Fitter:
         hard = price(problem)
         if form is not None:
             return stand
-        best = best_product(problem, self.rng, hard, product, self.control.look)
+        count = num_vertices(problem)
+        best = best_product(problem, self.rng, hard, product, count, self.control.look)
         value = self._objective(problem, "search", hard).evaluate(self._copies(problem, best)).value
         is_better = value[0] < stand.candidates[0].at.value[0]
         return self._searched(problem, hard, best) if is_better else stand
@@ -209,24 +208,14 @@ class Fitter:
         Of all starts, only that which is best after a few sweeps is followed to the end.
         """
         count = 0 if alone else self.settings.restarts - 1
-        if count:
-            count = max(count, num_vertices(problem))
-        others = vertices(problem, self.rng, hard, count, self.control.look) if count else []
-        starts = [q, *(Mixtures(q.weights, entries[None, :, None]) for entries in others)]
 
         def watch(value: float) -> bool:
             share = min(1.0, len(self.control.rows) / MOST_SWEEPS)
             return self.control.record(value, "sweeping", share)
 
-        if len(starts) > 1:
-            few = [
-                coordinate_ascent(
-                    problem, start, hard, most_sweeps=FEW_SWEEPS, go_on=self.control.look
-                )[0].entries[0, :, 0]
-                for start in starts
-            ]
-            best = ranked(Sweeper.of(problem), few, hard)[0]
-            q = Mixtures(q.weights, best[None, :, None])
+        if count:
+            count = max(count, num_vertices(problem))
+            q = best_product(problem, self.rng, hard, q, count, self.control.look)
             watch(float(self._objective(problem, "search", hard).evaluate(q).value[0]))
         most = self.settings.max_steps
         q, _, converged = coordinate_ascent(
@@ -307,7 +296,34 @@ class Fitter:
                 break
         assert best is not None
         _, state, converged, judged = best
-        return replace(stand, candidates=(state,), converged=converged, judged=judged)
+        stand = replace(stand, candidates=(state,), converged=converged, judged=judged)
+        return self._no_worse_than_one(stand)
+
+    def _no_worse_than_one(self, stand: Stand) -> Stand:
+        """The stand, or what is found from a single product if that alone is better.
+
+        A mixture over many parts that nothing connects has the same weights in all of them, and is
+        easily worse than the best product of each.
+        """
+        problem, hard, look = stand.problem, stand.hard, self.control.look
+        is_bethe = self.settings.entropy == "bethe" and self.settings.components > 1
+        if not is_bethe or stand.is_gaussian or not is_closed_form(problem) or not look():
+            return stand
+        product, _, _ = coordinate_ascent(
+            problem, neutral(problem), hard, most_sweeps=FEW_SWEEPS, go_on=look
+        )
+        count = num_vertices(problem)
+        product = best_product(problem, self.rng, hard, product, count, look)
+        product, _, _ = coordinate_ascent(problem, product, hard, go_on=look)
+        objective = self._objective(problem, "final", hard)
+        single = self.settings.optimiser.begin(objective, self._copies(problem, product))
+        if not single.at.value[0] < stand.candidates[0].at.value[0] or not look():
+            return stand
+        nearby = self.settings.optimiser.begin(objective, apart(problem, single.q, self.rng))
+        state, converged = self._refined(stand, nearby)
+        if not state.at.value[0] <= single.at.value[0]:
+            state, converged = single, True
+        return replace(stand, candidates=(state,), converged=converged, judged=None)
 
     def _refined(self, stand: Stand, state: State) -> tuple[State, bool]:
         """The state after its last steps, with the final accuracy."""

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from hylift.archive import Arrays
 from hylift.inference.checkpoint import Loop
 from hylift.inference.gaussian.form import GaussianForm
+from hylift.inference.parts import parts_of
 from hylift.inference.variational.kernels.coordinate import (
     free_energies,
     has_neighbours_of_one_class,
@@ -120,7 +119,7 @@ def ranked(sweeper: Sweeper, products: list[FloatArray], hard: float) -> list[Fl
     """
     problem = sweeper.problem
     terms, layout = problem.terms, problem.layout
-    part, count = _parts(problem)
+    part, count = parts_of(problem.graph)
     values = np.stack(
         [
             free_energies(
@@ -156,20 +155,6 @@ def _state_codes(
         sums = np.add.reduceat(np.where(is_top, weight, 0.0), layout.first[:-1])
         codes[number] = np.bincount(part[discrete], sums[discrete], minlength=count)
     return codes
-
-
-def _parts(problem: Problem) -> tuple[NDArray[np.int32], int]:
-    """(variable,): the connected part of the graph it is in; and how many there are."""
-    size = problem.graph.num_variables
-    ends = [
-        group.scope[:, [0, slot]]
-        for group in problem.graph.groups
-        for slot in range(1, group.arity)
-    ]
-    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int32), *ends])
-    links = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
-    count, part = connected_components(links, directed=False)
-    return part.astype(np.int32), int(count)
 
 
 def settled_means(

@@ -9,13 +9,21 @@ import numpy as np
 from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.inference.variational.problem.families import as_betas
-from hylift.inference.variational.starts.mean_field import Sweeper, always, neutral, ranked
+from hylift.inference.variational.starts.mean_field import (
+    Sweeper,
+    always,
+    coordinate_ascent,
+    neutral,
+    ranked,
+)
 from hylift.posterior.mixture.layout import CATEGORICAL
 
 LEAST_VERTICES, MOST_VERTICES = 4, 64
-VERTEX_WORK = 200_000
-"""Slots that are gone over for vertices beyond the least: some hundredths of a second."""
+VERTEX_WORK = 1_000_000
+"""Slots that are gone over for vertices beyond the least: a tenth of a second."""
 REAL_SWEEPS, VERTEX_SWEEPS = 2, 3
+FEW_SWEEPS = 5
+"""Sweeps that tell single products apart."""
 MUCH_WIDER = 50.0
 """How many times as wide as what is found an interval may be, to be searched as a whole."""
 NEARBY = 0.5
@@ -62,13 +70,24 @@ def random_starts(
         best = ranked(Sweeper.of(gaussians), [product.entries[0, :, 0], *found], hard)
         entries[0] = np.stack([best[k % len(best)] for k in range(num_components)], axis=1)
         entries[1:2] = best[0][:, None]
-        noise = rng.normal(size=(2, len(at), num_components))[:num_starts]
-        noise[:, :, 0] = 0.0
-        entries[:2, at] += NEARBY * np.sqrt(entries[:2, at + 1]) * noise
-        bounds = layout.lower[reals][:, None], layout.upper[reals][:, None]
-        entries[:2, at] = np.clip(entries[:2, at], *bounds)
+        first = Mixtures(np.ones((len(entries[:2]), num_components)), entries[:2])
+        entries[:2] = apart(gaussians, first, rng).entries
     weights = np.full((num_starts, num_components), 1.0 / num_components)
     return as_betas(problem, Mixtures(weights, entries))
+
+
+def apart(problem: Problem, q: Mixtures, rng: np.random.Generator) -> Mixtures:
+    """Mixtures of Gaussians with all components but the first moved a little."""
+    layout = problem.layout
+    reals = np.flatnonzero(layout.family != CATEGORICAL)
+    at = layout.first[reals]
+    entries = q.entries.copy()
+    noise = rng.normal(size=(q.num_starts, len(at), q.num_components))
+    noise[:, :, 0] = 0.0
+    entries[:, at] += NEARBY * np.sqrt(entries[:, at + 1]) * noise
+    bounds = layout.lower[reals][:, None], layout.upper[reals][:, None]
+    entries[:, at] = np.clip(entries[:, at], *bounds)
+    return Mixtures(q.weights, entries)
 
 
 def best_product(
@@ -76,13 +95,19 @@ def best_product(
     rng: np.random.Generator,
     hard: float,
     product: Mixtures,
+    count: int,
     go_on: Callable[[], bool] = always,
 ) -> Mixtures:
-    """The best of a product of Gaussians and those that coordinate ascent finds from random
-    states."""
+    """The best of a product of Gaussians and so many others from random states, after a few sweeps
+    each; put together of the best in every part of the graph that nothing connects to the rest."""
     gaussians = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
-    found = vertices(gaussians, rng, hard, num_vertices(problem), go_on)
-    best = ranked(Sweeper.of(gaussians), [product.entries[0, :, 0], *found], hard)[0]
+    others = vertices(gaussians, rng, hard, count, go_on)
+    starts = [product, *(Mixtures(product.weights, entries[None, :, None]) for entries in others)]
+    few = [
+        coordinate_ascent(gaussians, start, hard, most_sweeps=FEW_SWEEPS, go_on=go_on)[0]
+        for start in starts
+    ]
+    best = ranked(Sweeper.of(gaussians), [q.entries[0, :, 0] for q in few], hard)[0]
     return Mixtures(product.weights, best[None, :, None])
 
 

@@ -45,7 +45,13 @@ class WarmStart:
         position = np.full(len(posterior.variables), -1, dtype=np.int64)
         position[mixture.hidden] = np.arange(len(mixture.hidden))
         at = places_among(posterior.variables, graph.variables)
-        return cls(mixture, np.append(position, -1)[at])
+        source = np.append(position, -1)[at]
+        if not (source >= 0).any():
+            raise UnsupportedError(
+                "the posterior to start from is about other variables: none of its atoms, such as "
+                f"'{posterior.variables.names[int(mixture.hidden[0])]}', is hidden in this model"
+            )
+        return cls(mixture, source)
 
     def betas(self, view: View, problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(variable,): which variables of a view had Betas, as before, or as chosen if new."""
