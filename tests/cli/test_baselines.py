@@ -165,7 +165,7 @@ REFUSED = {
         ["-m", "bvi", "--damping", 0.1],
         f"--damping is for --method {MESSAGES}, not for bvi",
     ),
-    "too much damping": (["-m", "bp", "--damping", 1.5], "damping "),
+    "too much damping": (["-m", "bp", "--damping", 1.5], "--damping "),
     "schedule of gabp": (
         ["-m", "gabp", "--schedule", "flooding"],
         "--schedule is for --method bp, not for gabp",
@@ -176,7 +176,7 @@ REFUSED = {
         "--particles is for --method epbp, not for gibbs",
     ),
     "chains of bp": (["-m", "bp", "--chains", 2], "--chains is for --method gibbs, not for bp"),
-    "no draws": (["-m", "gibbs", "--draws", 0], "draws is a whole number"),
+    "no draws": (["-m", "gibbs", "--draws", 0], "--draws is a whole number"),
     "flips of bp": (["-m", "bp", "--flips", 2], "--flips is for --method maxwalksat, not for bp"),
     "lifting of draws": (
         ["-m", "gibbs", "--lift", "none"],

@@ -212,7 +212,7 @@ REFUSED = {
     ),
     "no components": (
         ["-m", "bvi", "-k", 0],
-        "components is a whole number of at least 1, not 0",
+        "--components is a whole number of at least 1, not 0",
     ),
     "restarts of exact": (
         ["-m", "exact", "--restarts", 3],

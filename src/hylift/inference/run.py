@@ -74,6 +74,8 @@ def infer(
             request = replace(request, checkpoint=Checkpoint.open(checkpoint, run))
         solve = choose_and_solve if method is None else method.solve
         posterior = solve(graph, request)
+        if not isinstance(posterior, Posterior):
+            raise TypeError(f"solve returned {posterior!r}, not a Posterior")
         if request.checkpoint is not None:
             request.checkpoint.try_to_write()
     if posterior.solution.result != "interrupted":

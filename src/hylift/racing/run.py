@@ -123,8 +123,6 @@ def _finish(
                 progress=progress,
             )
             took = time.perf_counter() - start
-        if not isinstance(posterior, Posterior):
-            raise TypeError(f"solve returned {posterior!r}, not a Posterior")
         if posterior.solution.result == "interrupted":
             raise KeyboardInterrupt
         compiled = compilation.duration if compilation.done else 0.0
