@@ -13,9 +13,9 @@ CHEAP_ENTRIES = 2**24
 """Largest table of exact inference that is cheap: about a second of work."""
 CHEAP_FACTORS = 200_000
 """Factors of which exact inference is tried without being asked for."""
-COMPONENTS = 3
-TOLERANCE = 1e-6
-"""Of BVI: what it gains after that changes marginals little, and takes several times as long."""
+METHOD = BVI(components=3, restarts=3, tolerance=1e-5)
+"""Where exact inference is not cheap. What tighter settings gain changes marginals little, and
+takes several times as long."""
 
 
 def choose_and_solve(graph: FactorGraph, request: Request) -> Posterior:
@@ -28,9 +28,8 @@ def choose_and_solve(graph: FactorGraph, request: Request) -> Posterior:
             refused = str(error)
         else:
             return posterior.with_note("Exact inference was chosen, because it is cheap here.")
-    method = BVI(components=COMPONENTS, tolerance=TOLERANCE)
-    return method.solve(graph, request).with_note(
-        f"{method.name} was chosen, because exact inference is not cheap here: {refused}"
+    return METHOD.solve(graph, request).with_note(
+        f"{METHOD.name} was chosen, because exact inference is not cheap here: {refused}"
     )
 
 

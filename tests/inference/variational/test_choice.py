@@ -51,7 +51,7 @@ def test_wide_models_are_solved_by_bvi_with_the_reason() -> None:
     assert posterior.solution.method == "BVI(3)"
     assert note.startswith(NOT_CHEAP)
     assert "width" in note
-    same = infer(grid(24), BVI(3, tolerance=choose.TOLERANCE), seed=2)
+    same = infer(grid(24), choose.METHOD, seed=2)
     assert posterior.log_partition == same.log_partition
 
 

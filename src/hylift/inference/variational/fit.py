@@ -34,10 +34,10 @@ from hylift.inference.variational.starts.mean_field import (
 from hylift.inference.variational.starts.random import (
     FEW_SWEEPS,
     apart,
-    best_product,
     displaced,
     num_vertices,
     random_starts,
+    ranked_products,
 )
 from hylift.inference.variational.starts.warm import WarmStart, inherited
 from hylift.inference.view import View
@@ -65,6 +65,8 @@ class Fitter:
         """is_beta: (ground variable,), whether it has Betas, where that is known beforehand."""
         self.settings, self.control, self.rng, self.is_beta = settings, control, rng, is_beta
         self.stand: Stand | None = None
+        self.single: Mixtures | None = None
+        """The best single product, where one was looked for."""
         self._objectives: dict[tuple[str, float], Objective] = {}
 
     def fit(self, views: Iterator[View], start: WarmStart | None = None) -> Fit:
@@ -93,7 +95,7 @@ class Fitter:
             return self._ranked(problem, hard, starts, SEARCH_STEPS, is_gaussian=True)
         if self.settings.by_coordinates and is_closed_form(problem):
             return self._by_coordinates(problem, hard, product)
-        return self._searched(problem, hard, product)
+        return self._searched(problem, hard, self._products(problem, hard, product))
 
     def _warm(self, view: View, start: WarmStart) -> Stand:
         problem, product, _ = self._prepared(view)
@@ -136,6 +138,7 @@ class Fitter:
     def _finer(self, view: View, coarse: Stand) -> Stand:
         """The same beliefs in a finer view, with what the optimiser remembers."""
         assert view.parent is not None
+        self.single = None  # what was found in a coarser view
         problem = self._problem(view)
         problem = problem.with_betas((coarse.problem.layout.family == BETA)[view.parent])
         problem = replace(problem, limits=coarse.problem.limits.take(view.parent))
@@ -170,11 +173,17 @@ class Fitter:
         hard = price(problem)
         if form is not None:
             return stand
-        count = num_vertices(problem)
-        best = best_product(problem, self.rng, hard, product, count, self.control.look)
-        value = self._objective(problem, "search", hard).evaluate(self._copies(problem, best)).value
+        products = self._products(problem, hard, product)
+        self.single = products[0]
+        single = self._copies(problem, products[0])
+        value = self._objective(problem, "search", hard).evaluate(single).value
         is_better = value[0] < stand.candidates[0].at.value[0]
-        return self._searched(problem, hard, best) if is_better else stand
+        return self._searched(problem, hard, products) if is_better else stand
+
+    def _products(self, problem: Problem, hard: float, product: Mixtures) -> list[Mixtures]:
+        """Single products, the best first."""
+        count = max(self.settings.components, num_vertices(problem))
+        return ranked_products(problem, self.rng, hard, product, count, self.control.look)
 
     def _copies(self, problem: Problem, product: Mixtures) -> Mixtures:
         """A mixture whose components are all the same."""
@@ -215,7 +224,7 @@ class Fitter:
 
         if count:
             count = max(count, num_vertices(problem))
-            q = best_product(problem, self.rng, hard, q, count, self.control.look)
+            q = ranked_products(problem, self.rng, hard, q, count, self.control.look)[0]
             watch(float(self._objective(problem, "search", hard).evaluate(q).value[0]))
         most = self.settings.max_steps
         q, _, converged = coordinate_ascent(
@@ -224,18 +233,16 @@ class Fitter:
         state = NaturalNewton().begin(self._objective(problem, "final", hard), q)
         return Stand(problem, hard, (state,), False, converged)
 
-    def _searched(self, problem: Problem, hard: float, product: Mixtures) -> Stand:
+    def _searched(self, problem: Problem, hard: float, products: list[Mixtures]) -> Stand:
         """Candidates from random starts, the best first."""
         settings = self.settings
+        self.single = products[0]
         if not self.control.look():
-            copies = self._copies(problem, product)
+            copies = self._copies(problem, products[0])
             return self._begun(problem, hard, copies, is_gaussian=False)
-        starts = random_starts(
-            problem, settings.restarts, settings.components, self.rng, hard, product,
-            self.control.look,
-        )  # fmt: skip
+        starts = random_starts(problem, settings.restarts, settings.components, self.rng, products)
         if settings.components == 1:
-            starts.entries[0] = as_betas(problem, product).entries[0]
+            starts.entries[0] = as_betas(problem, products[0]).entries[0]
         few = settings.components == 1 and not problem.functions
         most = FEW_STEPS if few else SEARCH_STEPS
         return self._ranked(problem, hard, starts, most, is_gaussian=False)
@@ -309,12 +316,9 @@ class Fitter:
         is_bethe = self.settings.entropy == "bethe" and self.settings.components > 1
         if not is_bethe or stand.is_gaussian or not is_closed_form(problem) or not look():
             return stand
-        product, _, _ = coordinate_ascent(
-            problem, neutral(problem), hard, most_sweeps=FEW_SWEEPS, go_on=look
-        )
-        count = num_vertices(problem)
-        product = best_product(problem, self.rng, hard, product, count, look)
-        product, _, _ = coordinate_ascent(problem, product, hard, go_on=look)
+        if self.single is None:
+            return stand
+        product, _, _ = coordinate_ascent(problem, self.single, hard, go_on=look)
         objective = self._objective(problem, "final", hard)
         single = self.settings.optimiser.begin(objective, self._copies(problem, product))
         if not single.at.value[0] < stand.candidates[0].at.value[0] or not look():

@@ -37,15 +37,12 @@ def random_starts(
     num_starts: int,
     num_components: int,
     rng: np.random.Generator,
-    hard: float,
-    product: Mixtures,
-    go_on: Callable[[], bool] = always,
+    products: list[Mixtures],
 ) -> Mixtures:
     """Components that know little: wide, and anywhere in the intervals of the reals.
 
-    Of several components, the first start has such as coordinate ascent finds, among them a product
-    of Gaussians that is known to be good; the second has the best of them alone, so that a mixture
-    ends no worse than a single product.
+    Of several components, the first start has the best of some products of Gaussians, and the
+    second the very best of them alone, so that a mixture ends no worse than a single product.
     """
     layout = problem.layout
     shape = (num_starts, layout.num_entries, num_components)
@@ -58,7 +55,7 @@ def random_starts(
         total = np.add.reduceat(entries[:, inside], ends, axis=1)
         entries[:, inside] /= np.repeat(total, width[discrete], axis=1)
     reals = np.flatnonzero(layout.family != CATEGORICAL)
-    found = vertices(problem, rng, hard, max(num_components, num_vertices(problem)), go_on)
+    found = [product.entries[0, :, 0] for product in products]
     lower, upper = box(problem, found)
     span = (upper - lower)[reals][:, None]
     place = rng.random((num_starts, len(reals), num_components))
@@ -66,10 +63,9 @@ def random_starts(
     entries[:, at] = lower[reals][:, None] + span * place
     entries[:, at + 1] = (span / 6) ** 2
     if num_components > 1:
+        entries[0] = np.stack([found[k % len(found)] for k in range(num_components)], axis=1)
+        entries[1:2] = found[0][:, None]
         gaussians = problem.with_betas(np.zeros(len(layout), dtype=bool))
-        best = ranked(Sweeper.of(gaussians), [product.entries[0, :, 0], *found], hard)
-        entries[0] = np.stack([best[k % len(best)] for k in range(num_components)], axis=1)
-        entries[1:2] = best[0][:, None]
         first = Mixtures(np.ones((len(entries[:2]), num_components)), entries[:2])
         entries[:2] = apart(gaussians, first, rng).entries
     weights = np.full((num_starts, num_components), 1.0 / num_components)
@@ -90,16 +86,17 @@ def apart(problem: Problem, q: Mixtures, rng: np.random.Generator) -> Mixtures:
     return Mixtures(q.weights, entries)
 
 
-def best_product(
+def ranked_products(
     problem: Problem,
     rng: np.random.Generator,
     hard: float,
     product: Mixtures,
     count: int,
     go_on: Callable[[], bool] = always,
-) -> Mixtures:
-    """The best of a product of Gaussians and so many others from random states, after a few sweeps
-    each; put together of the best in every part of the graph that nothing connects to the rest."""
+) -> list[Mixtures]:
+    """A product of Gaussians and so many others from random states, after a few sweeps each; put
+    together anew, so that the first has the best of all in every part of the graph that nothing
+    connects to the rest, and so on."""
     gaussians = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
     others = vertices(gaussians, rng, hard, count, go_on)
     starts = [product, *(Mixtures(product.weights, entries[None, :, None]) for entries in others)]
@@ -107,8 +104,8 @@ def best_product(
         coordinate_ascent(gaussians, start, hard, most_sweeps=FEW_SWEEPS, go_on=go_on)[0]
         for start in starts
     ]
-    best = ranked(Sweeper.of(gaussians), [q.entries[0, :, 0] for q in few], hard)[0]
-    return Mixtures(product.weights, best[None, :, None])
+    found = ranked(Sweeper.of(gaussians), [q.entries[0, :, 0] for q in few], hard)
+    return [Mixtures(product.weights, entries[None, :, None]) for entries in found]
 
 
 def box(problem: Problem, products: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
