@@ -35,7 +35,8 @@ def test_silent_sensors_are_as_likely_faulty_as_before(method, lift) -> None:
 
     for sensor in ("s2", "s3", "s4", "s5"):
         expected = exact.marginal(f"Faulty({sensor})").prob("true")
-        assert found.marginal(f"Faulty({sensor})").prob("true") == pytest.approx(expected, abs=1e-6)
+        # One mixture is spread over two rooms, which costs a little; misled it would say 1.
+        assert found.marginal(f"Faulty({sensor})").prob("true") == pytest.approx(expected, abs=0.01)
 
 
 def test_marginals_of_what_was_integrated_out_are_right() -> None:
