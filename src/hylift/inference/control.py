@@ -63,21 +63,20 @@ class Control:
 
     def look(self) -> bool:
         """Whether there is time to go on."""
-        if self.ended is None and self.interrupt.requested:
-            self.ended = "interrupted"
-        if self.ended is None and self.seconds is not None and self.elapsed >= self.seconds:
+        is_late = self.seconds is not None and self.elapsed >= self.seconds
+        if not self._is_interrupted() and self.ended is None and is_late:
             self.ended = "out_of_time"
         return self.ended is None
 
     def has_patience(self) -> bool:
-        """Whether the user still waits for what comes after the steps.
+        """Whether the user still waits for what comes after the steps: not once Ctrl-C came."""
+        return not self._is_interrupted()
 
-        False once Ctrl-C comes during that; if it came before, there is little time anyway.
-        """
+    def _is_interrupted(self) -> bool:
+        """Whether Ctrl-C ends a run that nothing else has ended."""
         if self.ended is None and self.interrupt.requested:
             self.ended = "interrupted"
-            return False
-        return True
+        return self.ended == "interrupted"
 
     def left(self) -> float | None:
         """Seconds for what comes after the steps; None where time does not matter."""
