@@ -59,6 +59,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@echo "Installing hylift and its development tools into .venv (once, a few minutes)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
 	    --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m compileall -q src
 	@echo "Compiling the numerical kernels"
 	@$(BIN)/python -m hylift.warm_up
 	@touch $@

@@ -1,6 +1,6 @@
 """`python -m hylift`."""
 
-from hylift.cli import main
+from hylift.cli import process
 
 if __name__ == "__main__":
-    main()
+    process()

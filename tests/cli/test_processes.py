@@ -36,11 +36,14 @@ def source_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", "")
 
 
-def test_the_installed_command_is_the_same_function() -> None:
+def test_the_installed_command_is_what_python_m_hylift_runs() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
 
-    assert project["project"]["scripts"] == {"hylift": "hylift.cli:main"}
-    assert callable(main)
+    assert project["project"]["scripts"] == {"hylift": "hylift.cli:process"}
+    assert (
+        "from hylift.cli import process"
+        in Path(hylift.__file__).with_name("__main__.py").read_text()
+    )
 
 
 def test_python_m_hylift_answers_into_a_pipe(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Functions of the gamma family and Gauss rules, beside SciPy, exact moments and 60 digits."""
+"""Logarithms, the gamma family and Gauss rules, beside SciPy, exact moments and 60 digits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from scipy import special
 
 from hylift.potentials.kernels.gauss_jacobi import gauss_beta
+from hylift.potentials.kernels.logarithm import take_logs
 from hylift.potentials.kernels.special import digamma, log_beta, trigamma
 from hylift.potentials.quadrature import hermite_rule
 
@@ -155,3 +156,23 @@ def test_hermite_rule_is_exact_for_moments_of_the_normal_and_kept() -> None:
     assert hermite_rule(6)[0] is nodes
     with pytest.raises(ValueError, match="read-only"):
         weights[0] = 0.0
+
+
+def test_logarithms_of_many_numbers_are_exact_to_rounding_wherever_they_stand() -> None:
+    rng = np.random.default_rng(0)
+    points = np.concatenate(
+        [
+            np.exp(rng.uniform(-700.0, 700.0, 5000)),
+            1.0 + rng.uniform(-1.0, 1.0, 5000) * 10.0 ** rng.uniform(-15.0, -0.5, 5000),
+            [1e-307, 1.7e308, 1.0, np.sqrt(0.5), np.nextafter(np.sqrt(0.5), 0.0), np.sqrt(2.0)],
+        ]
+    )
+    found = points.copy()
+
+    take_logs(found, len(found))
+
+    np.testing.assert_allclose(found, np.log(points), rtol=5e-16, atol=0.0)
+    for count in range(9):  # whole vectors of the processor, and what is left beside them
+        some = points[:9].copy()
+        take_logs(some, count)
+        np.testing.assert_array_equal(some, [*found[:count], *points[count:9]])

@@ -17,7 +17,7 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.mro()[1]
 """The parent of all errors about commands and options; Typer has no name for it."""
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Runs the command line."""
     run(commands.app, "hylift")
 

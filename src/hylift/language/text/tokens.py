@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -31,10 +32,11 @@ _LONGEST_QUOTE = 40
 
 @cache
 def grammar() -> Lark:
-    """The parser of single statements, with its lexer."""
-    text = (Path(__file__).parent / "grammar.lark").read_text(encoding="utf-8")
+    """The parser of single statements, with its lexer; its tables are kept beside the bytecode."""
+    here = Path(__file__).parent
     return Lark(
-        text,
+        (here / "grammar.lark").read_text(encoding="utf-8"),
+        cache=str(here / "__pycache__" / f"grammar.{sys.implementation.cache_tag}.lark"),
         parser="lalr",
         lexer="basic",
         start=["start", "unparsed"],

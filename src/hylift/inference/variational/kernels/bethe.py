@@ -6,12 +6,13 @@ import numpy as np
 from numba import njit
 
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL
+from hylift.potentials.kernels.logarithm import take_logs
 from hylift.potentials.kernels.special import digamma, log_beta, trigamma
 
 TINY = 1e-300
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def bethe_block(
     begin, end, slot_ptr, slots, coefficient, scope_set, set_nodes, hermite_z, hermite_w,
     family, first, entries, weights, table_row, row_start, table, extra, grad_ptr, buffer, value,
@@ -24,46 +25,51 @@ def bethe_block(
     scope_set: (scope,), which set of nodes its reals have; table_row: (set, variable), the row of
     `tabulate`; grad_ptr as in `energy_block`.
     """
-    most, longest = 1, hermite_z.shape[1]
+    most, longest, most_points = 1, hermite_z.shape[1], 1
     for scope in range(begin, end):
         most = max(most, slot_ptr[scope + 1] - slot_ptr[scope])
+        points = 1
         for slot in range(slot_ptr[scope], slot_ptr[scope + 1]):
-            longest = max(longest, first[slots[slot] + 1] - first[slots[slot]])
+            variable = slots[slot]
+            num_states = first[variable + 1] - first[variable]
+            longest = max(longest, num_states)
+            discrete = family[variable] == CATEGORICAL
+            points *= num_states if discrete else set_nodes[scope_set[scope]]
+        most_points = max(most_points, points)
     num_components = weights.shape[1]
     size = np.empty(most, dtype=np.int64)
-    local = np.empty((most, longest, num_components))
+    local = np.empty((num_components, most, longest))
     omega = np.empty((most, longest))
     marginal = np.empty((most, longest))
-    index = np.empty(most, dtype=np.int64)
-    product = np.empty((most + 1, num_components))
-    mass = np.empty(most + 1)
+    rooms = np.empty((3, most_points))
     shift = grad_ptr[slot_ptr[begin]]
     for start in range(weights.shape[0]):
         for scope in range(begin, end):
-            low, high = slot_ptr[scope], slot_ptr[scope + 1]
-            arity = high - low
+            # Reals, of which there are many points, stand behind the discrete slots: last is first.
+            final = slot_ptr[scope + 1] - 1
+            arity = final + 1 - slot_ptr[scope]
             nodes_of = scope_set[scope]
             num_nodes = set_nodes[nodes_of]
             for place in range(arity):
-                variable = slots[low + place]
+                variable = slots[final - place]
                 discrete = family[variable] == CATEGORICAL
                 size[place] = first[variable + 1] - first[variable] if discrete else num_nodes
                 if discrete:
                     for t in range(size[place]):
                         for j in range(num_components):
-                            local[place, t, j] = entries[start, first[variable] + t, j]
+                            local[j, place, t] = entries[start, first[variable] + t, j]
             for k in range(num_components):
                 for place in range(arity):
-                    variable = slots[low + place]
+                    variable = slots[final - place]
                     if family[variable] == CATEGORICAL:
                         for t in range(size[place]):
-                            omega[place, t] = local[place, t, k]
+                            omega[place, t] = local[k, place, t]
                         continue
                     nodes = row_start[table_row[nodes_of, variable]]
                     source = (nodes * num_components + k * num_nodes) * num_components
-                    for t in range(num_nodes):
-                        for j in range(num_components):
-                            local[place, t, j] = table[start, source + t * num_components + j]
+                    for j in range(num_components):
+                        for t in range(num_nodes):
+                            local[j, place, t] = table[start, source + j * num_nodes + t]
                     if family[variable] == BETA:
                         source = 3 * (nodes * num_components + k * num_nodes)
                         for t in range(num_nodes):
@@ -71,14 +77,12 @@ def bethe_block(
                     else:
                         for t in range(num_nodes):
                             omega[place, t] = hermite_w[nodes_of, t]
-                for j in range(num_components):
-                    product[0, j] = weights[start, j]
-                total = _walk(arity, size, local, omega, marginal, index, product, mass)
+                total = _integral(arity, size, weights[start], local, omega, marginal, rooms)
                 value[start, k] += coefficient[scope] * total
                 scale = coefficient[scope] * weights[start, k]
                 for place in range(arity):
-                    variable = slots[low + place]
-                    to = grad_ptr[low + place] - shift
+                    variable = slots[final - place]
+                    to = grad_ptr[final - place] - shift
                     if family[variable] == CATEGORICAL:
                         for t in range(size[place]):
                             buffer[start, to + t, k] = (
@@ -106,49 +110,63 @@ def bethe_block(
                     buffer[start, to + 1, k] = scale * other
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _walk(arity, size, local, omega, marginal, index, product, mass):
-    """The sum of weight * log q over the grid; fills marginal (slot, point) with the sums over all
-    other slots."""
-    num_components = product.shape[1]
-    last = arity - 1
-    for place in range(arity):
-        index[place] = 0
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _integral(arity, size, weights, local, omega, marginal, rooms):
+    """The sum of weight * log q over the grid of a scope; fills marginal (slot, point) with the
+    sums over all other slots.
+
+    local: (component, slot, point), densities; omega: (slot, point), weights of the points; rooms:
+    (3, point of the grid). Inner loops go over many points without branches, for processors that
+    take several at once.
+    """
+    density, share, one = rooms[0], rooms[1], rooms[2]
+    num_points = _spread(arity, size, 1.0, omega, share)
+    for point in range(num_points):
+        density[point] = TINY
+    for j in range(len(weights)):
+        _spread(arity, size, weights[j], local[j], one)
+        for point in range(num_points):
+            density[point] += one[point]
+    take_logs(density, num_points)
+    for point in range(num_points):
+        share[point] *= density[point]
+    for place in range(arity - 1, 0, -1):  # summed out one after the other
+        num_points //= size[place]
         for t in range(size[place]):
-            marginal[place, t] = 0.0
-    mass[0] = 1.0
+            row = share[t * num_points : (t + 1) * num_points]
+            total = 0.0
+            for point in range(num_points):
+                total += row[point]
+            marginal[place, t] = total
+        for t in range(1, size[place]):
+            row = share[t * num_points : (t + 1) * num_points]
+            for point in range(num_points):
+                share[point] += row[point]
     total = 0.0
-    level = 0
-    while True:
-        for place in range(level, last):
-            t = index[place]
-            mass[place + 1] = mass[place] * omega[place, t]
-            for j in range(num_components):
-                product[place + 1, j] = product[place, j] * local[place, t, j]
-        outer = mass[last]
-        if outer > 0.0:
-            here = 0.0
-            for t in range(size[last]):
-                weight = outer * omega[last, t]
-                if weight > 0.0:
-                    density = 0.0
-                    for j in range(num_components):
-                        density += product[last, j] * local[last, t, j]
-                    term = weight * math.log(max(density, TINY))
-                    marginal[last, t] += term
-                    here += term
-            for place in range(last):
-                marginal[place, index[place]] += here
-            total += here
-        level = last - 1
-        while level >= 0:
-            index[level] += 1
-            if index[level] < size[level]:
-                break
-            index[level] = 0
-            level -= 1
-        if level < 0:
-            return total
+    for point in range(num_points):
+        marginal[0, point] = share[point]
+        total += share[point]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _spread(arity, size, scale, factors, grid):
+    """Fills grid (point,) with scale times the products of factors (slot, point of the slot), the
+    points of the first slot next to each other; returns how many points there are."""
+    num_points = size[0]
+    for point in range(num_points):
+        grid[point] = scale * factors[0, point]
+    for place in range(1, arity):
+        for t in range(1, size[place]):
+            factor = factors[place, t]
+            row = grid[t * num_points : (t + 1) * num_points]
+            for point in range(num_points):
+                row[point] = grid[point] * factor
+        factor = factors[place, 0]
+        for point in range(num_points):
+            grid[point] *= factor
+        num_points *= size[place]
+    return num_points
 
 
 @njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ def tabulate(
     entries, table, extra,
 ):  # fmt: skip
     """Fills table (start, place) for the rows begin … end: the density of component j at node t of
-    component k, in the order (k, t, j); for Betas also extra: the weight of each node and its two
+    component k, in the order (k, j, t); for Betas also extra: the weight of each node and its two
     scores, as (k, t, 3).
 
     A row is a variable with the nodes of one set; its places start at row_start * K² in table, and
@@ -48,10 +48,10 @@ def tabulate(
                     offset = mean - entries[start, at, j]
                     precision = 1.0 / math.sqrt(entries[start, at + 1, j])
                     height = precision / ROOT_TWO_PI
-                    to = place + k * num_nodes * num_components + j
+                    to = place + (k * num_components + j) * num_nodes
                     for t in range(num_nodes):
                         z = (offset + sd * z_nodes[t]) * precision
-                        table[start, to + t * num_components] = height * math.exp(-0.5 * z * z)
+                        table[start, to + t] = height * math.exp(-0.5 * z * z)
 
 
 @njit(cache=True, nogil=True)
@@ -71,9 +71,8 @@ def _beta_row(start, at, place, extra_place, num_nodes, width, entries, u, omega
             for j in range(num_components):
                 a, b = entries[start, at, j], entries[start, at + 1, j]
                 log_density = (a - 1.0) * log_u + (b - 1.0) * log_rest - log_beta(a, b)
-                table[start, place + (k * num_nodes + t) * num_components + j] = (
-                    math.exp(log_density) / width
-                )
+                to = place + (k * num_components + j) * num_nodes + t
+                table[start, to] = math.exp(log_density) / width
 
 
 @njit(cache=True, nogil=True)
