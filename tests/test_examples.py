@@ -208,7 +208,7 @@ def test_the_toy_has_its_exact_marginals(project: Path, monkeypatch: pytest.Monk
     assert len(result["marginals"]) == 21
     for atom in ("posA(a0)", "posA(a1)"):
         assert result["marginals"][atom]["mean"] == pytest.approx(-0.486916, abs=1e-6)
-        assert result["marginals"][atom]["var"] == pytest.approx(6.013026, abs=1e-6)
+        assert result["marginals"][atom]["std"] ** 2 == pytest.approx(6.013026, abs=1e-6)
 
 
 @pytest.mark.usefixtures("published")

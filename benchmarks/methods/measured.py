@@ -57,7 +57,7 @@ def _result(race: hl.Race, finish: Finish, ground_seconds: float | None) -> Resu
     if finish.comparison is None or race.yardstick is None:
         return Result(finish, ground_seconds, None, None)
     trusted, found = race.best.posterior.marginals(), finish.posterior.marginals()
-    sd, own_sd = (np.sqrt(each["var"].to_numpy()) for each in (trusted, found))
+    sd, own_sd = (each["std"].to_numpy() for each in (trusted, found))
     is_real = ~np.isnan(sd)
     l1 = finish.comparison.l1
     # Of two states, Σ |p - q| counts what one has less twice.

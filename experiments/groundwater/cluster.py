@@ -179,7 +179,7 @@ class _Answer:
 
     def smoothed(self, ids: IntArray) -> Band:
         table = self.posterior.marginals_of(ids)
-        return Band(table["mean"].to_numpy(), np.sqrt(table["var"].to_numpy()))
+        return Band(table["mean"].to_numpy(), table["std"].to_numpy())
 
     def readings(self, error: FloatArray) -> list[tuple[Band, Band]]:
         """Of each shown well, its level: filtered, and smoothed; error: (shown well,), r."""

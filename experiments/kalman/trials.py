@@ -175,7 +175,7 @@ def figures(trial: Trial, run: Run) -> dict[str, float]:
 
 def variances(posterior: hl.Posterior) -> NDArray[np.float64]:
     """(well,): of the levels of the last month."""
-    return np.asarray(posterior.marginals(kalman.LAST_MONTH)["var"])
+    return np.asarray(posterior.marginals(kalman.LAST_MONTH)["std"]) ** 2
 
 
 def table(variant: Variant, trials: Sequence[Trial]) -> list[dict[str, Any]]:

@@ -96,14 +96,14 @@ FURTHER = tuple(
 
 def accuracy_of(graph: hl.FactorGraph, entries: Sequence[Entry]) -> Accuracy:
     exact = hl.infer(graph, hl.Exact())
-    variances = _column(exact, "var")
+    variances = _column(exact, "std") ** 2
     found = {}
     for entry in entries:
         answer = measure.run(graph, entry.method, entry.lift).posterior
         found[entry] = Distance(
             l1=float(np.abs(measure.modes(answer) - measure.modes(exact)).mean()),
             kl=exact.compare(answer).mean_kl,
-            kl_of_variances=_kl(variances, _column(answer, "var")),
+            kl_of_variances=_kl(variances, _column(answer, "std") ** 2),
             converged=answer.solution.result == "converged",
             objective=answer.solution.objective,
         )

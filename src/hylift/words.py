@@ -15,6 +15,12 @@ def num_classes(count: int) -> str:
     return counted(count, "class", "classes")
 
 
+def observed_and_measured(num_observed: int, num_measured: int) -> str:
+    """`300 observed`, or `300 observed, 10 measured` where values with errors leave some hidden."""
+    measured = f", {num_measured:,} measured" if num_measured else ""
+    return f"{num_observed:,} observed{measured}"
+
+
 def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -47,7 +47,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to be in.
 
     model.uai and model.uai.evid: a chain that likes to stay. papers.mln with facts.db, facts.csv
-    and in.parquet: papers in topics. smokers.mln: discrete, with a list of its constants.
+    and in.parquet: papers in topics; all.csv: columns of several predicates. smokers.mln: discrete,
+    with a list of its constants.
     """
     pairs = [f"2 {i} {i + 1}" for i in range(CHAIN - 1)]
     tables = ["4\n 2 1\n 1 3"] * (CHAIN - 1)
@@ -91,3 +92,5 @@ def _write_rules(folder: Path) -> None:
     (folder / "facts.csv").write_text("\n".join(rows))
     pairs = pa.table({"paper": ["P1", "P2"], "topic": ["T1", "T1"]})
     pq.write_table(pairs, folder / "in.parquet")
+    wide = ["year,topic,paper,popularity", "2020,T1,P1,3.5", "2021,T1,P2,", ""]
+    (folder / "all.csv").write_text("\n".join(wide))

@@ -63,7 +63,7 @@ def test_gaussian_belief_propagation_is_exact_on_a_tree(run: Run, levels: Path) 
     assert found["method"] == "GaBP"
     for name, marginal in exact["marginals"].items():
         assert found["marginals"][name]["mean"] == pytest.approx(marginal["mean"], abs=1e-9)
-        assert found["marginals"][name]["var"] == pytest.approx(marginal["var"], abs=1e-9)
+        assert found["marginals"][name]["std"] == pytest.approx(marginal["std"], abs=1e-9)
 
 
 @pytest.mark.parametrize("method", ["epbp", "gibbs"])

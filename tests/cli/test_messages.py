@@ -25,6 +25,12 @@ from hylift.cli.method import MethodOptions
         ("Exact() can tell; use BVI() or MeanField()", "--method exact can tell; use --method bvi "
          "or --method mean-field"),
         ("pass evidence={'paper': […]}, or", "pass --evidence paper=FILE, or"),
+        ("a=b.csv: a table of 'In' has x; this one has y: leave 'z' out (df[['pa per', 'to,pic']])",
+         "a=b.csv: a table of 'In' has x; this one has y: leave 'z' out "
+         "(--evidence 'In=a=b.csv[pa per,\"to,pic\"]')"),
+        ("x.db, table 'in': a table of 'In' has x: choose columns of it (df[['paper', …]])",
+         "x.db, table 'in': a table of 'In' has x: choose columns of it "
+         "(--evidence 'In=x.db[paper,…]')"),
         ("method BVI(3), by name", "method BVI(3), by name"),
         ("infer with Gibbs(draws=1,000)", "infer with --method gibbs --draws 1,000"),
         ("BVI(merge_factors=True); reals='beta'.", "--method bvi --merge-factors; --reals beta."),

@@ -81,6 +81,25 @@ def test_many_marginals_are_a_forest(run: Run, folder: Path) -> None:
     assert few.out == "Figure: many-marginals.png\n"
 
 
+def test_a_predicate_is_drawn_with_all_its_atoms_in_the_order_of_the_query(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("infer", "papers.mln", "-e", "facts.db", "--save", "papers.npz", "--quiet")
+    seen: list[str] = []
+
+    def spy(posterior: Posterior, atoms: list[str], **options: Any) -> None:
+        seen.extend(atoms)
+
+    monkeypatch.setattr(hylift.cli.commands.plot, "plot_forest", spy)
+    query = ("--query", "Trend", "--query", "Popularity")
+    ended = run("plot", "papers.npz", "--kind", "forest", *query, "-o", "a.png")
+
+    assert (ended.code, ended.err) == (0, "")
+    predicates = [name.partition("(")[0] for name in seen]
+    assert predicates == sorted(predicates, reverse=True)
+    assert set(predicates) == {"Trend", "Popularity"}
+
+
 def drawn_labels(monkeypatch: pytest.MonkeyPatch, run: Run, *results: object) -> list[str]:
     """Labels that a figure of these results has."""
     seen: list[str] = []

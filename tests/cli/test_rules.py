@@ -135,9 +135,14 @@ def test_types_take_their_constants_from_tables(run: Run, folder: Path) -> None:
         (["Popularity(*)"], ["Popularity(New York)", "Popularity(P1)"]),
         (["Popularity(New York)"], ["Popularity(New York)"]),
         (['Popularity("New York")'], ["Popularity(New York)"]),
-        (["*(T1)", "Popularity(P?)"], ["Popularity(P1)", "Trend(T1)"]),
+        (["*(T1)", "Popularity(P?)"], ["Trend(T1)", "Popularity(P1)"]),
         (["In( P1 , T1 )"], ["In(P1,T1)"]),
         (["In(P1,*)"], ["In(P1,T1)"]),
+        (["Popularity"], ["Popularity(New York)", "Popularity(P1)"]),
+        (
+            ["Trend", "Popularity(P1)", "Popularity"],
+            ["Trend(T1)", "Popularity(P1)", "Popularity(New York)"],
+        ),
     ],
     ids=" ".join,
 )
@@ -210,7 +215,7 @@ def test_ground_counts_what_there_is(run: Run, folder: Path) -> None:
     assert (ended.code, ended.err) == (0, "")
     first, second, *tables = (" ".join(line.split()) for line in ended.out.splitlines())
     assert first.startswith("papers.mln: 8 variables and 8 factors, grounded in ")
-    assert second.startswith("observed: 5 variables; kept: 4 variables, 6 factors, ")
+    assert second.startswith("5 observed; kept: 4 variables, 6 factors, ")
     assert tables == [
         "predicate atoms observed world",
         "In 4 4 closed",
@@ -274,7 +279,8 @@ REFUSED = {
     ),
     "table of one predicate without its name": (
         ["infer", "papers.mln", "-e", "in.parquet"],
-        f"in.parquet: {LONG}, and perhaps value and sd; this table has paper, topic. ",
+        f"in.parquet: {LONG}, and perhaps value and sd; this table has paper, topic. For a table "
+        "of one predicate, pass --evidence PREDICATE=FILE\n",
     ),
     "missing evidence": (
         ["infer", "papers.mln", "-e", "nowhere.db"],
@@ -318,6 +324,14 @@ REFUSED = {
     "query of nothing": (
         ["infer", "papers.mln", "-e", "facts.db", "-q", "Popular(*)"],
         "hylift: no variable matches 'Popular(*)'\n",
+    ),
+    "query of an unknown predicate": (
+        ["infer", "papers.mln", "-e", "facts.db", "-q", "Trends"],
+        "hylift: there is no variable 'Trends'. Did you mean 'Trend'?\n",
+    ),
+    "query of a closed predicate": (
+        ["infer", "papers.mln", "-e", "facts.db", "-c", "In", "-q", "In"],
+        "hylift: 'In' has no variables. No factor mentions it; atoms of closed-world predicates",
     ),
     "query of an unknown constant": (
         ["infer", "papers.mln", "-e", "facts.db", "-q", "Trend(T3)"],

@@ -241,7 +241,7 @@ def test_the_cycle_with_gaps_ends_where_a_kalman_filter_does(data_dir: Path) -> 
 
     mean, cov = filtered(levels, *trial_constants(data_dir, "cycle"))
     np.testing.assert_allclose(found["mean"].to_numpy(), mean, rtol=1e-8)
-    np.testing.assert_allclose(found["var"].to_numpy(), np.diag(cov), rtol=1e-8)
+    np.testing.assert_allclose(found["std"].to_numpy() ** 2, np.diag(cov), rtol=1e-8)
 
 
 def trial_constants(data_dir: Path, shape: str) -> list[float]:

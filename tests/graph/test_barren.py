@@ -51,7 +51,7 @@ def test_log_z_and_the_marginals_of_what_stays_are_the_same(model: ZooModel) -> 
     assert small.log_partition.value == pytest.approx(whole.log_partition.value, abs=1e-9)
     hidden = np.flatnonzero(~small.observed)
     one, other = whole.marginals_of(found.kept[hidden]), small.marginals_of(hidden)
-    for column in ("mean", "var"):
+    for column in ("mean", "std"):
         expected = one[column].to_numpy()
         np.testing.assert_allclose(other[column].to_numpy(), expected, rtol=1e-7, atol=1e-9)
 

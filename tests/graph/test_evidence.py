@@ -173,3 +173,15 @@ def test_evidence_by_ids_that_does_not_fit_is_refused(evidence, text: str) -> No
 def test_no_evidence_is_no_evidence() -> None:
     assert len(GRAPH.observe({}).evidence) == 0
     assert len(Evidence.none()) == 0
+
+
+def test_what_is_measured_is_counted_apart_from_what_is_observed() -> None:
+    graph = GRAPH.observe({"wet": True, "share": 0.5})
+    measured = graph.observe({"x": Soft(1.0, 0.1)})
+
+    assert graph.evidence.counts == "2 observed"
+    assert measured.evidence.counts == "2 observed, 1 measured"
+    assert (measured.evidence.num_observed, measured.evidence.num_measured) == (2, 1)
+    assert repr(measured) == (
+        "FactorGraph(6 variables, 0 factors in 0 groups, 2 observed, 1 measured)"
+    )

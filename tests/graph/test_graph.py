@@ -274,7 +274,7 @@ def test_a_graph_by_names_is_the_graph_by_ids() -> None:
 
     assert by_name.groups[0].scope.tolist() == [[0, 1], [1, 0]]
     assert (by_name.num_variables, by_name.num_factors) == (2, 2)
-    assert repr(by_name) == "FactorGraph(2 variables, 2 factors in 1 groups, 0 observed)"
+    assert repr(by_name) == "FactorGraph(2 variables, 2 factors in 1 group, 0 observed)"
 
 
 def test_the_log_density_is_the_weighted_sum_of_factors_and_the_constant() -> None:

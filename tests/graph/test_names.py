@@ -1,5 +1,6 @@
 """Names by id and by name, what unknown ones suggest, and that none is stored as a string."""
 
+import re
 import tracemalloc
 from datetime import datetime
 
@@ -10,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hylift.errors import ModelError, UnknownNameError
-from hylift.graph import Atoms, FactorGraph, Listed, Names, Numbered, Variables, boolean
+from hylift.graph import (
+    Atoms,
+    FactorGraph,
+    Listed,
+    Names,
+    Numbered,
+    Variables,
+    boolean,
+    categorical,
+    real,
+    without_repeats,
+)
 
 MARKETS, BANKS = ["c0", "c1", "c2"], ["b0", "b1"]
 SPARSE = np.array([[2, 0], [0, 1], [1, 1]], dtype=np.int32)
@@ -203,6 +215,45 @@ def test_a_pattern_matches_whole_names(pattern: str, expected: list[int]) -> Non
     assert names.matching(pattern).tolist() == expected
 
 
+def test_a_predicate_stands_for_all_its_atoms() -> None:
+    names, every = all_blocks()
+    some = names.take(np.array([5, 7, 8, 16]))
+
+    assert names.render(names.matching("market")).to_pylist() == BLOCKS["one argument"][1]
+    assert names.render(names.matching("lends")).to_pylist() == BLOCKS["sparse"][1]
+    assert names.matching("recession").tolist() == [every.index("recession")]
+    assert some.render(some.matching("market")).to_pylist() == ["market(c1)", "market(c2)"]
+
+
+def test_a_variable_that_is_named_like_a_predicate_is_meant_itself() -> None:
+    names = Names((Atoms("market", (MARKETS,)), Listed(pa.array(["market", "rain"]))))
+
+    assert names.matching("market").tolist() == [3]
+    assert names.matching("market(*)").tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("los", "there is no variable 'los'. Did you mean 'loss'?"),
+        ("loss(c1)", "there is no variable 'loss(c1)'. 'loss' takes 2 arguments, not 1."),
+        (
+            "gone",
+            "'gone' has no variables. No factor mentions it; atoms of closed-world predicates "
+            "are data, not variables.",
+        ),
+    ],
+)
+def test_a_predicate_without_atoms_is_no_pattern(pattern: str, text: str) -> None:
+    gone = Atoms("gone", (MARKETS,), np.zeros((0, 1), np.int32))
+    names = Names((BLOCKS["dense"][0], gone))
+
+    with pytest.raises(UnknownNameError) as refusal:
+        names.matching(pattern)
+
+    assert str(refusal.value) == text
+
+
 def test_a_name_with_brackets_is_no_pattern() -> None:
     names = Names.listed(["x[0]", "x[1]", "x.0"])
 
@@ -337,6 +388,72 @@ def test_a_predicate_is_known_among_the_names_of_some_variables() -> None:
         some.predicate("los")
     with pytest.raises(UnknownNameError, match=r"'rain' has no variables\. It is observed"):
         some.take(np.array([0])).predicate("rain")
+
+
+def test_a_predicate_with_arguments_suggests_the_one_without() -> None:
+    names = Names((Atoms("x", (MARKETS,)),))
+
+    with pytest.raises(UnknownNameError) as refusal:
+        names.predicate("x(*)")
+
+    assert str(refusal.value) == "there is no predicate 'x(*)'. Did you mean 'x'?"
+
+
+SOILS = Variables.in_blocks(
+    [
+        (Atoms("Soil", (["2", "a,b"],)), categorical(["chalk", "clay"])),
+        (Atoms("Mode", ()), categorical(["hot", "cold"])),
+        (Atoms("Wet", (["2"],)), boolean),
+        (Atoms("depth", (["2"],)), real),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "Soil(2,chalk)",
+            "A state is no part of a name: 'Soil(2)' is the variable; its states are chalk, clay.",
+        ),
+        (
+            'Soil("a,b", chlak)',
+            "A state is no part of a name: 'Soil(\"a,b\")' is the variable; its "
+            "states are chalk, clay.",
+        ),
+        (
+            "Mode(hot)",
+            "A state is no part of a name: 'Mode' is the variable; its states are hot, cold.",
+        ),
+        ("Soil(3,chalk)", "'Soil' takes 1 argument, not 2."),
+        ("Wet(2,3)", "'Wet' takes 1 argument, not 2."),
+        ("depth(2,3)", "'depth' takes 1 argument, not 2."),
+        ("Soil", "'Soil' takes 1 argument, not 0."),
+    ],
+)
+def test_a_name_with_a_state_in_it_is_told_the_variable(name: str, text: str) -> None:
+    with pytest.raises(UnknownNameError) as refusal:
+        SOILS.id(name)
+
+    assert str(refusal.value) == f"there is no variable '{name}'. {text}"
+    if name != "Soil":
+        with pytest.raises(UnknownNameError, match=re.escape(text)):
+            SOILS.matching(name)
+        with pytest.raises(UnknownNameError, match=re.escape(text)):
+            FactorGraph(SOILS, ()).observe({name: True})
+
+
+def test_patterns_are_answered_in_their_order_and_may_repeat() -> None:
+    found = SOILS.matching(["depth", "Soil(2)", "Soil"])
+
+    assert SOILS.names.render(found).to_pylist() == [
+        "depth(2)",
+        "Soil(2)",
+        "Soil(2)",
+        'Soil("a,b")',
+    ]
+    assert without_repeats(found).tolist() == [4, 0, 1]
+    assert SOILS.matching([]).tolist() == []
 
 
 def test_a_predicate_without_variables_is_said_to_be_data() -> None:

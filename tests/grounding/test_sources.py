@@ -385,6 +385,95 @@ def test_rows_without_a_value_observe_nothing_and_are_counted() -> None:
     )
 
 
+STATES = pa.table({"paper": ["p1", "p2", "p3"], "kind": ["Door", None, "Wall"]})
+LONG_STATES = pa.table(
+    {"predicate": ["Kind"] * 3, "arg1": ["p1", "p2", "p3"], "arg2": ["Door", None, "Wall"]}
+)
+
+
+def state_sources(folder: Path) -> dict[str, object]:
+    """What STATES says, from everywhere."""
+    pa_csv.write_csv(STATES, folder / "kind.csv")
+    pa_csv.write_csv(LONG_STATES, folder / "long.csv")
+    pa_parquet.write_table(STATES, folder / "kind.parquet")
+    with duckdb.connect(folder / "kind.duckdb") as connection:
+        connection.register("states", STATES)
+        connection.execute("CREATE TABLE Kind AS SELECT * FROM states")
+    frame = STATES.to_pandas()
+    return {
+        "arrow": {"Kind": STATES},
+        "pandas": {"Kind": frame},
+        "categories": {"Kind": frame.astype({"kind": "category"})},
+        "columns in another order": {"Kind": frame[["kind", "paper"]]},
+        "truths": {"Kind": frame.assign(value=True)},
+        "polars": {"Kind": pl.from_arrow(STATES)},
+        "rows": {"Kind": [("p1", "Door"), ("p2", float("nan")), ("p3", "Wall")]},
+        "empty text": {"Kind": [("p1", "Door"), ("p2", ""), ("p3", "Wall")]},
+        "atoms": {"Kind(p1)": "Door", "Kind(p2)": None, "Kind(p3)": "Wall"},
+        "atoms with NaN": {"Kind(p1)": "Door", "Kind(p2)": np.nan, "Kind(p3)": "Wall"},
+        "csv": {"Kind": folder / "kind.csv"},
+        "parquet": {"Kind": folder / "kind.parquet"},
+        "duckdb": folder / "kind.duckdb",
+        "long": LONG_STATES,
+        "long csv": folder / "long.csv",
+    }
+
+
+def test_a_row_without_a_state_observes_nothing_and_keeps_its_constants(tmp_path: Path) -> None:
+    for name, source in state_sources(tmp_path).items():
+        world = World.of(MODEL, source)
+
+        assert contents(world)["Kind"] == [[[0], [2]], [1.0, 0.0], [0.0, 0.0]], name
+        assert world.constants["paper"].to_pylist() == ["p1", "p2", "p3"], name
+        assert world.notes == ("Kind: 1 of its rows observe nothing, as they have no value",), name
+
+
+def test_a_missing_state_is_no_constant_where_none_are_listed() -> None:
+    model = parse("Soil(vineyard, soil!)\nCellar(vineyard)")
+    whole = pd.DataFrame({"vineyard": [1, 2], "soil": [7, 8]})
+    gap = pd.DataFrame({"vineyard": [3, 4], "soil": [None, None]})
+
+    world = World.of(model, [{"Soil": whole}, {"Soil": gap}])
+
+    assert world.constants["soil"].to_pylist() == ["7", "8"]
+    assert world.constants["vineyard"].to_pylist() == ["1", "2", "3", "4"]
+    assert world.constant_types["soil"] == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        (
+            {"Kind": [("p1", "Door"), (None, "Wall")]},
+            "evidence['Kind'], row 2: Kind(, Wall) lacks argument 1, of type 'paper'",
+        ),
+        (
+            {"Kind": [("p1", None), (None, None)]},
+            "evidence['Kind'], row 2: Kind(, ) lacks argument 1, of type 'paper'",
+        ),
+        (
+            {"In": [("p1", None)]},
+            "evidence['In'], row 1: In(p1, ) lacks argument 2, of type 'topic'",
+        ),
+        (
+            {"Kind(p1, )": True},
+            "evidence['Kind(p1, )']: Kind(p1, ) lacks argument 2, of type 'kind'",
+        ),
+        (
+            {"Kind": [("p1", None), ("p2", "Dor")]},
+            "evidence['Kind'], row 2: Kind(p2, Dor): 'Dor' is not a constant of type 'kind', which "
+            "has Wall, Door, Other; pass unmatched='ignore' to leave such rows out. Did you mean "
+            "'Door'?",
+        ),
+    ],
+)
+def test_only_the_state_of_a_row_may_be_missing(evidence: object, expected: str) -> None:
+    with pytest.raises(EvidenceError) as refusal:
+        World.of(MODEL, evidence)
+
+    assert str(refusal.value) == expected
+
+
 @pytest.mark.parametrize("num_arguments", [3, 62, 64])
 def test_facts_are_in_order_however_many_atoms_there_may_be(num_arguments: int) -> None:
     model = parse(f"coin = {{c0, c1}}\nToss({', '.join(['coin'] * num_arguments)})")
@@ -466,5 +555,6 @@ def test_a_column_that_nothing_marks_as_truth_is_not_taken_for_it() -> None:
 
     assert str(refusal.value) == (
         "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
-        "paper, topic, stars: leave 'stars' out, or call it 'value' if it says which rows are true"
+        "paper, topic, stars: leave 'stars' out (df[['paper', 'topic']]), or call it 'value' if it "
+        "says which rows are true"
     )

@@ -101,7 +101,7 @@ ERRORS = [
     (
         {"Size": pd.DataFrame({"a": ["p"], "b": ["q"], "value": [1]})},
         "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
-        "one has a, b, value",
+        "one has a, b, value: choose columns of it (df[[…, 'value']])",
     ),
     (
         {"Size": pd.DataFrame({"paper": ["p"], "value": [1], "prob": [1]})},
@@ -152,13 +152,43 @@ ERRORS = [
     (
         {"Size": pd.DataFrame({"paper": ["p1"], "cm": [2.0], "pages": [8]})},
         "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
-        "one has paper, cm, pages: leave 'pages' out, or call it 'sd' if it has the standard "
-        "deviations of the values",
+        "one has paper, cm, pages: leave 'pages' out (df[['paper', 'cm']]), or call it 'sd' if it "
+        "has the standard deviations of the values",
     ),
     (
         {"In": pd.DataFrame({"p": ["p1"], "t": ["t1"], "in": [True], "pages": [8]})},
         "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
-        "p, t, in, pages: leave 'pages' out",
+        "p, t, in, pages: leave 'pages' out (df[['p', 't', 'in']])",
+    ),
+    (
+        {"In": pd.DataFrame({"year": [1], "Topic": ["t1"], "paper": ["p1"], "value": [8], "x": 1})},
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "year, Topic, paper, value, x: choose columns of it (df[['paper', 'Topic']])",
+    ),
+    (
+        {"In": pd.DataFrame({"paper": ["p1"], "year": [1], "topic": ["t1"]})},
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "paper, year, topic: choose columns of it (df[['paper', 'topic']])",
+    ),
+    (
+        {"Size": pd.DataFrame({"x": [1], "y": [1], "size": [2.0], "paper": ["p1"], "sd": [1]})},
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "one has x, y, size, paper, sd: choose columns of it (df[['paper', 'size', 'sd']])",
+    ),
+    (
+        {"In": pd.DataFrame({"x": [1], "y": [1], "z": [2.0], "u": [1], "v": [1]})},
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "x, y, z, u, v: choose columns of it (df[[…]])",
+    ),
+    (
+        {"In": [("p1", "t1", 1, 2, 3)]},
+        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "#1, #2, #3, #4, #5",
+    ),
+    (
+        {"paper": pd.DataFrame({"a": ["p"], "b": ["q"]})},
+        "evidence['paper']: the constants of the type 'paper' are one column, or one that is "
+        "called 'paper', 'id' or 'name'; this table has a, b: choose one of them (df[[…]])",
     ),
     (
         {"Size": pd.DataFrame({"paper": ["p1"], "cm": [2.0]}).set_index("paper")},
@@ -362,6 +392,7 @@ def test_options_that_do_not_fit_are_refused(
         ("x.duckdb", "In(A)", "{path}: is not a database of DuckDB"),
         ("x.db", "In(A,t1)\nIn(A,\n", "{path}:2:6: expected a constant: 'In(A,'"),
         ("x.db", "\nIn(A)\n", "{path}, line 2: In(A, ) lacks argument 2, of type 'topic'"),
+        ("x.db", "Kind(A)\n", "{path}, line 1: Kind(A, ) lacks argument 2, of type 'kind'"),
         (
             "x.db",
             "\nIn(A,t1,B,C)\n",

@@ -159,7 +159,7 @@ def test_the_recession_model_has_the_published_digits(
     hidden = posterior.marginals()
     assert posterior.marginal("recession").mean == pytest.approx(recession, rel=0, abs=1e-9)
     assert np.sum(hidden["mean"].to_numpy()) == pytest.approx(sum_of_means, rel=0, abs=1e-6)
-    assert np.sum(hidden["var"].to_numpy()) == pytest.approx(sum_of_variances, rel=0, abs=1e-6)
+    assert np.sum(hidden["std"].to_numpy() ** 2) == pytest.approx(sum_of_variances, rel=0, abs=1e-6)
 
 
 def read_atoms(path: Path) -> dict[str, float]:

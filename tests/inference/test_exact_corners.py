@@ -200,7 +200,7 @@ def test_a_gaussian_chain_of_20000_reals_agrees_with_a_kalman_smoother() -> None
     table = posterior.marginals()
     assert posterior.log_partition.value == pytest.approx(log_likelihood, rel=1e-11)
     np.testing.assert_allclose(table["mean"].to_numpy(), mean, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(table["var"].to_numpy(), var, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(table["std"].to_numpy() ** 2, var, rtol=0, atol=1e-10)
 
 
 def kalman_smoother(

@@ -135,7 +135,9 @@ def test_effects_are_those_of_lifting_again(graph: FactorGraph, letters: str) ->
 
     for effect in explanation.effects:
         assert effect.num_without == num_without(lifting, effect.predicate)
-        assert effect.num_observed == of_predicate(graph, effect.predicate).sum()
+        chosen = of_predicate(graph, effect.predicate)
+        assert effect.num_observed + effect.num_measured == chosen.sum()
+        assert effect.num_measured == (chosen & (graph.evidence.var > 0)).sum()
     if explanation.num_coarsest is not None:
         first_level = next(iter(coarse_to_fine(graph)))
         assert explanation.num_coarsest == first_level.lifting.num_classes
@@ -283,7 +285,9 @@ def test_evidence_that_each_breaks_all_symmetry_is_blamed_together() -> None:
     explanation = lift(graph).explain()
 
     assert [effect.num_without for effect in explanation.effects] == [10, 10, 1]
-    assert explanation.num_observed == 20
+    assert (explanation.num_observed, explanation.num_measured) == (10, 10)
+    assert [effect.num_observed for effect in explanation.effects] == [0, 10, 10]
+    assert [effect.num_measured for effect in explanation.effects] == [10, 0, 10]
     text = " ".join(str(explanation).split())
     assert (
         "Evidence on several predicates breaks symmetry: without any there would be 1 class, not "

@@ -231,7 +231,7 @@ def test_draws_of_a_mixture_are_joint(variational: Posterior) -> None:
 
     # Four standard errors of a mean of 20,000 draws.
     expected = variational.marginals("age(*)")
-    error = 4 * np.sqrt(expected["var"].to_numpy() / 20_000)
+    error = 4 * expected["std"].to_numpy() / np.sqrt(20_000)
     np.testing.assert_array_less(
         np.abs(data["age"].mean(("chain", "draw")).to_numpy() - expected["mean"].to_numpy()), error
     )
@@ -301,7 +301,7 @@ def test_reals_are_drawn_from_their_marginals(exact: Posterior) -> None:
         data = exact.to_xarray("age(*)", draws=20_000)
 
     expected = exact.marginals("age(*)")
-    error = 4 * np.sqrt(expected["var"].to_numpy() / 20_000)
+    error = 4 * expected["std"].to_numpy() / np.sqrt(20_000)
     np.testing.assert_array_less(
         np.abs(data["age"].mean(("chain", "draw")).to_numpy() - expected["mean"].to_numpy()), error
     )

@@ -11,7 +11,7 @@ from hylift.inference import infer
 from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity, PointMass, Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 
-COLUMNS = ["atom", "mean", "var", "mode", "q05", "q50", "q95", "states", "probs"]
+COLUMNS = ["atom", "mean", "std", "mode", "q05", "q50", "q95", "states", "probs"]
 
 
 def mixed_graph() -> FactorGraph:
@@ -94,7 +94,8 @@ def test_the_table_of_marginals_has_the_values_of_the_marginals(posterior: Poste
     for atom in ("x", "share", "seen"):
         marginal = posterior.marginal(atom)
         assert rows[atom]["mean"] == pytest.approx(marginal.mean)
-        assert rows[atom]["var"] == pytest.approx(marginal.var)
+        assert rows[atom]["std"] == pytest.approx(marginal.std)
+        assert "var" not in rows[atom]
         assert rows[atom]["mode"] == pytest.approx(marginal.mode)
         assert rows[atom]["q50"] == pytest.approx(marginal.quantile(0.5))
         assert rows[atom]["q05"] == pytest.approx(marginal.quantile(0.05))
@@ -107,6 +108,7 @@ def test_observed_variables_are_left_out_unless_asked_for(posterior: Posterior) 
     assert posterior.marginals()["atom"].to_pylist() == ["wet", "color", "x", "share"]
     assert posterior.marginals(observed=True).num_rows == 6
     assert posterior.marginals("seen")["mean"].to_pylist() == [1.5]
+    assert posterior.marginals("seen")["std"].to_pylist() == [0.0]
 
 
 def test_what_was_measured_with_error_is_not_observed() -> None:

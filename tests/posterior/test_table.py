@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from hylift.errors import UnknownNameError
@@ -68,6 +70,38 @@ def test_a_predicate_without_arguments_is_one_row(posterior):
     assert posterior.table("rain").num_rows == 1
 
 
+def test_the_deviation_is_that_of_the_marginals(posterior):
+    marginals = posterior.marginals("age")
+
+    assert posterior.table("age")["std"] == marginals["std"]
+    assert marginals["atom"].to_pylist() == ["age(Ann)", 'age("Bob, jr")']
+
+
+def test_a_predicate_asks_for_all_its_atoms_in_the_order_of_the_question(posterior, tmp_path):
+    atoms = ["rain", "age", "Kind(*)", "age(Ann)"]
+
+    posterior.write(tmp_path / "answers.json", atoms)
+
+    written = json.loads((tmp_path / "answers.json").read_text())["marginals"]
+    expected = ["rain", "age(Ann)", 'age("Bob, jr")', "Kind(Ann)", 'Kind("Bob, jr")']
+    assert posterior.marginals(atoms)["atom"].to_pylist() == expected
+    assert list(written) == expected
+    assert list(written["age(Ann)"]) == ["mean", "std", "mode", "quantiles"]
+    assert posterior.compare(posterior, "age").to_arrow().num_rows == 2
+
+
+def test_a_state_is_not_asked_for_by_name(posterior):
+    with pytest.raises(UnknownNameError) as refusal:
+        posterior.marginal("Kind(Ann, A)")
+
+    assert str(refusal.value) == (
+        "there is no variable 'Kind(Ann, A)'. A state is no part of a name: 'Kind(Ann)' is the "
+        "variable; its states are A, B, C."
+    )
+
+
 def test_an_unknown_predicate_suggests_the_closest(posterior):
     with pytest.raises(UnknownNameError, match="there is no predicate 'ages'"):
         posterior.table("ages")
+    with pytest.raises(UnknownNameError, match=r"predicate 'age\(\*\)'. Did you mean 'age'\?"):
+        posterior.table("age(*)")

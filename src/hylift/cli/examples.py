@@ -32,6 +32,7 @@ CHECK = _examples(
 GROUND = _examples(
     "hylift ground papers.mln --evidence facts.db --stats",
     "hylift ground papers.mln --evidence In=in.parquet --closed In",
+    "hylift ground papers.mln --evidence 'In=all.csv\\[paper,topic]' --closed In",
     "hylift ground papers.mln --evidence facts.db --output sizes.csv",
     "hylift ground smokers.mln --output smokers.uai",
 )
@@ -46,6 +47,7 @@ EXPLAIN = _examples(
 INFER = _examples(
     "hylift infer papers.mln --evidence facts.db --query 'Popularity(*)'",
     "hylift infer papers.mln -e In=in.parquet --closed In --output marginals.csv",
+    "hylift infer papers.mln -e 'In=all.csv\\[paper,topic]' -c In",
     "hylift infer papers.mln -e facts.csv --unmatched ignore --task map",
     "hylift infer papers.mln -e facts.db --method bvi --components 5 --seconds 60",
     "hylift infer papers.mln -e facts.db --method bvi --checkpoint run.ckpt",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+from hylift.formats.table_file import listed_columns
 
 METHODS = ("Exact", "MeanField", "BVI", "NPVI", "BP", "GaBP", "EPBP", "Gibbs", "MaxWalkSAT")
 """Methods as Python names them."""
@@ -27,6 +30,7 @@ SAID_OTHERWISE = (
     (r"\(closed=…\)", "(--closed)"),
     (r" \(Exact\(\w+=…\)\)", ""),  # limits that have no options
     (r"\bevidence=\{'(\w+)': \[…\]\}", r"--evidence \1=FILE"),
+    (r"pass \{'Predicate': table\}", "pass --evidence PREDICATE=FILE"),
     (
         r"run infer\(…\) with 'marginals' among the tasks",
         "run `hylift infer` with --task marginals",
@@ -37,6 +41,12 @@ SAID_OTHERWISE = (
     (r"name atoms of one kind", "name atoms of one kind with --query"),
 )
 """Sentences that take more than another spelling."""
+
+WIDE = re.compile(
+    r"^(?P<file>.+?)(?:, table '[^']*')?: (?:a table of|the constants of the type) "
+    r"'(?P<name>\w+)' .*(?P<frame>df\[\[(?P<columns>.*?)\]\])"
+)
+"""Columns of a file to choose, as Python chooses those of a data frame."""
 
 BARE = (
     rf"`({'|'.join(SETTINGS)})`",
@@ -63,11 +73,20 @@ def in_options(text: str) -> str:
 def _in_options(line: str) -> str:
     for pattern, spoken in SAID_OTHERWISE:
         line = re.sub(pattern, spoken, line)
+    line = WIDE.sub(_choice, line)
     line = CALL.sub(_call, line)
     line = re.sub(ARGUMENT, _argument, line)
     for pattern in BARE:
         line = re.sub(pattern, lambda found: _option(found[1]), line)
     return line
+
+
+def _choice(found: re.Match[str]) -> str:
+    """`in.csv: … (df[['paper', 'topic']])` as `in.csv: … (--evidence 'In=in.csv[paper,topic]')`."""
+    quoted = re.findall(r"'(.*?)'(?=, |$)|(…)", found["columns"])
+    columns = listed_columns([name or dots for name, dots in quoted])
+    chosen = shlex.quote(f"{found['name']}={found['file']}{columns}")
+    return found[0].removesuffix(found["frame"]) + f"--evidence {chosen}"
 
 
 def _call(found: re.Match[str]) -> str:

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, UnsupportedError, did_you_mean
 from hylift.formats import uai
-from hylift.graph import FactorGraph, Names
+from hylift.formats.table_file import TableFile
+from hylift.graph import FactorGraph, Variables, without_repeats
 from hylift.progress import Progress, silent
 
 if TYPE_CHECKING:
     from hylift.grounding import Grounding
 
 NAMED = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
-"""`In=in.parquet`: a table for one predicate or type."""
+"""`In=in.parquet`, `In=all.csv[paper,topic]`: a table for one predicate or type."""
 
 MODELS = (".mln", ".uai")
 
@@ -39,27 +40,28 @@ class Given:
         return [name.strip() for text in self.closed for name in text.split(",")]
 
     @property
-    def files(self) -> list[tuple[str | None, Path]]:
+    def files(self) -> list[tuple[str | None, TableFile]]:
         """The files, each with the predicate or type it is about if that is said."""
-        found: list[tuple[str | None, Path]] = []
+        found: list[tuple[str | None, TableFile]] = []
         for text in self.evidence:
             named = None if os.path.exists(text) else NAMED.fullmatch(text)
-            found.append((named[1], Path(named[2])) if named else (None, Path(text)))
+            name, file = (named[1], named[2]) if named else (None, text)
+            found.append((name, TableFile.parse(file)))
         return found
 
     def read(self, model: Path) -> list[Path]:
         """All files that a command with this evidence reads."""
-        return [model, *(path for _, path in self.files)]
+        return [model, *(file.path for _, file in self.files)]
 
     def sources(self, known: Collection[str]) -> list[Any]:
-        """Paths, and mappings from one of the known predicates and types to a path."""
-        for name, path in self.files:
+        """Files, and mappings from one of the known predicates and types to a file."""
+        for name, file in self.files:
             if name is not None and name not in known:
                 raise EvidenceError(
-                    f"{name}={path}: '{name}' is no predicate or type of the model."
+                    f"{name}={file}: '{name}' is no predicate or type of the model."
                     f"{did_you_mean(name, known)}"
                 )
-        return [path if name is None else {name: path} for name, path in self.files]
+        return [file if name is None else {name: file} for name, file in self.files]
 
 
 def as_text(given: str | Path) -> str:
@@ -99,15 +101,18 @@ def check_is_rules(model: Path, what: str) -> None:
         raise UnsupportedError(f"{model}: only models of rules (.mln) are {what}")
 
 
-def queried(names: Names, query: Sequence[str]) -> NDArray[np.int64]:
-    """Ids of the variables that names, patterns and .query files ask for, each of them once."""
+def queried(variables: Variables, query: Sequence[str]) -> NDArray[np.int64]:
+    """Ids of the variables that names, predicates, patterns and .query files ask for.
+
+    They are in the order in which they are asked for, each of them once.
+    """
     asked = [
-        uai.read_query(pattern, len(names))
+        uai.read_query(pattern, len(variables))
         if pattern.lower().endswith(".query")
-        else names.matching(as_text(pattern))
+        else variables.matching(as_text(pattern))
         for pattern in query
     ]
-    return np.unique(np.concatenate(asked))
+    return without_repeats(np.concatenate(asked))
 
 
 def _ending(model: Path) -> str:

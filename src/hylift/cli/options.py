@@ -36,8 +36,8 @@ Evidence = Annotated[
         metavar="[NAME=]FILE",
         help="What is observed: a .db of facts, a table (.csv, .tsv, .parquet, .arrow) with "
         "columns predicate, arg1, …, value, or a .sqlite or .duckdb database; NAME=FILE is a table "
-        "of one predicate, or of the constants of a type. For a .uai model an .evid file. May be "
-        "repeated.",
+        r"of one predicate, or of the constants of a type; NAME=FILE\[COLUMN,…] is some columns of "
+        "one. For a .uai model an .evid file. May be repeated.",
         show_default=False,
     ),
 ]
@@ -80,7 +80,8 @@ Query = Annotated[
         "--query",
         "-q",
         metavar="ATOM",
-        help="Variables to show, as a name, a pattern such as 'x1*', or a .query file; "
+        help="Variables to show, as a name, a predicate, a pattern such as 'x1*', or a .query "
+        "file, in this order; "
         r"may be repeated.  \[default: all that are not observed]",
         show_default=False,
     ),

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
 from hylift.cli.messages import in_options
+from hylift.graph import Evidence
 from hylift.inference.method import Task
 from hylift.lifting.explanation.text import TextTable
 from hylift.posterior import Categorical, LogPartition, Posterior
@@ -72,14 +73,14 @@ def show(
     tasks: list[Task],
     *,
     title: str,
+    evidence: Evidence,
     ids: NDArray[np.int64],
 ) -> None:
     """Prints what was asked for, long lists cut."""
     solution = posterior.solution
     out.print(
         f"[bold]{escape(title)}[/bold]: {counted(len(posterior.variables), 'variable')}, "
-        f"{np.count_nonzero(posterior.observed)} observed; "
-        f"method {solution.method}, {solution.seconds:.3g} s"
+        f"{evidence.counts}; method {solution.method}, {solution.seconds:.3g} s"
     )
     if posterior.mixture is not None or solution.history is not None:
         size = num_classes_of(posterior)

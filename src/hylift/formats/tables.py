@@ -268,11 +268,12 @@ def column_of(values: Sequence[Any]) -> pa.Array:
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError):
-        words = [None if _is_missing(value) else str(value) for value in values]
+        words = [None if is_missing(value) else str(value) for value in values]
         return pa.array(words, pa.string())
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
+    """Whether it is None, NaN or what pandas has for nothing."""
     is_nan = isinstance(value, float) and math.isnan(value)
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 

@@ -7,7 +7,7 @@ from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_slots, merge_groups
 from hylift.graph.name_blocks import Listed, NameBlock, Numbered
 from hylift.graph.names import Atoms, Names
-from hylift.graph.variables import Variables
+from hylift.graph.variables import Variables, without_repeats
 
 __all__ = [
     "Atoms",
@@ -30,4 +30,5 @@ __all__ = [
     "interval",
     "merge_groups",
     "real",
+    "without_repeats",
 ]

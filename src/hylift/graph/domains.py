@@ -44,6 +44,12 @@ class Domain:
         """Number of states; 0 for a real."""
         return len(self.states) if self.states is not None else 0
 
+    @property
+    def states_told(self) -> str:
+        """`its states are red, green`, for errors; a long list is cut."""
+        states = self.states or ()
+        return f"its states are {', '.join(states[:20])}{' …' if len(states) > 20 else ''}"
+
     def encode(self, value: object, name: str) -> float:
         """The number that stands for `value` (a state's index, or the real itself)."""
         if self.states is None:
@@ -61,8 +67,7 @@ class Domain:
             return float(number)
         label = str(value)
         raise EvidenceError(
-            f"{name} cannot be {value!r}: its states are {', '.join(self.states[:20])}"
-            f"{' …' if len(self.states) > 20 else ''}.{did_you_mean(label, self.states)}"
+            f"{name} cannot be {value!r}: {self.states_told}.{did_you_mean(label, self.states)}"
         )
 
     def _encode_real(self, value: object, name: str) -> float:

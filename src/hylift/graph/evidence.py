@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hylift.errors import EvidenceError
 from hylift.graph.domains import as_float
 from hylift.graph.variables import Variables, freeze
+from hylift.words import observed_and_measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Evidence:
     @classmethod
     def from_mapping(cls, variables: Variables, observed: Mapping[str, object]) -> Evidence:
         """From names to states, values or `Soft` values."""
-        ids = variables.names.ids(list(observed))
+        ids = variables.ids(list(observed))
         values, variances = [], []
         for (name, given), variable in zip(observed.items(), ids.tolist(), strict=True):
             soft = given if isinstance(given, Soft) else Soft(given, 0.0)  # type: ignore[arg-type]
@@ -75,6 +76,21 @@ class Evidence:
     def is_hard(self) -> NDArray[np.bool_]:
         """(observation,): whether it is without error."""
         return self.var == 0
+
+    @property
+    def num_observed(self) -> int:
+        """Variables that are observed without error, and so are not hidden."""
+        return int(np.count_nonzero(self.is_hard))
+
+    @property
+    def num_measured(self) -> int:
+        """Variables that are measured with an error, and stay hidden."""
+        return len(self) - self.num_observed
+
+    @property
+    def counts(self) -> str:
+        """`300 observed, 10 measured`."""
+        return observed_and_measured(self.num_observed, self.num_measured)
 
     def joined(self, later: Evidence) -> Evidence:
         """This evidence and more; of two observations of one variable the later one holds."""

@@ -15,6 +15,7 @@ from hylift.graph.factors import FactorGroup
 from hylift.graph.size import SizeEstimate
 from hylift.graph.variables import Variables
 from hylift.potentials import ANY_STATES, REAL, Potential
+from hylift.words import counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,8 +159,9 @@ class FactorGraph:
 
     def __repr__(self) -> str:
         return (
-            f"FactorGraph({self.num_variables} variables, {self.num_factors} factors "
-            f"in {len(self.groups)} groups, {len(self.evidence)} observed)"
+            f"FactorGraph({counted(self.num_variables, 'variable')}, "
+            f"{counted(self.num_factors, 'factor')} in {counted(len(self.groups), 'group')}, "
+            f"{self.evidence.counts})"
         )
 
 

@@ -7,7 +7,7 @@ a predicate's arguments, or strings packed in one Arrow array.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -273,15 +273,21 @@ class Names:
             found[left] = np.where(position >= 0, offset + position, -1)
         return found
 
-    def ids(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """The ids of names; an unknown one is an error that suggests the closest."""
+    def ids(
+        self, names: Sequence[str], advise: Callable[[str], str] | None = None
+    ) -> NDArray[np.int64]:
+        """The ids of names; an unknown one is an error that suggests the closest.
+
+        `advise` is asked first for a sentence that helps; it may have nothing to say.
+        """
         for name in names:
             if not isinstance(name, str):
                 raise UnknownNameError(f"a variable is named by a text, not {name!r}")
         found = self.find(names)
         if (found < 0).any():
             name = names[int(np.argmax(found < 0))]
-            raise UnknownNameError(f"there is no variable '{name}'.{self.suggest(name)}")
+            advice = advise(name) if advise else ""
+            raise UnknownNameError(f"there is no variable '{name}'.{advice or self.suggest(name)}")
         return found
 
     def predicate(self, name: str) -> tuple[NDArray[np.int64], Atoms]:
@@ -298,7 +304,7 @@ class Names:
                 if not len(chosen):
                     raise UnknownNameError(f"'{name}' has no variables.{LEFT_OUT}")
                 return offset + first + np.arange(len(chosen)), atoms.take(chosen - inner[0])
-        close = did_you_mean(name, self.predicates)
+        close = did_you_mean(split_atom(name)[0], self.predicates)
         raise UnknownNameError(f"there is no predicate '{name}'.{close}")
 
     @property
@@ -314,10 +320,17 @@ class Names:
         """The id of one name."""
         return int(self.ids([name])[0])
 
-    def matching(self, pattern: str) -> NDArray[np.int64]:
-        """Ids of the names that match a pattern with * and ?; an error if there are none."""
+    def matching(
+        self, pattern: str, advise: Callable[[str], str] | None = None
+    ) -> NDArray[np.int64]:
+        """Ids of the names that match a pattern with * and ?; an error if there are none.
+
+        A predicate alone stands for all its atoms, unless a variable has just this name.
+        """
         if not any(sign in pattern for sign in "*?"):
-            return np.array([self.id(pattern)])
+            if self.find([pattern])[0] < 0 and pattern in self.predicates:
+                return self.predicate(pattern)[0]
+            return self.ids([pattern], advise)
         words = {"*": ".*", "?": "."}
         regex = "".join(words.get(letter) or re.escape(letter) for letter in pattern)
         found = pc.match_substring_regex(self.render(), f"^{regex}$")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.graph.domains import Domain
+from hylift.graph.atom_text import split_atom
+from hylift.graph.domains import Domain, boolean
 from hylift.graph.name_blocks import NameBlock
-from hylift.graph.names import Names
+from hylift.graph.names import Atoms, Names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,11 +110,46 @@ class Variables:
     def domain(self, variable: int) -> Domain:
         return self.domains[self.domain_id[variable]]
 
+    def id(self, name: str) -> int:
+        """The id of one name."""
+        return int(self.ids([name])[0])
+
+    def ids(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """The ids of names; an unknown one is an error that suggests what to ask for."""
+        return self.names.ids(names, self._without_state)
+
+    def matching(self, patterns: str | Iterable[str]) -> NDArray[np.int64]:
+        """Ids of what names, predicates and patterns with * and ? stand for, in their order.
+
+        An unknown name and a pattern without a match are errors.
+        """
+        each = [patterns] if isinstance(patterns, str) else patterns
+        chosen = [self.names.matching(pattern, self._without_state) for pattern in each]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+
+    def _without_state(self, name: str) -> str:
+        """What to say of `Soil(2,chalk)` where `Soil(2)` has the states chalk and clay."""
+        predicate, words = split_atom(name)
+        if not words:
+            return ""
+        own = Names((Atoms(predicate, tuple([word] for word in words[:-1])),))[0]
+        found = int(self.names.find([own])[0])
+        if found < 0 or self.domain(found).states is None or self.domain(found) == boolean:
+            return ""
+        told = self.domain(found).states_told
+        return f" A state is no part of a name: '{own}' is the variable; {told}."
+
     def take(self, ids: NDArray[Any]) -> Variables:
         """Some of the variables, given by increasing ids."""
         return Variables(
             self.domains, self.domain_id[ids], self.names.take(ids), self.multiplicity[ids]
         )
+
+
+def without_repeats(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ids in their order, each where it comes first."""
+    _, first = np.unique(ids, return_index=True)
+    return ids[np.sort(first)]
 
 
 def freeze(values: Any, dtype: Any) -> NDArray[Any]:

@@ -24,6 +24,8 @@ class Observations:
     """Likelihoods of Booleans known by a probability, and states that are excluded."""
     num_observed: Mapping[str, int]
     """By predicate: atoms that are observed without error."""
+    num_measured: Mapping[str, int]
+    """By predicate: atoms that are measured with an error, and stay hidden."""
     only_true: frozenset[str]
     """Boolean predicates of which the evidence names true atoms and no others."""
     num_unused: int
@@ -35,6 +37,7 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
     parts: list[Evidence] = []
     groups: list[FactorGroup] = []
     num_observed: dict[str, int] = {}
+    num_measured: dict[str, int] = {}
     only_true: list[str] = []
     num_unused = 0
     for name, table in world.evidence.items():
@@ -52,7 +55,7 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
         if soft.any():
             groups.append(_likelihoods(name, ids[soft], value[soft]))
         parts.append(Evidence.of(ids[~soft], value[~soft], sd[~soft] ** 2))
-        num_observed[name] = int(np.count_nonzero(~soft & (sd == 0)))
+        num_observed[name], num_measured[name] = parts[-1].num_observed, parts[-1].num_measured
         if table.excluded is not None:
             ids, (value, _) = _located(numbers[name], table.arrays(world.connection, excluded=True))
             num_states = numbers[name].space.domain.num_states
@@ -63,7 +66,9 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
         np.concatenate([np.zeros(0), *(part.value for part in parts)]),
         np.concatenate([np.zeros(0), *(part.var for part in parts)]),
     )
-    return Observations(evidence, tuple(groups), num_observed, frozenset(only_true), num_unused)
+    return Observations(
+        evidence, tuple(groups), num_observed, num_measured, frozenset(only_true), num_unused
+    )
 
 
 def _located(

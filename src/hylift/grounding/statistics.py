@@ -24,6 +24,8 @@ class PredicateStatistics:
     name: str
     num_atoms: int
     num_observed: int
+    num_measured: int
+    """Measured with an error; they stay hidden."""
     is_closed: bool
     """Then all atoms are observed, and none is a variable of the graph."""
 
@@ -54,6 +56,10 @@ class GroundStatistics:
     @property
     def num_observed(self) -> int:
         return sum(predicate.num_observed for predicate in self.predicates)
+
+    @property
+    def num_measured(self) -> int:
+        return sum(predicate.num_measured for predicate in self.predicates)
 
     @property
     def num_groundings(self) -> int:
@@ -92,10 +98,11 @@ def statistics(
         name = predicate.name
         if name in world.closed:
             count = _closed_atoms(world, plans, name)
-            predicates.append(PredicateStatistics(name, count, count, True))
+            predicates.append(PredicateStatistics(name, count, count, 0, True))
         else:
-            count = observed.num_observed.get(name, 0)
-            predicates.append(PredicateStatistics(name, numbers[name].count, count, False))
+            count = numbers[name].count
+            exact, measured = observed.num_observed.get(name, 0), observed.num_measured.get(name, 0)
+            predicates.append(PredicateStatistics(name, count, exact, measured, False))
     return GroundStatistics(tuple(predicates), rules)
 
 

@@ -231,7 +231,7 @@ def _in_data(gathered: Gathered, type_name: str) -> list[pa.StringArray]:
 
 
 def _naming(gathered: Gathered, type_name: str) -> list[WordColumn]:
-    """The columns of tables that name constants of a type."""
+    """The columns of tables that name constants of a type, and have some."""
     columns = [
         column
         for facts in gathered.facts
@@ -239,7 +239,7 @@ def _naming(gathered: Gathered, type_name: str) -> list[WordColumn]:
         if of_type == type_name
     ]
     columns += [given.words for given in gathered.constants if given.type_name == type_name]
-    return [column for column in columns if len(column)]
+    return [column for column in columns if column.stated.null_count < len(column)]
 
 
 def _doubtful_constants(

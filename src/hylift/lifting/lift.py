@@ -91,7 +91,7 @@ class Lifting:
 
     def class_of(self, name: str) -> int:
         """The class of a hidden variable."""
-        return int(self.variable_to_class[self.ground.variables.names.id(name)])
+        return int(self.variable_to_class[self.ground.variables.id(name)])
 
     def explain(self, progress: Progress = silent) -> Explanation:
         """How much was saved, by which classes, and what evidence stood against it."""

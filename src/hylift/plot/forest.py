@@ -61,10 +61,10 @@ def plot_forest(
 
     Of a real the median, with a thick line for the middle half and a thin one for 90 %; of a
     Boolean the probability that it is true; of a categorical variable that of its most probable
-    state, with its name. Crosses are observed values. `atoms` are names or patterns, all reals or
-    all discrete; `sort` has the largest on top. `truth` has values that are known to be true, by
-    atom: triangles mark them, or words where the state is another one. With `path` the figure is
-    written there.
+    state, with its name. Crosses are observed values. `atoms` are names, predicates or patterns,
+    all reals or all discrete; `sort` has the largest on top. `truth` has values that are known to
+    be true, by atom: triangles mark them, or words where the state is another one. With `path` the
+    figure is written there.
     """
     from matplotlib.figure import Figure
 

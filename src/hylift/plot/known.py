@@ -37,7 +37,7 @@ def true_values(
             f"'{type(truth).__name__}'"
         )
     variables = posterior.variables
-    ids = dict(zip(truth, variables.names.ids(list(truth)).tolist(), strict=True))
+    ids = dict(zip(truth, variables.ids(list(truth)).tolist(), strict=True))
     found = {}
     for name in names:
         if name in ids:

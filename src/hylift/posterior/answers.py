@@ -109,7 +109,7 @@ class Assignment:
         return f"Assignment({len(self.values)} variables, energy {self.energy:.6g}, {self.kind})"
 
     def __getitem__(self, name: str) -> str | float:
-        return self._decoded(self.variables.names.id(name))
+        return self._decoded(self.variables.id(name))
 
     def _decoded(self, variable: int) -> str | float:
         return decoded(self.variables.domain(variable), self.values[variable])

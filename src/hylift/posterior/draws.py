@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.graph import Variables
+from hylift.graph import Variables, without_repeats
 from hylift.posterior.interchange.datasets import check_size, dataset, inference_data
 from hylift.posterior.interchange.extras import extra
 from hylift.posterior.joint import MAX_COLUMNS, labelled_column
@@ -197,11 +197,7 @@ class Draws:
         """Where the variables whose names match stand among the hidden ones."""
         if atoms is None:
             return np.arange(len(self.ids))
-        patterns = [atoms] if isinstance(atoms, str) else list(atoms)
-        chosen = [self.variables.names.matching(pattern) for pattern in patterns]
-        wanted = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
-        _, first = np.unique(wanted, return_index=True)
-        return self._positions(wanted[np.sort(first)])
+        return self._positions(without_repeats(self.variables.matching(atoms)))
 
     def _positions(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where variables stand among the hidden ones."""

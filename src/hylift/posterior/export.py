@@ -143,7 +143,7 @@ def _marginal(row: dict[str, Any]) -> dict[str, Any]:
         return {"states": row["states"], "probs": row["probs"]}
     return {
         "mean": row["mean"],
-        "var": row["var"],
+        "std": row["std"],
         "mode": row["mode"],
         "quantiles": {str(level): row[f"q{100 * level:02.0f}"] for level in QUANTILES},
     }

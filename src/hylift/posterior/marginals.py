@@ -114,8 +114,8 @@ class Marginals:
         return len(self.batch)
 
     def to_arrow(self, variables: Variables, ids: NDArray[Any]) -> pa.Table:
-        """Columns atom, mean, var, mode, q05, q50, q95 (reals), states, probs (discrete)."""
-        statistics = {name: np.full(len(ids), np.nan) for name in ("mean", "var", "mode")}
+        """Columns atom, mean, std, mode, q05, q50, q95 (reals), states, probs (discrete)."""
+        statistics = {name: np.full(len(ids), np.nan) for name in ("mean", "std", "mode")}
         quantiles = np.full((len(QUANTILES), len(ids)), np.nan)
         for place, batch, rows in self._by_batch(ids):
             if isinstance(batch, RealDistribution):
@@ -142,10 +142,8 @@ class Marginals:
         table = self.to_arrow(variables, ids)
         domain = variables.domain(int(ids[0])) if len(ids) else None
         if domain is None or domain.states is None:
-            std = pc.sqrt(table["var"])
-            return {"mean": table["mean"], "std": std} | {
-                name: table[name] for name in table.column_names if name.startswith("q")
-            }
+            quantiles = (name for name in table.column_names if name.startswith("q"))
+            return {name: table[name] for name in ("mean", "std", *quantiles)}
         probs = pc.list_flatten(table["probs"]).to_numpy().reshape(len(ids), domain.num_states)
         if domain == boolean:
             return {"prob": probs[:, 1]}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hylift.errors import EvidenceError, ModelError, UnsupportedError
 from hylift.files import check_target
-from hylift.graph import Evidence, Variables
+from hylift.graph import Evidence, Variables, without_repeats
 from hylift.posterior.answers import Assignment, LogPartition, Solution
 from hylift.posterior.comparison import Comparison, compare
 from hylift.posterior.conditioning import check_agreement, conditioned
@@ -59,16 +59,16 @@ class Posterior:
         A real has `mean, var, std, mode, entropy, pdf(x), cdf(x), quantile(p), interval(mass),
         sample(size, seed=…)`; a discrete variable has `probs, states, prob(state), mode, entropy`.
         """
-        return self.known_marginals()[self.variables.names.id(atom)]
+        return self.known_marginals()[self.variables.id(atom)]
 
     def marginals(
         self, atoms: str | Iterable[str] | None = None, *, observed: bool = False
     ) -> pa.Table:
         """Marginals as an Arrow table, one row per variable.
 
-        `atoms`: names, or patterns such as `posA(*)`, observed or not; by default all variables
-        that are not observed, or with `observed` all there are.
-        Reals fill the columns mean, var, mode, q05, q50, q95; discrete variables states, probs.
+        `atoms`: names, predicates, or patterns such as `posA(*)`, observed or not; by default all
+        variables that are not observed, or with `observed` all there are.
+        Reals fill the columns mean, std, mode, q05, q50, q95; discrete variables states, probs.
         For data frames: `to_pandas()`, `to_polars()`.
         """
         return self.marginals_of(self.select(atoms, observed=observed))
@@ -93,7 +93,7 @@ class Posterior:
         return pa.table({**arguments, **self.known_marginals().columns(self.variables, ids[keep])})
 
     def joint(self, atoms: str | Iterable[str]) -> JointDensity:
-        """The joint distribution of some atoms, named or by patterns, observed or not.
+        """The joint distribution of some atoms, by names, predicates or patterns, observed or not.
 
         It has `pdf(values)`, `probs()`, `table()`, `mean`, `cov`, `corr`, `sample(size, seed=…)`.
         """
@@ -125,7 +125,7 @@ class Posterior:
     ) -> pa.Table:
         """Joint draws as an Arrow table, a row each, with a column per atom and states by label.
 
-        `atoms`: names or patterns; by default all variables that are not observed.
+        `atoms`: names, predicates or patterns; by default all variables that are not observed.
         """
         return self._joint("sample(…)", self.select(atoms)).sample(size, seed=seed)
 
@@ -151,8 +151,8 @@ class Posterior:
     def compare(self, other: Posterior, atoms: str | Iterable[str] | None = None) -> Comparison:
         """How far the marginals of another posterior are from these, which are trusted.
 
-        `exact.compare(found).mean_kl` is the mean of KL(exact || found). `atoms`: names or
-        patterns; by default all variables that are not observed.
+        `exact.compare(found).mean_kl` is the mean of KL(exact || found). `atoms`: names,
+        predicates or patterns; by default all variables that are not observed.
         """
         if not isinstance(other, Posterior):
             raise UnsupportedError(f"a posterior is compared with another one, not with {other!r}")
@@ -206,15 +206,13 @@ class Posterior:
     def select(
         self, atoms: str | Iterable[str] | None = None, *, observed: bool = False
     ) -> NDArray[np.int64]:
-        """Ids of the variables whose names match a pattern, in the order of the patterns.
+        """Ids of the variables that names, predicates and patterns ask for, in their order.
 
-        An unknown name is an error.
+        Each is there once. An unknown name is an error.
         """
         if atoms is None:
             return np.arange(len(self.variables)) if observed else np.flatnonzero(~self.observed)
-        ids = self._matching(atoms)
-        _, first = np.unique(ids, return_index=True)
-        return ids[np.sort(first)]
+        return without_repeats(self.variables.matching(atoms))
 
     def to_pandas(self, predicate: str | None = None, *, observed: bool = False) -> Any:
         """The table of a predicate, or that of all marginals, as a pandas DataFrame."""
@@ -282,14 +280,9 @@ class Posterior:
 
         write(self, path, atoms)
 
-    def _matching(self, atoms: str | Iterable[str]) -> NDArray[np.int64]:
-        patterns = [atoms] if isinstance(atoms, str) else list(atoms)
-        chosen = [self.variables.names.matching(pattern) for pattern in patterns]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
-
     def _each_once(self, atoms: str | Iterable[str]) -> NDArray[np.int64]:
         """Ids of the variables whose names match; an error if one does twice."""
-        ids = self._matching(atoms)
+        ids = self.variables.matching(atoms)
         _, first, count = np.unique(ids, return_index=True, return_counts=True)
         if (count > 1).any():
             twice = self.variables.names[int(ids[first[count > 1].min()])]

@@ -20,7 +20,7 @@ ALL = ("marginals", "logz", "map")
 def moments(posterior: Posterior) -> tuple[Floats, Floats]:
     """Means and variances of what is not observed."""
     table = posterior.marginals()
-    return np.asarray(table["mean"]), np.asarray(table["var"])
+    return np.asarray(table["mean"]), np.asarray(table["std"]) ** 2
 
 
 def log_z(posterior: Posterior) -> float:

@@ -60,8 +60,8 @@ def beliefs(posterior: Posterior) -> np.ndarray:
     """Probabilities, means and variances of all variables."""
     table = posterior.marginals_of(np.arange(len(posterior.variables)))
     probs = [np.asarray(p) for p in table["probs"].to_pylist() if p is not None]
-    columns = [np.asarray(table[name].to_pylist(), dtype=float) for name in ("mean", "var")]
-    return np.nan_to_num(np.concatenate([*probs, *columns]))
+    mean, std = (np.asarray(table[name].to_pylist(), dtype=float) for name in ("mean", "std"))
+    return np.nan_to_num(np.concatenate([*probs, mean, std**2]))
 
 
 def log_z(posterior: Posterior) -> float:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from hylift.cli import outputs
 from hylift.cli.render import progress_bar, show
+from hylift.graph import FactorGraph
 from hylift.grounding import ground
 from hylift.inference import BVI, Exact, Method, Task, infer
 from hylift.inference.run import checked_seed
@@ -60,7 +61,7 @@ def run(*, figure: Path | None, output: str | None, seed: int, quiet: bool) -> N
             posteriors[method.name] = infer(graph, method, tasks=TASKS, seed=seed, progress=part)
     exact = posteriors["exact"]
     answer = outputs.Answer(
-        lambda out: _show(out, posteriors),
+        lambda out: _show(out, graph, posteriors),
         lambda: {
             "seed": seed,
             "results": [to_dict(found, TASKS, model="demo") for found in posteriors.values()],
@@ -75,15 +76,16 @@ def run(*, figure: Path | None, output: str | None, seed: int, quiet: bool) -> N
     )
 
 
-def _show(out: Console, posteriors: dict[str, Posterior]) -> None:
+def _show(out: Console, graph: FactorGraph, posteriors: dict[str, Posterior]) -> None:
     exact, approximate = posteriors.values()
     out.print(STORY, highlight=False)
     out.print(MODEL, markup=False, highlight=False)
-    show(out, exact, TASKS, title="boxes", ids=exact.select(ATOMS))
+    show(out, exact, TASKS, title="boxes", evidence=graph.evidence, ids=exact.select(ATOMS))
     out.print(
         "\nThe same by BVI, which solves look-alikes once and goes where exact inference cannot:"
     )
-    show(out, approximate, ["logz"], title="boxes", ids=approximate.select(ATOMS))
+    ids = approximate.select(ATOMS)
+    show(out, approximate, ["logz"], title="boxes", evidence=graph.evidence, ids=ids)
     out.print(_side_by_side(posteriors))
 
 

@@ -95,7 +95,7 @@ def _show(
 ) -> None:
     out.print(
         f"{escape(title)}: {counted(lifting.source.num_variables, 'variable')}, "
-        f"{explanation.num_observed:,} observed; lifted in {seconds:.2f} s",
+        f"{lifting.source.evidence.counts}; lifted in {seconds:.2f} s",
         highlight=False,
     )
     print_table(out, text.sizes(explanation))

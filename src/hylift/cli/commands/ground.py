@@ -19,6 +19,7 @@ from hylift.cli.render import progress_bar
 from hylift.formats.uai import write_uai
 from hylift.grounding import Grounding
 from hylift.grounding.statistics import GroundStatistics
+from hylift.words import observed_and_measured
 
 SCHEMA = pa.schema(
     [
@@ -26,6 +27,7 @@ SCHEMA = pa.schema(
         ("name", pa.string()),
         ("atoms", pa.int64()),
         ("observed", pa.int64()),
+        ("measured", pa.int64()),
         ("is_closed", pa.bool_()),
         ("groundings", pa.int64()),
         ("factors", pa.int64()),
@@ -68,7 +70,8 @@ def _show(
         highlight=False,
     )
     out.print(
-        f"observed: {found.num_observed:,} variables; kept: {grounding.graph.size_estimate()}",
+        f"{observed_and_measured(found.num_observed, found.num_measured)}; "
+        f"kept: {grounding.graph.size_estimate()}",
         highlight=False,
     )
     if stats:
@@ -81,6 +84,7 @@ def _counts(found: GroundStatistics) -> dict[str, Any]:
     return {
         "num_variables": found.num_variables,
         "num_observed": found.num_observed,
+        "num_measured": found.num_measured,
         "num_groundings": found.num_groundings,
         "num_factors": found.num_factors,
         "predicates": [asdict(predicate) for predicate in found.predicates],
@@ -96,6 +100,7 @@ def _table(found: GroundStatistics) -> pa.Table:
             "name": predicate.name,
             "atoms": predicate.num_atoms,
             "observed": predicate.num_observed,
+            "measured": predicate.num_measured,
             "is_closed": predicate.is_closed,
         }
         for predicate in found.predicates
@@ -113,12 +118,15 @@ def _table(found: GroundStatistics) -> pa.Table:
 
 
 def _predicates(found: GroundStatistics) -> Table:
-    table = Table("predicate", "atoms", "observed", "world", box=None, pad_edge=False)
+    measured = ["measured"] if found.num_measured else []
+    header = ["predicate", "atoms", "observed", *measured, "world"]
+    table = Table(*header, box=None, pad_edge=False)
     for predicate in found.predicates:
         world = "closed" if predicate.is_closed else "open"
-        counts = (f"{predicate.num_atoms:,}", f"{predicate.num_observed:,}")
-        table.add_row(escape(predicate.name), *counts, world)
-    return _right(table, 1, 2)
+        counts = [predicate.num_atoms, predicate.num_observed]
+        counts += [predicate.num_measured] if measured else []
+        table.add_row(escape(predicate.name), *(f"{count:,}" for count in counts), world)
+    return _right(table, *range(1, len(header) - 1))
 
 
 def _rules(found: GroundStatistics) -> Table:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
 
 from hylift.cli import outputs
 from hylift.cli.messages import InterruptedAnswerError, print_notes, tell
@@ -17,7 +18,7 @@ from hylift.cli.outputs import TABLES, Output, Write
 from hylift.cli.render import num_classes_of, progress_bar, show
 from hylift.errors import UnsupportedError
 from hylift.formats import uai
-from hylift.graph import FactorGraph
+from hylift.graph import Evidence, FactorGraph
 from hylift.inference import Task, check_tasks, infer
 from hylift.plot import plot_convergence, plot_marginals
 from hylift.plot.marginals import check_panels
@@ -72,6 +73,7 @@ class Found:
     """A posterior, and what was asked about it."""
 
     model: Path
+    evidence: Evidence
     posterior: Posterior
     tasks: list[Task]
     ids: NDArray[np.int64]
@@ -100,11 +102,15 @@ class Found:
             ),
         }
         return outputs.Answer(
-            lambda out: show(out, posterior, self.tasks, title=self.model.name, ids=self.ids),
+            self._show,
             self.to_dict,
             lambda: held(self.ids),
             formats,
         )
+
+    def _show(self, out: Console) -> None:
+        title = self.model.name
+        show(out, self.posterior, self.tasks, title=title, evidence=self.evidence, ids=self.ids)
 
     def _write_marginals(self, path: Path) -> None:
         everything = np.arange(len(self.posterior.variables))
@@ -139,7 +145,7 @@ def run(
         graph, notes = read_graph(model, given, progress)
     if not quiet:
         print_notes(notes)
-    ids = None if query is None else queried(graph.variables.names, query)
+    ids = None if query is None else queried(graph.variables, query)
     _check_room(files, graph, ids)
     with progress_bar(quiet) as progress:
         posterior = infer(
@@ -156,7 +162,8 @@ def run(
     was_interrupted = posterior.solution.result == "interrupted"
     if was_interrupted:
         _tell_interrupted(posterior, how.checkpoint)
-    found = Found(model, posterior, tasks, posterior.select() if ids is None else ids)
+    ids = posterior.select() if ids is None else ids
+    found = Found(model, graph.evidence, posterior, tasks, ids)
     _deliver(found, files, quiet=quiet)
     if was_interrupted:
         raise InterruptedAnswerError

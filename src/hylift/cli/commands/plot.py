@@ -83,9 +83,8 @@ def _atoms(
     first = next(iter(posteriors.values()))
     if not query:
         return None
-    atoms: list[str] = first.variables.names.render(
-        queried(first.variables.names, query)
-    ).to_pylist()
+    ids = queried(first.variables, query)
+    atoms: list[str] = first.variables.names.render(ids).to_pylist()
     for path, posterior in zip(results, posteriors.values(), strict=True):
         try:
             posterior.variables.names.ids(atoms)

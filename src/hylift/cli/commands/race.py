@@ -82,10 +82,9 @@ def run(
 
 
 def _show(out: Console, title: str, graph: FactorGraph, found: Race) -> None:
-    num_observed = int(graph.evidence.is_hard.sum())
     out.print(
         f"[bold]{escape(title)}[/bold]: {counted(graph.num_variables, 'variable')}, "
-        f"{num_observed:,} observed; {found.seconds:g} s for each method",
+        f"{graph.evidence.counts}; {found.seconds:g} s for each method",
         highlight=False,
     )
     print_table(out, text.results(found))

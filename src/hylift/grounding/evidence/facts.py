@@ -37,6 +37,11 @@ class Origin:
     """What pandas calls the labels of its rows, which are no columns; `index` if they have no
     name."""
 
+    @property
+    def spells_atoms(self) -> bool:
+        """Whether it writes atoms out, `In(p3, t1)`, and has no cells that may be empty."""
+        return self.unit == "line" or bool(self.entries)
+
     def where(self, row: int) -> str:
         """`facts.csv, row 7`."""
         if self.entries:
@@ -61,6 +66,14 @@ class Facts:
 
     def __len__(self) -> int:
         return len(self.row)
+
+    @property
+    def lacks_state(self) -> NDArray[np.bool_]:
+        """(fact,): whether it does not say which constant of a unique argument holds."""
+        unique = self.predicate.unique
+        if unique is None:
+            return np.zeros(len(self), dtype=bool)
+        return self.arguments[unique].is_missing
 
     def where(self, fact: int) -> str:
         return self.origin.where(int(self.row[fact]))
@@ -138,16 +151,18 @@ def _roles(
     _move_surplus(predicate, folded, places)
     one_each = len(places["value"]) <= 1 and len(places["sd"]) <= 1
     if len(places["argument"]) != len(types) or not one_each or improbable:
-        raise EvidenceError(_wrong_columns(predicate, names, origin))
+        remedy = _choice(predicate, names) if len(places["argument"]) > len(types) else ""
+        raise EvidenceError(_wrong_columns(predicate, names, origin) + remedy)
     places["argument"] = _by_type(places["argument"], names, types)
     expected = [*zip(places["argument"], types, strict=True)]
     expected += [(place, role) for role in ("value", "sd") for place in places[role]]
     for place, role in expected:
         if folded[place] in folded_types and folded[place] not in (role.casefold(), *ROLES):
-            raise EvidenceError(
-                f"{_wrong_columns(predicate, names, origin)}, with '{names[place]}' in the place "
-                f"of '{role}': rename or reorder the columns"
+            remedy = _choice(predicate, names) if set(folded_types) <= set(folded) else ""
+            remedy = remedy or (
+                f", with '{names[place]}' in the place of '{role}': rename or reorder the columns"
             )
+            raise EvidenceError(_wrong_columns(predicate, names, origin) + remedy)
     return places
 
 
@@ -160,8 +175,9 @@ def _check_truths(
         known = {*ROLES, predicate.name.casefold(), f"#{place + 1}"}
         if name.casefold() not in known and not pa.types.is_boolean(table.column(place).type):
             raise EvidenceError(
-                f"{_wrong_columns(predicate, table.column_names, origin)}: leave '{name}' out, or "
-                "call it 'value' if it says which rows are true"
+                f"{_wrong_columns(predicate, table.column_names, origin)}: "
+                f"{_without(place, table.column_names)}, or call it 'value' if it says which rows "
+                "are true"
             )
 
 
@@ -172,7 +188,7 @@ def _check_errors(
     for place in places:
         last_word = (re.findall(r"[^\W_]+", names[place].casefold()) or [""])[-1]
         if last_word not in ERRORS and names[place] != f"#{place + 1}":
-            advice = f"leave '{names[place]}' out"
+            advice = _without(place, names)
             if not predicate.domain.is_discrete:
                 advice += ", or call it 'sd' if it has the standard deviations of the values"
             raise EvidenceError(f"{_wrong_columns(predicate, names, origin)}: {advice}")
@@ -230,6 +246,42 @@ def _wrong_columns(predicate: PredicateDeclaration, names: list[str], origin: Or
     return f"{origin.name}: {wanted}; this one has {here}"
 
 
+def _choice(predicate: PredicateDeclaration, names: list[str]) -> str:
+    """How to choose from more columns than are needed, those that are known by their names; or
+    nothing."""
+    wanted = [*predicate.arguments]
+    folded = [name.casefold() for name in names]
+    if not predicate.domain.is_discrete:
+        value = (word for word in (predicate.name, "value") if word.casefold() in folded)
+        sd = (word for word in ("sd", "std") if word in folded)
+        wanted += [next(value, "…"), *list(sd)[:1]]
+    if len(names) <= len(wanted) or not are_named(names):
+        return ""
+    columns = [
+        names[folded.index(word.casefold())]
+        if folded.count(word.casefold()) == 1 == wanted.count(word)
+        else "…"
+        for word in wanted
+    ]
+    return f": choose columns of it ({_selection(columns)})"
+
+
+def are_named(columns: Sequence[str]) -> bool:
+    """Whether columns can be chosen by name; those of a list of rows are only numbered."""
+    return any(name != f"#{place}" for place, name in enumerate(columns, start=1))
+
+
+def _without(place: int, names: list[str]) -> str:
+    others = [name for other, name in enumerate(names) if other != place]
+    return f"leave '{names[place]}' out ({_selection(others)})"
+
+
+def _selection(columns: list[str]) -> str:
+    """`df[['paper', 'topic']]`; … stands for columns that are not known."""
+    quoted = [name if name == "…" else f"'{name}'" for name in columns]
+    return f"df[[{', '.join(quoted) if set(quoted) != {'…'} else '…'}]]"
+
+
 def words_of(column: pa.ChunkedArray, name: str, origin: Origin) -> WordColumn:
     try:
         return WordColumn.of(column, name)
@@ -238,9 +290,16 @@ def words_of(column: pa.ChunkedArray, name: str, origin: Origin) -> WordColumn:
 
 
 def complete(facts: Facts) -> Facts:
-    """The facts, after a check that no argument is missing."""
+    """The facts, after a check that no argument is missing.
+
+    The state of a variable may be, as the value of a real may, but not where atoms are written out.
+    """
     for place, column in enumerate(facts.arguments):
-        missing = np.flatnonzero(column.is_missing)
+        is_missing = column.is_missing
+        if place == facts.predicate.unique:
+            is_known = True if facts.value is None else facts.value.is_valid().to_numpy()
+            is_missing = is_missing & is_known & facts.origin.spells_atoms
+        missing = np.flatnonzero(is_missing)
         if len(missing):
             first = int(missing[0])
             raise EvidenceError(

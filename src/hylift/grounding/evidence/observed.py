@@ -106,6 +106,8 @@ def _values(facts: Facts, *, closed: bool) -> tuple[NDArray[np.float64], NDArray
     predicate = facts.predicate
     if predicate.domain.is_discrete:
         value = _truths(facts, closed=closed)
+        if facts.lacks_state.any():
+            value = np.where(facts.lacks_state, np.nan, value)
     elif facts.value is None:
         raise EvidenceError(f"{facts.origin.name}: '{predicate.name}' is real, but has no values")
     else:

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from hylift.errors import EvidenceError, did_you_mean
 from hylift.formats.alchemy_db import read_facts
 from hylift.formats.databases import DatabaseKind, read_database_table, table_names
-from hylift.formats.tables import as_table, kind_of, read_table, row_labels
+from hylift.formats.table_file import TableFile, same_name
+from hylift.formats.tables import as_table, is_missing, kind_of, read_table, row_labels
 from hylift.graph.atom_text import split_atom
 from hylift.graph.domains import as_float
 from hylift.graph.evidence import Soft
@@ -26,6 +27,7 @@ from hylift.grounding.evidence.facts import (
     Facts,
     GivenConstants,
     Origin,
+    are_named,
     complete,
     from_table,
     like_it,
@@ -64,20 +66,32 @@ def gather(model: Model, evidence: object) -> Gathered:
 def _add_source(gathered: Gathered, source: object, label: str) -> None:
     if isinstance(source, Mapping):
         _add_mapping(gathered, source, label)
-    elif isinstance(source, str | os.PathLike):
-        _add_file(gathered, Path(source))
+    elif (file := _file(source)) is not None:
+        _add_file(gathered, file)
     else:
         _add_long(gathered, LongTable.of(as_table(source, label), Origin(label)))
 
 
-def _add_file(gathered: Gathered, path: Path) -> None:
-    kind = kind_of(path)
+def _file(data: object) -> TableFile | None:
+    """The file that data are in; None if they are in memory."""
+    if isinstance(data, str | os.PathLike):
+        return TableFile(Path(data))
+    return data if isinstance(data, TableFile) else None
+
+
+def _add_file(gathered: Gathered, file: TableFile) -> None:
+    path, kind = file.path, kind_of(file.path)
     if kind == "sqlite" or kind == "duckdb":
+        if file.columns is not None:
+            raise EvidenceError(
+                f"{file}: a database has several tables: say whose columns these are, as in "
+                f"NAME={file}"
+            )
         _add_database(gathered, path, kind)
     elif kind == "alchemy":
-        _add_alchemy(gathered, path)
+        _add_alchemy(gathered, file)
     else:
-        _add_long(gathered, LongTable.of(read_table(path, kind), Origin(str(path))))
+        _add_long(gathered, LongTable.of(*_table_in(file, "")))
 
 
 def _add_long(gathered: Gathered, table: LongTable) -> None:
@@ -86,8 +100,11 @@ def _add_long(gathered: Gathered, table: LongTable) -> None:
     gathered.unmatched += unmatched
 
 
-def _add_alchemy(gathered: Gathered, path: Path, only: str | None = None) -> None:
+def _add_alchemy(gathered: Gathered, file: TableFile, only: str | None = None) -> None:
     """The facts of an Alchemy file, or those about one predicate."""
+    path = file.path
+    if file.columns is not None:
+        raise EvidenceError(f"{file}: a file of facts has no columns to choose")
     table = read_facts(path)
     if only is not None:
         table = table.filter(pc.equal(table["predicate"], only))
@@ -136,7 +153,7 @@ def _add_database(gathered: Gathered, path: Path, kind: DatabaseKind) -> None:
     known = [*model.predicate_by_name, *model.type_by_name]
     unused = []
     for name in names:
-        match = _same_name(name[-1], known)
+        match = same_name(name[-1], known)
         if match is None:
             unused.append(f"'{name[-1]}'")
             continue
@@ -153,13 +170,6 @@ def _add_database(gathered: Gathered, path: Path, kind: DatabaseKind) -> None:
         )
     if unused:
         gathered.notes.append(f"{path}: tables that are not used: {', '.join(unused)}")
-
-
-def _same_name(name: str, known: Sequence[str]) -> str | None:
-    """The same word, or else the same but for capitals."""
-    if name in known:
-        return name
-    return next((other for other in known if other.casefold() == name.casefold()), None)
 
 
 def _add_mapping(gathered: Gathered, mapping: Mapping[Any, Any], label: str) -> None:
@@ -200,13 +210,11 @@ def _is_value(data: object) -> bool:
 def _add_predicate(
     gathered: Gathered, predicate: PredicateDeclaration, data: object, origin: Origin
 ) -> None:
-    if isinstance(data, str | os.PathLike):
-        path = Path(data)
-        kind = kind_of(path)
-        if kind == "alchemy":
-            _add_alchemy(gathered, path, only=predicate.name)
+    if (file := _file(data)) is not None:
+        if kind_of(file.path) == "alchemy":
+            _add_alchemy(gathered, file, only=predicate.name)
             return
-        table, origin = _table_in(path, predicate.name)
+        table, origin = _table_in(file, predicate.name)
     elif _is_value(data):
         raise EvidenceError(
             f"{origin.name} cannot be {data!r}: '{predicate.name}' takes arguments, so give a "
@@ -219,27 +227,28 @@ def _add_predicate(
 
 
 def _add_constants(gathered: Gathered, type_name: str, data: object, origin: Origin) -> None:
-    if isinstance(data, str | os.PathLike):
-        table, origin = _table_in(Path(data), type_name)
+    if (file := _file(data)) is not None:
+        table, origin = _table_in(file, type_name)
     else:
         table = as_table(data, origin.name)
     given = _constants(type_name, table, origin)
     gathered.constants.append(replace(given, is_ordered=isinstance(data, list | tuple)))
 
 
-def _table_in(path: Path, name: str) -> tuple[pa.Table, Origin]:
+def _table_in(file: TableFile, name: str) -> tuple[pa.Table, Origin]:
     """The table of a file, or of that name in a database; and what errors call it."""
-    kind = kind_of(path)
+    path, kind = file.path, kind_of(file.path)
     if kind == "alchemy":
         raise EvidenceError(f"{path}: a file of facts lists no constants of the type '{name}'")
     if kind != "sqlite" and kind != "duckdb":
-        return read_table(path, kind), Origin(str(path))
+        return file.chosen(read_table(path, kind), str(path)), Origin(str(path))
     names = {".".join(parts[-1:]): parts for parts in table_names(path, kind)}
-    match = _same_name(name, list(names))
+    match = same_name(name, list(names))
     if match is None:
         tables = ", ".join(f"'{other}'" for other in names) or "none at all"
         raise EvidenceError(f"{path}: there is no table '{name}'; its tables are {tables}")
-    return read_database_table(path, kind, names[match]), Origin(f"{path}, table '{match}'")
+    label = f"{path}, table '{match}'"
+    return file.chosen(read_database_table(path, kind, names[match]), label), Origin(label)
 
 
 def _constants(type_name: str, table: pa.Table, origin: Origin) -> GivenConstants:
@@ -259,12 +268,14 @@ def _constant_column(type_name: str, table: pa.Table, origin: Origin) -> pa.Chun
     if table.num_columns == 1:
         return table.column(0)
     for name in (type_name, "id", "name"):
-        match = _same_name(name, table.column_names)
+        match = same_name(name, table.column_names)
         if match is not None and table.column_names.count(match) == 1:
             return table.column(match)
+    remedy = ": choose one of them (df[[…]])" if are_named(table.column_names) else ""
     raise EvidenceError(
         f"{origin.name}: the constants of the type '{type_name}' are one column, or one that is "
         f"called '{type_name}', 'id' or 'name'; this table has {', '.join(table.column_names)}"
+        f"{remedy}"
     )
 
 
@@ -281,10 +292,10 @@ def _add_atoms(gathered: Gathered, atoms: Mapping[str, object], label: str) -> N
             )
         predicate = known[name]
         if predicate.unique is not None and len(words) == len(predicate.arguments) - 1:
-            if value is None:
-                continue
-            words.insert(predicate.unique, str(value))  # SegType(A1): Door
-            value = True
+            # SegType(A1): Door
+            is_known = not is_missing(value)
+            words.insert(predicate.unique, str(value) if is_known else "")
+            value = True if is_known else None
         if fault := arity_fault(predicate, len(words)):
             raise EvidenceError(f"{label}['{key}']: {fault}")
         by_predicate.setdefault(name, []).append((key, words, value))

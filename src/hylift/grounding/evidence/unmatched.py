@@ -53,7 +53,7 @@ def match_facts(
     for place, type_name in enumerate(facts.predicate.arguments):
         if type_name in listed:
             column = columns[place] = columns[place].among(listed[type_name])
-            wrong = column.ids(listed[type_name]) < 0
+            wrong = (column.ids(listed[type_name]) < 0) & ~column.is_missing
             for first in np.flatnonzero(wrong)[:1].tolist():
                 word, constants = str(column[first]), listed[type_name]
                 text = f"{facts.atom(first)}: {not_among(word, type_name, constants)}"

@@ -51,7 +51,7 @@ class Densities:
 
     def of(self, name: str) -> dict[str, Any]:
         """One density, as a kind and its parameters."""
-        return self._at(int(self.variables.names.id(name)))
+        return self._at(self.variables.id(name))
 
     def _at(self, i: int) -> dict[str, Any]:
         kind = {"kind": KINDS[self.kind[i]]}

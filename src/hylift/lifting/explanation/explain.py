@@ -48,7 +48,8 @@ class Explanation:
     """Variables that are alone in their class."""
     is_exact: bool
     num_observed: int
-    """Observations, measurements with error included."""
+    num_measured: int
+    """Variables that were measured with an error, and stay hidden."""
     effects: tuple[EvidenceEffect, ...]
     """Per predicate with evidence, the one that breaks most symmetry first, and of all evidence
     where there are several. Not measured for coarse liftings."""
@@ -65,9 +66,13 @@ class Explanation:
         return self.speed_up >= WORTHWHILE
 
     @property
+    def has_evidence(self) -> bool:
+        return self.num_observed + self.num_measured > 0
+
+    @property
     def num_without_evidence(self) -> int | None:
         """Classes of the hidden variables if nothing had been observed; None if not measured."""
-        if not self.num_observed:
+        if not self.has_evidence:
             return self.lifted.num_variables if self.is_exact else None
         return self.effects[-1].num_without if self.effects else None
 
@@ -87,6 +92,7 @@ class Explanation:
             "largest": [asdict(one) | {"examples": list(one.examples)} for one in self.largest],
             "num_alone": self.num_alone,
             "num_observed": self.num_observed,
+            "num_measured": self.num_measured,
             "evidence": [asdict(effect) for effect in self.effects],
         }
 
@@ -118,7 +124,8 @@ def explain(lifting: Lifting, progress: Progress = silent) -> Explanation:
         _largest(lifting, size),
         int(np.count_nonzero(size == 1)),
         lifting.is_exact,
-        len(lifting.source.evidence),
+        lifting.source.evidence.num_observed,
+        lifting.source.evidence.num_measured,
         effects,
     )
 

@@ -29,6 +29,8 @@ class EvidenceEffect:
     predicate: str | None
     """None for all evidence together."""
     num_observed: int
+    num_measured: int
+    """Measured with an error; they stay hidden."""
     num_without: int
     """Classes without it."""
     num_broken: int
@@ -41,6 +43,7 @@ def evidence_effects(lifting: Lifting, progress: Progress) -> tuple[EvidenceEffe
     """Per predicate with evidence, the one that breaks most first; then of all evidence, where
     there are several."""
     source = lifting.source
+    is_hard = source.evidence.is_hard
     names = Predicates.of(source.variables.names)
     predicate = names.of_variable[source.evidence.variable]
     wanted: list[tuple[str | None, Chosen]] = [
@@ -56,7 +59,14 @@ def evidence_effects(lifting: Lifting, progress: Progress) -> tuple[EvidenceEffe
     is_real = source.variables.num_states[source.evidence.variable] == 0
     alike = _num_alike(lifting, [chosen & is_real for _, chosen in wanted], progress)
     found = [
-        EvidenceEffect(name, int(chosen.sum()), fewer, lifting.num_classes - fewer, same)
+        EvidenceEffect(
+            name,
+            int((chosen & is_hard).sum()),
+            int((chosen & ~is_hard).sum()),
+            fewer,
+            lifting.num_classes - fewer,
+            same,
+        )
         for (name, chosen), fewer, same in zip(wanted, without, alike, strict=True)
     ]
     single = [effect for effect in found if effect.predicate is not None]

@@ -96,17 +96,19 @@ def evidence_title(explanation: Explanation) -> str:
 
 def evidence(explanation: Explanation) -> TextTable:
     """Per predicate with evidence, what it broke; measured."""
-    header = ("evidence on", "observed", "without it", "broken by it")
-    with_reals = any(effect.num_alike is not None for effect in explanation.effects)
-    rows = []
-    for effect in explanation.effects:
-        numbers = (effect.num_observed, effect.num_without, effect.num_broken)
-        row = (effect.predicate or "all of these", *(f"{number:,}" for number in numbers))
-        alike = "" if effect.num_alike is None else f"{effect.num_alike:,}"
-        rows.append((*row, alike) if with_reals else row)
-    return TextTable(
-        (*header, "if its values agreed") if with_reals else header, tuple(rows), (1, 2, 3, 4)
-    )
+    effects = explanation.effects
+    columns: list[tuple[str, list[int | None]]] = [
+        ("observed", [effect.num_observed for effect in effects]),
+        ("measured", [effect.num_measured or None for effect in effects]),
+        ("without it", [effect.num_without for effect in effects]),
+        ("broken by it", [effect.num_broken for effect in effects]),
+        ("if its values agreed", [effect.num_alike for effect in effects]),
+    ]
+    columns = [column for column in columns if any(number is not None for number in column[1])]
+    names = [effect.predicate or "all of these" for effect in effects]
+    texts = (["" if n is None else f"{n:,}" for n in numbers] for _, numbers in columns)
+    header = ("evidence on", *(title for title, _ in columns))
+    return TextTable(header, tuple(zip(names, *texts, strict=True)), (1, 2, 3, 4, 5))
 
 
 def verdict(explanation: Explanation) -> list[str]:
@@ -115,7 +117,7 @@ def verdict(explanation: Explanation) -> list[str]:
     if not e.ground.num_variables:
         return [
             "All variables are observed: there is nothing to lift."
-            if e.num_observed
+            if e.has_evidence
             else "The model has no variables."
         ]
     lines = [_expectation(e)]
@@ -157,7 +159,7 @@ def _reason(e: Explanation) -> list[str]:
     hidden, rest = e.ground.num_variables, e.num_without_evidence
     assert rest is not None
     if not e.helps and not _fewer(rest, hidden):
-        still = "without any evidence there are still " if e.num_observed else ""
+        still = "without any evidence there are still " if e.has_evidence else ""
         return [
             "The model itself has hardly any look-alike variables: "
             f"{still}{num_classes(rest)} of {counted(hidden, 'variable')}."

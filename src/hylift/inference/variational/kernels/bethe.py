@@ -41,7 +41,8 @@ def bethe_block(
     local = np.empty((num_components, most, longest))
     omega = np.empty((most, longest))
     marginal = np.empty((most, longest))
-    rooms = np.empty((3, most_points))
+    logs = np.empty(most_points)
+    room = np.empty(most_points)
     shift = grad_ptr[slot_ptr[begin]]
     for start in range(weights.shape[0]):
         for scope in range(begin, end):
@@ -50,9 +51,11 @@ def bethe_block(
             arity = final + 1 - slot_ptr[scope]
             nodes_of = scope_set[scope]
             num_nodes = set_nodes[nodes_of]
+            has_reals = False
             for place in range(arity):
                 variable = slots[final - place]
                 discrete = family[variable] == CATEGORICAL
+                has_reals |= not discrete
                 size[place] = first[variable + 1] - first[variable] if discrete else num_nodes
                 if discrete:
                     for t in range(size[place]):
@@ -77,7 +80,9 @@ def bethe_block(
                     else:
                         for t in range(num_nodes):
                             omega[place, t] = hermite_w[nodes_of, t]
-                total = _integral(arity, size, weights[start], local, omega, marginal, rooms)
+                if k == 0 or has_reals:  # else the points are those of the component before
+                    _fill_logs(arity, size, weights[start], local, logs, room)
+                total = _integral(arity, size, logs, omega, marginal, room)
                 value[start, k] += coefficient[scope] * total
                 scale = coefficient[scope] * weights[start, k]
                 for place in range(arity):
@@ -111,41 +116,46 @@ def bethe_block(
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _integral(arity, size, weights, local, omega, marginal, rooms):
-    """The sum of weight * log q over the grid of a scope; fills marginal (slot, point) with the
-    sums over all other slots.
+def _fill_logs(arity, size, weights, local, logs, room):
+    """Fills logs (point,) with log q over the grid of a scope, from local (component, slot, point):
+    densities of its slots.
 
-    local: (component, slot, point), densities; omega: (slot, point), weights of the points; rooms:
-    (3, point of the grid). Inner loops go over many points without branches, for processors that
-    take several at once.
+    Here and below, inner loops go over many points without branches, for processors that take
+    several at once. room: (point,), scratch.
     """
-    density, share, one = rooms[0], rooms[1], rooms[2]
-    num_points = _spread(arity, size, 1.0, omega, share)
-    for point in range(num_points):
-        density[point] = TINY
-    for j in range(len(weights)):
-        _spread(arity, size, weights[j], local[j], one)
+    num_points = _spread(arity, size, weights[0], local[0], logs)
+    for j in range(1, len(weights)):
+        _spread(arity, size, weights[j], local[j], room)
         for point in range(num_points):
-            density[point] += one[point]
-    take_logs(density, num_points)
+            logs[point] += room[point]
     for point in range(num_points):
-        share[point] *= density[point]
+        logs[point] += TINY
+    take_logs(logs, num_points)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _integral(arity, size, logs, omega, marginal, room):
+    """The sum of weight * log q over the grid of a scope, for weights omega (slot, point); fills
+    marginal (slot, point) with the sums over all other slots."""
+    num_points = _spread(arity, size, 1.0, omega, room)
+    for point in range(num_points):
+        room[point] *= logs[point]
     for place in range(arity - 1, 0, -1):  # summed out one after the other
         num_points //= size[place]
         for t in range(size[place]):
-            row = share[t * num_points : (t + 1) * num_points]
+            row = room[t * num_points : (t + 1) * num_points]
             total = 0.0
             for point in range(num_points):
                 total += row[point]
             marginal[place, t] = total
         for t in range(1, size[place]):
-            row = share[t * num_points : (t + 1) * num_points]
+            row = room[t * num_points : (t + 1) * num_points]
             for point in range(num_points):
-                share[point] += row[point]
+                room[point] += row[point]
     total = 0.0
     for point in range(num_points):
-        marginal[0, point] = share[point]
-        total += share[point]
+        marginal[0, point] = room[point]
+        total += room[point]
     return total
 
 
