@@ -7,8 +7,8 @@ import os
 import sys
 from typing import NoReturn
 
-ALLOCATIONS = 200_000
-"""New objects after which Python looks for cycles. Loading modules makes as many, which stay; with
+ALLOCATIONS = 1_000_000
+"""New objects after which Python looks for cycles. Loading modules makes many, which stay; with
 Python's own setting, a tenth of a short run is spent on looking at them."""
 
 
