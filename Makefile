@@ -60,6 +60,6 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
 	    --constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/python -m compileall -q src
-	@echo "Compiling the numerical kernels"
+	@echo "Compiling the numerical kernels (once, some minutes)"
 	@$(BIN)/python -m hylift.warm_up
 	@touch $@

@@ -71,7 +71,8 @@ def tables(measured: Sequence[Measured]) -> list[Table]:
         ),
         _by_method(
             "Seconds",
-            "For marginals, log Z and MAP together, lifted; in brackets on the ground graph.",
+            "For marginals, log Z and MAP together, lifted; in brackets on the ground graph. ‡ is "
+            "of MAP alone, where the rest was refused or is not what the method does.",
             measured, _seconds,
         ),
         _by_method(
@@ -151,7 +152,8 @@ def _log_z(one: Measured, result: Result) -> str:
 
 
 def _seconds(one: Measured, result: Result) -> str:
-    lifted = _time(result.finish.seconds)
+    finish = result.finish
+    lifted = _time(finish.seconds) + (" ‡" if finish.refused or finish.is_search else "")
     return lifted if result.ground_seconds is None else f"{lifted} ({_time(result.ground_seconds)})"
 
 

@@ -1,10 +1,11 @@
 """`python -m hylift.warm_up`: compiles all kernels, so that the first answer does not wait."""
 
+import logging
 import multiprocessing
 import os
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +18,25 @@ def warm_up() -> None:
 
 
 def compile_in_parallel() -> None:
-    """Compiles all kernels, the parts in processes of their own where there are several cores."""
+    """Compiles all kernels, the parts in processes of their own where there are several cores, and
+    prints a line when one is done."""
+    _expect_compilation()
     if (cores := os.cpu_count() or 1) > 1:
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(cores, len(PARTS)), mp_context=spawn) as pool:
-            for done in [pool.submit(part) for part in PARTS]:
+        with ProcessPoolExecutor(
+            min(cores, len(PARTS)), mp_context=spawn, initializer=_expect_compilation
+        ) as pool:
+            parts = [pool.submit(part) for part in PARTS]
+            for number, done in enumerate(as_completed(parts), start=1):
                 done.result()
+                print(f"  {number} of {len(parts)} parts compiled", flush=True)
     # Where two processes stored a kernel that they share at one time, one of them was lost.
     warm_up()
+
+
+def _expect_compilation() -> None:
+    """Nobody needs to be told that kernels are compiled first."""
+    logging.getLogger("hylift").setLevel(logging.ERROR)
 
 
 def _solve_exactly() -> None:

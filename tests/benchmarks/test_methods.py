@@ -90,6 +90,21 @@ def test_the_page_on_methods_has_the_figures_of_all_models():
     assert all(f"| {model.name} | {model.about} |" in figures for model in MODELS)
 
 
+@pytest.mark.parametrize("name", ["tree", "grid", "recession", "toy", "pumps"])
+def test_figures_on_the_page_are_those_of_today_where_that_is_quick_to_see(name: str) -> None:
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    printed = page.partition("**Divergence.**")[2].partition("**Worst error.**")[0]
+    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line.startswith("|")]
+    column = rows[0].index(name)
+    on_the_page = {row[0]: row[column] for row in rows[2:]}
+    model = next(model for model in MODELS if model.name == name)
+
+    measured = measure(model, [hl.Exact(), hl.MeanField(), hl.BVI(3), hl.BP(), hl.GaBP()])
+
+    today = {table.title: table for table in tables([measured])}["Divergence"]
+    assert dict(today.rows).items() <= on_the_page.items()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
