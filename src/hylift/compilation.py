@@ -23,5 +23,5 @@ def announce_compilation(kernel: Any) -> None:
 def _say() -> None:
     logger.warning(
         "hylift compiles its kernels on the first use after installation: "
-        "this takes a minute or two, once."
+        "this takes up to a minute or two, once."
     )

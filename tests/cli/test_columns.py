@@ -31,7 +31,7 @@ def test_every_command_takes_columns_of_a_wide_table(
 
     assert ended.code == 0
     assert expected in ended.out
-    note = "hylift: note: Popularity: 1 of its rows observe nothing, as they have no value\n"
+    note = "hylift: note: Popularity: 1 of its rows observe nothing, as the value is missing\n"
     assert ended.err == note
 
 
@@ -67,6 +67,7 @@ def test_a_file_that_is_read_by_columns_is_not_replaced(run: Run, folder: Path) 
     ended = run("infer", "papers.mln", *ALL, "-o", "all.csv")
 
     assert ended.code == 2
+    assert ended.err == "hylift: all.csv: is read by this command; name another file to write\n"
     assert (folder / "all.csv").read_text().startswith("year,")
 
 
@@ -85,8 +86,12 @@ REFUSED = {
     "one column too many": (
         "In=all.csv[paper,topic,year]",
         "all.csv: a table of 'In' has the columns paper, topic, perhaps value; this one has paper, "
-        "topic, year: leave 'year' out (--evidence 'In=all.csv[paper,topic]'), or call it 'value' "
-        "if it says which rows are true",
+        "topic, year: if 'year' says which rows are true, call it 'value'; else leave 'year' out "
+        "(--evidence 'In=all.csv[paper,topic]')",
+    ),
+    "a column twice": (
+        "In=all.csv[paper,Topic,TOPIC]",
+        "all.csv: 'Topic' and 'TOPIC' are one column, 'topic': name it once",
     ),
     "unknown column": (
         "In=all.csv[paper,topics]",
@@ -136,3 +141,45 @@ def test_what_is_measured_is_counted_apart_everywhere(run: Run, folder: Path) ->
     lines = [" ".join(line.split()) for line in ground.splitlines()]
     assert "predicate atoms observed measured world" in lines
     assert "Popularity 2 1 1 open" in lines
+
+
+def test_an_error_that_is_missing_beside_others_is_warned_of(run: Run, folder: Path) -> None:
+    (folder / "measured.csv").write_text("paper,value,sd\nP1,3.5,0.5\nP2,2,\n")
+    given = ("papers.mln", "-e", "In=in.parquet", "-c", "In", "-e", "Popularity=measured.csv")
+
+    ended = run("infer", *given)
+
+    assert ended.code == 0
+    assert ended.err == (
+        "hylift: warning: Popularity: 1 of its rows has no sd, and counts as exact "
+        "(Popularity(P2)): fill in the sd, or leave the row out\n"
+    )
+
+
+def test_evidence_on_atoms_that_no_rule_has_is_warned_of(run: Run, folder: Path) -> None:
+    (folder / "days.mln").write_text(
+        "At(day)\nlevel: real\nscore(day): real\nnormal(level | 0, 1)\n"
+        "At(d) * normal(score(d) | level, 1)\n"
+    )
+    (folder / "at.csv").write_text("day\n2023-06-11\n")
+    (folder / "score.csv").write_text("day,score\n11/06/2023,2.5\n12/06/2023,2\n")
+
+    ended = run("infer", "days.mln", "-e", "At=at.csv", "-e", "score=score.csv", "-c", "At")
+
+    assert ended.code == 0
+    assert ended.err == (
+        "hylift: warning: score: none of its 2 observed atoms stands in a ground rule, e.g. "
+        "score(11/06/2023); rules about it have e.g. score(2023-06-11): do the keys of the tables "
+        "agree?\n"
+    )
+
+
+def test_a_column_that_python_quotes_otherwise_can_be_chosen(run: Run, folder: Path) -> None:
+    rows = "paper,the topic's,stars\nP1,T1,1\nP2,T1,0\n"
+    (folder / "stars.csv").write_text(rows)
+
+    refused = run("ground", "papers.mln", "-c", "In", "-e", "In=stars.csv")
+    ended = run("ground", "papers.mln", "-c", "In", "-e", "In=stars.csv[paper,the topic's]")
+
+    assert refused.err.endswith("""(--evidence 'In=stars.csv[paper,the topic'"'"'s]')\n""")
+    assert (ended.code, ended.err) == (0, "")

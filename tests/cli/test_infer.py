@@ -304,3 +304,39 @@ def test_a_published_model_gives_its_published_answers(
     np.testing.assert_allclose(np.concatenate(found), np.concatenate(expected), rtol=0, atol=1e-5)
     log10_z = float((tmp_path / "out.PR").read_text().split()[1])
     assert log10_z == pytest.approx(-17.215494, abs=1e-5)
+
+
+PAPERS = ("infer", "papers.mln", "-e", "facts.db")
+
+
+def test_a_predicate_asks_for_its_atoms_that_are_not_observed(run: Run, folder: Path) -> None:
+    hidden = run(*PAPERS, "-q", "Popularity", "-o", "-")
+    every = run(*PAPERS, "-q", "Popularity(*)", "-o", "-")
+
+    assert list(json.loads(hidden.out)["marginals"]) == ["Popularity(P2)"]
+    assert list(json.loads(every.out)["marginals"]) == ["Popularity(P1)", "Popularity(P2)"]
+
+
+@pytest.mark.parametrize("first", ["Trend", "In(*)"])
+def test_the_kind_that_is_asked_for_first_is_shown_first(
+    first: str, run: Run, folder: Path
+) -> None:
+    second = "In(*)" if first == "Trend" else "Trend"
+
+    out = run(*PAPERS, "-q", first, "-q", second).out
+
+    assert (out.index("Trend(") < out.index("In(")) == (first == "Trend")
+
+
+def test_observed_variables_are_marked_on_the_screen(run: Run, folder: Path) -> None:
+    ended = run(*PAPERS, "-q", "In(*)", "-q", "Popularity(*)", "-t", "marginals,map")
+
+    ends = {}
+    for line in ended.out.splitlines():
+        name = line.split()[0] if line.split() else ""
+        if "(P" in name:
+            ends.setdefault(name, []).append(line.rstrip().endswith("observed"))
+    for name in ("In(P1,T1)", "In(P2,T1)", "In(P2,T2)", "Popularity(P1)"):
+        assert ends[name] == [True, True], name
+    for name in ("In(P1,T2)", "Popularity(P2)"):
+        assert ends[name] == [False, False], name

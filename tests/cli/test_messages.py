@@ -28,6 +28,9 @@ from hylift.cli.method import MethodOptions
         ("a=b.csv: a table of 'In' has x; this one has y: leave 'z' out (df[['pa per', 'to,pic']])",
          "a=b.csv: a table of 'In' has x; this one has y: leave 'z' out "
          "(--evidence 'In=a=b.csv[pa per,\"to,pic\"]')"),
+        ("x.csv: a table of 'In' has x: choose (df[[\"it's\", 'a\\\\b', …, 'c \"d\"']])",
+         "x.csv: a table of 'In' has x: choose "
+         """(--evidence 'In=x.csv[it'"'"'s,a\\b,…,"c ""d\"""]')"""),
         ("x.db, table 'in': a table of 'In' has x: choose columns of it (df[['paper', …]])",
          "x.db, table 'in': a table of 'In' has x: choose columns of it "
          "(--evidence 'In=x.db[paper,…]')"),

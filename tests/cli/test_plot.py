@@ -70,9 +70,14 @@ def test_a_figure_with_a_name_is_replaced(run: Run, kept: Path) -> None:
     assert (kept / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_many_marginals_are_a_forest(run: Run, folder: Path) -> None:
-    (folder / "many.uai").write_text(f"MARKOV 30 {'2 ' * 30} 0")
+def write_many(run: Run, count: int) -> None:
+    """many.npz: so many states that nothing ties to each other."""
+    Path("many.uai").write_text(f"MARKOV {count} {'2 ' * count} 0")
     run("infer", "many.uai", "--save", "many.npz", "--quiet")
+
+
+def test_many_marginals_are_a_forest(run: Run, folder: Path) -> None:
+    write_many(run, 30)
 
     ended = run("plot", "many.npz")
     few = run("plot", "many.npz", "--query", "x1*")
@@ -81,16 +86,55 @@ def test_many_marginals_are_a_forest(run: Run, folder: Path) -> None:
     assert few.out == "Figure: many-marginals.png\n"
 
 
-def test_a_predicate_is_drawn_with_all_its_atoms_in_the_order_of_the_query(
-    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "room"), [(None, 100), ("forest", 100), ("marginals", 24)], ids=str
+)
+def test_atoms_that_nobody_has_chosen_are_drawn_as_far_as_there_is_room(
+    kind: str | None, room: int, run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run("infer", "papers.mln", "-e", "facts.db", "--save", "papers.npz", "--quiet")
+    write_many(run, 120)
+    seen = drawn_atoms(monkeypatch)
+    chosen = () if kind is None else ("--kind", kind)
+
+    ended = run("plot", "many.npz", *chosen, "-o", "a.png")
+    quiet = run("plot", "many.npz", *chosen, "-o", "a.png", "--quiet")
+
+    said = f"hylift: the figure has the first {room} of 120 atoms; choose with --query\n"
+    assert (ended.code, ended.err) == (0, said)
+    assert (quiet.code, quiet.err) == (0, "")
+    assert seen == [f"x{i}" for i in range(room)] * 2
+
+
+def test_a_forest_that_nobody_has_chosen_atoms_for_is_of_the_reals(
+    run: Run, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = drawn_atoms(monkeypatch)
+
+    ended = run("plot", "result.npz", "--kind", "forest", "-o", "a.png")
+
+    assert ended.code == 0
+    assert ended.err == "hylift: the figure has the 3 reals among 4 atoms; choose with --query\n"
+    assert {name.partition("(")[0] for name in seen} == {"Trend", "Popularity"}
+    assert "Popularity(P1)" not in seen  # it is observed
+
+
+def drawn_atoms(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list that gets the atoms of all figures."""
     seen: list[str] = []
 
     def spy(posterior: Posterior, atoms: list[str], **options: Any) -> None:
         seen.extend(atoms)
 
-    monkeypatch.setattr(hylift.cli.commands.plot, "plot_forest", spy)
+    for name in ("plot_forest", "plot_marginals"):
+        monkeypatch.setattr(hylift.cli.commands.plot, name, spy)
+    return seen
+
+
+def test_a_predicate_is_drawn_with_its_atoms_in_the_order_of_the_query(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("infer", "papers.mln", "-e", "facts.db", "--save", "papers.npz", "--quiet")
+    seen = drawn_atoms(monkeypatch)
     query = ("--query", "Trend", "--query", "Popularity")
     ended = run("plot", "papers.npz", "--kind", "forest", *query, "-o", "a.png")
 
@@ -98,6 +142,7 @@ def test_a_predicate_is_drawn_with_all_its_atoms_in_the_order_of_the_query(
     predicates = [name.partition("(")[0] for name in seen]
     assert predicates == sorted(predicates, reverse=True)
     assert set(predicates) == {"Trend", "Popularity"}
+    assert "Popularity(P1)" not in seen  # it is observed
 
 
 def drawn_labels(monkeypatch: pytest.MonkeyPatch, run: Run, *results: object) -> list[str]:
@@ -163,8 +208,13 @@ REFUSED = {
         "chain.npz: there is no variable 'Trend(T1)'",
     ),
     "two kinds of atoms": (
-        ["result.npz", "--kind", "forest"],
+        ["result.npz", "--kind", "forest", "-q", "*"],
         "is a real: name atoms of one kind with --query\n",
+    ),
+    "too many marginals": (
+        ["many.npz", "--kind", "marginals", "-q", "x*"],
+        "a figure shows 1 to 24 marginals, not 120: name some with --query, or draw a forest "
+        "plot\n",
     ),
     "no steps": (["chain.npz", "--kind", "convergence"], "took no steps that could be drawn"),
 }
@@ -175,6 +225,7 @@ def test_bad_input_is_refused_in_one_line(
     arguments: list[str], expected: str, run: Run, kept: Path
 ) -> None:
     run("infer", "model.uai", "--save", "chain.npz", "--quiet")
+    write_many(run, 120)
     (kept / "damaged.npz").write_bytes((kept / "result.npz").read_bytes()[:500])
     before = sorted(kept.iterdir())
 

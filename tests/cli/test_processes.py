@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import hylift
+import hylift.__main__
 import hylift.cli.app
 from cli.conftest import Run
 from hylift.cli import main
@@ -40,10 +41,36 @@ def test_the_installed_command_is_what_python_m_hylift_runs() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
 
     assert project["project"]["scripts"] == {"hylift": "hylift.cli:process"}
-    assert (
-        "from hylift.cli import process"
-        in Path(hylift.__file__).with_name("__main__.py").read_text()
-    )
+    assert hylift.__main__.process is hylift.cli.process
+
+
+def test_a_command_that_fails_leaves_no_files_of_its_database_behind(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import sys
+import duckdb
+from hylift.cli import process
+from hylift.grounding import world
+
+def spilling() -> duckdb.DuckDBPyConnection:
+    found = duckdb.connect(config={{"temp_directory": {str(tmp_path / "spilled")!r}}})
+    found.execute("SET memory_limit = '30MB'")
+    found.execute("CREATE TABLE big AS SELECT range AS a, hash(range) AS b FROM range(3000000)")
+    print(len(list(world.Path({str(tmp_path / "spilled")!r}).iterdir())) > 0)
+    return found
+
+world._connect = spilling
+process()
+""")
+    model = tmp_path / "model.mln"
+    model.write_text("thing = {1, ..., 900000}\nP(thing, thing)\n1 P(x, y) ^ P(y, z)\n")
+
+    command = [sys.executable, str(program), "ground", str(model)]
+    ended = subprocess.run(command, capture_output=True, check=False, timeout=120)
+
+    assert (ended.returncode, ended.stdout) == (2, b"True\n")
+    assert b"hylift: grounding makes" in ended.stderr
+    assert not list((tmp_path / "spilled").glob("*"))
 
 
 def test_python_m_hylift_answers_into_a_pipe(folder: Path) -> None:
@@ -171,3 +198,23 @@ def test_a_reader_that_leaves_early_causes_no_noise(folder: Path) -> None:
 
     assert process.wait(timeout=60) == 1
     assert err == b""
+
+
+def test_an_error_stream_that_cannot_be_written_costs_no_answer(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    model, facts = tmp_path / "model.mln", tmp_path / "facts.csv"
+    model.write_text("thing = {a, b}\nP(thing)\n1 P(x)\n")
+    facts.write_text("predicate,arg1,value\nP,a,1\nP,elsewhere,1\n")
+    command = [*HYLIFT, "infer", str(model), "-e", str(facts), "--unmatched", "ignore"]
+
+    told = subprocess.run([*command, "-o", "-"], capture_output=True, check=False)
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [*command, "-o", "-"], stdout=subprocess.PIPE, stderr=full, check=False
+        )
+        failed = subprocess.run([*HYLIFT, "infer", "no.uai"], stderr=full, check=False)
+
+    assert b"note: " in told.stderr
+    assert (ended.returncode, len(json.loads(ended.stdout)["marginals"])) == (0, 1)
+    assert failed.returncode == 2

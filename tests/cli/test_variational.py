@@ -300,13 +300,18 @@ def test_options_that_do_not_fit_are_refused_in_one_line(
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_figure_has_room_for_some_variables(run: Run, wide: Path) -> None:
-    ended = run("infer", "wide.uai", "--figure", "all.png")
+def test_a_figure_has_the_first_variables_and_says_so(run: Run, wide: Path) -> None:
+    first = [word for i in range(24) for word in ("-q", f"x{i}")]
 
-    assert ended.code == 2
-    assert ended.err == (
-        "hylift: a figure shows 1 to 24 marginals, not 40: name some with --query\n"
-    )
+    ended = run("infer", "wide.uai", "--figure", "all.png")
+    few = run("infer", "wide.uai", "--figure", "few.png", *first)
+    quiet = run("infer", "wide.uai", "--figure", "quiet.png", "--quiet")
+
+    said = "hylift: the figure has the first 24 of 40 atoms; choose with --query\n"
+    assert (ended.code, ended.err) == (0, said)
+    assert (few.code, few.err) == (0, "")
+    assert (quiet.code, quiet.err) == (0, "")
+    assert Path("all.png").read_bytes() == Path("few.png").read_bytes()
 
 
 def test_exact_answers_are_no_start(run: Run, folder: Path) -> None:

@@ -25,6 +25,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("wine.csv[tasting]", "wine.csv", ("tasting",)),
         ("wine.csv[ vineyard, tasting ]", "wine.csv", ("vineyard", "tasting")),
         ('wine.csv[tasting,"price, EUR"]', "wine.csv", ("tasting", "price, EUR")),
+        ('wine.csv[ " cost" , "a ""b"" " ]', "wine.csv", (" cost", 'a "b" ')),
+        ('wine.csv[3" pipe]', "wine.csv", ('3" pipe',)),
         ("wine.csv[price [EUR]]", "wine.csv", ("price [EUR]",)),
         ("wine[1].csv", "wine[1].csv", None),
         ("wine[1].csv[a]", "wine[1].csv", ("a",)),
@@ -41,7 +43,9 @@ def test_columns_stand_in_brackets_behind_a_file(
     assert TableFile.parse(text) == TableFile(Path(path), columns)
 
 
-@pytest.mark.parametrize("text", ["wine.csv", "wine.csv[a,b]", 'wine.csv["a,b","say ""c"""]'])
+@pytest.mark.parametrize(
+    "text", ["wine.csv", "wine.csv[a,b]", 'wine.csv["a,b","say ""c""",b c," d"]']
+)
 def test_a_file_with_columns_is_written_as_it_is_read(text: str) -> None:
     assert str(TableFile.parse(text)) == text
 
@@ -86,13 +90,17 @@ def test_brackets_that_name_no_columns_are_refused(text: str, expected: str) -> 
     [
         (
             ("tasting", "vinyard"),
-            "t.csv: there is no column 'vinyard'; its columns are tasting, vineyard, price, EUR, "
-            "Critic. Did you mean 'vineyard'?",
+            "t.csv: there is no column 'vinyard'; its columns are tasting, vineyard, "
+            "\"price, EUR\", Critic. Did you mean 'vineyard'?",
         ),
         (
             ("zzz", "qqq"),
-            "t.csv: there is no column 'zzz' or 'qqq'; its columns are tasting, vineyard, price, "
-            "EUR, Critic",
+            "t.csv: there is no column 'zzz' or 'qqq'; its columns are tasting, vineyard, "
+            '"price, EUR", Critic',
+        ),
+        (
+            ("critic", "tasting", "CRITIC"),
+            "t.csv: 'critic' and 'CRITIC' are one column, 'Critic': name it once",
         ),
     ],
 )
@@ -101,6 +109,25 @@ def test_columns_that_are_not_there_are_quoted(columns: tuple[str, ...], expecte
         TableFile(Path("t.csv"), columns).chosen(TABLE, "t.csv")
 
     assert str(refusal.value) == expected
+
+
+def test_capitals_tell_columns_apart_where_the_file_does() -> None:
+    table = pa.table({"year": [1], "Year": [2]})
+
+    chosen = TableFile(Path("t.csv"), ("Year", "year")).chosen(table, "t.csv")
+    with pytest.raises(EvidenceError) as refusal:
+        TableFile(Path("t.csv"), ("YEAR",)).chosen(table, "t.csv")
+
+    assert chosen.column_names == ["Year", "year"]
+    assert str(refusal.value) == "t.csv: 'YEAR' may be 'Year' or 'year': write it as the file does"
+
+
+def test_a_name_with_a_space_at_an_end_is_chosen_in_quotes() -> None:
+    table = pa.table({"tasting": [1], " cost": [2]})
+
+    chosen = TableFile.parse('wine.csv[tasting," cost"]').chosen(table, "wine.csv")
+
+    assert chosen.column_names == ["tasting", " cost"]
 
 
 def test_a_name_that_two_columns_have_is_refused() -> None:

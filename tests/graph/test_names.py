@@ -426,6 +426,7 @@ SOILS = Variables.in_blocks(
             "A state is no part of a name: 'Mode' is the variable; its states are hot, cold.",
         ),
         ("Soil(3,chalk)", "'Soil' takes 1 argument, not 2."),
+        ("Soil(2,105)", "'Soil' takes 1 argument, not 2."),
         ("Wet(2,3)", "'Wet' takes 1 argument, not 2."),
         ("depth(2,3)", "'depth' takes 1 argument, not 2."),
         ("Soil", "'Soil' takes 1 argument, not 0."),
@@ -454,6 +455,39 @@ def test_patterns_are_answered_in_their_order_and_may_repeat() -> None:
     ]
     assert without_repeats(found).tolist() == [4, 0, 1]
     assert SOILS.matching([]).tolist() == []
+
+
+def test_a_predicate_stands_for_its_atoms_that_are_not_observed() -> None:
+    every = np.arange(len(SOILS))
+
+    def asked(atoms: list[str], seen: list[int]) -> list[int]:
+        return SOILS.matching(atoms, np.isin(every, seen)).tolist()
+
+    assert asked(["Soil"], seen=[0]) == [1]
+    assert asked(["Soil"], seen=[0, 1]) == [0, 1]
+    assert asked(["Mode"], seen=[2]) == [2]
+    assert asked(["Soil(*)", "Soil", "Soil(2)"], seen=[0]) == [0, 1, 1, 0]
+
+
+def test_names_of_one_question_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = Names((Atoms("x", ([str(i) for i in range(100)],)),))
+    looked_up: list[int] = []
+    find = Atoms.find
+
+    def counting(self: Atoms, asked: list[str]) -> object:
+        looked_up.append(len(asked))
+        return find(self, asked)
+
+    monkeypatch.setattr(Atoms, "find", counting)
+    found = names.matching(["x(7)", "x(1?)", *(f"x({i})" for i in range(99, 49, -1))])
+
+    assert found.tolist() == [7, *range(10, 20), *range(99, 49, -1)]
+    assert looked_up == [51]
+
+
+def test_what_is_no_text_matches_nothing() -> None:
+    with pytest.raises(UnknownNameError, match=r"a variable is named by a text, not \['x'\]"):
+        SOILS.matching([["x"]])  # type: ignore[list-item]
 
 
 def test_a_predicate_without_variables_is_said_to_be_data() -> None:

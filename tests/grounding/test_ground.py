@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hylift.errors import ImpossibleEvidenceError, ModelError
+from hylift.graph import Soft
 from hylift.grounding import World, ground, ground_world, size_estimate
 from hylift.language import ModelWarning, parse
 from slow_grounding import agree
@@ -160,8 +161,129 @@ def test_observations_of_atoms_in_no_rule_are_noted():
 
     grounding = ground_world(world)
 
-    assert grounding.notes[0] == "1 observation of atoms that stand in no ground rule"
+    assert grounding.notes[0] == (
+        "Friends: 1 of its 2 observed atoms stands in no ground rule, e.g. Friends(Ann,Ann)"
+    )
     assert len(grounding.graph.evidence) == 1
+
+
+ATTENDANCE = """
+    At(student, day)
+    score(student, day): real
+    skill(student): real
+    normal(skill(s) | 0, 1)
+    At(s, d) * normal(score(s, d) | skill(s), 1)
+"""
+PRESENT = [(105, "2023-06-11"), (106, "2023-06-11"), (106, "2023-06-12")]
+
+
+def test_evidence_of_which_no_atom_stands_in_a_rule_is_doubted():
+    scores = [(106, "11/06/2023", 2.0), (106, "12/06/2023", 3.0)]
+
+    with pytest.warns(ModelWarning) as told:
+        graph = ground(parse(ATTENDANCE), {"At": PRESENT, "score": scores}, closed=["At"])
+
+    assert [str(warning.message) for warning in told] == [
+        "score: none of its 2 observed atoms stands in a ground rule, e.g. score(106,11/06/2023); "
+        "rules about it have e.g. score(106,2023-06-11): do the keys of the tables agree?"
+    ]
+    assert len(graph.evidence) == 0
+
+
+def test_the_only_observation_is_doubted_if_no_rule_has_it():
+    scores = [(106, "11/06/2023", 2.0)]
+
+    with pytest.warns(
+        ModelWarning,
+        match=r"^score: its only observed atom, score\(106,11/06/2023\), stands in no ",
+    ):
+        ground(parse(ATTENDANCE), {"At": PRESENT, "score": scores}, closed=["At"])
+
+
+def test_evidence_is_doubted_if_tables_that_rules_join_do_not_match():
+    model = parse("At(student, day)\nExam(day)\nGood(student)\n1 At(s, d) ^ Exam(d) => Good(s)\n")
+    evidence = {"At": PRESENT, "Good": [(105,), (106,)], "Exam": [("11/06/2023",)]}
+
+    with pytest.warns(ModelWarning) as told:
+        ground(model, evidence, closed=["At", "Exam"])
+
+    assert [str(warning.message) for warning in told] == [
+        "Good: none of its 2 observed atoms stands in a ground rule, e.g. Good(105); rules about "
+        "it have no groundings: do the keys of the tables agree?"
+    ]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("rules", "exams"),
+    [
+        ("1 At(s, d) ^ Exam(d) => Good(s)\n", []),  # no exams at all
+        ("1 At(s, d) ^ Exam(d) => Fine(s)\n", [("2023-06-11",)]),  # no rule about Good
+    ],
+)
+def test_evidence_on_which_no_rule_bears_is_noted_only(rules, exams):
+    model = parse(f"At(student, day)\nExam(day)\nGood(student)\nFine(student)\n{rules}")
+    evidence = {"At": PRESENT, "Good": [(105,), (106,)], "Exam": exams}
+
+    grounding = ground_world(World.of(model, evidence, closed=["At", "Exam"]))
+
+    assert grounding.notes == (
+        "Good: none of its 2 observed atoms stands in a ground rule, e.g. Good(105)",
+    )
+
+
+def test_states_that_are_excluded_are_evidence_like_others():
+    model = parse("At(room)\nMode(room, mode!)\n1 At(r) ^ Mode(r, On)\n1 At(r) ^ Mode(r, Off)\n")
+    modes = [("a", "On", False), ("c", "On", False), ("c", "Eco", False)]
+
+    grounding = ground_world(World.of(model, {"At": ["a"], "Mode": modes}, closed=["At"]))
+
+    assert grounding.notes == (
+        "Mode: 1 of its 2 observed atoms stands in no ground rule, e.g. Mode(c)",
+    )
+
+
+def test_a_value_that_lacks_the_error_which_others_have_is_doubted():
+    model = parse("condition(house): real\nnormal(condition(h) | 0, 1)\n")
+    rows = [(105, 1.0, 0.5), (106, 2.0, None), (107, None, None)]
+
+    with pytest.warns(ModelWarning) as told:
+        graph = ground(model, {"condition": rows})
+
+    assert [str(warning.message) for warning in told] == [
+        "condition: 1 of its rows has no sd, and counts as exact (condition(106)): fill in the "
+        "sd, or leave the row out"
+    ]
+    assert (graph.evidence.num_observed, graph.evidence.num_measured) == (1, 1)
+
+
+def test_values_that_lack_errors_are_counted():
+    model = parse("condition(house): real\nnormal(condition(h) | 0, 1)\n")
+    rows = [(105, 1.0, 0.5), (106, 2.0, None), (107, 3.0, None)]
+
+    with pytest.warns(
+        ModelWarning,
+        match=r"2 of its rows have no sd, and count as exact \(the first is condition\(106\)\): "
+        "fill in the sd, or leave the rows out$",
+    ):
+        ground(model, {"condition": rows})
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        {"condition(105)": Soft(1.0, var=0.25), "condition(106)": 2.0},
+        [{"condition": [(105, 1.0, 0.5)]}, {"condition": [(106, 2.0)]}],
+        {"condition": [(105, 1.0, 0.5), (106, 2.0, 0.0)]},
+    ],
+)
+def test_a_value_that_is_meant_as_exact_is_not_doubted(evidence):
+    model = parse("condition(house): real\nnormal(condition(h) | 0, 1)\n")
+
+    graph = ground(model, evidence)
+
+    assert (graph.evidence.num_observed, graph.evidence.num_measured) == (1, 1)
 
 
 def test_evidence_that_breaks_a_hard_rule_is_refused():

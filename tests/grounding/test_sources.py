@@ -380,8 +380,8 @@ def test_rows_without_a_value_observe_nothing_and_are_counted() -> None:
     assert contents(world)["Size"] == [[[1]], [1.0], [0.0]]
     assert world.size("paper") == 3
     assert world.notes == (
-        "Size: 2 of its rows observe nothing, as they have no value",
-        "In: 1 of its rows observe nothing, as they have no value",
+        "Size: 2 of its rows observe nothing, as the value is missing",
+        "In: 1 of its rows observe nothing, as the value is missing",
     )
 
 
@@ -425,7 +425,8 @@ def test_a_row_without_a_state_observes_nothing_and_keeps_its_constants(tmp_path
 
         assert contents(world)["Kind"] == [[[0], [2]], [1.0, 0.0], [0.0, 0.0]], name
         assert world.constants["paper"].to_pylist() == ["p1", "p2", "p3"], name
-        assert world.notes == ("Kind: 1 of its rows observe nothing, as they have no value",), name
+        note = "Kind: 1 of its rows observe nothing, as the value or state is missing"
+        assert world.notes == (note,), name
 
 
 def test_a_missing_state_is_no_constant_where_none_are_listed() -> None:
@@ -555,6 +556,18 @@ def test_a_column_that_nothing_marks_as_truth_is_not_taken_for_it() -> None:
 
     assert str(refusal.value) == (
         "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
-        "paper, topic, stars: leave 'stars' out (df[['paper', 'topic']]), or call it 'value' if it "
-        "says which rows are true"
+        "paper, topic, stars: if 'stars' says which rows are true, call it 'value'; else leave "
+        "'stars' out (df[['paper', 'topic']])"
+    )
+
+
+def test_columns_to_choose_are_written_as_python_writes_them() -> None:
+    frame = pd.DataFrame({"it's": ["p1"], "a, b": ["t0"], "stars": [1]})
+
+    with pytest.raises(EvidenceError) as refusal:
+        World.of(MODEL, {"In": frame})
+
+    assert str(refusal.value).endswith(
+        "; this one has it's, \"a, b\", stars: if 'stars' says which rows are true, call it "
+        "'value'; else leave 'stars' out (df[[\"it's\", 'a, b']])"
     )

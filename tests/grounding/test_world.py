@@ -236,13 +236,13 @@ ERRORS = [
     ),
     (
         {"In": [("p1", "t1", "perhaps"), ("p2", "t1", "1")]},
-        "evidence['In'], row 1: In(p1, t1) is 'perhaps', which is neither true or false nor a "
-        "probability",
+        "evidence['In'], row 1: In(p1, t1) is 'perhaps', which is neither true (yes, t, 1) nor "
+        "false (no, f, 0) nor a probability",
     ),
     (
         {"In": [("p1", "t1", 1.5), ("p2", "t1", -1)]},
-        "evidence['In'], row 1: In(p1, t1) is 1.5, which is neither true or false nor a "
-        "probability … and 1 more row like it",
+        "evidence['In'], row 1: In(p1, t1) is 1.5, which is neither true (yes, t, 1) nor false "
+        "(no, f, 0) nor a probability … and 1 more row like it",
     ),
     (
         {"In(p1,t1)": Soft(1.0, 0.25)},
@@ -263,7 +263,11 @@ ERRORS = [
     ),
     (
         {"boom": float("inf"), "paper": ["p1"]},
-        "evidence['boom']: boom is inf; its domain is [-inf, inf]",
+        "evidence['boom']: boom is inf; values are finite numbers",
+    ),
+    (
+        {"Size": [("p1", 3, None), ("p2", "-inf", 0.5)]},
+        "evidence['Size'], row 2: Size(p2) is '-inf'; values are finite numbers",
     ),
     (
         {"Size": [("p1", 3, -0.5)]},

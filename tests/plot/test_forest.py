@@ -67,6 +67,14 @@ def test_several_posteriors_stand_beside_each_other_with_a_legend():
     assert explained(ax) == ["exact", "product"]
 
 
+def test_a_legend_names_posteriors_before_marks():
+    both = {"exact": infer(GRAPH), "product": infer(GRAPH, MeanField())}
+
+    ax = plot_forest(both, ["low", "seen"], truth={"low": 1.0})
+
+    assert explained(ax) == ["exact", "product", "observed", "truth"]
+
+
 def test_bands_tell_which_of_several_atoms_a_triangle_belongs_to():
     both = {"exact": infer(GRAPH), "product": infer(GRAPH, MeanField())}
 

@@ -184,7 +184,28 @@ def test_a_summary_without_arviz_has_simpler_diagnostics() -> None:
     simpler = draws.diagnostics()
     assert set(table["ess"].to_pylist()) <= set(simpler.ess.tolist())
     assert set(table["r_hat"].to_pylist()) <= set(simpler.r_hat.tolist())
-    assert table["mcse"].null_count == 0
+
+
+def test_states_without_an_order_have_no_mean() -> None:
+    draws = three_variables()
+
+    rows = {row["atom"]: row for row in draws.summary().to_pylist()}
+
+    for column in ("mean", "sd", "mcse"):
+        assert rows["c"][column] is None
+        assert rows["x"][column] is not None
+    assert rows["b"]["mean"] == draws.mean[0]
+    assert rows["c"]["r_hat"] > 0
+
+
+def test_a_truth_value_that_is_as_often_false_as_true_has_an_r_hat() -> None:
+    values = np.random.default_rng(0).permutation(np.tile([0.0, 1.0], 50)).reshape(2, 50, 1)
+    draws = Draws(Variables.named({"b": boolean}), np.array([0]), values)
+
+    (row,) = draws.summary().to_pylist()
+
+    assert row["mean"] == 0.5
+    assert row["r_hat"] == draws.diagnostics().r_hat[0]
 
 
 @pytest.mark.usefixtures("without_arviz")

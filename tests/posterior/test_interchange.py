@@ -108,6 +108,36 @@ def test_an_axis_of_other_constants_has_the_predicate_before_its_label(
     assert data["height_person"].to_numpy().tolist() == ["Ann", "Bob, jr"]
 
 
+def test_the_plain_name_of_an_axis_is_for_the_most_constants() -> None:
+    variables = Variables.in_blocks(
+        [
+            (Atoms("few", (["b", "c"],), labels=("bridge",)), boolean),
+            (Atoms("all", (["a", "b", "c"],), labels=("bridge",)), real),
+            (Atoms("others", (["d", "e", "f"],), labels=("bridge",)), real),
+            (Atoms("same", (["a", "b", "c"],), labels=("bridge",)), boolean),
+        ]
+    )
+
+    found = atom_arrays(variables, np.arange(len(variables)), reserved=())
+
+    assert [array.axes for array in found] == [
+        ("few_bridge",),
+        ("bridge",),
+        ("others_bridge",),
+        ("bridge",),
+    ]
+    assert found[1].coordinates["bridge"][1].to_pylist() == ["a", "b", "c"]
+
+
+def test_an_axis_has_its_plain_name_whatever_comes_before_it() -> None:
+    model = parse("Steel(bridge)\nload(bridge): real\n1 Steel(b) * (load(b) = 2)\n-1 load(b)^2")
+    seen = {"bridge": ["1", "2", "3"], "Steel(2)": True}
+    data = infer(ground(model, seen), BVI(1)).to_xarray(draws=4)
+
+    assert data["Steel"].dims == ("chain", "draw", "Steel_bridge")
+    assert data["load"].sel(bridge="2").shape == (1, 4)
+
+
 def test_chosen_atoms_that_fill_a_grid_have_axes_in_the_order_asked_for(
     sampled: Posterior,
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hylift.errors import UnknownNameError
 from hylift.grounding import ground
-from hylift.inference import infer
+from hylift.inference import BVI, infer
 from hylift.language import parse
 
 MODEL = """
@@ -47,6 +47,35 @@ def test_observed_atoms_are_there_when_asked_for(posterior):
 
     assert table["prob"].to_pylist()[1] == 1.0
     assert table.num_rows == 4
+
+
+def test_a_predicate_means_the_same_atoms_in_every_question(posterior):
+    hidden = ["Friends(Ann,Ann)", 'Friends("Bob, jr",Ann)', 'Friends("Bob, jr","Bob, jr")']
+
+    assert posterior.marginals("Friends")["atom"].to_pylist() == hidden
+    assert posterior.marginals(["Friends"])["atom"].to_pylist() == hidden
+    assert posterior.compare(posterior, "Friends").to_arrow().num_rows == 3
+    assert len(posterior.to_pandas("Friends")) == 3
+    assert posterior.marginals("Friends(*)").num_rows == 4
+    assert posterior.marginals(["Friends(Ann,*)", "Friends"]).num_rows == 4
+
+
+def test_a_predicate_that_is_all_observed_stands_for_all_its_atoms():
+    seen = {f"Friends({x}, {y})": True for x in ("Ann", '"Bob, jr"') for y in ("Ann", '"Bob, jr"')}
+    posterior = infer(ground(parse(MODEL), seen))
+
+    assert posterior.marginals("Friends").num_rows == 4
+    assert posterior.table("Friends")["prob"].to_pylist() == [1.0] * 4
+    assert posterior.marginals()["atom"].to_pylist().count("Friends(Ann,Ann)") == 0
+
+
+def test_joint_questions_about_a_predicate_leave_out_what_is_observed():
+    seen = {"age(Ann)": 3.0}
+    posterior = infer(ground(parse(MODEL), seen), BVI(1))
+
+    assert posterior.sample(3, seed=0, atoms="age").column_names == ['age("Bob, jr")']
+    assert posterior.joint("age").atoms == ('age("Bob, jr")',)
+    assert posterior.joint("age(*)").atoms == ("age(Ann)", 'age("Bob, jr")')
 
 
 def test_a_categorical_variable_has_a_column_per_state(posterior):

@@ -176,3 +176,12 @@ def test_logarithms_of_many_numbers_are_exact_to_rounding_wherever_they_stand() 
         some = points[:9].copy()
         take_logs(some, count)
         np.testing.assert_array_equal(some, [*found[:count], *points[count:9]])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_the_logarithm_of_what_is_no_finite_number_is_none(value: float) -> None:
+    points = np.array([1.0, value, 2.0, value, 4.0])
+
+    take_logs(points, len(points))
+
+    np.testing.assert_allclose(points, [0.0, np.nan, np.log(2.0), np.nan, np.log(4.0)])

@@ -15,15 +15,18 @@ Python's own setting, a tenth of a short run is spent on looking at them."""
 def process() -> NoReturn:
     """Runs the command line as a process of its own."""
     gc.set_threshold(ALLOCATIONS)
+    code = 0
     try:
         main()
     except SystemExit as end:
-        atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
-                stream.flush()
-        # Freeing one by one what ends with the process anyway would take half a second.
-        os._exit(int(end.code or 0))
+        code = int(end.code or 0)
+    # The error that led here is gone, and with it what it held: databases remove their files.
+    atexit._run_exitfuncs()  # so do temporary folders
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    # Freeing one by one what ends with the process anyway would take half a second.
+    os._exit(code)
 
 
 def main() -> NoReturn:

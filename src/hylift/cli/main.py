@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 import hylift.cli.app as commands
-from hylift.cli.messages import InterruptedAnswerError, in_options
+from hylift.cli.messages import InterruptedAnswerError, complain, in_options
 from hylift.errors import HyliftError
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.mro()[1]
@@ -26,8 +26,7 @@ def run(app: typer.Typer, name: str) -> NoReturn:
     """Runs commands under the name by which users call them, and ends with an exit code.
 
     0: it worked; 1: nobody reads the output; 2: bad input or a full disk, with one line on
-    stderr; 130: interrupted, perhaps with an
-    answer.
+    stderr; 130: interrupted, perhaps with an answer.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may have no bars or Greek letters
@@ -77,7 +76,7 @@ def _is_interrupt(error: BaseException) -> bool:
 
 def _end(code: int, name: str, line: str) -> NoReturn:
     if line:
-        print(f"{name}: {line}", file=sys.stderr)
+        complain(f"{name}: {line}")
     sys.exit(code)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 import shlex
 import sys
@@ -48,6 +50,9 @@ WIDE = re.compile(
 )
 """Columns of a file to choose, as Python chooses those of a data frame."""
 
+COLUMN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|…""")
+"""One of them, as Python writes a text; … stands for one that is not known."""
+
 BARE = (
     rf"`({'|'.join(SETTINGS)})`",
     rf"^({'|'.join(SETTINGS)})(?= (?:is|names|needs) )",
@@ -83,8 +88,8 @@ def _in_options(line: str) -> str:
 
 def _choice(found: re.Match[str]) -> str:
     """`in.csv: … (df[['paper', 'topic']])` as `in.csv: … (--evidence 'In=in.csv[paper,topic]')`."""
-    quoted = re.findall(r"'(.*?)'(?=, |$)|(…)", found["columns"])
-    columns = listed_columns([name or dots for name, dots in quoted])
+    written = COLUMN.findall(found["columns"])
+    columns = listed_columns([word if word == "…" else ast.literal_eval(word) for word in written])
     chosen = shlex.quote(f"{found['name']}={found['file']}{columns}")
     return found[0].removesuffix(found["frame"]) + f"--evidence {chosen}"
 
@@ -108,7 +113,15 @@ def _option(setting: str) -> str:
 
 def tell(text: str) -> None:
     """Prints a line on the error stream."""
-    print(f"hylift: {in_options(text)}", file=sys.stderr)
+    complain(f"hylift: {in_options(text)}")
+
+
+def complain(line: str) -> None:
+    """Prints a line on the error stream, where that can be written; no answer is lost for it."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def print_notes(notes: Sequence[str]) -> None:

@@ -101,15 +101,18 @@ def check_is_rules(model: Path, what: str) -> None:
         raise UnsupportedError(f"{model}: only models of rules (.mln) are {what}")
 
 
-def queried(variables: Variables, query: Sequence[str]) -> NDArray[np.int64]:
+def queried(
+    variables: Variables, query: Sequence[str], observed: NDArray[np.bool_]
+) -> NDArray[np.int64]:
     """Ids of the variables that names, predicates, patterns and .query files ask for.
 
-    They are in the order in which they are asked for, each of them once.
+    A predicate stands for its atoms that are not observed, or for all where all are. Ids are in the
+    order in which they are asked for, each of them once.
     """
     asked = [
         uai.read_query(pattern, len(variables))
         if pattern.lower().endswith(".query")
-        else variables.matching(as_text(pattern))
+        else variables.matching(as_text(pattern), observed)
         for pattern in query
     ]
     return without_repeats(np.concatenate(asked))

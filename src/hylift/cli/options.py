@@ -80,8 +80,8 @@ Query = Annotated[
         "--query",
         "-q",
         metavar="ATOM",
-        help="Variables to show, as a name, a predicate, a pattern such as 'x1*', or a .query "
-        "file, in this order; "
+        help="Variables to show, in this order: a name, a predicate for its atoms that are not "
+        "observed, a pattern such as 'x1*' for all that match, or a .query file; "
         r"may be repeated.  \[default: all that are not observed]",
         show_default=False,
     ),

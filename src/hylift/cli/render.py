@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from hylift.cli.messages import in_options
+from hylift.cli.messages import in_options, tell
 from hylift.graph import Evidence
 from hylift.inference.method import Task
 from hylift.lifting.explanation.text import TextTable
@@ -36,6 +36,9 @@ MAX_ROWS = 20
 
 WIDE = 10_000
 """Width of what is not a terminal, so that no line is broken."""
+
+OBSERVED = "observed"
+"""What stands last in the row of an atom that was."""
 
 BARS = " ▁▂▃▄▅▆▇█"
 SPARK_WIDTH, NARROW_SPARK = 24, 8
@@ -97,8 +100,10 @@ def show(
         found = posterior.map()
         out.print(f"MAP energy = [bold]{found.energy:.10g}[/bold] ({found.kind})")
         table = Table(_names(), "value", box=None, header_style="bold")
-        for name, value in found.to_dict(ids[:MAX_ROWS]).items():
-            table.add_row(escape(name), value if isinstance(value, str) else f"{value:.6g}")
+        shown = found.to_dict(ids[:MAX_ROWS]).items()
+        for (name, value), is_seen in zip(shown, posterior.observed[ids], strict=False):
+            text = escape(value) if isinstance(value, str) else f"{value:.6g}"
+            table.add_row(escape(name), f"{text}  {OBSERVED}" if is_seen else text)
         out.print(table)
         _cut(out, len(ids))
     for note in solution.notes:
@@ -162,20 +167,30 @@ def _cut(out: Console, total: int) -> None:
         out.print(f"… and {total - MAX_ROWS} more (name some with --query, or use --output)")
 
 
+def tell_drawn(what: str) -> None:
+    """Says on the error stream what a figure has that has no room for everything."""
+    tell(f"the figure has {what}; choose with --query")
+
+
 def _names() -> Column:
     """Names are broken where they must, and never cut."""
     return Column("atom", overflow="fold")
 
 
 def _marginals(posterior: Posterior, ids: NDArray[np.int64], spark_width: int) -> list[Table]:
-    """A table of the discrete variables and one of the reals, where there are any."""
+    """A table of the discrete variables and one of the reals, where there are any.
+
+    That with the first variable comes first.
+    """
     discrete = Table(_names(), "probabilities", box=None, header_style="bold")
     numbers = [Column(name, no_wrap=True) for name in ("density", "mean", "std", "90 %")]
     real = Table(_names(), *numbers, box=None, header_style="bold")
-    for name in posterior.variables.names.render(ids).to_pylist():
+    names = posterior.variables.names.render(ids).to_pylist()
+    for name, is_seen in zip(names, posterior.observed[ids], strict=True):
         marginal = posterior.marginal(name)
         if isinstance(marginal, Categorical):
-            discrete.add_row(escape(name), _states(marginal))
+            states = _states(marginal)
+            discrete.add_row(escape(name), f"{states}  {OBSERVED}" if is_seen else states)
             continue
         low, high = marginal.interval(0.9)
         real.add_row(
@@ -183,9 +198,11 @@ def _marginals(posterior: Posterior, ids: NDArray[np.int64], spark_width: int) -
             _spark(marginal, spark_width),
             f"{marginal.mean:.4g}",
             f"{marginal.std:.4g}",
-            f"{low:.4g} to {high:.4g}",
+            OBSERVED if is_seen else f"{low:.4g} to {high:.4g}",
         )
-    return [table for table in (discrete, real) if table.row_count]
+    begins_real = len(ids) and posterior.variables.num_states[ids[0]] == 0
+    tables = (real, discrete) if begins_real else (discrete, real)
+    return [table for table in tables if table.row_count]
 
 
 def _states(marginal: Categorical) -> str:

@@ -280,9 +280,7 @@ class Names:
 
         `advise` is asked first for a sentence that helps; it may have nothing to say.
         """
-        for name in names:
-            if not isinstance(name, str):
-                raise UnknownNameError(f"a variable is named by a text, not {name!r}")
+        _check_texts(names)
         found = self.find(names)
         if (found < 0).any():
             name = names[int(np.argmax(found < 0))]
@@ -321,16 +319,32 @@ class Names:
         return int(self.ids([name])[0])
 
     def matching(
-        self, pattern: str, advise: Callable[[str], str] | None = None
+        self,
+        patterns: str | Iterable[str],
+        observed: NDArray[np.bool_] | None = None,
+        advise: Callable[[str], str] | None = None,
     ) -> NDArray[np.int64]:
-        """Ids of the names that match a pattern with * and ?; an error if there are none.
+        """Ids of what names, predicates and patterns with * and ? stand for, in their order.
 
-        A predicate alone stands for all its atoms, unless a variable has just this name.
+        A predicate alone, unless a variable has just this name, stands for its atoms that are not
+        `observed` (variable,), or for all if all are. An unknown name and a pattern without a match
+        are errors; `advise` is that of `ids`.
         """
-        if not any(sign in pattern for sign in "*?"):
-            if self.find([pattern])[0] < 0 and pattern in self.predicates:
-                return self.predicate(pattern)[0]
-            return self.ids([pattern], advise)
+        each = [patterns] if isinstance(patterns, str) else list(patterns)
+        _check_texts(each)
+        several = {text: self._matching(text) for text in each if "*" in text or "?" in text}
+        alone = sorted(set(self.predicates).intersection(each))
+        for name, variable in zip(alone, self.find(alone), strict=True):
+            if variable < 0:
+                ids, _ = self.predicate(name)
+                several[name] = ids if observed is None else hidden_or_all(ids, observed)
+        # Names are looked up together: one alone takes about as long as all of them.
+        named = iter(self.ids([text for text in each if text not in several], advise)[:, None])
+        chosen = [several[text] if text in several else next(named) for text in each]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+
+    def _matching(self, pattern: str) -> NDArray[np.int64]:
+        """Ids of the names that match a pattern; an error if there are none."""
         words = {"*": ".*", "?": "."}
         regex = "".join(words.get(letter) or re.escape(letter) for letter in pattern)
         found = pc.match_substring_regex(self.render(), f"^{regex}$")
@@ -352,3 +366,15 @@ class Names:
     def take(self, ids: NDArray[Any]) -> Names:
         """The names of some variables, given by increasing ids."""
         return Names((Selected(self, np.asarray(ids, dtype=np.int64)),))
+
+
+def hidden_or_all(ids: NDArray[np.int64], observed: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """What a predicate alone stands for: those of its atoms that are not observed, if any are."""
+    hidden = ids[~observed[ids]]
+    return hidden if len(hidden) else ids
+
+
+def _check_texts(names: Iterable[object]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise UnknownNameError(f"a variable is named by a text, not {name!r}")

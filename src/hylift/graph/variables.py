@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import ModelError
+from hylift.errors import ModelError, did_you_mean
 from hylift.graph.atom_text import split_atom
 from hylift.graph.domains import Domain, boolean
-from hylift.graph.name_blocks import NameBlock
+from hylift.graph.name_blocks import MAX_SUGGESTIONS, NameBlock
 from hylift.graph.names import Atoms, Names
 
 
@@ -118,26 +118,30 @@ class Variables:
         """The ids of names; an unknown one is an error that suggests what to ask for."""
         return self.names.ids(names, self._without_state)
 
-    def matching(self, patterns: str | Iterable[str]) -> NDArray[np.int64]:
+    def matching(
+        self, patterns: str | Iterable[str], observed: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.int64]:
         """Ids of what names, predicates and patterns with * and ? stand for, in their order.
 
-        An unknown name and a pattern without a match are errors.
+        A predicate stands for its atoms that are not `observed` (variable,), or for all if all are;
+        names and patterns include what is observed. An unknown name and a pattern without a match
+        are errors.
         """
-        each = [patterns] if isinstance(patterns, str) else patterns
-        chosen = [self.names.matching(pattern, self._without_state) for pattern in each]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+        return self.names.matching(patterns, observed, self._without_state)
 
     def _without_state(self, name: str) -> str:
-        """What to say of `Soil(2,chalk)` where `Soil(2)` has the states chalk and clay."""
+        """What to say of `Soil(2,chalk)`, or `chlak`, where `Soil(2)` has the state chalk."""
         predicate, words = split_atom(name)
         if not words:
             return ""
         own = Names((Atoms(predicate, tuple([word] for word in words[:-1])),))[0]
         found = int(self.names.find([own])[0])
-        if found < 0 or self.domain(found).states is None or self.domain(found) == boolean:
+        domain = self.domain(found) if found >= 0 else boolean
+        states, last = domain.states or (), words[-1]
+        is_state = last in states or did_you_mean(last, states[:MAX_SUGGESTIONS])
+        if domain == boolean or not is_state:
             return ""
-        told = self.domain(found).states_told
-        return f" A state is no part of a name: '{own}' is the variable; {told}."
+        return f" A state is no part of a name: '{own}' is the variable; {domain.states_told}."
 
     def take(self, ids: NDArray[Any]) -> Variables:
         """Some of the variables, given by increasing ids."""

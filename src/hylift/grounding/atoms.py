@@ -81,6 +81,25 @@ class AtomSpace:
             code += np.asarray(argument, dtype=dtype)
         return code
 
+    def arguments(self, codes: NDArray[Any]) -> NDArray[np.int32]:
+        """(atom, argument): positions among the constants."""
+        columns = np.unravel_index(codes, self.sizes) if self.sizes else ()
+        arguments = np.empty((len(codes), len(self.sizes)), dtype=np.int32)
+        for place, column in enumerate(columns):
+            arguments[:, place] = column
+        return arguments
+
+    def block(self, arguments: NDArray[np.int32] | None) -> Atoms:
+        """The names of atoms (atom, argument); None: of all."""
+        return Atoms(
+            self.predicate.name,
+            self.constants,
+            arguments,
+            distinct=True,
+            labels=self.labels,
+            types=self.constant_types,
+        )
+
 
 @dataclass(slots=True)
 class AtomTable:
@@ -149,26 +168,8 @@ class AtomNumbers:
 
     def block(self) -> NameBlock:
         """Their names."""
-        space, arguments = self.space, self._arguments()
-        return Atoms(
-            space.predicate.name,
-            space.constants,
-            arguments,
-            distinct=True,
-            labels=space.labels,
-            types=space.constant_types,
-        )
-
-    def _arguments(self) -> NDArray[np.int32] | None:
-        """(atom, argument): positions among the constants; None where all atoms are used."""
-        if self.codes is None:
-            return None
-        sizes = self.space.sizes
-        columns = np.unravel_index(self.codes, sizes) if sizes else ()
-        arguments = np.empty((self.count, len(sizes)), dtype=np.int32)
-        for place, column in enumerate(columns):
-            arguments[:, place] = column
-        return arguments
+        codes = self.codes
+        return self.space.block(None if codes is None else self.space.arguments(codes))
 
 
 def variables_of(numbers: Sequence[AtomNumbers]) -> Variables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.size import SizeEstimate
 from hylift.grounding.atoms import AtomNumbers, AtomSpace, AtomTable, variables_of
-from hylift.grounding.observe import Observations, observations
+from hylift.grounding.observe import Observations, UnusedEvidence, observations
 from hylift.grounding.rules.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.rules.folded import constant_sum, decided_sum, guarded_sum
 from hylift.grounding.rules.plan import RulePlan, as_number, plan_rule, rule_label
@@ -22,7 +22,7 @@ from hylift.grounding.size import estimate, warn_of_size
 from hylift.grounding.statistics import GroundStatistics, statistics
 from hylift.grounding.world import World
 from hylift.language.report import ModelWarning
-from hylift.language.syntax import Model
+from hylift.language.syntax import Atom, Model
 from hylift.language.types import constant_value
 from hylift.progress import Progress, silent
 
@@ -43,9 +43,8 @@ class Grounding:
     def notes(self) -> tuple[str, ...]:
         """What was left out of the evidence, or may be meant otherwise."""
         notes = list(self.world.notes)
-        if unused := self.observed.num_unused:
-            what = "1 observation" if unused == 1 else f"{unused:,} observations"
-            notes.append(f"{what} of atoms that stand in no ground rule")
+        unused = self.observed.unused
+        notes += [str(u) for u in unused if not _is_lost(u, self.world, self.plans)]
         for name in sorted(self.observed.only_true):
             hidden = self.numbers[name].count - self.observed.num_observed[name]
             if hidden:
@@ -109,6 +108,11 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
         [] if rule is None else factor_groups(world, rule, numbers, parameters) for rule in rules
     ]
     observed = observations(world, numbers)
+    for unused in observed.unused:
+        if _is_lost(unused, world, plans):
+            others = "no groundings" if unused.in_rules is None else f"e.g. {unused.in_rules}"
+            text = f"{unused}; rules about it have {others}: do the keys of the tables agree?"
+            warnings.warn(text, ModelWarning, stacklevel=3)
     groups = [group for groups in made for group in groups]
     graph = _assemble(world, numbers, groups, observed, log_constant)
     num_factors = tuple(sum(map(len, groups)) for groups in made)
@@ -152,6 +156,23 @@ def _ground_one(
     if not plan.slots:
         return None, constant + decided_sum(rule, parameters)
     return rule, constant
+
+
+def _is_lost(unused: UnusedEvidence, world: World, plans: Sequence[RulePlan]) -> bool:
+    """Whether evidence says nothing, although rules are about its predicate: either they have other
+    atoms, or tables that all have rows do not match each other."""
+    name = unused.predicate
+    if not unused.is_all or unused.in_rules is not None:
+        return unused.is_all
+    about = (plan for plan in plans if any(atom.predicate == name for atom in plan.slots))
+    return any(
+        all(
+            world.evidence[guard.test.predicate].num_rows
+            for guard in plan.guards
+            if guard.holds and isinstance(guard.test, Atom)
+        )
+        for plan in about
+    )
 
 
 def _per_weight(plan: RulePlan, found: Groundings) -> Any:

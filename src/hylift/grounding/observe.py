@@ -10,9 +10,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import Evidence, FactorGroup
-from hylift.grounding.atoms import AtomNumbers
+from hylift.grounding.atoms import AtomNumbers, AtomSpace
 from hylift.grounding.world import World
 from hylift.potentials import Table
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedEvidence:
+    """Observed atoms of one predicate that stand in no factor."""
+
+    predicate: str
+    num_unused: int
+    num_observed: int
+    """Of all atoms on which there is evidence."""
+    example: str
+    """One that stands in no factor."""
+    in_rules: str | None
+    """The atom in factors that is most like it, where none is observed; None if there is none."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the evidence says nothing at all."""
+        return self.num_unused == self.num_observed
+
+    def __str__(self) -> str:
+        count = f"{self.num_observed:,}"
+        if self.is_all and self.num_observed == 1:
+            said = f"its only observed atom, {self.example}, stands in no ground rule"
+        elif self.is_all:
+            said = (
+                f"none of its {count} observed atoms stands in a ground rule, e.g. {self.example}"
+            )
+        else:
+            stand = "stands" if self.num_unused == 1 else "stand"
+            said = (
+                f"{self.num_unused:,} of its {count} observed atoms {stand} in no ground rule, "
+                f"e.g. {self.example}"
+            )
+        return f"{self.predicate}: {said}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +63,8 @@ class Observations:
     """By predicate: atoms that are measured with an error, and stay hidden."""
     only_true: frozenset[str]
     """Boolean predicates of which the evidence names true atoms and no others."""
-    num_unused: int
-    """Observations of atoms that stand in no factor."""
+    unused: tuple[UnusedEvidence, ...]
+    """Where there is any, by predicate."""
 
 
 def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observations:
@@ -39,13 +74,12 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
     num_observed: dict[str, int] = {}
     num_measured: dict[str, int] = {}
     only_true: list[str] = []
-    num_unused = 0
+    unused: list[UnusedEvidence] = []
     for name, table in world.evidence.items():
         if name in world.closed or name not in numbers:
             continue
-        ids, (value, sd) = _located(numbers[name], table.arrays(world.connection))
+        codes, ids, value, sd = _located(numbers[name], table.arrays(world.connection))
         used = ids >= 0
-        num_unused += int(np.count_nonzero(~used))
         ids, value, sd = ids[used], value[used], sd[used]
         soft = np.zeros(len(ids), dtype=bool)
         if numbers[name].space.predicate.unique is None and numbers[name].space.domain.is_discrete:
@@ -57,27 +91,50 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
         parts.append(Evidence.of(ids[~soft], value[~soft], sd[~soft] ** 2))
         num_observed[name], num_measured[name] = parts[-1].num_observed, parts[-1].num_measured
         if table.excluded is not None:
-            ids, (value, _) = _located(numbers[name], table.arrays(world.connection, excluded=True))
+            arrays = table.arrays(world.connection, excluded=True)
+            excluded, ids, value, _ = _located(numbers[name], arrays)
+            codes = np.union1d(codes, excluded)
+            used = numbers[name].ids(codes) >= 0
             num_states = numbers[name].space.domain.num_states
             if (ids >= 0).any():
                 groups.append(_exclusions(name, ids[ids >= 0], value[ids >= 0], num_states))
+        if not used.all():
+            unused.append(_unused(numbers[name], codes, used))
     evidence = Evidence.of(
         np.concatenate([np.zeros(0, np.int32), *(part.variable for part in parts)]),
         np.concatenate([np.zeros(0), *(part.value for part in parts)]),
         np.concatenate([np.zeros(0), *(part.var for part in parts)]),
     )
     return Observations(
-        evidence, tuple(groups), num_observed, num_measured, frozenset(only_true), num_unused
+        evidence, tuple(groups), num_observed, num_measured, frozenset(only_true), tuple(unused)
     )
 
 
 def _located(
     numbers: AtomNumbers, arrays: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-) -> tuple[NDArray[np.int32], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """The variable of each row of evidence (-1: none), with its value and standard deviation."""
+) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+    """The atom of each row of evidence, its variable (-1: none), value and standard deviation."""
     arguments, value, sd = arrays
     codes = numbers.space.codes(list(arguments.T), len(arguments))
-    return numbers.ids(codes), (value, sd)
+    return codes, numbers.ids(codes), value, sd
+
+
+def _unused(numbers: AtomNumbers, codes: NDArray[Any], used: NDArray[np.bool_]) -> UnusedEvidence:
+    """What is observed of atoms in no factor, with an example."""
+    space = numbers.space
+    first = space.arguments(codes[~used][:1])
+    in_rules = None
+    if numbers.codes is not None and numbers.count and not used.any():
+        others = space.arguments(numbers.codes)
+        alike = np.count_nonzero(others == first, axis=1)
+        in_rules = _name(space, others[[np.argmax(alike)]])
+    num_unused = int(np.count_nonzero(~used))
+    name = space.predicate.name
+    return UnusedEvidence(name, num_unused, len(codes), _name(space, first), in_rules)
+
+
+def _name(space: AtomSpace, arguments: NDArray[np.int32]) -> str:
+    return str(space.block(arguments).render(np.zeros(1, dtype=np.int64))[0])
 
 
 def _likelihoods(name: str, ids: NDArray[np.int32], prob: NDArray[np.float64]) -> FactorGroup:

@@ -105,12 +105,16 @@ class World:
         }
         observed = _observed(gathered, constants, closed)
         notes += [
-            f"{name}: {found.num_unknown} of its rows observe nothing, as they have no value"
+            f"{name}: {found.num_unknown} of its rows observe nothing, as the "
+            f"{'value' if model.predicate_by_name[name].unique is None else 'value or state'} "
+            "is missing"
             for name, found in observed.items()
             if found.num_unknown
         ]
         warnings += tuple(_doubtful_constants(in_model, gathered, listed, constants))
         warnings += tuple(_doubtful_variables(model, listed, constants))
+        doubts = (found.doubt() for found in observed.values())
+        warnings += tuple(Problem("warning", doubt) for doubt in doubts if doubt is not None)
         connection = _connect()
         tables = {
             predicate.name: _stored(

@@ -61,10 +61,10 @@ def plot_forest(
 
     Of a real the median, with a thick line for the middle half and a thin one for 90 %; of a
     Boolean the probability that it is true; of a categorical variable that of its most probable
-    state, with its name. Crosses are observed values. `atoms` are names, predicates or patterns,
-    all reals or all discrete; `sort` has the largest on top. `truth` has values that are known to
-    be true, by atom: triangles mark them, or words where the state is another one. With `path` the
-    figure is written there.
+    state, with its name. Crosses are observed values. `atoms` are names, patterns, or predicates
+    for their atoms that are not observed; all reals or all discrete. `sort` has the largest on top.
+    `truth` has values that are known to be true, by atom: triangles mark them, or words where the
+    state is another one. With `path` the figure is written there.
     """
     from matplotlib.figure import Figure
 
@@ -91,7 +91,7 @@ def plot_forest(
         ax.axhspan(y - 0.5, y + 0.5, color=BAND, linewidth=0, zorder=0)
     _mark_truth(ax, places - (0.3 if len(labelled) == 1 else 0.38), first, names, true)
     _label(ax, names, is_real=not _is_discrete(first, names[0]))
-    write_legend(figure_of(ax) if is_new else ax, _handles(ax, has_several=len(labelled) > 1))
+    write_legend(figure_of(ax) if is_new else ax, _handles(ax, labelled))
     if path is not None:
         write_figure(figure_of(ax), path)
     return ax
@@ -208,10 +208,12 @@ def _label(ax: Axes, names: list[str], *, is_real: bool) -> None:
         ax.set_xlabel("probability")
 
 
-def _handles(ax: Axes, *, has_several: bool) -> dict[str, Any]:
-    """What the legend explains; the label of a posterior that is alone goes without saying."""
+def _handles(ax: Axes, posteriors: Iterable[str]) -> dict[str, Any]:
+    """What the legend explains: the labels of posteriors, then marks; the label of a posterior that
+    is alone goes without saying."""
     handles, labels = ax.get_legend_handles_labels()
     found = dict(zip(labels, handles, strict=True))  # each once
-    if has_several:
-        return found
+    shown = [label for label in posteriors if label in found]
+    if len(shown) > 1:
+        return {label: found[label] for label in dict.fromkeys([*shown, *found])}
     return {label: found[label] for label in ("observed", "truth") if label in found}

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.graph import Variables, without_repeats
+from hylift.graph import Variables, boolean, without_repeats
 from hylift.posterior.interchange.datasets import check_size, dataset, inference_data
 from hylift.posterior.interchange.extras import extra
 from hylift.posterior.joint import MAX_COLUMNS, labelled_column
@@ -163,8 +163,9 @@ class Draws:
 
         Bulk effective size and rank-normalised R-hat are ArviZ's, where it is installed, there are
         several chains and at most 1,000 variables, and else the simpler ones of `diagnostics()`.
-        For a variable that never changed they are null. Of categorical variables, means are of the
-        numbers of states.
+        For a variable that never changed they are null. Means, sds and their errors are of reals
+        and truth values: for other discrete variables they are null, and `marginals()` has the
+        probabilities of their states.
         """
         own = self.of(self.ids[self._places(atoms)])
         found = own.diagnostics()
@@ -175,13 +176,20 @@ class Draws:
         if arviz is not None and len(changed) and len(self.values) > 1:
             data = arviz.convert_to_dataset({"value": own.values[:, :, changed]})
             ess[changed] = arviz.ess(data)["value"].to_numpy()
-            r_hat[changed] = arviz.rhat(data)["value"].to_numpy()
+            # Of a truth value that is as often false as true ArviZ divides nothing by nothing.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ranked = arviz.rhat(data)["value"].to_numpy()
+            r_hat[changed] = np.where(np.isnan(ranked), r_hat[changed], ranked)
+        # The numbers of states have no meaning but for truth values.
+        domains = self.variables.domains
+        is_named = np.array([d.is_discrete and d != boolean for d in domains], dtype=bool)
+        has_states = is_named[self.variables.domain_id[own.ids]]
         return pa.table(
             {
                 "atom": self.variables.names.render(own.ids),
-                "mean": found.mean,
-                "sd": found.sd,
-                "mcse": found.mcse,
+                "mean": pa.array(found.mean, mask=has_states),
+                "sd": pa.array(found.sd, mask=has_states),
+                "mcse": pa.array(found.mcse, mask=has_states),
                 "ess": pa.array(ess, mask=np.isnan(ess)),
                 "r_hat": pa.array(r_hat, mask=np.isnan(r_hat)),
             }
@@ -197,7 +205,9 @@ class Draws:
         """Where the variables whose names match stand among the hidden ones."""
         if atoms is None:
             return np.arange(len(self.ids))
-        return self._positions(without_repeats(self.variables.matching(atoms)))
+        observed = np.ones(len(self.variables), dtype=bool)
+        observed[self.ids] = False
+        return self._positions(without_repeats(self.variables.matching(atoms, observed)))
 
     def _positions(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where variables stand among the hidden ones."""

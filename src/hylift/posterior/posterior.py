@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from hylift.errors import EvidenceError, ModelError, UnsupportedError
 from hylift.files import check_target
 from hylift.graph import Evidence, Variables, without_repeats
+from hylift.graph.names import hidden_or_all
 from hylift.posterior.answers import Assignment, LogPartition, Solution
 from hylift.posterior.comparison import Comparison, compare
 from hylift.posterior.conditioning import check_agreement, conditioned
@@ -26,6 +27,7 @@ from hylift.posterior.joint import JointDensity
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Expectation, Mixture
 from hylift.posterior.target import Target
+from hylift.words import counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +68,8 @@ class Posterior:
     ) -> pa.Table:
         """Marginals as an Arrow table, one row per variable.
 
-        `atoms`: names, predicates, or patterns such as `posA(*)`, observed or not; by default all
+        `atoms`: names and patterns such as `posA(*)`, observed or not, or predicates, which stand
+        for their atoms that are not observed (for all of them where all are); by default all
         variables that are not observed, or with `observed` all there are.
         Reals fill the columns mean, std, mode, q05, q50, q95; discrete variables states, probs.
         For data frames: `to_pandas()`, `to_polars()`.
@@ -81,19 +84,19 @@ class Posterior:
         """Marginals of one predicate as an Arrow table with a column per argument.
 
         Reals have mean, std, q05, q50 and q95, Booleans prob (of being true), categorical variables
-        a column per state. Observed atoms are left out unless asked for. Arguments are whole
-        numbers, dates or moments where the tables of the evidence have them so, else text.
+        a column per state. Rows are the atoms that are not observed, or all where all are; with
+        `observed` always all. Arguments are whole numbers, dates or moments where the tables of the
+        evidence have them so, else text.
         """
-        ids, block = self.variables.names.predicate(predicate)
-        keep = np.ones(len(ids), dtype=bool) if observed else ~self.observed[ids]
-        arguments = {
-            label: column.filter(pa.array(keep))
-            for label, column in block.argument_columns().items()
-        }
-        return pa.table({**arguments, **self.known_marginals().columns(self.variables, ids[keep])})
+        every, block = self.variables.names.predicate(predicate)
+        ids = every if observed else hidden_or_all(every, self.observed)
+        rows = pa.array(ids - every[0])
+        columns = block.argument_columns()
+        arguments = {label: column.take(rows) for label, column in columns.items()}
+        return pa.table({**arguments, **self.known_marginals().columns(self.variables, ids)})
 
     def joint(self, atoms: str | Iterable[str]) -> JointDensity:
-        """The joint distribution of some atoms, by names, predicates or patterns, observed or not.
+        """The joint distribution of some atoms, by names, predicates or patterns.
 
         It has `pdf(values)`, `probs()`, `table()`, `mean`, `cov`, `corr`, `sample(size, seed=…)`.
         """
@@ -208,19 +211,26 @@ class Posterior:
     ) -> NDArray[np.int64]:
         """Ids of the variables that names, predicates and patterns ask for, in their order.
 
-        Each is there once. An unknown name is an error.
+        A predicate stands for its atoms that are not observed, or for all where all are; names and
+        patterns stand for observed ones too. Each is there once. An unknown name is an error.
         """
         if atoms is None:
             return np.arange(len(self.variables)) if observed else np.flatnonzero(~self.observed)
-        return without_repeats(self.variables.matching(atoms))
+        return without_repeats(self.variables.matching(atoms, self.observed))
 
     def to_pandas(self, predicate: str | None = None, *, observed: bool = False) -> Any:
-        """The table of a predicate, or that of all marginals, as a pandas DataFrame."""
+        """The table of a predicate, or that of all marginals, as a pandas DataFrame.
+
+        Rows are what is not observed (see `table`); with `observed` also what is.
+        """
         extra("pandas")
         return self._table(predicate, observed).to_pandas()
 
     def to_polars(self, predicate: str | None = None, *, observed: bool = False) -> Any:
-        """The table of a predicate, or that of all marginals, as a Polars DataFrame."""
+        """The table of a predicate, or that of all marginals, as a Polars DataFrame.
+
+        Rows are what is not observed (see `table`); with `observed` also what is.
+        """
         return extra("polars").from_arrow(self._table(predicate, observed))
 
     def to_xarray(
@@ -282,7 +292,7 @@ class Posterior:
 
     def _each_once(self, atoms: str | Iterable[str]) -> NDArray[np.int64]:
         """Ids of the variables whose names match; an error if one does twice."""
-        ids = self.variables.matching(atoms)
+        ids = self.variables.matching(atoms, self.observed)
         _, first, count = np.unique(ids, return_index=True, return_counts=True)
         if (count > 1).any():
             twice = self.variables.names[int(ids[first[count > 1].min()])]
@@ -354,5 +364,7 @@ class Posterior:
     def __repr__(self) -> str:
         log_z = self.log_partition
         total = f", log Z = {log_z.value:.6g} ({log_z.kind})" if log_z else ""
-        hidden = int(np.count_nonzero(~self.observed))
-        return f"Posterior({hidden} hidden variables, method {self.solution.method}{total})"
+        hidden = counted(int(np.count_nonzero(~self.observed)), "hidden variable")
+        result = self.solution.result
+        ended = "" if result == "converged" else f", not converged ({result})"
+        return f"Posterior({hidden}, method {self.solution.method}{ended}{total})"

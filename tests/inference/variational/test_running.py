@@ -149,6 +149,7 @@ def test_too_few_steps_are_said_to_be_so(method: BVI | NPVI) -> None:
     posterior = infer(switching_regime(), method)
 
     assert posterior.solution.result == "max_steps"
+    assert f"method {method.name}, not converged (max_steps), log Z = " in repr(posterior)
     assert np.isfinite(objective_of(posterior))
 
 

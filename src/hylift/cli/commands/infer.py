@@ -15,13 +15,13 @@ from hylift.cli.messages import InterruptedAnswerError, print_notes, tell
 from hylift.cli.method import MethodOptions
 from hylift.cli.model import Given, as_text, queried, read_graph
 from hylift.cli.outputs import TABLES, Output, Write
-from hylift.cli.render import num_classes_of, progress_bar, show
+from hylift.cli.render import num_classes_of, progress_bar, show, tell_drawn
 from hylift.errors import UnsupportedError
 from hylift.formats import uai
 from hylift.graph import Evidence, FactorGraph
 from hylift.inference import Task, check_tasks, infer
 from hylift.plot import plot_convergence, plot_marginals
-from hylift.plot.marginals import check_panels
+from hylift.plot.marginals import MAX_PANELS, check_panels
 from hylift.posterior import Posterior
 from hylift.posterior.export import to_dict
 from hylift.posterior.interchange.extras import extra
@@ -82,6 +82,11 @@ class Found:
     def names(self) -> list[str]:
         names: list[str] = self.posterior.variables.names.render(self.ids).to_pylist()
         return names
+
+    @property
+    def drawn(self) -> list[str]:
+        """Those that a figure has room for."""
+        return self.names[:MAX_PANELS]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON result, with the number of classes that a variational method has solved."""
@@ -145,7 +150,7 @@ def run(
         graph, notes = read_graph(model, given, progress)
     if not quiet:
         print_notes(notes)
-    ids = None if query is None else queried(graph.variables, query)
+    ids = None if query is None else queried(graph.variables, query, _observed(graph))
     _check_room(files, graph, ids)
     with progress_bar(quiet) as progress:
         posterior = infer(
@@ -173,10 +178,19 @@ def _deliver(found: Found, files: Files, *, quiet: bool) -> None:
     posterior = found.posterior
     others: list[tuple[Output, Write]] = [
         (files.save, posterior.save),
-        (files.figure, lambda path: plot_marginals(posterior, found.names, path=path)),
+        (files.figure, lambda path: plot_marginals(posterior, found.drawn, path=path)),
         (files.convergence, lambda path: plot_convergence(posterior, path=path)),
     ]
+    if files.figure.file is not None and len(found.ids) > MAX_PANELS and not quiet:
+        tell_drawn(f"the first {MAX_PANELS} of {len(found.ids):,} atoms")
     outputs.deliver(found.answer, files.output, others, quiet=quiet)
+
+
+def _observed(graph: FactorGraph) -> NDArray[np.bool_]:
+    """(variable,): whether it is observed without error."""
+    observed = np.zeros(graph.num_variables, dtype=bool)
+    observed[graph.evidence.variable[graph.evidence.is_hard]] = True
+    return observed
 
 
 def _tell_interrupted(posterior: Posterior, checkpoint: Path | None) -> None:
@@ -216,8 +230,8 @@ def _tasks_of(output: Output, tasks: list[Task], query: list[str] | None) -> lis
 
 
 def _check_room(files: Files, graph: FactorGraph, ids: NDArray[np.int64] | None) -> None:
-    """Raises if a graph has reals and the output is one of UAI's lists of states, or if it has
-    more variables than a figure has room for."""
+    """Raises if a graph has reals and the output is one of UAI's lists of states, or if a figure
+    would be empty."""
     real = np.flatnonzero(graph.variables.num_states == 0)
     if RESULT_TASK.get(files.output.ending) in ("marginals", "map") and len(real):
         raise UnsupportedError(
@@ -225,5 +239,5 @@ def _check_room(files: Files, graph: FactorGraph, ids: NDArray[np.int64] | None)
             f"'{graph.variables.names[int(real[0])]}' is real"
         )
     if files.figure.file is not None:
-        num_hidden = graph.num_variables - int(np.count_nonzero(graph.evidence.is_hard))
-        check_panels(num_hidden if ids is None else len(ids))
+        count = np.count_nonzero(~_observed(graph)) if ids is None else len(ids)
+        check_panels(min(int(count), MAX_PANELS))

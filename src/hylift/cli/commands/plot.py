@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hylift.cli import outputs
 from hylift.cli.method import check_word
 from hylift.cli.model import queried
-from hylift.cli.render import progress_bar
+from hylift.cli.render import progress_bar, tell_drawn
 from hylift.errors import HyliftError, UnsupportedError
 from hylift.plot import plot_convergence, plot_forest, plot_marginals
+from hylift.plot.forest import MAX_ATOMS
 from hylift.plot.marginals import MAX_PANELS
 from hylift.posterior import Posterior
+from hylift.words import counted
 
 KINDS = ("marginals", "forest", "convergence")
 
@@ -39,6 +44,49 @@ class PlotOptions:
             raise UnsupportedError("--query is not for --kind convergence, which draws no atoms")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """The atoms that a figure shows, and its kind."""
+
+    kind: str
+    ids: NDArray[np.int64]  # in the first posterior
+    told: str = ""
+    """Which of all atoms they are, where nobody has chosen them and there is no room for all."""
+
+    @classmethod
+    def of(cls, posteriors: Mapping[str, Posterior], how: PlotOptions) -> Chosen:
+        """What the options ask for; without a query as much of what is hidden as there is room for.
+
+        Marginals are drawn where there is room for all of them, and else a forest. Of one that
+        nobody has chosen atoms for, reals have the axis where there are any.
+        """
+        first = next(iter(posteriors.values()))
+        ids = queried(first.variables, how.query, first.observed) if how.query else first.select()
+        kind = how.kind or ("marginals" if len(ids) <= MAX_PANELS else "forest")
+        if how.query:
+            return cls(kind, ids)
+        room = MAX_PANELS if kind == "marginals" else MAX_ATOMS
+        reals = ids[first.variables.num_states[ids] == 0]
+        if kind == "marginals" or not 0 < len(reals) < len(ids):
+            some, told = ids, f"{len(ids):,} atoms"
+        else:
+            some, told = reals, f"{counted(len(reals), 'real')} among {len(ids):,} atoms"
+        if len(some) > room:
+            return cls(kind, some[:room], f"the first {room} of {told}")
+        return cls(kind, some, f"the {told}" if len(some) < len(ids) else "")
+
+    def names(self, results: Sequence[Path], posteriors: Mapping[str, Posterior]) -> list[str]:
+        """Names of the atoms, which all posteriors must have."""
+        first = next(iter(posteriors.values()))
+        atoms: list[str] = first.variables.names.render(self.ids).to_pylist()
+        for path, posterior in zip(results, posteriors.values(), strict=True):
+            try:
+                posterior.variables.names.ids(atoms)
+            except HyliftError as error:
+                raise UnsupportedError(f"{path}: {error}") from None
+        return atoms
+
+
 def run(results: Sequence[Path], *, how: PlotOptions, output: Path | None, quiet: bool) -> None:
     """Draws posteriors that were saved into one figure."""
     outputs.check_outputs([outputs.figure(output)], results)
@@ -47,8 +95,9 @@ def run(results: Sequence[Path], *, how: PlotOptions, output: Path | None, quiet
         for number, (label, path) in enumerate(zip(_labels(results), results, strict=True)):
             progress(number / len(results), f"reading {path}")
             posteriors[label] = Posterior.load(path)
-        atoms = _atoms(results, posteriors, how.query)
-    kind = how.kind or _fitting(posteriors, atoms)
+    chosen = None if how.kind == "convergence" else Chosen.of(posteriors, how)
+    kind = "convergence" if chosen is None else chosen.kind
+    atoms = [] if chosen is None else chosen.names(results, posteriors)
     drawn = outputs.figure(output or _free(f"{results[0].stem}-{kind}.png"))
     outputs.check_outputs([drawn], results)
     # One alone needs no label.
@@ -58,6 +107,8 @@ def run(results: Sequence[Path], *, how: PlotOptions, output: Path | None, quiet
         "forest": lambda path: plot_forest(shown, atoms, sort=how.sort, path=path),
         "convergence": lambda path: plot_convergence(shown, path=path),
     }
+    if chosen is not None and chosen.told and not quiet:
+        tell_drawn(chosen.told)
     nothing = outputs.Answer(lambda out: None)
     outputs.deliver(nothing, outputs.figure(None), [(drawn, draw[kind])], quiet=quiet)
 
@@ -74,29 +125,6 @@ def _labels(results: Sequence[Path]) -> list[str]:
         seen[label] += 1
         unique.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
     return unique
-
-
-def _atoms(
-    results: Sequence[Path], posteriors: dict[str, Posterior], query: Sequence[str]
-) -> list[str] | None:
-    """Names of what is asked for, which all posteriors must have; None: all that is hidden."""
-    first = next(iter(posteriors.values()))
-    if not query:
-        return None
-    ids = queried(first.variables, query)
-    atoms: list[str] = first.variables.names.render(ids).to_pylist()
-    for path, posterior in zip(results, posteriors.values(), strict=True):
-        try:
-            posterior.variables.names.ids(atoms)
-        except HyliftError as error:
-            raise UnsupportedError(f"{path}: {error}") from None
-    return atoms
-
-
-def _fitting(posteriors: dict[str, Posterior], atoms: list[str] | None) -> str:
-    """Marginals where there is room for all of them, and else a forest."""
-    first = next(iter(posteriors.values()))
-    return "marginals" if len(first.select(atoms)) <= MAX_PANELS else "forest"
 
 
 def _free(name: str) -> Path:

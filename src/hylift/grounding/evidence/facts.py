@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
+from hylift.formats.table_file import quoted_name
 from hylift.grounding.evidence.columns import WordColumn
 from hylift.language.syntax import PredicateDeclaration
 
@@ -175,9 +176,8 @@ def _check_truths(
         known = {*ROLES, predicate.name.casefold(), f"#{place + 1}"}
         if name.casefold() not in known and not pa.types.is_boolean(table.column(place).type):
             raise EvidenceError(
-                f"{_wrong_columns(predicate, table.column_names, origin)}: "
-                f"{_without(place, table.column_names)}, or call it 'value' if it says which rows "
-                "are true"
+                f"{_wrong_columns(predicate, table.column_names, origin)}: if '{name}' says which "
+                f"rows are true, call it 'value'; else {_without(place, table.column_names)}"
             )
 
 
@@ -240,7 +240,7 @@ def _wrong_columns(predicate: PredicateDeclaration, names: list[str], origin: Or
     further = "value, and perhaps sd" if not predicate.domain.is_discrete else "perhaps value"
     columns = ", ".join([*([expected] if expected else []), further])
     wanted = f"a table of '{predicate.name}' has the columns {columns}"
-    here = ", ".join(names)
+    here = ", ".join(map(quoted_name, names))
     if origin.index:
         here += f" (its index, {', '.join(origin.index)}, is no column: reset_index() makes it one)"
     return f"{origin.name}: {wanted}; this one has {here}"
@@ -278,7 +278,7 @@ def _without(place: int, names: list[str]) -> str:
 
 def _selection(columns: list[str]) -> str:
     """`df[['paper', 'topic']]`; … stands for columns that are not known."""
-    quoted = [name if name == "…" else f"'{name}'" for name in columns]
+    quoted = [name if name == "…" else repr(name) for name in columns]
     return f"df[[{', '.join(quoted) if set(quoted) != {'…'} else '…'}]]"
 
 

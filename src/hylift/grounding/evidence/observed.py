@@ -29,6 +29,7 @@ class ObservedAtoms:
     facts: tuple[Facts, ...]
     num_unknown: int
     """Facts without a value, which observe nothing."""
+    without_sd: NDArray[np.int64]  # (fact,): values without an error in a table of such
 
     def __len__(self) -> int:
         return len(self.value)
@@ -37,13 +38,26 @@ class ObservedAtoms:
         """The facts a row comes from, and its place among them."""
         return _located(self.facts, int(self.fact[row]))
 
+    def doubt(self) -> str | None:
+        """What is worth a second look: values that only a gap among the errors makes exact."""
+        if not len(self.without_sd):
+            return None
+        facts, at = _located(self.facts, int(self.without_sd[0]))
+        count = len(self.without_sd)
+        have = "has no sd, and counts" if count == 1 else "have no sd, and count"
+        first = facts.atom(at) if count == 1 else f"the first is {facts.atom(at)}"
+        return (
+            f"{facts.predicate.name}: {count:,} of its rows {have} as exact ({first}): fill in "
+            f"the sd, or leave the row{'' if count == 1 else 's'} out"
+        )
+
 
 def observed_atoms(
     facts: Sequence[Facts], constants: Mapping[str, pa.StringArray], *, closed: bool
 ) -> ObservedAtoms:
     """What facts about one predicate observe; all their constants are known."""
     predicate = facts[0].predicate
-    values, sds = zip(*(_values(part, closed=closed) for part in facts), strict=True)
+    values, sds, lacking = zip(*(_values(part, closed=closed) for part in facts), strict=True)
     value, sd = _joined(values), _joined(sds)
     columns = [
         _joined([part.arguments[place].ids(constants[type_name]) for part in facts])
@@ -60,7 +74,8 @@ def observed_atoms(
     for place, column in enumerate(columns):
         ids[:, place] = column[order]
     value, sd = _taken(value, fact), _taken(sd, fact)
-    found = ObservedAtoms(ids, value, sd, fact, tuple(facts), num_unknown)
+    without_sd = np.flatnonzero(_joined(lacking))
+    found = ObservedAtoms(ids, value, sd, fact, tuple(facts), num_unknown, without_sd)
     _check_once(found)
     return found
 
@@ -101,8 +116,10 @@ def _order(columns: list[NDArray[np.int32]], sizes: list[int], count: int) -> ND
     return order
 
 
-def _values(facts: Facts, *, closed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(fact,): values, NaN where unknown, and their errors."""
+def _values(
+    facts: Facts, *, closed: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """(fact,): values, NaN where unknown; their errors; and whether an error is missing."""
     predicate = facts.predicate
     if predicate.domain.is_discrete:
         value = _truths(facts, closed=closed)
@@ -113,10 +130,14 @@ def _values(facts: Facts, *, closed: bool) -> tuple[NDArray[np.float64], NDArray
     else:
         value, wrong = numbers(facts.value)
         _refuse(facts, wrong, "is {}, which is not a number")
+    lacks_sd = np.zeros(len(facts), dtype=bool)
     if facts.sd is None:
         sd = _all(0.0, len(facts))
     else:
         sd, wrong = numbers(facts.sd)
+        # Atoms that are written out have an error only where one is meant.
+        if not facts.origin.spells_atoms and (sd > 0).any():
+            lacks_sd = np.isnan(sd) & ~np.isnan(value)
         sd = np.where(np.isnan(sd) & ~wrong, 0.0, sd)
         wrong |= ~((sd >= 0) & np.isfinite(sd))
         _refuse(facts, wrong, "has the error {}; sd is 0 or positive", facts.sd)
@@ -124,10 +145,11 @@ def _values(facts: Facts, *, closed: bool) -> tuple[NDArray[np.float64], NDArray
         _refuse(facts, sd > 0, "has the error {}; only reals are measured with an error", facts.sd)
     else:
         domain = predicate.domain
-        inside = np.isfinite(value) & ((value >= domain.lower) & (value <= domain.upper) | (sd > 0))
+        _refuse(facts, np.isinf(value), "is {}; values are finite numbers")
+        inside = (value >= domain.lower) & (value <= domain.upper) | (sd > 0)
         outside = ~inside & ~np.isnan(value)
         _refuse(facts, outside, f"is {{}}; its domain is [{domain.lower:g}, {domain.upper:g}]")
-    return value, sd
+    return value, sd, lacks_sd
 
 
 def _truths(facts: Facts, *, closed: bool) -> NDArray[np.float64]:
@@ -135,7 +157,8 @@ def _truths(facts: Facts, *, closed: bool) -> NDArray[np.float64]:
         return _all(1.0, len(facts))
     value, wrong = truths(facts.value)
     wrong |= (value < 0) | (value > 1)
-    _refuse(facts, wrong, "is {}, which is neither true or false nor a probability")
+    words = "neither true (yes, t, 1) nor false (no, f, 0) nor a probability"
+    _refuse(facts, wrong, f"is {{}}, which is {words}")
     name = facts.predicate.name
     is_soft = (value > 0) & (value < 1)
     if closed:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hylift.errors import EvidenceError, did_you_mean
 from hylift.formats.alchemy_db import read_facts
 from hylift.formats.databases import DatabaseKind, read_database_table, table_names
-from hylift.formats.table_file import TableFile, same_name
+from hylift.formats.table_file import TableFile, quoted_name, same_name
 from hylift.formats.tables import as_table, is_missing, kind_of, read_table, row_labels
 from hylift.graph.atom_text import split_atom
 from hylift.graph.domains import as_float
@@ -274,8 +274,8 @@ def _constant_column(type_name: str, table: pa.Table, origin: Origin) -> pa.Chun
     remedy = ": choose one of them (df[[…]])" if are_named(table.column_names) else ""
     raise EvidenceError(
         f"{origin.name}: the constants of the type '{type_name}' are one column, or one that is "
-        f"called '{type_name}', 'id' or 'name'; this table has {', '.join(table.column_names)}"
-        f"{remedy}"
+        f"called '{type_name}', 'id' or 'name'; this table has "
+        f"{', '.join(map(quoted_name, table.column_names))}{remedy}"
     )
 
 

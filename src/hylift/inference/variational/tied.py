@@ -19,7 +19,7 @@ MOST_NUMBERS = 20_000_000
 """Of the averaged quadratics; larger graphs are not looked at."""
 MOST_LOOKED = 64
 """Reals whose deviations are compared: a solve each."""
-TOO_SMALL = 2.0
+TOO_SMALL = 1.25
 """How many times as large another deviation is before the user is told."""
 
 

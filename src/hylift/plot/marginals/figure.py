@@ -56,10 +56,11 @@ def plot_marginals(
     """One panel per atom: a density with its mean and 90 % interval, or bars of probability.
 
     A mapping of several posteriors labels them; their densities lie over each other, and their bars
-    stand beside each other. `atoms` are names, predicates or patterns. `truth` has values that are
-    known to be true, by atom: triangles mark them. Measurements with an error (`hl.Soft`) are
-    marked as well, unless the posterior was loaded from a file. `axes` are drawn on, one per atom,
-    in place of a new figure. With `path` the figure is written there.
+    stand beside each other. `atoms` are names, patterns, or predicates for their atoms that are not
+    observed. `truth` has values that are known to be true, by atom: triangles mark them.
+    Measurements with an error (`hl.Soft`) are marked as well, unless the posterior was loaded from
+    a file. `axes` are drawn on, one per atom, in place of a new figure. With `path` the figure is
+    written there.
     """
     if path is not None:
         check_figure(path)
@@ -104,7 +105,8 @@ def check_panels(count: int) -> None:
     """Raises unless a figure has room for so many marginals."""
     if not 0 < count <= MAX_PANELS:
         raise UnsupportedError(
-            f"a figure shows 1 to {MAX_PANELS} marginals, not {count}: name some of the atoms"
+            f"a figure shows 1 to {MAX_PANELS} marginals, not {count:,}: name some of the atoms"
+            + (", or draw a forest plot" if count else "")
         )
 
 

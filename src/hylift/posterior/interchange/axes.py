@@ -44,13 +44,22 @@ class _Group:
     arguments: dict[str, pa.Array] | None
     """By label, a constant per atom; None where the names tell of none."""
 
+    def grid(self) -> dict[str, pa.DictionaryArray] | None:
+        """The arguments by label, encoded, where the atoms fill their grid."""
+        if self.arguments is None:
+            return None
+        columns = {label: words.dictionary_encode() for label, words in self.arguments.items()}
+        sizes = np.array([len(column.dictionary) for column in columns.values()], dtype=np.float64)
+        return columns if np.prod(sizes) == len(self.place) else None
+
 
 def atom_arrays(
     variables: Variables, ids: NDArray[np.int64], *, reserved: tuple[str, ...]
 ) -> list[AtomArray]:
     """The chosen variables as arrays, none of which, nor an axis, has a reserved name.
 
-    Axes of different predicates are one where their labels and constants are the same.
+    Axes of different predicates are one where their labels and constants are the same. Where only
+    the labels are, that with the most constants has the plain one, and the first of equal ones.
     """
     groups = [
         group
@@ -60,11 +69,23 @@ def atom_arrays(
     names: list[str] = []
     for group in groups:
         names.append(_free(_clean(group.name), {*reserved, *names}))
-    used: dict[str, pa.Array] = {}
+    grids = [group.grid() for group in groups]
+    used = _largest(grids)
     return [
-        _arranged(variables, ids, group, name, used, {*reserved, *names})
-        for group, name in zip(groups, names, strict=True)
+        _arranged(variables, ids, group, grid, name, used, {*reserved, *names})
+        for group, grid, name in zip(groups, grids, names, strict=True)
     ]
+
+
+def _largest(grids: list[dict[str, pa.DictionaryArray] | None]) -> dict[str, pa.Array]:
+    """By label, the constants of the argument that has the most of them."""
+    found: dict[str, pa.Array] = {}
+    for grid in grids:
+        for label, column in (grid or {}).items():
+            axis = _clean(label)
+            if axis not in found or len(column.dictionary) > len(found[axis]):
+                found[axis] = column.dictionary
+    return found
 
 
 def _groups_of_block(variables: Variables, ids: NDArray[np.int64], number: int) -> Iterator[_Group]:
@@ -128,22 +149,21 @@ def _arranged(
     variables: Variables,
     ids: NDArray[np.int64],
     group: _Group,
+    grid: dict[str, pa.DictionaryArray] | None,
     name: str,
     used: dict[str, pa.Array],
     taken: set[str],
 ) -> AtomArray:
-    """A group as an array; `used` are the axes so far, and gets those that are new."""
+    """A group as an array; `used` are axes with what stands along them, and gets new ones."""
     domain = variables.domain(int(ids[group.place[0]]))
-    columns = {label: words.dictionary_encode() for label, words in (group.arguments or {}).items()}
-    shape = tuple(len(column.dictionary) for column in columns.values())
-    count = len(group.place)
-    if group.arguments is not None and np.prod(np.array(shape, dtype=np.float64)) == count:
+    if grid is not None:
+        shape = tuple(len(column.dictionary) for column in grid.values())
         axes: list[str] = []
-        for label, column in columns.items():
+        for label, column in grid.items():
             own = _axis(label, name, column.dictionary, used, taken | set(axes))
             axes.append(own)
             used[own] = column.dictionary
-        codes = tuple(column.indices.to_numpy() for column in columns.values())
+        codes = tuple(column.indices.to_numpy() for column in grid.values())
         # Without arguments there is one atom, and nothing to put in order.
         order = np.argsort(np.ravel_multi_index(codes, shape)) if codes else np.zeros(1, np.int64)
         coordinates = {axis: (axis, used[axis]) for axis in axes}
@@ -155,7 +175,7 @@ def _arranged(
         beside = _free(f"{name}_{_clean(label)}", taken | set(used))
         used[beside] = words
         coordinates[beside] = (axis, words)
-    return AtomArray(name, domain, group.place, (count,), (axis,), coordinates)
+    return AtomArray(name, domain, group.place, (len(group.place),), (axis,), coordinates)
 
 
 def _axis(

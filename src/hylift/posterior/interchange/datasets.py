@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,8 +88,17 @@ def write_netcdf(data: Any, path: str | Path) -> None:
         # HDF5 writes to a file by name, and may leave it open where that fails.
         with TemporaryDirectory(prefix="hylift") as folder:
             whole = Path(folder, "whole.nc")
-            data.to_netcdf(str(whole), compress=False)
+            try:
+                data.to_netcdf(str(whole), compress=False)
+            except OSError as error:
+                raise _in_short(error) from None
             with open(whole, "rb") as source:
                 shutil.copyfileobj(source, stream)
 
     write_whole(path, write)
+
+
+def _in_short(error: OSError) -> OSError:
+    """HDF5 tells of a full disk in many lines, with the number of the error among them."""
+    number = re.search(r"errno = (\d+)", str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error

@@ -46,7 +46,7 @@ def bethe_block(
     shift = grad_ptr[slot_ptr[begin]]
     for start in range(weights.shape[0]):
         for scope in range(begin, end):
-            # Reals, of which there are many points, stand behind the discrete slots: last is first.
+            # Reals stand behind the discrete slots, and have the most points: the last come first.
             final = slot_ptr[scope + 1] - 1
             arity = final + 1 - slot_ptr[scope]
             nodes_of = scope_set[scope]

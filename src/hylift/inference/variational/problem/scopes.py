@@ -34,10 +34,15 @@ class Scopes:
     def of(cls, graph: FactorGraph) -> Scopes:
         """The scopes of all factors, and the variables with their counting numbers."""
         num_variables = graph.num_variables
+        # Reals stand last, which have the most points: kernels go over those together.
+        rank = np.where(graph.variables.num_states == 0, num_variables, 0)
         by_arity: dict[int, list[tuple[NDArray[np.int32], NDArray[np.float64]]]] = {}
         for group in graph.groups:
             if len(group) and group.arity:
-                scope = group.scope if group.arity == 1 else np.sort(group.scope, axis=1)
+                scope = group.scope
+                if group.arity > 1:
+                    ranked = np.sort(scope + rank[scope], axis=1)
+                    scope = (ranked % num_variables).astype(np.int32)
                 by_arity.setdefault(group.arity, []).append((scope, group.multiplicity))
         counting = graph.variables.multiplicity * (1.0 - graph.degree)
         alone = np.arange(num_variables, dtype=np.int32)[:, None]
