@@ -90,7 +90,14 @@ def test_the_page_on_methods_has_the_figures_of_all_models():
     assert all(f"| {model.name} | {model.about} |" in figures for model in MODELS)
 
 
-@pytest.mark.parametrize("name", ["tree", "grid", "recession", "toy", "pumps"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "toy",
+        "pumps",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("tree", "grid", "recession")),
+    ],
+)
 def test_figures_on_the_page_are_those_of_today_where_that_is_quick_to_see(name: str) -> None:
     page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
     printed = page.partition("**Divergence.**")[2].partition("**Worst error.**")[0]

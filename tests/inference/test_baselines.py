@@ -56,7 +56,15 @@ FUNCTIONS = ("function_of_bounded_reals", "function_of_both_kinds")
 
 def tried(claimed: bool) -> list[object]:
     return [
-        pytest.param(method, model, id=f"{method.name}-{model}-{number}")
+        pytest.param(
+            method,
+            model,
+            id=f"{method.name}-{model}-{number}",
+            # Each of its flips integrates a function; test_walk_answers.py has this model, too.
+            marks=[pytest.mark.slow]
+            if isinstance(method, MaxWalkSAT) and str(model) == "function_of_bounded_reals"
+            else [],
+        )
         for number, (method, claims) in enumerate(CLAIMS)
         for model in ZOO
         if claims(model) == claimed
