@@ -218,3 +218,36 @@ def test_an_error_stream_that_cannot_be_written_costs_no_answer(tmp_path: Path) 
     assert b"note: " in told.stderr
     assert (ended.returncode, len(json.loads(ended.stdout)["marginals"])) == (0, 1)
     assert failed.returncode == 2
+
+
+def test_pandas_is_loaded_where_somebody_wants_it_and_not_for_pyarrow(folder: Path) -> None:
+    pytest.importorskip("pandas")
+    program = """
+import atexit, sys
+atexit.register(lambda: print("pandas" in sys.modules, file=sys.stderr))
+from hylift.cli import process
+process()
+"""
+    command = [sys.executable, "-c", program, "infer", "model.uai", "-e", "model.uai.evid"]
+
+    plain = subprocess.run([*command, "-o", "a.csv"], capture_output=True, check=False)
+    wanting = subprocess.run(
+        [sys.executable, "-c", "import pandas" + program, *command[3:], "-o", "b.csv"],
+        capture_output=True,
+        check=False,
+    )
+
+    assert (plain.returncode, plain.stderr) == (0, b"False\n")
+    assert (wanting.returncode, wanting.stderr) == (0, b"True\n")
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+
+
+def test_netcdf_is_written_by_a_process(folder: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("arviz")
+
+    ended = process("infer", "model.uai", "--method", "bvi", "--output", "draws.nc")
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    with xarray.open_dataset("draws.nc", group="posterior") as draws:
+        assert draws.sizes["draw"] == 1000

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import NoReturn
 
+from hylift.cli.pandas_unseen import PandasUnseen
+
 ALLOCATIONS = 1_000_000
 """New objects after which Python looks for cycles. Loading modules makes many, which stay; with
 Python's own setting, a tenth of a short run is spent on looking at them."""
@@ -15,6 +17,7 @@ Python's own setting, a tenth of a short run is spent on looking at them."""
 def process() -> NoReturn:
     """Runs the command line as a process of its own."""
     gc.set_threshold(ALLOCATIONS)
+    sys.meta_path.insert(0, PandasUnseen())
     code = 0
     try:
         main()
