@@ -121,9 +121,12 @@ def test_a_name_that_is_no_text_does_no_harm(folder: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="there are no named pipes here")
 def test_ctrl_c_ends_with_130_and_one_line(folder: Path) -> None:
     os.mkfifo("endless.uai")
+    # What a shell starts in the background is told to ignore Ctrl-C, and its children are, too.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [*HYLIFT, "infer", "endless.uai"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+    signal.signal(signal.SIGINT, before)
     # Opening waits until the other process reads.
     with open("endless.uai", "wb"):
         process.send_signal(signal.SIGINT)
