@@ -78,8 +78,7 @@ def trimmed(graph: FactorGraph, but: NDArray[np.bool_] | None = None) -> Trimmed
     may_go[graph.evidence.variable] = False
     if but is not None:
         may_go &= ~but
-    hidden = np.ones(graph.num_variables, dtype=bool)
-    hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
+    hidden = graph.is_hidden
     groups, barren = list(graph.groups), list[Barren]()
     log_constant = graph.log_constant
     for _ in range(MOST_ROUNDS):

@@ -85,6 +85,13 @@ class FactorGraph:
         return len(self.variables)
 
     @property
+    def is_hidden(self) -> NDArray[np.bool_]:
+        """(variable,): whether its value is unknown, or known with an error only."""
+        hidden = np.ones(self.num_variables, dtype=bool)
+        hidden[self.evidence.variable[self.evidence.is_hard]] = False
+        return hidden
+
+    @property
     def num_factors(self) -> int:
         return sum(len(group) for group in self.groups)
 

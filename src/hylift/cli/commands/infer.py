@@ -150,7 +150,7 @@ def run(
         graph, notes = read_graph(model, given, progress)
     if not quiet:
         print_notes(notes)
-    ids = None if query is None else queried(graph.variables, query, _observed(graph))
+    ids = None if query is None else queried(graph.variables, query, ~graph.is_hidden)
     _check_room(files, graph, ids)
     with progress_bar(quiet) as progress:
         posterior = infer(
@@ -184,13 +184,6 @@ def _deliver(found: Found, files: Files, *, quiet: bool) -> None:
     if files.figure.file is not None and len(found.ids) > MAX_PANELS and not quiet:
         tell_drawn(f"the first {MAX_PANELS} of {len(found.ids):,} atoms")
     outputs.deliver(found.answer, files.output, others, quiet=quiet)
-
-
-def _observed(graph: FactorGraph) -> NDArray[np.bool_]:
-    """(variable,): whether it is observed without error."""
-    observed = np.zeros(graph.num_variables, dtype=bool)
-    observed[graph.evidence.variable[graph.evidence.is_hard]] = True
-    return observed
 
 
 def _tell_interrupted(posterior: Posterior, checkpoint: Path | None) -> None:
@@ -239,5 +232,5 @@ def _check_room(files: Files, graph: FactorGraph, ids: NDArray[np.int64] | None)
             f"'{graph.variables.names[int(real[0])]}' is real"
         )
     if files.figure.file is not None:
-        count = np.count_nonzero(~_observed(graph)) if ids is None else len(ids)
+        count = np.count_nonzero(graph.is_hidden) if ids is None else len(ids)
         check_panels(min(int(count), MAX_PANELS))

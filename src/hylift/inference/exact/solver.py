@@ -71,8 +71,7 @@ class Exact:
     def solve(self, graph: FactorGraph, request: Request) -> Posterior:
         refuse_start("Exact", request.start)
         start = time.perf_counter()
-        observed = np.zeros(graph.num_variables, dtype=bool)
-        observed[graph.evidence.variable[graph.evidence.is_hard]] = True
+        observed = ~graph.is_hidden
         parts = take_apart(graph.condition())
         log_partition, marginals, assignment = None, None, None
         notes: tuple[str, ...] = ()

@@ -179,8 +179,7 @@ def _check_graph(graph: FactorGraph) -> None:
             f"a filter takes ground graphs, and '{name}' stands for several variables: give it the "
             "graph as it was before lifting"
         )
-    hidden = np.ones(graph.num_variables, dtype=bool)
-    hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
+    hidden = graph.is_hidden
     discrete = hidden & (variables.num_states > 0)
     if discrete.any():
         name = variables.names[int(np.argmax(discrete))]

@@ -69,8 +69,7 @@ class MaxWalkSAT:
         walker = Walker.of(conditioned, pace, control, rng)
         is_proved = walker.run(starts, int(self.restarts))
 
-        hidden = np.ones(graph.num_variables, dtype=bool)
-        hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
+        hidden = graph.is_hidden
         energy = -conditioned.log_density(walker.walk.best)
         assignment = assignment_of(graph, hidden, walker.walk.best, energy)
         solution = Solution(

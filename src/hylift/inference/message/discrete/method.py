@@ -115,8 +115,7 @@ class BP:
 
 def _check_discrete(graph: FactorGraph) -> None:
     """Raises if a variable that is not observed is real."""
-    hidden = graph.variables.num_states == 0
-    hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
+    hidden = graph.is_hidden & (graph.variables.num_states == 0)
     if hidden.any():
         name = graph.variables.names[int(np.argmax(hidden))]
         raise UnsupportedError(

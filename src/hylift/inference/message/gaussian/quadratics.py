@@ -23,8 +23,7 @@ WORK = 4
 
 def check_gaussian(graph: FactorGraph) -> None:
     """Raises if a variable that is not observed is discrete, or stands in a function."""
-    hidden = np.ones(graph.num_variables, dtype=bool)
-    hidden[graph.evidence.variable[graph.evidence.is_hard]] = False
+    hidden = graph.is_hidden
     discrete = hidden & (graph.variables.num_states > 0)
     if discrete.any():
         name = graph.variables.names[int(np.argmax(discrete))]
