@@ -6,7 +6,7 @@ INSTALLED := .venv/.installed
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-slow lint format bench experiments docs clean help
+.PHONY: demo test test-slow test-cpus lint format bench experiments docs clean help
 
 demo: $(INSTALLED)  ## Run the demonstration
 	@$(BIN)/hylift demo
@@ -16,6 +16,9 @@ test: $(INSTALLED)  ## Run the tests, except those marked slow
 
 test-slow: $(INSTALLED)  ## Run the tests marked slow
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
+
+test-cpus: $(INSTALLED)  ## Run the numerical tests as on other processors, or as on CPUS=NAME
+	@$(BIN)/python tests/processors.py $(CPUS)
 
 lint: $(INSTALLED)  ## Check style, formatting and types
 	@$(BIN)/ruff check --quiet .

@@ -22,6 +22,9 @@ FEW_PANELS = 10
 DEGREE = 8
 REACH = 12.0
 """Standard deviations that the first panels reach to both sides."""
+TAILS = 10.0
+"""Standard deviations of a proposal that panels cover at least: a density that ended where sums
+over particles leave nothing would call impossible what is only improbable."""
 VANISHED = 1e-26
 """Density, to the largest one, beyond which nothing is looked at."""
 LEAST_SHARE = 1e-9
@@ -57,12 +60,13 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
     proposals = passing.proposals
     lower, upper, centre = (a[real] for a in (proposals.lower, proposals.upper, proposals.centre))
     num_panels = NUM_PANELS if has_time() else FEW_PANELS
-    edges = _first_edges(passing, real, lower, upper, num_panels)
+    edges = _equal_panels(passing, real, REACH, num_panels)
+    least = _equal_panels(passing, real, TAILS, 1)
     nodes, weights = gauss_legendre_nodes(edges, DEGREE)
     logs = _incoming(passing, real, nodes)
     for _ in range(ROUNDS - 1):
         values = np.exp(logs - logs.max(axis=1, keepdims=True))
-        settled, edges_then = _better_edges(edges, nodes, weights, values, lower, upper)
+        settled, edges_then = _better_edges(edges, nodes, weights, values, lower, upper, least)
         open_ones = np.flatnonzero(~settled)
         if not len(open_ones) or not has_time():
             break
@@ -105,20 +109,25 @@ def _check_increasing(passing: Passing, real: NDArray[np.int64], edges: FloatArr
         raise too_narrow(name)
 
 
-def _first_edges(
-    passing: Passing, real: NDArray[np.int64], lower: FloatArray, upper: FloatArray, num_panels: int
+def _equal_panels(
+    passing: Passing, real: NDArray[np.int64], reach: float, num_panels: int
 ) -> FloatArray:
-    """Equal panels around the mean of each proposal."""
-    mean, sd = passing.proposals.mean[real], passing.proposals.sd[real]
-    low, high = np.maximum(mean - REACH * sd, lower), np.minimum(mean + REACH * sd, upper)
+    """(real, edge): of panels that reach so many standard deviations of the proposals."""
+    proposals = passing.proposals
+    mean, away = proposals.mean[real], reach * proposals.sd[real]
+    low = np.maximum(mean - away, proposals.lower[real])
+    high = np.minimum(mean + away, proposals.upper[real])
     return np.asarray(np.linspace(low, high, num_panels + 1, axis=1))
 
 
 def _better_edges(
     edges: FloatArray, nodes: FloatArray, weights: FloatArray, values: FloatArray,
-    lower: FloatArray, upper: FloatArray,
+    lower: FloatArray, upper: FloatArray, least: FloatArray,
 ) -> tuple[NDArray[np.bool_], FloatArray]:  # fmt: skip
-    """(real,): whether the panels will do; and panels that are better."""
+    """(real,): whether the panels will do; and panels that are better.
+
+    least: (real, 2), what panels must cover.
+    """
     low, high = edges[:, :1], edges[:, -1:]
     wide = high - low
     # An end that is no bound goes further out while something is left there, and else inwards.
@@ -133,7 +142,8 @@ def _better_edges(
     new_high = np.where(
         open_high, edges[:, -1] + wide[:, 0], np.minimum(last + margin, edges[:, -1])
     )
-    new_low, new_high = np.maximum(new_low, lower), np.minimum(new_high, upper)
+    new_low = np.maximum(np.minimum(new_low, least[:, 0]), lower)
+    new_high = np.minimum(np.maximum(new_high, least[:, 1]), upper)
     mass = (weights * values).reshape(len(edges), num_panels, DEGREE).sum(axis=2)
     mass /= mass.sum(axis=1, keepdims=True)
     settled = ~open_low & ~open_high & (_roughness(values) < ROUGH)

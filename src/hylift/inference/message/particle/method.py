@@ -41,15 +41,15 @@ LEAST_PARTICLES = 8
 """With fewer, beliefs have no shape that proposals could follow."""
 FAR = 0.02
 """Error of sums over particles, as a share, above which the user is told."""
-OFF = 0.01
-"""That error where beliefs rest on few effective particles: messages carry it on, and it grows."""
+UNSURE = 0.05
+"""Change of a belief, as total variation, when particles are moved, above which marginals are not
+to be trusted. Where some KL to the exact marginal was above 1 because of particles, it was 0.1 or
+more; where answers were right, 0.04 or less from 20 particles on."""
 LOST = 2.0
 """Effective particles of a real at some step, below which modes between them may be lost."""
 APART = 2.5
 """Distance of particles, in standard deviations of what a factor says, from which on sums over
 them are some per cent off."""
-FEW, FEWEST = 0.1, 3.0
-"""Effective particles, of all and in number, below which a belief rests on few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,12 @@ class EPBP:
         check_proper(view.ground)
         control.num_classes = view.graph.num_variables
         passing = Passing.start(Factors.of(view.graph), self.particles)
-        result = self._pass(passing, control, np.random.default_rng(request.seed))
-        found = None
+        result, damping = self._pass(passing, control, np.random.default_rng(request.seed))
+        found = unsure = None
         if request.tasks & {"marginals", "map"}:
             found = densities(passing, control.look)
+            if passing.factors.is_real.any() and control.look():
+                unsure = passing.sensitivity(damping)
 
         def decode(seconds: float | None) -> Decoded:
             own = found
@@ -105,12 +107,15 @@ class EPBP:
             LogPartition(passing.log_total(), "estimate"),
             _beliefs(passing, found) if "marginals" in request.tasks else [],
             decode,
-            (*_notes_on_messages(view, result), *self._notes(passing, found)),
+            (*_notes_on_messages(view, result), *self._notes(passing, found, unsure)),
         )
         return posterior_of(self.name, graph, view, outcome, control, request)
 
-    def _pass(self, passing: Passing, control: Control, rng: np.random.Generator) -> Result:
-        """Takes as many steps as are needed or allowed; returns how they ended."""
+    def _pass(
+        self, passing: Passing, control: Control, rng: np.random.Generator
+    ) -> tuple[Result, float]:
+        """Takes as many steps as are needed or allowed; returns how they ended, and the damping of
+        the last."""
         adapting = min(MOST_ADAPTING, self.max_steps // 2) if passing.factors.is_real.any() else 0
 
         def arrays() -> Arrays:
@@ -121,9 +126,7 @@ class EPBP:
             adapting = int(earlier.arrays["adapting"])
             go_to_place(rng, earlier.arrays["rng"])
         for step in steps:
-            damping = self.damping
-            if damping is None:
-                damping = 0.0 if step < adapting + PATIENCE else DAMPING
+            damping = self._damping_at(step, adapting)
             # From here on messages are damped: those to new particles were not.
             if step in (adapting + 1, adapting + PATIENCE):
                 passing.forget_if_grown()
@@ -138,9 +141,16 @@ class EPBP:
                 change = passing.step(damping if step else 0.0)
             is_at_rest = change <= self.tolerance and step >= adapting and not is_adapting
             steps.end_step(change, is_converged=is_at_rest)
-        return steps.result
+        return steps.result, self._damping_at(steps.taken - 1, adapting)
 
-    def _notes(self, passing: Passing, found: Densities | None) -> tuple[str, ...]:
+    def _damping_at(self, step: int, adapting: int) -> float:
+        if self.damping is not None:
+            return self.damping
+        return 0.0 if step < adapting + PATIENCE else DAMPING
+
+    def _notes(
+        self, passing: Passing, found: Densities | None, unsure: FloatArray | None
+    ) -> tuple[str, ...]:
         if found is None:
             return ()
         names = passing.factors.graph.variables.names
@@ -150,18 +160,20 @@ class EPBP:
             f"Each real has {self.particles} particles; '{names[int(found.real[worst])]}' has the "
             f"fewest effective ones, {effective[worst]:.1f}."
         ]
-        few = np.count_nonzero(effective < max(FEWEST, FEW * self.particles))
-        is_lost = few > 0 and found.error[farthest] > OFF
-        if is_lost:
+        is_unsure = unsure is not None and unsure.max() > UNSURE
+        if unsure is None:
             notes.append(
-                "The marginals are not to be trusted, even where messages have settled: "
-                f"{few:,} of {len(effective):,} beliefs rest on few effective particles, sums over "
-                f"those of '{names[int(found.real[farthest])]}' are {found.error[farthest]:.0%} "
-                "off, and messages carry such errors to all others. Use many more particles, or "
-                "another method, such as BVI."
+                "The marginals are unchecked: time ran out before finding out how much they "
+                "depend on where particles lie."
             )
-        elif effective[worst] < FEW * self.particles:
-            notes.append("Beliefs that rest on few effective particles are poor: use more.")
+        elif is_unsure:
+            most = int(np.argmax(unsure))
+            notes.append(
+                "The marginals are not to be trusted, even if messages have converged: they depend "
+                "on where particles lie. Moving the particles within their strata changes the "
+                f"belief about '{names[most]}' by {unsure[most]:.0%} (total variation). Use many "
+                "more particles, or another method, such as BVI."
+            )
         lost = int(np.argmin(passing.fewest[found.real]))
         if passing.fewest[found.real][lost] < LOST:
             notes.append(
@@ -178,7 +190,7 @@ class EPBP:
                 f"some state, and particles are {gap[tight]:.2g} apart: sums over them may miss "
                 "that. Use more particles."
             )
-        elif found.error[farthest] > FAR and not is_lost:
+        elif found.error[farthest] > FAR and not is_unsure:
             notes.append(
                 f"The particles of '{names[int(found.real[farthest])]}' are too far apart for what "
                 f"its factors tell apart: sums over them are {found.error[farthest]:.0%} off. Use "
@@ -192,7 +204,10 @@ def _notes_on_messages(view: View, result: Result) -> list[str]:
     if not is_forest(view.ground):
         notes = notes_on_loops("EPBP", view, is_settled=result == "converged")
     if result == "max_steps":
-        notes.append("Messages did not converge: more steps, or some damping, may help.")
+        notes.append(
+            "Messages did not converge, so the marginals are not to be trusted: more steps, or "
+            "some damping, may help."
+        )
     return notes
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from hylift.archive import Arrays
+from hylift.errors import HyliftError
 from hylift.graph import FactorGroup
 from hylift.inference.message.kernels.discrete import OTHERS, gather
 from hylift.inference.message.kernels.particle import send, settle, tell
@@ -32,6 +33,8 @@ from hylift.potentials.base import along_axis
 BLOCK = 1 << 20
 """Values of a function that are computed at a time."""
 MIDDLE = 0.5
+BESIDE = (0.25, 0.75)
+"""Places in a stratum to which particles are moved to see what depends on where they are."""
 GROWN = 1e9
 """Size of the logarithm of a message at which swings have made it."""
 
@@ -94,13 +97,10 @@ class Passing:
     def adapt(self, at: float, damping: float) -> float:
         """Sends messages from the particles to new ones, drawn at so much of each stratum; returns
         the largest change of a proposal, in standard deviations."""
-        cavity, probs = self._cavities(), self.probs()
+        probs = self.probs()
         self.fewest = np.minimum(self.fewest, self.effective(probs))
-        self.proposals, change = self.proposals.adapted(self.places, self.particles, probs, damping)
-        new = Particles.drawn(self.proposals, self.factors, self.places, self.states, at)
-        found = self._sent(cavity, self.places, new.point)
-        self.particles = new
-        self._settle(found, 0.0)
+        proposals, change = self.proposals.adapted(self.places, self.particles, probs, damping)
+        self._move(proposals, at)
         return change
 
     def step(self, damping: float) -> float:
@@ -111,6 +111,41 @@ class Passing:
         change = self._settle(found, damping)
         after = self._relative_beliefs()
         return max(change, largest_change(before, after))
+
+    def sensitivity(self, damping: float) -> FloatArray:
+        """(variable,): total variation between its belief and that after the particles of all reals
+        were moved within their strata, and back.
+
+        Beliefs would not change if sums over particles were integrals. Errors that messages pass on
+        and amplify show here, even where each sum by itself looks accurate.
+        """
+        probs, num_variables = self.probs(), len(self.fewest)
+        farthest = np.zeros(num_variables)
+        for at in BESIDE:
+            trial = self._copy()
+            try:
+                trial._move(self.proposals, at)
+                trial.step(damping)
+                trial._move(self.proposals, MIDDLE)
+            except HyliftError:  # nothing is possible at the places that were tried
+                return np.ones(num_variables)
+            moved = np.abs(trial.probs() - probs)
+            half = 0.5 * np.bincount(self.places.variable, moved, num_variables)
+            farthest = np.maximum(farthest, half)
+        return farthest
+
+    def _copy(self) -> Passing:
+        """The same messages, which then change without these."""
+        own = ("message", "height", "total", "zeros")
+        return replace(self, **{name: getattr(self, name).copy() for name in own})
+
+    def _move(self, proposals: Proposals, at: float) -> None:
+        """Sends messages from the particles to new ones, drawn at so much of each stratum."""
+        cavity = self._cavities()
+        new = Particles.drawn(proposals, self.factors, self.places, self.states, at)
+        found = self._sent(cavity, self.places, new.point)
+        self.proposals, self.particles = proposals, new
+        self._settle(found, 0.0)
 
     def forget_if_grown(self) -> None:
         """Lets every message say again that all points are alike, if swings have made one so large
