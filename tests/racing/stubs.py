@@ -10,6 +10,7 @@ import numpy as np
 
 from hylift.graph import FactorGraph, boolean
 from hylift.inference import Request
+from hylift.inference.prepared import Prepared
 from hylift.posterior import Assignment, Categorical, LogPartition, Marginals, Posterior, Solution
 from hylift.posterior.answers import Kind, Result
 from hylift.potentials import Table
@@ -30,7 +31,8 @@ class Stub:
     asked: Callable[[Request], object] | None = None
     notes: tuple[str, ...] = ()
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
+        graph = prepared.source
         if self.asked is not None:
             self.asked(request)
         if self.error is not None:
@@ -59,7 +61,7 @@ class Given:
     posterior: Posterior
     name: str = "given"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
         return self.posterior
 
 
@@ -68,12 +70,12 @@ class Empty:
 
     name = "empty"
 
-    def solve(self, graph: FactorGraph, request: Request) -> None:
+    def solve(self, prepared: Prepared, request: Request) -> None:
         return None
 
 
 class Nameless:
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hylift.errors import IntractableError, UnsupportedError
-from hylift.graph import FactorGraph
 from hylift.inference.exact import Exact
 from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared
 from hylift.inference.variational import BVI
 from hylift.posterior import Posterior
 
@@ -18,22 +18,23 @@ METHOD = BVI(components=3, restarts=3, tolerance=1e-5)
 takes several times as long."""
 
 
-def choose_and_solve(graph: FactorGraph, request: Request) -> Posterior:
+def choose_and_solve(prepared: Prepared, request: Request) -> Posterior:
     """The posterior by exact inference where it is cheap, else by BVI, with a note that says so."""
-    refused = _why_not_exact(graph, request)
+    refused = _why_not_exact(prepared, request)
     if refused is None:
         try:
-            posterior = Exact(max_entries=CHEAP_ENTRIES).solve(graph, request)
+            posterior = Exact(max_entries=CHEAP_ENTRIES).solve(prepared, request)
         except (IntractableError, UnsupportedError) as error:
             refused = str(error)
         else:
             return posterior.with_note("Exact inference was chosen, because it is cheap here.")
-    return METHOD.solve(graph, request).with_note(
+    return METHOD.solve(prepared, request).with_note(
         f"{METHOD.name} was chosen, because exact inference is not cheap here: {refused}"
     )
 
 
-def _why_not_exact(graph: FactorGraph, request: Request) -> str | None:
+def _why_not_exact(prepared: Prepared, request: Request) -> str | None:
+    graph = prepared.source
     if request.start is not None:
         return "an earlier posterior is given to start from."
     if request.callback is not None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from hylift.graph import FactorGraph
 from hylift.inference.checkpoint import Checkpoint
 from hylift.inference.interrupt import Interrupt
+from hylift.inference.prepared import Prepared
 from hylift.posterior import Posterior
 from hylift.progress import Progress
 
@@ -58,9 +58,9 @@ class Request:
 
 
 class Method(Protocol):
-    """Frozen settings, and a way from a graph with evidence to a posterior."""
+    """Frozen settings, and a way from a prepared graph to a posterior."""
 
     @property
     def name(self) -> str: ...
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior: ...
+    def solve(self, prepared: Prepared, request: Request) -> Posterior: ...

@@ -12,12 +12,12 @@ from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.files import check_target
 from hylift.graph import FactorGraph
-from hylift.graph.own_kinds import with_known_kinds
 from hylift.inference.checkpoint import Checkpoint, fingerprint
 from hylift.inference.choose import choose_and_solve
 from hylift.inference.exact.kernels.elimination import greedy
 from hylift.inference.interrupt import interruptible
 from hylift.inference.method import Callback, Lift, Method, Request, Task
+from hylift.inference.prepared import Prepared
 from hylift.inference.settings import is_number
 from hylift.posterior import Posterior
 from hylift.progress import Progress, silent
@@ -55,7 +55,6 @@ def infer(
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
     _check(graph, method, start, callback)
-    graph = with_known_kinds(graph)
     request = Request(
         wanted,
         checked_seed(seed),
@@ -68,12 +67,13 @@ def infer(
     announce_compilation(greedy)
     with interruptible() as interrupt:
         request = replace(request, interrupt=interrupt)
+        prepared = Prepared.of(graph)
         if checkpoint is not None:
             check_target(checkpoint)
-            run = fingerprint(graph, _settings(method, request))
+            run = fingerprint(prepared.source, _settings(method, request))
             request = replace(request, checkpoint=Checkpoint.open(checkpoint, run))
         solve = choose_and_solve if method is None else method.solve
-        posterior = solve(graph, request)
+        posterior = solve(prepared, request)
         if not isinstance(posterior, Posterior):
             raise TypeError(f"solve returned {posterior!r}, not a Posterior")
         if request.checkpoint is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,24 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.graph import FactorGraph
+from hylift.inference.control import Control
 from hylift.inference.exact.bounds import Integral, integrate
 from hylift.inference.exact.elimination import check_factors
 from hylift.inference.exact.maximum import maximise
 from hylift.inference.exact.parts import Parts, take_apart
+from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared
 from hylift.inference.settings import refuse_start
-from hylift.inference.target import GraphTarget, assignment_of
 from hylift.posterior import (
     Assignment,
     Categorical,
     GaussianMixture,
     LogPartition,
-    Marginals,
     PiecewiseDensity,
     Posterior,
-    Solution,
-    with_observed,
 )
 from hylift.posterior.distributions import BatchedDistribution
 
@@ -68,19 +66,18 @@ class Exact:
     def name(self) -> str:
         return "exact"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
         refuse_start("Exact", request.start)
-        start = time.perf_counter()
-        observed = ~graph.is_hidden
-        parts = take_apart(graph.condition())
-        log_partition, marginals, assignment = None, None, None
+        control = Control.of(request)
+        parts = take_apart(prepared.ground)
+        log_partition, marginals, objective = None, None, None
         notes: tuple[str, ...] = ()
         settled = True
         if request.tasks & {"marginals", "logz"}:
             scopes = [group.scope for group in parts.tables]
             check_factors(np.log(parts.num_states), scopes, float(np.log(self.max_entries)))
             integral = integrate(
-                graph,
+                prepared.source,
                 parts,
                 max_entries=self.max_entries,
                 tolerance=self.tolerance,
@@ -90,37 +87,32 @@ class Exact:
             notes, settled = integral.notes, integral.settled
             log_partition = LogPartition(integral.outcome.log_total, integral.kind, integral.error)
             if "marginals" in request.tasks:
-                marginals = _marginals(graph, np.flatnonzero(~observed), parts, integral)
+                marginals = _marginals(parts, integral)
+            objective = -log_partition.value
 
-        def find_assignment() -> Assignment:
+        @functools.cache
+        def best() -> Assignment:
             values, energy, kind = maximise(
                 parts,
                 max_entries=self.max_entries,
                 seconds=self.map_seconds,
                 progress=request.progress,
             )
-            return assignment_of(graph, ~observed, values, energy, kind)
+            return prepared.assignment(values, energy, kind)
 
-        if "map" in request.tasks:
-            assignment = find_assignment()
-        solution = Solution(
-            self.name,
-            request.seed,
+        answer = Answer(
             "converged" if settled else "max_steps",
-            parts.graph.num_variables,
-            time.perf_counter() - start,
-            -log_partition.value if log_partition else assignment.energy if assignment else None,
+            objective,
             notes,
+            lambda *_: best(),
+            log_partition,
+            marginals,
+            steps=parts.graph.num_variables,
         )
-        return Posterior(
-            graph.variables, observed, solution, log_partition, marginals, assignment,
-            target=GraphTarget(graph, parts.graph, ~observed, find_assignment),
-        )  # fmt: skip
+        return finish(self.name, prepared, request, control, answer)
 
 
-def _marginals(
-    graph: FactorGraph, hidden: NDArray[np.int64], parts: Parts, integral: Integral
-) -> Marginals:
+def _marginals(parts: Parts, integral: Integral) -> list[tuple[NDArray[Any], BatchedDistribution]]:
     """Batches of one family and size each, with the positions of their variables."""
     batches: list[tuple[NDArray[Any], BatchedDistribution]] = []
     outcome = integral.outcome
@@ -152,4 +144,4 @@ def _marginals(
         shared = gaussian.state_ptr[components.of_step[steps]][:, None] + np.arange(size)
         mixture = GaussianMixture(outcome.weights[shared], gaussian.mean[own], gaussian.var[own])
         batches.append((parts.real[outcome.reals.of_step[steps]], mixture))
-    return with_observed(graph, hidden, batches)
+    return batches

@@ -10,23 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGraph
 from hylift.inference.control import LEAST_SECONDS, Control
+from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
+from hylift.inference.prepared import View
 from hylift.inference.search import polish
-from hylift.inference.target import GraphTarget, assignment_of
 from hylift.inference.terms import has_repeats
-from hylift.inference.view import View
 from hylift.posterior import (
     Assignment,
     LogPartition,
     Marginals,
+    Mixture,
     Posterior,
     Result,
-    Solution,
-    with_observed,
 )
-from hylift.posterior.answers import Kind
 from hylift.posterior.distributions import BatchedDistribution
 
 SETTLED = 1e-9
@@ -77,17 +74,19 @@ def notes_on_loops(name: str, view: View, *, is_settled: bool) -> list[str]:
 
 
 def posterior_of(
-    name: str, graph: FactorGraph, view: View, outcome: Outcome, control: Control, request: Request
+    name: str, view: View, outcome: Outcome, control: Control, request: Request
 ) -> Posterior:
     """The posterior of all variables of the user's graph."""
-    observed = np.ones(graph.num_variables, dtype=bool)
-    observed[view.hidden] = False
-    marginals = None
+    prepared, marginals = view.prepared, None
     if "marginals" in request.tasks:
         classes = Marginals.assemble(view.graph.num_variables, outcome.beliefs)
-        marginals = with_observed(graph, view.hidden, classes.spread(view.variable_to_class))
+        marginals = classes.spread(view.variable_to_class)
 
-    def find(seconds: float | None = None, go_on: Callable[[], bool] | None = None) -> Assignment:
+    def find(
+        mixture: Mixture | None = None,
+        seconds: float | None = None,
+        go_on: Callable[[], bool] | None = None,
+    ) -> Assignment:
         began = time.perf_counter()
         decoded = outcome.decode(seconds)
         if seconds is not None:
@@ -96,29 +95,9 @@ def posterior_of(
         best = polish(view.ground, starts, seconds=seconds, go_on=go_on, progress=request.progress)
         energy, least = -best.log_density, decoded.least_energy
         is_least = least is not None and energy - least <= EQUAL * (1 + abs(energy))
-        kind: Kind = "exact" if is_least else "estimate"
-        return assignment_of(graph, view.hidden, best.values, energy, kind)
+        return prepared.assignment(best.values, energy, "exact" if is_least else "estimate")
 
-    assignment = None
-    if "map" in request.tasks:
-        assignment = find(control.left(), control.has_patience)
-    log_partition = outcome.log_partition
-    solution = Solution(
-        name,
-        request.seed,
-        outcome.result,
-        len(control.rows),
-        control.total,
-        None if log_partition is None else -log_partition.value,
-        outcome.notes,
-        control.history(),
-    )
-    return Posterior(
-        graph.variables,
-        observed,
-        solution,
-        log_partition if "logz" in request.tasks else None,
-        marginals,
-        assignment,
-        target=GraphTarget(graph, view.ground, ~observed, find),
-    )
+    log_z = outcome.log_partition
+    objective = None if log_z is None else -log_z.value
+    answer = Answer(outcome.result, objective, outcome.notes, find, log_z, marginals)
+    return finish(name, prepared, request, control, answer)

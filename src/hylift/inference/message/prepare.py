@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hylift.errors import UnsupportedError
-from hylift.graph import FactorGraph, conditioned
-from hylift.graph.merge import merge_factors
 from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole, is_number, refuse_start
-from hylift.inference.view import View
-from hylift.lifting import lift
 
 
-def view_of(name: str, graph: FactorGraph, request: Request, *, merge: bool) -> View:
-    """The graph of hidden variables, lifted if asked for, with nested factors merged if so.
+def view_of(name: str, prepared: Prepared, request: Request, *, merge: bool = False) -> View:
+    """The graph of hidden variables, lifted and with nested factors merged where asked for.
 
     Raises where message passing has no such view.
     """
@@ -25,15 +21,9 @@ def view_of(name: str, graph: FactorGraph, request: Request, *, merge: bool) -> 
             "coarse-to-fine lifting are not: use lift='exact' or lift='none'"
         )
     refuse_start(name, request.start)
-    if not merge:
-        return _seen(graph, request)
-    hidden = conditioned(graph)
-    view = _seen(merge_factors(hidden.graph, "shared"), request)
-    return replace(view, hidden=hidden.hidden[view.hidden])
-
-
-def _seen(graph: FactorGraph, request: Request) -> View:
-    return View.lifted(lift(graph)) if request.lift == "exact" else View.whole(graph)
+    if merge:
+        prepared = prepared.with_merged_factors()
+    return prepared.view(is_lifted=request.lift == "exact")
 
 
 def check_settings(damping: Any, max_steps: Any, tolerance: Any, merge_factors: Any) -> None:

@@ -12,7 +12,9 @@ from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
+from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared
 from hylift.inference.sampling.chains import Chains
 from hylift.inference.sampling.grids import check_bounds
 from hylift.inference.sampling.kernels.sweep import advance
@@ -23,10 +25,8 @@ from hylift.inference.sampling.ties import Ties
 from hylift.inference.search import polish
 from hylift.inference.search.layout import flat_terms
 from hylift.inference.settings import check_whole, refuse_start
-from hylift.inference.target import GraphTarget, assignment_of
 from hylift.inference.terms import tabulated
-from hylift.inference.view import View
-from hylift.posterior import Assignment, Posterior, Result, Solution, with_observed
+from hylift.posterior import Assignment, Mixture, Posterior, Result
 from hylift.posterior.draws import Diagnostics, Draws
 from hylift.potentials import Function
 from hylift.words import counted
@@ -78,45 +78,40 @@ class Gibbs:
     def name(self) -> str:
         return "Gibbs"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
         refuse_start(self.name, request.start)
         control = Control.of(request, "energy")
-        view = View.whole(graph)
-        closed = _closed_form(view.graph)
+        closed = _closed_form(prepared.ground)
         check_bounds(closed.variables)
         control.num_classes = closed.num_variables
         announce_compilation(advance)
         run = _Run.of(self, closed, request, control)
-        draws = Draws(graph.variables, view.hidden, run.values)
+        draws = Draws(prepared.source.variables, prepared.hidden, run.values)
         mixing = draws.diagnostics()
-        observed = np.ones(graph.num_variables, dtype=bool)
-        observed[view.hidden] = False
-        find = _map_finder(graph, closed, view.hidden, run.best, request)
-        assignment = None
-        if "map" in request.tasks:
-            assignment = find(control.left(), control.has_patience)
-        all_marginals = with_observed(graph, view.hidden, run.recorded.batches())
         doubts = _doubts(draws, mixing, run)
         is_mixed = not doubts and mixing.ess.min(initial=np.inf) >= LEAST_ESS
-        solution = Solution(
-            self.name,
-            request.seed,
+
+        def find(
+            mixture: Mixture | None = None,
+            seconds: float | None = None,
+            go_on: Callable[[], bool] | None = None,
+        ) -> Assignment:
+            """From the best assignment that each chain has seen."""
+            found = polish(
+                closed, run.best, seconds=seconds, go_on=go_on, progress=request.progress
+            )
+            return prepared.assignment(found.values, -found.log_density)
+
+        answer = Answer(
             control.ended or ("converged" if is_mixed else "max_steps"),
-            run.num_warm + self.thin * run.num_draws,
-            control.total,
             run.energy,
             (*_mixing_notes(draws, mixing), *doubts, *run.notes(self, request, control)),
-            control.history(),
-        )
-        return Posterior(
-            graph.variables,
-            observed,
-            solution,
-            all_marginals=all_marginals,
-            assignment=assignment,
-            target=GraphTarget(graph, view.graph, ~observed, lambda: find(None, None)),
+            find,
+            marginals=run.recorded.batches(),
             draws=draws,
+            steps=run.num_warm + self.thin * run.num_draws,
         )
+        return finish(self.name, prepared, request, control, answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,22 +217,6 @@ def _closed_form(graph: FactorGraph) -> FactorGraph:
                 )
             groups.append(part)
     return FactorGraph.unchecked(graph.variables, groups, graph.evidence, graph.log_constant)
-
-
-def _map_finder(
-    graph: FactorGraph,
-    closed: FactorGraph,
-    hidden: NDArray[np.int64],
-    best: NDArray[np.float64],
-    request: Request,
-) -> Callable[[float | None, Callable[[], bool] | None], Assignment]:
-    """A way to the best assignment, from the best that each chain has seen."""
-
-    def find(seconds: float | None, go_on: Callable[[], bool] | None) -> Assignment:
-        found = polish(closed, best, seconds=seconds, go_on=go_on, progress=request.progress)
-        return assignment_of(graph, hidden, found.values, -found.log_density)
-
-    return find
 
 
 def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:

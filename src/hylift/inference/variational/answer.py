@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Evidence, FactorGraph, conditioned
+from hylift.graph import FactorGraph
 from hylift.graph.barren import Trimmed
 from hylift.inference.control import Control
-from hylift.inference.forest import is_forest
+from hylift.inference.finish import Answer, finish
 from hylift.inference.gaussian.bounds import LEAK, mass_beyond
 from hylift.inference.method import Request
 from hylift.inference.parts import parts_of
-from hylift.inference.target import assignment_of
+from hylift.inference.prepared import Prepared, View
 from hylift.inference.terms import has_repeats
 from hylift.inference.variational.barren import Whole, mass_lost
 from hylift.inference.variational.hard import price
@@ -24,16 +24,12 @@ from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.inference.variational.tied import note_on_tied_reals
-from hylift.inference.view import View
 from hylift.lifting.kernels.grouping import first_members, group_pairs
 from hylift.posterior import (
     Assignment,
     LogPartition,
     Mixture,
     Posterior,
-    Solution,
-    Target,
-    with_observed,
 )
 from hylift.posterior.answers import Kind
 from hylift.posterior.mixture.layout import CATEGORICAL, GAUSSIAN, Layout
@@ -49,7 +45,7 @@ ALONE = 0.999
 
 
 def posterior_of(
-    graph: FactorGraph,
+    prepared: Prepared,
     small: Trimmed,
     name: str,
     settings: Settings,
@@ -61,12 +57,8 @@ def posterior_of(
 
     small: the graph that was fitted, without reals that could be integrated out.
     """
-    view = fit.view
+    view, graph = fit.view, prepared.source
     whole = Whole.of(graph, small, mixture_of(fit))
-    mixture = whole.mixture
-    observed = np.ones(graph.num_variables, dtype=bool)
-    observed[mixture.hidden] = False
-    marginals = with_observed(graph, mixture.hidden, whole.marginals)
     kind, notes = _trust(settings, fit, mixture_of(fit))
     kind = _trust_in_barren(graph, small, fit, kind, notes)
     _note_parts(settings, view, notes)
@@ -77,31 +69,16 @@ def posterior_of(
             "The best product of a Gaussian model is known in closed form, which leaves "
             "coarse-to-fine lifting nothing to save: the exact lifting was solved at once."
         )
-    ground = view.ground if not small.barren else conditioned(graph).graph
-    target = VariationalTarget(graph, small, ground, mixture.hidden, fit, request.progress)
-    assignment = None
-    if "map" in request.tasks:
-        assignment = target.best(mixture, control.left(), control.has_patience)
-    solution = Solution(
-        name,
-        request.seed,
+    answer = Answer(
         control.ended or ("converged" if fit.converged else "max_steps"),
-        len(control.rows),
-        control.total,
         fit.value,
-        tuple(notes),
-        control.history(),
+        notes,
+        _Search(prepared, small, fit, request.progress),
+        LogPartition(-fit.value, kind, fit.error),
+        whole.marginals,
+        whole.mixture,
     )
-    return Posterior(
-        graph.variables,
-        observed,
-        solution,
-        LogPartition(-fit.value, kind, fit.error) if "logz" in request.tasks else None,
-        marginals,
-        assignment,
-        mixture,
-        target,
-    )
+    return finish(name, prepared, request, control, answer)
 
 
 def mixture_of(fit: Fit) -> Mixture:
@@ -123,45 +100,32 @@ def mixture_of(fit: Fit) -> Mixture:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VariationalTarget(Target):
-    """A graph whose best assignment is looked for from what a mixture holds for probable."""
+class _Search:
+    """A search for the best assignment, from the modes of a mixture."""
 
-    graph: FactorGraph
+    prepared: Prepared
     small: Trimmed
     """The graph that was fitted."""
-    ground: FactorGraph
-    """Of the hidden variables."""
-    hidden: NDArray[np.int64]
     fit: Fit
     progress: Progress
 
-    @property
-    def evidence(self) -> Evidence:
-        return self.graph.evidence
-
-    def energy(self, values: NDArray[np.float64]) -> float:
-        return -self.ground.log_density(values[self.hidden])
-
-    def map(self, mixture: Mixture | None) -> Assignment:
-        assert mixture is not None
-        return self.best(mixture)
-
-    def best(
+    def __call__(
         self,
-        mixture: Mixture,
+        mixture: Mixture | None = None,
         seconds: float | None = None,
         go_on: Callable[[], bool] | None = None,
     ) -> Assignment:
-        """The best assignment that is found from the modes of a mixture, in so much time."""
         from hylift.inference.search import polish
 
+        assert mixture is not None
         modes = [mixture.mode()[0][None], mixture.component_modes(), mixture.marginal_modes()[None]]
         # The best product of a Gaussian is known to have the mode of the mixture.
         if mixture.num_components > 1 and self.fit.view.shift is None:
             modes.append(self._product_mode(seconds)[None])
         starts = np.stack([*{mode.tobytes(): mode for mode in np.concatenate(modes)}.values()])
-        best = polish(self.ground, starts, seconds=seconds, go_on=go_on, progress=self.progress)
-        return assignment_of(self.graph, self.hidden, best.values, -best.log_density)
+        ground = self.prepared.ground
+        best = polish(ground, starts, seconds=seconds, go_on=go_on, progress=self.progress)
+        return self.prepared.assignment(best.values, -best.log_density)
 
     def _product_mode(self, seconds: float | None) -> NDArray[np.float64]:
         """(hidden variable,): the mode of a single product, which often has the best states."""
@@ -174,7 +138,7 @@ class VariationalTarget(Target):
         found = Mixture(
             np.ones(1), problem.layout, product.entries[0], view.variable_to_class, view.hidden
         )
-        return Whole.of(self.graph, self.small, found).mixture.marginal_modes()
+        return Whole.of(self.prepared.source, self.small, found).mixture.marginal_modes()
 
 
 def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[str]]:
@@ -183,7 +147,7 @@ def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[s
     kind: Kind = "lower bound"
     leak = largest_leak(mixture)
     if settings.entropy == "bethe" and settings.components > 1:
-        on_forest = is_forest(fit.view.ground)
+        on_forest = fit.view.prepared.is_forest
         has_reals = bool((fit.problem.layout.family != CATEGORICAL).any())
         if on_forest and has_reals and leak <= LEAKS and not fit.problem.functions:
             notes.append("The graph is a forest: log Z is at least this, up to the error stated.")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hylift.inference.control import Control
 from hylift.inference.gaussian.bounds import LEAK, mass_beyond
 from hylift.inference.gaussian.form import GaussianForm
+from hylift.inference.prepared import View
 from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import price, with_certain_zeros
 from hylift.inference.variational.objective import Objective
@@ -40,7 +41,6 @@ from hylift.inference.variational.starts.random import (
     ranked_products,
 )
 from hylift.inference.variational.starts.warm import WarmStart, inherited
-from hylift.inference.view import View
 from hylift.posterior.mixture.layout import BETA
 
 SEARCH_STEPS = 20

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
-from hylift.graph import FactorGraph
-from hylift.graph.barren import trimmed
+from hylift.graph.barren import Trimmed, trimmed
 from hylift.inference.control import Control
 from hylift.inference.gaussian.bounds import LEAK
 from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole, is_number
 from hylift.inference.variational.answer import mixture_of, posterior_of
 from hylift.inference.variational.barren import has_bounds, mass_lost
@@ -33,7 +33,6 @@ from hylift.inference.variational.problem.families import (
 from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.warm import WarmStart
 from hylift.inference.variational.views import views
-from hylift.inference.view import View
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
 
@@ -69,9 +68,9 @@ class BVI:
     def name(self) -> str:
         return f"BVI({self.components})"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
         settings = _settings(self, "bethe")
-        return _solve(self.name, settings, graph, request, merge=self.merge_factors)
+        return _solve(self.name, settings, prepared, request, merge=self.merge_factors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,8 @@ class NPVI:
     def name(self) -> str:
         return f"NPVI({self.components})"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
-        return _solve(self.name, _settings(self, "jensen"), graph, request)
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
+        return _solve(self.name, _settings(self, "jensen"), prepared, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +120,8 @@ class MeanField:
     def name(self) -> str:
         return "mean field"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
-        return _solve(self.name, _settings(self, "bethe"), graph, request)
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
+        return _solve(self.name, _settings(self, "bethe"), prepared, request)
 
 
 def _settings(method: BVI | NPVI | MeanField, entropy: str) -> Settings:
@@ -146,39 +145,44 @@ def _proper(found: Iterator[View]) -> Iterator[View]:
 
 
 def _solve(
-    name: str, settings: Settings, graph: FactorGraph, request: Request, *, merge: bool = False
+    name: str, settings: Settings, prepared: Prepared, request: Request, *, merge: bool = False
 ) -> Posterior:
     announce_compilation(energy_at_once)
-    control = Control.of(request)
+    control, graph = Control.of(request), prepared.source
     but = has_bounds(graph) if settings.reals == "beta" else np.zeros(graph.num_variables, bool)
     small = trimmed(graph, but)
-    fit = _best_fit(settings, small.graph, request, control, merge=merge)
+    fit = _best_fit(settings, _prepared(small, prepared), request, control, merge=merge)
     for number in range(MOST_FITS):
         beyond = mass_lost(graph, small, mixture_of(fit)) > LEAK
         if not beyond.any() or not control.look():
             break
         but |= beyond if number < MOST_FITS - 1 else has_bounds(graph)
         small = trimmed(graph, but)
-        fit = _best_fit(settings, small.graph, request, control, merge=merge)
+        fit = _best_fit(settings, _prepared(small, prepared), request, control, merge=merge)
     if fit.view.shift is None:
         check_one_sided(fit.problem, fit.q)
-    return posterior_of(graph, small, name, settings, fit, control, request)
+    return posterior_of(prepared, small, name, settings, fit, control, request)
+
+
+def _prepared(small: Trimmed, whole: Prepared) -> Prepared:
+    """The graph without its leaves, prepared; where there were none, that is the whole."""
+    return Prepared.of(small.graph) if small.barren else whole
 
 
 def _best_fit(
-    settings: Settings, graph: FactorGraph, request: Request, control: Control, *, merge: bool
+    settings: Settings, prepared: Prepared, request: Request, control: Control, *, merge: bool
 ) -> Fit:
     """A fit with the families that suit it."""
     start = None
     if request.start is not None:
-        start = WarmStart.of(request.start, graph, settings.components)
-    fit = _fitted(settings, graph, request, control, start, merge=merge)
+        start = WarmStart.of(request.start, prepared.source, settings.components)
+    fit = _fitted(settings, prepared, request, control, start, merge=merge)
     if settings.reals != "auto" or not control.look():
         return fit
     is_beta = better_families(mixture_of(fit))
     if is_beta is None:
         return fit
-    second = _fitted(settings, graph, request, control, start, is_beta, merge=merge)
+    second = _fitted(settings, prepared, request, control, start, is_beta, merge=merge)
     # A fit that came to its end is better than one that was stopped on its way.
     is_better = control.ended is None or (second.converged and second.view.is_last)
     return second if is_better else fit
@@ -186,7 +190,7 @@ def _best_fit(
 
 def _fitted(
     settings: Settings,
-    graph: FactorGraph,
+    prepared: Prepared,
     request: Request,
     control: Control,
     start: WarmStart | None,
@@ -203,7 +207,7 @@ def _fitted(
     gaussian: Literal["centred", "solved"] | None = None
     if settings.reals != "beta" and start is None and is_beta is None:
         gaussian = "centred" if settings.components > 1 else "solved"
-    found = views(graph, request.lift, beliefs, gaussian=gaussian, merge=merge)
+    found = views(prepared, request.lift, beliefs, gaussian=gaussian, merge=merge)
     return fitter.fit(_proper(found), start)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hylift.inference.prepared import View
 from hylift.inference.variational.objective import Entropy
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.problem.families import Reals
-from hylift.inference.view import View
 
 
 @dataclass(frozen=True, slots=True)

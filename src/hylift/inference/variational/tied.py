@@ -8,7 +8,7 @@ from scipy.sparse.linalg import splu
 
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.gaussian.form import LARGEST_FACTORISED, GaussianForm
-from hylift.inference.view import View
+from hylift.inference.prepared import View
 from hylift.posterior import Mixture
 from hylift.posterior.mixture.layout import CATEGORICAL
 from hylift.potentials import ConditionalQuadratic, Function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.graph import FactorGraph, conditioned
-from hylift.graph.merge import merge_factors
+from hylift.graph import FactorGraph
 from hylift.inference.gaussian.bounds import LEAK, mass_beyond
 from hylift.inference.gaussian.form import GaussianForm, centred
 from hylift.inference.method import Lift
-from hylift.inference.view import View
+from hylift.inference.prepared import Prepared, View
 from hylift.lifting import (
     Beliefs,
     Choose,
+    Level,
+    Surroundings,
     by_disagreement,
     by_distance,
     coarse_to_fine,
     every_cluster,
-    lift,
 )
 from hylift.potentials import ConditionalQuadratic, Table
 
@@ -36,7 +36,7 @@ ENOUGH = 1e-4
 
 
 def views(
-    graph: FactorGraph,
+    prepared: Prepared,
     how: Lift,
     beliefs: Callable[[], Beliefs],
     *,
@@ -56,40 +56,33 @@ def views(
             "it apart: merge with lift='exact' or lift='none'"
         )
     if merge:
-        hidden = conditioned(graph)
-        inner = merge_factors(hidden.graph, "shared")
-        for view in views(inner, how, beliefs, gaussian=gaussian):
-            yield replace(view, hidden=hidden.hidden[view.hidden])
-        return
+        prepared = prepared.with_merged_factors()
     coarse = how == "coarse-to-fine"
-    if gaussian == "solved" and coarse and (solved := _solved_view(graph)) is not None:
+    if gaussian == "solved" and coarse and (solved := _solved_view(prepared)) is not None:
         yield solved
-    elif gaussian == "centred" and (centre := _Centre.of(graph, how)) is not None:
+    elif gaussian == "centred" and (centre := _Centre.of(prepared, how)) is not None:
         yield from centre.views(how)
-    elif how == "none":
-        yield View.whole(graph)
-    elif how == "exact":
-        lifting = lift(graph)
-        tied = _ties_what_must_differ(lifting.graph)
-        yield View.whole(graph) if tied else View.lifted(lifting)
+    elif not coarse:
+        tied = how == "exact" and _ties_what_must_differ(prepared.lifting.graph)
+        yield prepared.view(is_lifted=how == "exact" and not tied)
     else:
+        graph = prepared.source
         wide = int(graph.variables.num_states.max(initial=1)) > MOST_STATES
         choose: Choose = every_cluster
         if not wide:
             choose = by_disagreement(lambda level: beliefs(), growth=GROWTH, enough=ENOUGH)
-        for number, level in enumerate(coarse_to_fine(graph, choose=choose)):
-            if number == 0 and _ties_what_must_differ(level.lifting.graph):
-                yield View.whole(graph)
+        for view in _lifted_views(prepared, coarse_to_fine(graph, choose=choose)):
+            if view.parent is None and _ties_what_must_differ(view.graph):
+                yield View.whole(prepared)
                 return
-            parent = level.parent if number else None
-            yield View.lifted(level.lifting, parent, is_last=level.is_last)
+            yield view
 
 
-def _solved_view(graph: FactorGraph) -> View | None:
+def _solved_view(prepared: Prepared) -> View | None:
     """The lifting of a Gaussian; None if it is none, or if bounds matter to it."""
-    lifting = lift(graph)
-    form = GaussianForm.solved(lifting.graph)
-    return View.lifted(lifting) if form is not None and _is_inside(form, form.means) else None
+    form = GaussianForm.solved(prepared.lifting.graph)
+    is_one = form is not None and _is_inside(form, form.means)
+    return prepared.view(is_lifted=True) if is_one else None
 
 
 def _is_inside(form: GaussianForm, means: NDArray[np.float64]) -> bool:
@@ -102,38 +95,39 @@ def _is_inside(form: GaussianForm, means: NDArray[np.float64]) -> bool:
 class _Centre:
     """A Gaussian, and where its maximum is."""
 
-    whole: View
+    prepared: Prepared
     means: NDArray[np.float64]  # (hidden variable,)
 
     @classmethod
-    def of(cls, graph: FactorGraph, how: Lift) -> _Centre | None:
+    def of(cls, prepared: Prepared, how: Lift) -> _Centre | None:
         """None if the graph is no Gaussian, or if bounds matter to it."""
-        whole = View.whole(graph)
-        form = GaussianForm.of(whole.graph)
+        form = GaussianForm.of(prepared.ground)
         if form is None:
             return None
         # Means are the same for all members of a class.
-        lifting = lift(graph) if how == "exact" else None
-        small = GaussianForm.solved(lifting.graph if lifting else whole.graph)
+        view = prepared.view(is_lifted=how == "exact")
+        small = GaussianForm.solved(view.graph)
         if small is None:
             return None
-        means = lifting.spread(small.means) if lifting else small.means
-        return cls(whole, means) if _is_inside(form, means) else None
+        means = small.means[view.variable_to_class]
+        return cls(prepared, means) if _is_inside(form, means) else None
 
     def views(self, how: Lift) -> Iterator[View]:
         """Views from the maximum."""
-        middle = centred(self.whole.graph, self.means)
-        found: Iterator[View]
+        middle = self.prepared.with_ground(centred(self.prepared.ground, self.means))
         if how == "coarse-to-fine":
-            found = (
-                View.lifted(level.lifting, level.parent if number else None, is_last=level.is_last)
-                for number, level in enumerate(by_distance(middle))
-            )
+            found = _lifted_views(middle, by_distance(middle.ground))
         else:
-            found = iter([View.whole(middle) if how == "none" else View.lifted(lift(middle))])
-        ground, hidden = self.whole.ground, self.whole.hidden
+            found = iter([middle.view(is_lifted=how == "exact")])
         for view in found:
-            yield replace(view, ground=ground, hidden=hidden, shift=self.means)
+            yield replace(view, prepared=self.prepared, shift=self.means)
+
+
+def _lifted_views(prepared: Prepared, levels: Iterable[Level | Surroundings]) -> Iterator[View]:
+    """Views of ever finer liftings."""
+    for number, level in enumerate(levels):
+        parent = level.parent if number else None
+        yield View.lifted(prepared, level.lifting, parent, is_last=level.is_last)
 
 
 def _ties_what_must_differ(graph: FactorGraph) -> bool:

@@ -8,17 +8,17 @@ import numpy as np
 
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
-from hylift.graph import FactorGraph
 from hylift.inference.control import Control
+from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared
 from hylift.inference.search.kernels.moves import UNBROKEN
 from hylift.inference.settings import check_whole, is_number
-from hylift.inference.target import GraphTarget, assignment_of
 from hylift.inference.walk.kernels.arrays import BEST
 from hylift.inference.walk.kernels.steps import walk_on
 from hylift.inference.walk.starts import assignments
 from hylift.inference.walk.walker import Pace, Walker
-from hylift.posterior import Posterior, Solution
+from hylift.posterior import Posterior
 from hylift.words import counted
 
 
@@ -58,34 +58,26 @@ class MaxWalkSAT:
     def name(self) -> str:
         return "MaxWalkSAT"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
-        control = Control.of(request, "energy")
-        conditioned = graph.condition()
-        control.num_classes = conditioned.num_variables
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
+        control, graph = Control.of(request, "energy"), prepared.ground
+        control.num_classes = graph.num_variables
         rng = np.random.default_rng(request.seed)
-        starts = assignments(conditioned.variables, request.start, rng)
+        starts = assignments(graph.variables, request.start, rng)
         announce_compilation(walk_on)
         pace = Pace(int(self.flips), float(self.random), float(self.noise))
-        walker = Walker.of(conditioned, pace, control, rng)
+        walker = Walker.of(graph, pace, control, rng)
         is_proved = walker.run(starts, int(self.restarts))
-
-        hidden = graph.is_hidden
-        energy = -conditioned.log_density(walker.walk.best)
-        assignment = assignment_of(graph, hidden, walker.walk.best, energy)
-        solution = Solution(
-            self.name,
-            request.seed,
+        energy = -graph.log_density(walker.walk.best)
+        assignment = prepared.assignment(walker.walk.best, energy)
+        answer = Answer(
             control.ended or ("converged" if is_proved else "max_steps"),
-            walker.picks,
-            control.total,
             energy,
-            tuple(_notes(walker)),
-            control.history(),
+            _notes(walker),
+            lambda *_: assignment,
+            assignment=assignment,
+            steps=walker.picks,
         )
-        return Posterior(
-            graph.variables, ~hidden, solution, assignment=assignment,
-            target=GraphTarget(graph, conditioned, hidden, lambda: assignment),
-        )  # fmt: skip
+        return finish(self.name, prepared, request, control, answer)
 
 
 def _notes(walker: Walker) -> list[str]:

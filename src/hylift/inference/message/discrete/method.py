@@ -9,9 +9,8 @@ import numpy as np
 
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError, did_you_mean
-from hylift.graph import FactorGraph, FactorGroup
+from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.control import Control
-from hylift.inference.forest import is_forest
 from hylift.inference.message.answer import SETTLED, Decoded, Outcome, notes_on_loops, posterior_of
 from hylift.inference.message.discrete.passing import How, Passing, Schedule, Tables
 from hylift.inference.message.kernels.discrete import send
@@ -19,8 +18,8 @@ from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.segments import categoricals
 from hylift.inference.message.steps import Steps
 from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared, View
 from hylift.inference.terms import MOST_STATES, tabulated
-from hylift.inference.view import View
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.answers import Kind
 from hylift.potentials import Table
@@ -62,14 +61,14 @@ class BP:
     def name(self) -> str:
         return "BP"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
-        _check_discrete(graph)
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
+        _check_discrete(prepared.ground.variables)
         announce_compilation(send)
         control = Control.of(request, "largest change")
-        view = view_of(self.name, graph, request, merge=self.merge_factors)
+        view = view_of(self.name, prepared, request, merge=self.merge_factors)
         tables = Tables.of(view.graph, _as_tables(view.graph))
         control.num_classes = view.graph.num_variables
-        on_forest = is_forest(view.ground)
+        on_forest = view.prepared.is_forest
         damping = self.damping
         if damping is None:
             damping = 0.0 if on_forest else DAMPING
@@ -102,7 +101,7 @@ class BP:
             beliefs = categoricals(view.graph.variables, tables.first, passing.probs())
         notes = _notes(view, on_forest, result)
         outcome = Outcome(result, log_partition, beliefs, decode, notes)
-        return posterior_of(self.name, graph, view, outcome, control, request)
+        return posterior_of(self.name, view, outcome, control, request)
 
     def _pass(self, passing: Passing, control: Control) -> Result:
         """Takes as many steps as are needed or allowed; returns how they ended."""
@@ -113,11 +112,11 @@ class BP:
         return steps.result
 
 
-def _check_discrete(graph: FactorGraph) -> None:
+def _check_discrete(hidden: Variables) -> None:
     """Raises if a variable that is not observed is real."""
-    hidden = graph.is_hidden & (graph.variables.num_states == 0)
-    if hidden.any():
-        name = graph.variables.names[int(np.argmax(hidden))]
+    is_real = hidden.num_states == 0
+    if is_real.any():
+        name = hidden.names[int(np.argmax(is_real))]
         raise UnsupportedError(
             f"BP is for discrete variables, and '{name}' is real: use GaBP where all are real and "
             "all factors quadratic, and else EPBP or BVI"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from hylift.compilation import announce_compilation
-from hylift.graph import FactorGraph, conditioned
 from hylift.inference.control import Control
-from hylift.inference.forest import is_forest
 from hylift.inference.gaussian.bounds import mass_beyond
 from hylift.inference.message.answer import Decoded, Outcome, posterior_of
 from hylift.inference.message.gaussian.damping import Damping
@@ -22,6 +20,7 @@ from hylift.inference.message.kernels.gaussian import send
 from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.steps import Steps
 from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared
 from hylift.posterior import GaussianMixture, LogPartition, Posterior, Result
 
 GROWN = 1e6
@@ -58,19 +57,17 @@ class GaBP:
     def name(self) -> str:
         return "GaBP"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
-        check_gaussian(graph)
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
+        check_gaussian(prepared.ground)
         announce_compilation(send)
         control = Control.of(request, "largest change")
-        hidden = conditioned(graph)
-        links = linked(hidden.graph, merge=self.merge_factors)
-        view = view_of(self.name, links, request, merge=False)
-        view = replace(view, hidden=hidden.hidden[view.hidden])
+        links = linked(prepared.ground, merge=self.merge_factors)
+        view = view_of(self.name, prepared.with_ground(links), request)
         control.num_classes = view.graph.num_variables
         quadratics = Quadratics.of(view.graph)
         radius = Radius.of(quadratics)
         check_definite(view.ground, radius)
-        on_forest = is_forest(view.ground)
+        on_forest = view.prepared.is_forest
         damping = Damping.of(self.damping, on_forest=on_forest)
         passing, result, cause = self._passed(quadratics, damping, control)
         means, variances = passing.means, passing.variances
@@ -100,7 +97,7 @@ class GaBP:
             decode,
             findings.notes(),
         )
-        return posterior_of(self.name, graph, view, outcome, control, request)
+        return posterior_of(self.name, view, outcome, control, request)
 
     def _passed(
         self, quadratics: Quadratics, damping: Damping, control: Control

@@ -22,9 +22,11 @@ WORK = 4
 
 
 def check_gaussian(graph: FactorGraph) -> None:
-    """Raises if a variable that is not observed is discrete, or stands in a function."""
-    hidden = graph.is_hidden
-    discrete = hidden & (graph.variables.num_states > 0)
+    """Raises if a hidden variable is discrete, or stands in a function.
+
+    graph: with evidence absorbed
+    """
+    discrete = graph.variables.num_states > 0
     if discrete.any():
         name = graph.variables.names[int(np.argmax(discrete))]
         raise UnsupportedError(
@@ -32,11 +34,10 @@ def check_gaussian(graph: FactorGraph) -> None:
             "discrete, and else EPBP or BVI"
         )
     for group in graph.groups:
-        if isinstance(group.potential, Function) and hidden[group.scope].any():
-            factor, slot = np.argwhere(hidden[group.scope])[0]
-            name = graph.variables.names[int(group.scope[factor, slot])]
+        if isinstance(group.potential, Function) and len(group):
+            name = graph.variables.names[int(group.scope[0, 0])]
             raise UnsupportedError(
-                f"{group.named(int(factor))} is a function of '{name}': GaBP needs quadratics. "
+                f"{group.named(0)} is a function of '{name}': GaBP needs quadratics. "
                 "Use EPBP or BVI"
             )
 

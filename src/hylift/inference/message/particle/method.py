@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.compilation import announce_compilation
-from hylift.graph import FactorGraph
 from hylift.inference.checkpoint import go_to_place, place_of
 from hylift.inference.control import Control
-from hylift.inference.forest import is_forest
 from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.message.answer import Decoded, Outcome, notes_on_loops, posterior_of
 from hylift.inference.message.kernels.particle import send
@@ -26,8 +24,8 @@ from hylift.inference.message.prepare import check_settings, view_of
 from hylift.inference.message.segments import categoricals, place_of_largest
 from hylift.inference.message.steps import Steps
 from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole
-from hylift.inference.view import View
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
 
@@ -82,10 +80,10 @@ class EPBP:
     def name(self) -> str:
         return f"EPBP({self.particles})"
 
-    def solve(self, graph: FactorGraph, request: Request) -> Posterior:
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
         announce_compilation(send)
         control = Control.of(request, "largest change")
-        view = view_of(self.name, graph, request, merge=self.merge_factors)
+        view = view_of(self.name, prepared, request, merge=self.merge_factors)
         check_proper(view.ground)
         control.num_classes = view.graph.num_variables
         passing = Passing.start(Factors.of(view.graph), self.particles)
@@ -109,7 +107,7 @@ class EPBP:
             decode,
             (*_notes_on_messages(view, result), *self._notes(passing, found, unsure)),
         )
-        return posterior_of(self.name, graph, view, outcome, control, request)
+        return posterior_of(self.name, view, outcome, control, request)
 
     def _pass(
         self, passing: Passing, control: Control, rng: np.random.Generator
@@ -201,7 +199,7 @@ class EPBP:
 
 def _notes_on_messages(view: View, result: Result) -> list[str]:
     notes = []
-    if not is_forest(view.ground):
+    if not view.prepared.is_forest:
         notes = notes_on_loops("EPBP", view, is_settled=result == "converged")
     if result == "max_steps":
         notes.append(

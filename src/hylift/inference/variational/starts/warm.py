@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.earlier import places_among
+from hylift.inference.prepared import View
 from hylift.inference.variational.kernels.update import LEAST_PROBABILITY, LEAST_WEIGHT
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.problem.families import as_betas
-from hylift.inference.view import View
 from hylift.posterior import Posterior
 from hylift.posterior.mixture import Mixture
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL

@@ -1,0 +1,110 @@
+"""The end of every method: from what it found to a posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import Evidence
+from hylift.inference.control import Control
+from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared
+from hylift.posterior import (
+    Assignment,
+    LogPartition,
+    Marginals,
+    Mixture,
+    Posterior,
+    Result,
+    Solution,
+    Target,
+    with_observed,
+)
+from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.draws import Draws
+
+
+class FindAssignment(Protocol):
+    """A search for the best assignment, from a mixture where there is one, in limited time."""
+
+    def __call__(
+        self,
+        mixture: Mixture | None = None,
+        seconds: float | None = None,
+        go_on: Callable[[], bool] | None = None,
+    ) -> Assignment: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a method found about the hidden variables."""
+
+    result: Result
+    objective: float | None
+    """By default the energy of the assignment, where one was asked for."""
+    notes: Sequence[str]
+    find: FindAssignment
+    log_partition: LogPartition | None = None
+    marginals: Marginals | Sequence[tuple[NDArray[Any], BatchedDistribution]] | None = None
+    """Of the hidden variables: all of them, or positions among them and their distributions."""
+    mixture: Mixture | None = None
+    draws: Draws | None = None
+    assignment: Assignment | None = None
+    """The best one, where the method knows it anyway."""
+    steps: int | None = None
+    """Work that was done, where it is not the steps that `Control` has recorded."""
+
+
+def finish(
+    name: str, prepared: Prepared, request: Request, control: Control, answer: Answer
+) -> Posterior:
+    """The posterior of all variables, with what was asked for."""
+    marginals = None
+    if answer.marginals is not None:
+        marginals = with_observed(prepared.source, prepared.hidden, answer.marginals)
+    assignment, objective = answer.assignment, answer.objective
+    if "map" in request.tasks and assignment is None:
+        assignment = answer.find(answer.mixture, control.left(), control.has_patience)
+    solution = Solution(
+        name,
+        request.seed,
+        answer.result,
+        len(control.rows) if answer.steps is None else answer.steps,
+        control.total,
+        assignment.energy if objective is None and assignment else objective,
+        tuple(answer.notes),
+        control.history() if control.rows or answer.steps is None else None,
+    )
+    return Posterior(
+        prepared.source.variables,
+        prepared.observed,
+        solution,
+        answer.log_partition if "logz" in request.tasks else None,
+        marginals,
+        assignment,
+        answer.mixture,
+        GraphTarget(prepared, answer.find),
+        answer.draws,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphTarget(Target):
+    """The model behind a posterior, and a way to its best assignment."""
+
+    prepared: Prepared
+    find: FindAssignment
+
+    @property
+    def evidence(self) -> Evidence:
+        return self.prepared.source.evidence
+
+    def energy(self, values: NDArray[np.float64]) -> float:
+        return -self.prepared.ground.log_density(values[self.prepared.hidden])
+
+    def map(self, mixture: Mixture | None) -> Assignment:
+        return self.find(mixture)

@@ -1,0 +1,119 @@
+"""A graph made ready for inference: what every method takes."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph, conditioned
+from hylift.graph.merge import merge_factors
+from hylift.graph.own_kinds import with_known_kinds
+from hylift.inference.forest import is_forest
+from hylift.lifting import Lifting, lift
+from hylift.posterior import Assignment
+from hylift.posterior.answers import Kind
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A graph with its evidence absorbed. `infer` makes it once, for whichever method it calls.
+
+    What only some methods need (the lifting, whether the graph is a forest) is computed when it is
+    first asked for, and kept.
+    """
+
+    source: FactorGraph
+    """As the user gave it, with evidence."""
+    ground: FactorGraph
+    """The graph of the hidden variables, with evidence absorbed into its factors."""
+    hidden: NDArray[np.int64]  # (variable of `ground`,): its id in `source`
+
+    @classmethod
+    def of(cls, graph: FactorGraph) -> Prepared:
+        graph = with_known_kinds(graph)
+        found = conditioned(graph)
+        return cls(graph, found.graph, found.hidden)
+
+    @functools.cached_property
+    def lifting(self) -> Lifting:
+        """The exact lifting of `ground`."""
+        return lift(self.ground)
+
+    @functools.cached_property
+    def is_forest(self) -> bool:
+        """Whether `ground` has no loops."""
+        return is_forest(self.ground)
+
+    @functools.cached_property
+    def observed(self) -> NDArray[np.bool_]:
+        """(variable of `source`,): whether it was observed without error."""
+        return ~self.source.is_hidden
+
+    def with_ground(self, ground: FactorGraph) -> Prepared:
+        """The same model with its factors written differently, over the same hidden variables."""
+        return replace(self, ground=ground)
+
+    def with_merged_factors(self) -> Prepared:
+        """The same model with factors of nested scopes merged into one."""
+        return self.with_ground(merge_factors(self.ground, "shared"))
+
+    def view(self, *, is_lifted: bool) -> View:
+        """The graph to infer in: `ground` itself, or its exact lifting."""
+        return View.lifted(self, self.lifting) if is_lifted else View.whole(self)
+
+    def assignment(
+        self, values: NDArray[np.float64], energy: float, kind: Kind = "estimate"
+    ) -> Assignment:
+        """An assignment to all variables: these values of the hidden ones, and what was observed.
+
+        values: (variable of `ground`,)
+        """
+        evidence = self.source.evidence
+        whole = np.zeros(self.source.num_variables)
+        whole[evidence.variable] = evidence.value
+        whole[self.hidden] = values
+        return Assignment(self.source.variables, whole, self.observed, energy, kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A graph to infer in, ground or lifted, and how the hidden variables stand in it."""
+
+    prepared: Prepared
+    graph: FactorGraph
+    variable_to_class: NDArray[np.int32]  # (hidden variable,): its variable in `graph`
+    parent: NDArray[np.int32] | None = None
+    """(variable of `graph`,): its variable in the previous, coarser view."""
+    is_last: bool = True
+    """Whether no finer view follows."""
+    shift: NDArray[np.float64] | None = None
+    """(hidden variable,): offset to add to values in `graph`; None for no offset."""
+
+    @classmethod
+    def whole(cls, prepared: Prepared) -> View:
+        """The ground graph."""
+        same = np.arange(prepared.ground.num_variables, dtype=np.int32)
+        return cls(prepared, prepared.ground, same)
+
+    @classmethod
+    def lifted(
+        cls,
+        prepared: Prepared,
+        lifting: Lifting,
+        parent: NDArray[np.int32] | None = None,
+        *,
+        is_last: bool = True,
+    ) -> View:
+        """The graph of classes of a lifting."""
+        return cls(prepared, lifting.graph, lifting.variable_to_class, parent, is_last)
+
+    @property
+    def ground(self) -> FactorGraph:
+        return self.prepared.ground
+
+    @property
+    def hidden(self) -> NDArray[np.int64]:
+        return self.prepared.hidden
