@@ -10,7 +10,6 @@ import pytest
 from hylift.errors import ModelError
 from hylift.grounding import ground
 from hylift.language import ModelBuilder, check, format_model, parse
-from hylift.language.chains import LONGEST_CHAIN, LONGEST_SPINE, halved
 from hylift.language.syntax import (
     Atom,
     Binary,
@@ -24,7 +23,7 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
-from hylift.language.walk import MAX_DEPTH, depth
+from hylift.language.walk import LONGEST_CHAIN, LONGEST_SPINE, MAX_DEPTH, balanced, depth
 
 DECLARED = "t = {A, B}\nP(t)\nQ(t)\nx(t): real\n"
 DEEP = "the expression has more than 100 levels; split it into several rules"
@@ -142,7 +141,7 @@ def test_a_long_chain_is_read_as_a_tree_that_is_not_deep(op: str, num_operands: 
     (rule,) = model.rules
 
     operands = [literal(i) for i in range(num_operands)]
-    assert rule.formula == Unary("!", halved(op, operands, None))  # type: ignore[arg-type]
+    assert rule.formula == Unary("!", balanced(op, operands, None))  # type: ignore[arg-type]
     assert depth(rule.formula) <= 12
     text = format_model(model)
     assert f" {op} ".join(names) in text

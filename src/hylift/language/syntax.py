@@ -1,8 +1,4 @@
-"""What a model is once it has been read: immutable nodes, equal when they say the same.
-
-Every node knows the place in the text it came from; places play no part in equality. A model made
-in Python has none.
-"""
+"""The syntax of models: immutable nodes, equal when they say the same."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from hylift.graph.domains import Domain
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that was read, and what errors call it: the path of a file, or `<text>`."""
+    """A text and its name in errors: the path of a file, or `<text>`."""
 
     name: str
     text: str = field(repr=False)
@@ -24,7 +20,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of one line; lines and columns count from 1, `end` is one past the last column."""
+    """A span within one line; lines and columns count from 1, `end` is one past the last column."""
 
     source: Source
     line: int
@@ -32,28 +28,40 @@ class Place:
     end: int
 
 
-def _place() -> Any:
-    return field(default=None, compare=False, repr=False, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Anything that has a place in the text; a node made in Python has none.
+
+    Places do not take part in equality.
+    """
+
+    place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Expr(Node):
+    """A truth value or a number; or a logical term, as a side of a comparison of two terms.
+
+    The parts of an expression are its fields annotated with `Expr` or `Atom` (see `walk`).
+    """
 
 
 # Logical terms: the arguments of atoms.
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Expr):
     """A logical variable, `x`; or a neighbour in the order of its type, `t+1`."""
 
     name: str
     shift: int = 0
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Expr):
     """A constant of a type, by its name without quotes: `Door`, `12`, `"New York"`."""
 
     name: str
-    place: Place | None = _place()
 
 
 Term = Variable | Constant
@@ -62,52 +70,50 @@ Term = Variable | Constant
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(Expr):
     """`true` or `false`."""
 
     value: bool
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Expr):
     """A number that is written out."""
 
     value: float
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Expr):
     """A named number, declared with `const`."""
 
     name: str
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Expr):
     """A predicate applied to terms: a truth value or a number, as the predicate is declared."""
 
     predicate: str
     arguments: tuple[Term, ...] = ()
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Expr):
     """`-a`, or `!a`."""
 
     op: Literal["-", "!"]
     operand: Expr
-    place: Place | None = _place()
 
 
 BinaryOp = Literal["+", "-", "*", "/", "^", "v", "=>", "<=>"]
 
+LOGIC: frozenset[str] = frozenset({"^", "v", "=>", "<=>"})
+"""The operators between truth values."""
+
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Expr):
     """Arithmetic (+ - * /) of numbers, where truth counts as 0 or 1; logic (^ v => <=>) of truths.
 
     `^` is logical and; powers are `Power`.
@@ -116,23 +122,21 @@ class Binary:
     op: BinaryOp
     left: Expr
     right: Expr
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class Power(Expr):
     """`base^exponent`, with a number written out as the exponent."""
 
     base: Expr
     exponent: float
-    place: Place | None = _place()
 
 
 CompareOp = Literal["=", "!=", "<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Expr):
     """Between logical terms: a truth value that every grounding decides (`x != y`, `t < 3`).
 
     Between numbers: soft, a number. `a = b` is -(a - b)²; `a < b` and `a <= b` are
@@ -143,22 +147,20 @@ class Comparison:
     left: Expr
     right: Expr
     slope: Expr | None = None
-    place: Place | None = _place()
 
     @property
     def is_logical(self) -> bool:
-        """Whether both sides are logical terms."""
+        """True if both sides are logical terms."""
         return isinstance(self.left, Term) and isinstance(self.right, Term)
 
 
 @dataclass(frozen=True, slots=True)
-class Quantified:
+class Quantified(Expr):
     """`EXIST x, y body` or `FORALL x, y body`."""
 
     quantifier: Literal["EXIST", "FORALL"]
     variables: tuple[str, ...]
     body: Expr
-    place: Place | None = _place()
 
 
 FUNCTIONS: dict[str, tuple[int, int | None]] = {
@@ -170,18 +172,20 @@ FUNCTIONS: dict[str, tuple[int, int | None]] = {
 }
 """Functions of numbers, with the least and the greatest number of arguments (None: any)."""
 
+BUILT_IN = (*FUNCTIONS, "gaussian", "normal")
+"""The words that are not predicates where brackets follow."""
+
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Expr):
     """One of `FUNCTIONS` applied to numbers."""
 
     function: str
     arguments: tuple[Expr, ...]
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(Expr):
     """`gaussian(a, b; mean=[m, n], cov=[[p, q], [q, r]])`: -½ zᵀ cov⁻¹ z with z = (a, b) - mean.
 
     Not normalised. The entries of `mean` (empty: zeros) and `cov` are arithmetic on constants.
@@ -190,61 +194,39 @@ class Gaussian:
     values: tuple[Expr, ...]
     mean: tuple[Expr, ...]
     cov: tuple[tuple[Expr, ...], ...]
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Normal:
+class Normal(Expr):
     """`normal(y | mean, var)`: the normalised log-density of y, log N(y; mean, var)."""
 
     value: Expr
     mean: Expr
     var: Expr
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(Expr):
     """A user's own vectorised function of the values of atoms; only Python can make one."""
 
     function: Callable[..., Any]
     arguments: tuple[Atom, ...]
-    place: Place | None = _place()
 
-
-Expr = (
-    Truth
-    | Number
-    | Parameter
-    | Atom
-    | Unary
-    | Binary
-    | Power
-    | Comparison
-    | Quantified
-    | Call
-    | Gaussian
-    | Normal
-    | Apply
-    | Variable  # only as a side of a comparison between logical terms
-    | Constant  # likewise
-)
 
 # Statements.
 
 
 @dataclass(frozen=True, slots=True)
-class TypeDeclaration:
+class TypeDeclaration(Node):
     """A type of constants, in their order; without a list they come from the data."""
 
     name: str
     constants: tuple[str, ...] | None = None
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class PredicateDeclaration:
-    """What a predicate's arguments are, and what values its atoms take."""
+class PredicateDeclaration(Node):
+    """The types of a predicate's arguments, and the domain of its atoms."""
 
     name: str
     arguments: tuple[str, ...]
@@ -254,32 +236,29 @@ class PredicateDeclaration:
     unique: int | None = None
     """The argument marked `!`: exactly one of its constants holds for each choice of the others,
     so that there is one categorical variable per choice of the others."""
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterDeclaration:
+class ParameterDeclaration(Node):
     """`const Name = value`: arithmetic on numbers and constants declared before."""
 
     name: str
     value: Expr
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class WeightTable:
+class WeightTable(Node):
     """`{T1: 0.5, T2: 0.7, *: 0}`: a weight per combination of the rule's `+` variables."""
 
     entries: tuple[tuple[tuple[str, ...], Expr], ...]
     """Constants, one per `+` variable, with their weight."""
     default: Expr | None = None
-    place: Place | None = _place()
     key_places: tuple[Place, ...] = field(default=(), compare=False, repr=False, kw_only=True)
-    """Where the constants of each entry stand, if the table was read."""
+    """The places of the constants of each entry, if the table was read from text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Node):
     """A formula that holds for all values of its free variables, with a weight or hard.
 
     Its factors are weight * formula, with 1 for true and 0 for false.
@@ -294,7 +273,19 @@ class Rule:
     per_constant: tuple[str, ...] = ()
     """The variables marked `+`, in order of appearance: each combination of their constants has a
     weight of its own."""
-    place: Place | None = _place()
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The formula and the conditions."""
+        return (self.formula, *self.where)
+
+    @property
+    def weights(self) -> list[Expr]:
+        """All the weights written for the rule; those of a table with its default last."""
+        if isinstance(self.weight, WeightTable):
+            given = [weight for _, weight in self.weight.entries]
+            return given if self.weight.default is None else [*given, self.weight.default]
+        return [] if self.weight is None else [self.weight]
 
 
 @dataclass(frozen=True)
@@ -308,7 +299,7 @@ class Model:
 
     @cached_property
     def type_by_name(self) -> dict[str, TypeDeclaration]:
-        """All types, those that only the arguments of predicates mention included."""
+        """All types, including those that only occur as arguments of predicates."""
         mentioned = [name for p in self.predicates for name in p.arguments]
         implied = {name: TypeDeclaration(name) for name in mentioned}
         return implied | {declared.name: declared for declared in self.types}

@@ -1,95 +1,82 @@
-"""Ways through an expression: its parts, its atoms, its variables, and what may replace them."""
+"""Traversal of expressions: parts, atoms, variables, substitution, and chains of one operator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Any
 
 from hylift.language.syntax import (
-    Apply,
     Atom,
     Binary,
-    Call,
+    BinaryOp,
     Comparison,
     Constant,
     Expr,
-    Gaussian,
     Model,
-    Normal,
-    Power,
+    Place,
     Quantified,
     Term,
-    Unary,
     Variable,
 )
 
 MAX_DEPTH = 100
-"""Most levels of an expression: what works on models goes down them one call at a time."""
+"""Maximum depth of an expression, because traversal is recursive."""
 
 TOO_DEEP = f"the expression has more than {MAX_DEPTH} levels; split it into several rules"
 
 
+@cache
+def _part_fields(kind: type[Expr]) -> tuple[str, ...]:
+    """The fields that hold expressions: one, None, or tuples of them."""
+    return tuple(f.name for f in fields(kind) if re.search(r"\b(Expr|Atom)\b", str(f.type)))
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions an expression is made of; the arguments of an atom are not among them."""
-    match expr:
-        case Unary(operand=operand):
-            return (operand,)
-        case Binary(left=left, right=right):
-            return (left, right)
-        case Comparison(left=left, right=right, slope=slope):
-            return (left, right) if slope is None else (left, right, slope)
-        case Power(base=base):
-            return (base,)
-        case Quantified(body=body):
-            return (body,)
-        case Call(arguments=arguments) | Apply(arguments=arguments):
-            return arguments
-        case Gaussian(values=values, mean=mean, cov=cov):
-            return (*values, *mean, *(entry for row in cov for entry in row))
-        case Normal(value=value, mean=mean, var=var):
-            return (value, mean, var)
-    return ()
+    """The expressions that an expression is made of; not the arguments of an atom."""
+    found: list[Expr] = []
+    for name in _part_fields(type(expr)):
+        part = getattr(expr, name)
+        if isinstance(part, Expr):
+            found.append(part)
+        elif part is not None:
+            found += _flat(part)
+    return tuple(found)
+
+
+def _flat(parts: Iterable[Any]) -> Iterator[Expr]:
+    for part in parts:
+        if isinstance(part, tuple):
+            yield from part
+        else:
+            yield part
 
 
 def rebuild(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """The expression with `change` applied to each of its children."""
-    match expr:
-        case Unary(operand=operand):
-            return replace(expr, operand=change(operand))
-        case Binary(left=left, right=right):
-            return replace(expr, left=change(left), right=change(right))
-        case Comparison(left=left, right=right, slope=slope):
-            slope = None if slope is None else change(slope)
-            return replace(expr, left=change(left), right=change(right), slope=slope)
-        case Power(base=base):
-            return replace(expr, base=change(base))
-        case Quantified(body=body):
-            return replace(expr, body=change(body))
-        case Call(arguments=arguments):
-            return replace(expr, arguments=tuple(map(change, arguments)))
-        case Apply(arguments=arguments):
-            return replace(expr, arguments=tuple(map(change, arguments)))  # type: ignore[arg-type]
-        case Gaussian(values=values, mean=mean, cov=cov):
-            return replace(
-                expr,
-                values=tuple(map(change, values)),
-                mean=tuple(map(change, mean)),
-                cov=tuple(tuple(map(change, row)) for row in cov),
-            )
-        case Normal(value=value, mean=mean, var=var):
-            return replace(expr, value=change(value), mean=change(mean), var=change(var))
-    return expr
+
+    def changed(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(changed, part))
+        return None if part is None else change(part)
+
+    names = _part_fields(type(expr))
+    return (
+        replace(expr, **{name: changed(getattr(expr, name)) for name in names}) if names else expr
+    )
 
 
-def nodes(expr: Expr) -> Iterator[Expr]:
-    """The expression and all it is made of, from left to right, each before its parts."""
-    yield expr
-    for child in children(expr):
-        yield from nodes(child)
+def nodes(*exprs: Expr) -> Iterator[Expr]:
+    """The expressions and all their parts, from left to right, each before its parts."""
+    for expr in exprs:
+        yield expr
+        yield from nodes(*children(expr))
 
 
 def depth(expr: Expr) -> int:
-    """The levels of an expression, one that has no parts being one level by itself."""
+    """The number of levels; an expression without parts has one."""
     levels, level = 0, [expr]
     while level:
         levels += 1
@@ -97,43 +84,74 @@ def depth(expr: Expr) -> int:
     return levels
 
 
-def atoms(expr: Expr) -> list[Atom]:
-    """The distinct atoms of an expression, in order of appearance."""
-    return list(dict.fromkeys(node for node in nodes(expr) if isinstance(node, Atom)))
+def atoms(*exprs: Expr) -> list[Atom]:
+    """The distinct atoms, in order of appearance."""
+    return list(dict.fromkeys(node for node in nodes(*exprs) if isinstance(node, Atom)))
 
 
 def used_predicates(model: Model) -> set[str]:
-    """The predicates that some rule mentions."""
-    expressions = (expr for rule in model.rules for expr in (rule.formula, *rule.where))
-    return {atom.predicate for expr in expressions for atom in atoms(expr)}
+    """The predicates that occur in rules."""
+    return {atom.predicate for rule in model.rules for atom in atoms(*rule.expressions)}
 
 
-def logical_comparisons(expr: Expr) -> list[Comparison]:
+def logical_comparisons(*exprs: Expr) -> list[Comparison]:
     """The distinct comparisons between logical terms, in order of appearance."""
-    found = (node for node in nodes(expr) if isinstance(node, Comparison) and node.is_logical)
-    return list(dict.fromkeys(found))
+    compared = (node for node in nodes(*exprs) if isinstance(node, Comparison) and node.is_logical)
+    return list(dict.fromkeys(compared))
 
 
-def terms(expr: Expr) -> Iterator[Term]:
-    """The logical terms in an expression: arguments of atoms, and sides of comparisons."""
-    for node in nodes(expr):
+def terms(*exprs: Expr) -> Iterator[Term]:
+    """The logical terms: arguments of atoms, and sides of comparisons."""
+    for node in nodes(*exprs):
         if isinstance(node, Atom):
             yield from node.arguments
         elif isinstance(node, Term):
             yield node
 
 
-def free_variables(expr: Expr) -> list[str]:
+# Variables.
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A logical variable at one position of an expression."""
+
+    variable: Variable
+    atom: Atom | None
+    """The atom it is an argument of; None for a side of a comparison."""
+    position: int
+    """Its position among the arguments of the atom."""
+    binder: Quantified | None
+    """The quantifier that binds it; None for a free variable."""
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        """Equal for occurrences of the same variable: name and binder."""
+        return self.variable.name, id(self.binder)
+
+
+def occurrences(
+    *exprs: Expr, binders: Mapping[str, Quantified] | None = None
+) -> Iterator[Occurrence]:
+    """All occurrences of logical variables, from left to right."""
+    binders = binders or {}
+    for expr in exprs:
+        inside = binders
+        if isinstance(expr, Quantified):
+            inside = {**binders, **dict.fromkeys(expr.variables, expr)}
+        elif isinstance(expr, Variable):
+            yield Occurrence(expr, None, 0, binders.get(expr.name))
+        elif isinstance(expr, Atom):
+            for position, term in enumerate(expr.arguments):
+                if isinstance(term, Variable):
+                    yield Occurrence(term, expr, position, binders.get(term.name))
+        yield from occurrences(*children(expr), binders=inside)
+
+
+def free_variables(*exprs: Expr) -> list[str]:
     """The names of the variables that no quantifier binds, in order of appearance."""
-    if isinstance(expr, Quantified):
-        return [name for name in free_variables(expr.body) if name not in expr.variables]
-    own: list[str] = []
-    if isinstance(expr, Atom):
-        own = [term.name for term in expr.arguments if isinstance(term, Variable)]
-    elif isinstance(expr, Variable):
-        own = [expr.name]
-    below = (name for child in children(expr) for name in free_variables(child))
-    return list(dict.fromkeys([*own, *below]))
+    free = (found.variable.name for found in occurrences(*exprs) if found.binder is None)
+    return list(dict.fromkeys(free))
 
 
 def substitute(expr: Expr, known: Mapping[str, Constant]) -> Expr:
@@ -151,3 +169,100 @@ def substitute(expr: Expr, known: Mapping[str, Constant]) -> Expr:
         )
         return replace(expr, arguments=tuple(arguments))
     return rebuild(expr, lambda child: substitute(child, known))
+
+
+# Chains of one operator, `a + b + c + …`. A chain of at most `LONGEST_SPINE` operands leans to the
+# left, as it is parsed; a longer one is a balanced tree, so that recursion does not go down one
+# level per operand.
+
+ASSOCIATIVE: frozenset[BinaryOp] = frozenset({"+", "v", "^"})
+"""The operators whose chains may be regrouped."""
+
+LONGEST_SPINE = 50
+"""Maximum number of operands of a chain that leans to the left."""
+
+LONGEST_CHAIN = 1000
+"""Maximum number of operands of a chain."""
+
+
+def is_long(num_operands: int) -> bool:
+    """True if a chain is to be balanced; checks reject chains that are too long."""
+    return LONGEST_SPINE < num_operands <= LONGEST_CHAIN
+
+
+def num_levels(num_operands: int) -> int:
+    """The depth of a balanced chain without its operands."""
+    return (num_operands - 1).bit_length()
+
+
+def balanced(op: BinaryOp, operands: Sequence[Expr], place: Place | None = None) -> Expr:
+    """The operands joined in a balanced tree, from left to right."""
+    if len(operands) == 1:
+        return operands[0]
+    half = len(operands) // 2
+    left, right = operands[:half], operands[half:]
+    return Binary(
+        op, balanced(op, left, _span(left)), balanced(op, right, _span(right)), place=place
+    )
+
+
+def _span(operands: Sequence[Expr]) -> Place | None:
+    """From the first operand to the last, if they are on one line."""
+    first, last = operands[0].place, operands[-1].place
+    if first is None or last is None or first.line != last.line:
+        return first
+    return replace(first, end=max(first.end, last.end))
+
+
+def spine(expr: Expr) -> list[Expr]:
+    """The operands of a chain that leans to the left; any other expression by itself."""
+    if not isinstance(expr, Binary) or expr.op not in ASSOCIATIVE:
+        return [expr]
+    op, operands = expr.op, []
+    while isinstance(expr, Binary) and expr.op == op:
+        operands.append(expr.right)
+        expr = expr.left
+    return [expr, *reversed(operands)]
+
+
+def balanced_operands(expr: Binary) -> list[Expr] | None:
+    """The operands of a long chain that is balanced; None for anything else."""
+    if expr.op not in ASSOCIATIVE:
+        return None
+    operands: list[Expr] = []
+    waiting: list[Expr] = [expr]
+    while waiting and len(operands) <= LONGEST_CHAIN:
+        node = waiting.pop()
+        if isinstance(node, Binary) and node.op == expr.op:
+            waiting += (node.right, node.left)
+        else:
+            operands.append(node)
+    is_balanced = is_long(len(operands)) and balanced(expr.op, operands) == expr
+    return operands if is_balanced else None
+
+
+def with_balanced_chains(expr: Expr) -> Expr:
+    """The expression with its long chains balanced; the same if it is too deep even so."""
+    return _balance(expr) if _balanced_depth(expr) <= MAX_DEPTH else expr
+
+
+def _balanced_depth(expr: Expr) -> int:
+    deepest = 0
+    waiting = [(expr, 1)]
+    while waiting:
+        node, level = waiting.pop()
+        deepest = max(deepest, level)
+        operands = spine(node)
+        if is_long(len(operands)):
+            level += num_levels(len(operands))
+            waiting += ((operand, level) for operand in operands)
+        else:
+            waiting += ((child, level + 1) for child in children(node))
+    return deepest
+
+
+def _balance(expr: Expr) -> Expr:
+    operands = spine(expr)
+    if isinstance(expr, Binary) and is_long(len(operands)):
+        return balanced(expr.op, [_balance(operand) for operand in operands], expr.place)
+    return rebuild(expr, _balance)

@@ -18,7 +18,6 @@ from hylift.language.builder.expressions import (
     constant_name,
     parts,
 )
-from hylift.language.chains import with_halved_chains
 from hylift.language.checks.check import check
 from hylift.language.report import ModelWarning
 from hylift.language.syntax import (
@@ -34,6 +33,7 @@ from hylift.language.syntax import (
     WeightTable,
 )
 from hylift.language.text.notation import KEYWORDS, is_capital, is_name
+from hylift.language.walk import with_balanced_chains
 
 Key = str | int | tuple[str | int, ...]
 Weight = Value | Mapping[Key, Value] | None
@@ -208,7 +208,7 @@ def _position(unique: Type | str | int, types: tuple[str, ...], predicate: str) 
 def _formula(formula: Value) -> tuple[Expr, tuple[str, ...]]:
     """The syntax of a rule's formula, and the variables marked `+` in it."""
     expr, marked = parts(formula)
-    return with_halved_chains(expr), marked
+    return with_balanced_chains(expr), marked
 
 
 def _weight(weight: Weight) -> Expr | WeightTable | None:

@@ -10,7 +10,6 @@ from itertools import product
 
 import numpy as np
 
-from hylift.language.chains import halved
 from hylift.language.lowering.evaluate import evaluate
 from hylift.language.lowering.quadratic_form import QuadraticForm
 from hylift.language.syntax import (
@@ -28,7 +27,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
-from hylift.language.walk import children, free_variables, rebuild
+from hylift.language.walk import balanced, children, free_variables, rebuild
 
 # Known truths put in.
 
@@ -159,7 +158,7 @@ def expand(expr: Expr, constants: Mapping[str, Sequence[str]], types: Mapping[st
     is_any = expr.quantifier == "EXIST"
     if not bodies:
         return Truth(not is_any, place=expr.place)
-    return halved("v" if is_any else "^", bodies, expr.place)
+    return balanced("v" if is_any else "^", bodies, expr.place)
 
 
 @dataclass(frozen=True, slots=True)

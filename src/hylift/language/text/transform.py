@@ -7,7 +7,6 @@ from typing import NoReturn, cast
 
 from lark import Token, Tree
 
-from hylift.language.chains import ASSOCIATIVE, LONGEST_CHAIN, halved, is_long, num_levels
 from hylift.language.syntax import (
     Atom,
     Binary,
@@ -49,7 +48,15 @@ from hylift.language.text.trees import (
     tokens_of,
     trees_of,
 )
-from hylift.language.walk import MAX_DEPTH, TOO_DEEP
+from hylift.language.walk import (
+    ASSOCIATIVE,
+    LONGEST_CHAIN,
+    MAX_DEPTH,
+    TOO_DEEP,
+    balanced,
+    is_long,
+    num_levels,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +163,7 @@ class _Reading:
             self._depth += below
             parts = [self.expression(operand) for operand in operands]
             self._depth -= below
-            return halved(joined, parts, self.place(tree))
+            return balanced(joined, parts, self.place(tree))
         sides = self.expression(left), self.expression(right)
         return Binary(joined, *sides, place=self.place(tree))
 

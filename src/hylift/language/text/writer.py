@@ -8,7 +8,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from hylift.errors import UnsupportedError
-from hylift.language.chains import LONGEST_SPINE, halves, spine
 from hylift.language.syntax import (
     Apply,
     Atom,
@@ -40,7 +39,7 @@ from hylift.language.text.notation import (
     number_text,
     quote,
 )
-from hylift.language.walk import nodes
+from hylift.language.walk import LONGEST_SPINE, balanced_operands, nodes, spine
 
 # How tightly operators bind, loosest first.
 _LOOSEST, _IFF, _IMPLIES, _OR, _AND, _COMPARISON = range(6)
@@ -216,7 +215,7 @@ class Writer:
         return f"{expr.quantifier} {names} {body}"
 
     def _binary(self, expr: Binary, own: int, is_last: bool) -> str:
-        if (operands := halves(expr)) is not None:
+        if (operands := balanced_operands(expr)) is not None:
             *others, last = operands
             texts = [self.text(operand, own + 1, is_last=False) for operand in others]
             return f" {expr.op} ".join([*texts, self.text(last, own + 1, is_last)])
