@@ -18,7 +18,8 @@ from hylift.language.syntax import (
     Variable,
 )
 from hylift.language.text.parser import parse
-from hylift.language.types import constant_value, is_truth, solved_constants, variable_types
+from hylift.language.types import constant_value, solved_constants, variable_types
+from hylift.language.walk import is_truth
 
 HEADER = """\
 paper

@@ -309,6 +309,21 @@ class Model:
         return {declared.name: declared for declared in self.predicates}
 
     @cached_property
+    def real_predicates(self) -> frozenset[str]:
+        """The names of the predicates whose atoms are numbers."""
+        return frozenset(n for n, d in self.predicate_by_name.items() if not d.domain.is_discrete)
+
+    @cached_property
+    def propositions(self) -> frozenset[str]:
+        """The names of the predicates without arguments."""
+        return frozenset(d.name for d in self.predicates if not d.arguments)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The names that are expressions by themselves: constants and propositions."""
+        return self.propositions.union(self.parameter_by_name)
+
+    @cached_property
     def parameter_by_name(self) -> dict[str, ParameterDeclaration]:
         return {declared.name: declared for declared in self.parameters}
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import Any
 
 from hylift.language.syntax import (
+    LOGIC,
     Atom,
     Binary,
     BinaryOp,
     Comparison,
     Constant,
     Expr,
+    Gaussian,
     Model,
+    Normal,
     Place,
+    Power,
     Quantified,
+    Rule,
     Term,
+    Truth,
+    Unary,
     Variable,
 )
 
@@ -28,16 +34,17 @@ MAX_DEPTH = 100
 TOO_DEEP = f"the expression has more than {MAX_DEPTH} levels; split it into several rules"
 
 
-@cache
-def _part_fields(kind: type[Expr]) -> tuple[str, ...]:
-    """The fields that hold expressions: one, None, or tuples of them."""
-    return tuple(f.name for f in fields(kind) if re.search(r"\b(Expr|Atom)\b", str(f.type)))
+_PART_FIELDS: dict[type, tuple[str, ...]] = {
+    kind: tuple(f.name for f in fields(kind) if re.search(r"\b(Expr|Atom)\b", str(f.type)))
+    for kind in Expr.__subclasses__()
+}
+"""The fields of each node that hold expressions: one, None, or tuples of them."""
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions that an expression is made of; not the arguments of an atom."""
     found: list[Expr] = []
-    for name in _part_fields(type(expr)):
+    for name in _PART_FIELDS[type(expr)]:
         part = getattr(expr, name)
         if isinstance(part, Expr):
             found.append(part)
@@ -62,7 +69,7 @@ def rebuild(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return tuple(map(changed, part))
         return None if part is None else change(part)
 
-    names = _part_fields(type(expr))
+    names = _PART_FIELDS[type(expr)]
     return (
         replace(expr, **{name: changed(getattr(expr, name)) for name in names}) if names else expr
     )
@@ -107,6 +114,64 @@ def terms(*exprs: Expr) -> Iterator[Term]:
             yield from node.arguments
         elif isinstance(node, Term):
             yield node
+
+
+# Truth values and numbers.
+
+
+def is_truth(model: Model, expr: Expr) -> bool:
+    """True if an expression is a truth value, False if it is a number."""
+    return _is_truth(expr, model.real_predicates)
+
+
+def _is_truth(expr: Expr, reals: Set[str]) -> bool:
+    match expr:
+        case Atom(predicate=name):
+            return name not in reals
+        case Truth() | Quantified():
+            return True
+        case Unary(op=op):
+            return op == "!"
+        case Binary(op=op):
+            return op in LOGIC
+        case Comparison():
+            return expr.is_logical
+    return False
+
+
+def numeric_predicates(rules: Iterable[Rule], undecided: Set[str], reals: Set[str]) -> set[str]:
+    """The predicates, among those declared without a domain, whose atoms must be numbers.
+
+    They are compared with a number, raised to a power, or the values of a Gaussian or normal
+    density. reals: the predicates that are declared real.
+    """
+    parts = [node for rule in rules for node in nodes(*rule.expressions)]
+    found = {e.predicate for part in parts for e in _numeric(part) if isinstance(e, Atom)}
+    found &= undecided
+    sides = [(part.left, part.right) for part in parts if isinstance(part, Comparison)]
+    sides += [(right, left) for left, right in sides]
+    num_before = -1
+    while len(found) > num_before:
+        num_before, known = len(found), reals | found
+        found |= undecided & {
+            one.predicate
+            for one, other in sides
+            if isinstance(one, Atom)
+            if not isinstance(other, Term) and not _is_truth(other, known)
+        }
+    return found
+
+
+def _numeric(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of an expression that must be numbers, whatever other rules say."""
+    match expr:
+        case Power(base=base):
+            return (base,)
+        case Gaussian(values=values):
+            return values
+        case Normal(value=value):
+            return (value,)
+    return ()
 
 
 # Variables.

@@ -34,8 +34,9 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
+from hylift.language.text.formatter import shown
 from hylift.language.text.notation import MAX_SHIFT
-from hylift.language.types import arity_fault, shown
+from hylift.language.types import arity_fault
 
 
 class Operand(ABC):

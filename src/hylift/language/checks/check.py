@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from hylift.errors import ModelError, UnsupportedError, did_you_mean
 from hylift.graph.domains import boolean
 from hylift.language.checks.rules import rule_problems
-from hylift.language.checks.weights import weights_of
 from hylift.language.report import Problem
 from hylift.language.syntax import (
+    BUILT_IN,
     Model,
     Place,
     PredicateDeclaration,
@@ -22,7 +22,7 @@ from hylift.language.syntax import (
     TypeDeclaration,
 )
 from hylift.language.text.formatter import format_rule
-from hylift.language.types import BUILT_IN, solved_constants
+from hylift.language.types import solved_constants
 from hylift.language.walk import MAX_DEPTH, TOO_DEEP, depth, used_predicates
 
 MOST_SHOWN = 20
@@ -72,7 +72,7 @@ def _depth_problems(model: Model) -> Iterator[Problem]:
         if depth(declared.value) > MAX_DEPTH:
             yield Problem("error", f"constant '{declared.name}': {TOO_DEEP}", declared.place)
     for number, rule in enumerate(model.rules, start=1):
-        for expr in (rule.formula, *rule.where, *weights_of(rule)):
+        for expr in (*rule.expressions, *rule.weights):
             if depth(expr) > MAX_DEPTH:
                 place = expr.place or rule.place
                 name = "" if place else f"rule {number}: "

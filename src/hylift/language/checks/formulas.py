@@ -9,6 +9,7 @@ import numpy as np
 
 from hylift.language.report import Problem
 from hylift.language.syntax import (
+    LOGIC,
     Atom,
     Binary,
     Call,
@@ -22,8 +23,9 @@ from hylift.language.syntax import (
     Rule,
     Unary,
 )
-from hylift.language.types import LOGIC, call_fault, constant_or_problem, is_truth, shown
-from hylift.language.walk import atoms, nodes
+from hylift.language.text.formatter import shown
+from hylift.language.types import call_fault, constant_or_problem
+from hylift.language.walk import atoms, is_truth, nodes
 
 
 def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:

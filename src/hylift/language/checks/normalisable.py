@@ -11,7 +11,6 @@ import numpy as np
 
 from hylift.errors import ModelError
 from hylift.language.checks.grips import Fault, Grip, Labels, fault_of, in_words
-from hylift.language.checks.weights import weights_of
 from hylift.language.lowering.evaluate import TruthArray
 from hylift.language.lowering.lower import Leaf, Slot, lower
 from hylift.language.report import Problem
@@ -26,7 +25,8 @@ from hylift.language.syntax import (
     Term,
     Variable,
 )
-from hylift.language.types import constant_value, shown
+from hylift.language.text.formatter import shown
+from hylift.language.types import constant_value
 from hylift.language.walk import (
     atoms,
     free_variables,
@@ -290,7 +290,7 @@ def _grip(
 
 def _weights(model: Model, rule: Rule) -> FloatArray:
     """All the weights a rule may have."""
-    given = weights_of(rule)
+    given = rule.weights
     return np.array([constant_value(model, weight, "a weight") for weight in given] or [1.0])
 
 

@@ -10,6 +10,7 @@ from hylift.language.checks.formulas import formula_problems
 from hylift.language.checks.weights import Listed, unlisted_fault, weight_problems
 from hylift.language.report import Problem
 from hylift.language.syntax import (
+    BUILT_IN,
     Atom,
     Binary,
     Comparison,
@@ -24,9 +25,17 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
+from hylift.language.text.formatter import shown
 from hylift.language.text.hints import word_hint
-from hylift.language.types import BUILT_IN, arity_fault, is_truth, shown, typed_variables
-from hylift.language.walk import children, free_variables, logical_comparisons, nodes, terms
+from hylift.language.types import arity_fault, typed_variables
+from hylift.language.walk import (
+    children,
+    free_variables,
+    is_truth,
+    logical_comparisons,
+    nodes,
+    terms,
+)
 
 
 def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]:
@@ -48,7 +57,7 @@ def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]
 
 
 def _name_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]:
-    for expr in (rule.formula, *rule.where):
+    for expr in rule.expressions:
         for node in nodes(expr):
             if isinstance(node, Atom):
                 yield from _atom_problems(model, node, listed)
@@ -117,7 +126,7 @@ def _stray_problem(
     if isinstance(term, Variable):
         arguments = (
             argument
-            for expr in (rule.formula, *rule.where)
+            for expr in rule.expressions
             for node in nodes(expr)
             if isinstance(node, Atom)
             for argument in node.arguments
@@ -145,7 +154,7 @@ def _stray_problem(
 def _compared_constants(
     model: Model, rule: Rule, types: dict[str, str], listed: Listed
 ) -> Iterator[Problem]:
-    for expr in (rule.formula, *rule.where):
+    for expr in rule.expressions:
         for comparison in logical_comparisons(expr):
             match comparison:
                 case (
@@ -164,7 +173,7 @@ def _compared_constants(
 
 
 def _quantifier_problems(rule: Rule) -> Iterator[Problem]:
-    outside = {name for expr in (rule.formula, *rule.where) for name in free_variables(expr)}
+    outside = {name for expr in rule.expressions for name in free_variables(expr)}
     yield from _quantifiers_inside(rule.formula, frozenset(outside))
 
 
@@ -197,10 +206,7 @@ def names_of_constants(
     has_constant: whether a type has a constant of that name.
     """
     standing = [
-        term
-        for expr in (rule.formula, *rule.where)
-        for term in terms(expr)
-        if isinstance(term, Variable)
+        term for expr in rule.expressions for term in terms(expr) if isinstance(term, Variable)
     ]
     count = Counter(term.name for term in standing)
     bound = {

@@ -17,8 +17,9 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
-from hylift.language.types import constant_or_problem, is_truth, shown
-from hylift.language.walk import atoms, free_variables, terms
+from hylift.language.text.formatter import shown
+from hylift.language.types import constant_or_problem
+from hylift.language.walk import atoms, free_variables, is_truth, terms
 
 Listed = Mapping[str, Mapping[str, None]]
 """The constants of each type that lists them, in their order."""
@@ -52,14 +53,6 @@ def weight_problems(
             yield Problem("warning", "a rule of weight 0 changes nothing", rule.weight.place)
         else:
             yield from _too_large(weight, rule.weight.place)
-
-
-def weights_of(rule: Rule) -> list[Expr]:
-    """All the weights that are written for a rule."""
-    if not isinstance(rule.weight, WeightTable):
-        return [] if rule.weight is None else [rule.weight]
-    given = [weight for _, weight in rule.weight.entries]
-    return given if rule.weight.default is None else [*given, rule.weight.default]
 
 
 def _too_large(weight: float, place: Place | None) -> Iterator[Problem]:
@@ -117,7 +110,7 @@ def _leading_constant(formula: Expr) -> Expr | None:
 def _table_problems(
     model: Model, rule: Rule, table: WeightTable, types: Mapping[str, str], listed: Listed
 ) -> Iterator[Problem]:
-    for weight in weights_of(rule):
+    for weight in rule.weights:
         value = constant_or_problem(model, weight, "a weight")
         if isinstance(value, Problem):
             yield value

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.language.lowering.evaluate import TruthArray, Value, as_number, evaluate
 from hylift.language.lowering.quadratic_form import NotQuadratic, QuadraticForm, as_form, product
-from hylift.language.syntax import Apply, Atom, Comparison, Expr, Parameter
-from hylift.language.types import shown
+from hylift.language.syntax import Atom, Comparison, Expr, Parameter
+from hylift.language.text.formatter import shown
 from hylift.language.walk import atoms, logical_comparisons, nodes
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
 from hylift.potentials.base import FloatArray, IntArray
@@ -70,14 +70,14 @@ def _check_size(grid: _Grid) -> None:
     entries = grid.num_entries
     if entries > MAX_ENTRIES:
         raise ModelError(
-            f"the formula '{_shortened(_text(grid.formula))}' is a potential of "
+            f"the formula '{_shortened(shown(grid.formula))}' is a potential of "
             f"{_count(entries)} numbers over {len(grid.states) + grid.num_reals} variables, "
             f"more than the {MAX_ENTRIES:,} that are possible: close some of its predicates "
             "(closed=…), quantify over fewer constants, or split it into smaller formulas"
         )
     if grid.num_rows * entries > MAX_NUMBERS:
         raise ModelError(
-            f"the formula '{_shortened(_text(grid.formula))}' is {grid.num_rows:,} potentials of "
+            f"the formula '{_shortened(shown(grid.formula))}' is {grid.num_rows:,} potentials of "
             f"{entries:,} numbers each, more than the {MAX_NUMBERS:,} numbers that are possible in "
             "all: restrict its groundings with constants or 'where', or list fewer constants"
         )
@@ -127,7 +127,7 @@ class _Grid:
         if hard:
             if isinstance(value, QuadraticForm) or value.dtype != np.bool_:
                 raise ModelError(
-                    f"a hard formula is true or false, but '{_text(self.formula)}' is a number: "
+                    f"a hard formula is true or false, but '{shown(self.formula)}' is a number: "
                     "give it a weight in place of the period"
                 )
             form = as_form(np.where(value, 0.0, -np.inf))
@@ -178,7 +178,7 @@ class _Grid:
         held = (self._held(node, at, full.shape) for node in _leaf_nodes(self.formula))
         where = " and ".join(filter(None, held))
         raise ModelError(
-            f"the formula '{_text(self.formula)}' is {value}{f' where {where}' if where else ''}; "
+            f"the formula '{shown(self.formula)}' is {value}{f' where {where}' if where else ''}; "
             "a log-potential is a number, or -inf for what is impossible"
         )
 
@@ -191,8 +191,8 @@ class _Grid:
         # An axis of length 1 stands for all of its positions.
         point = tuple(i if size > 1 else 0 for i, size in zip(at, value.shape, strict=True))
         if value.dtype != np.bool_:
-            return f"{_text(node)} is {value[point]:g}"
-        return f"{_text(node)} is {'true' if value[point] else 'false'}"
+            return f"{shown(node)} is {value[point]:g}"
+        return f"{shown(node)} is {'true' if value[point] else 'false'}"
 
 
 def _quadratic(form: QuadraticForm, grid: _Grid) -> ConditionalQuadratic:
@@ -282,7 +282,7 @@ class Formula:
         return known if source.is_real else known == (1 if given is None else given)
 
     def __str__(self) -> str:
-        return _text(self.formula)
+        return shown(self.formula)
 
 
 def _function(
@@ -325,10 +325,3 @@ def _count(number: int) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
-
-
-def _text(expr: Expr) -> str:
-    if isinstance(expr, Apply):
-        name = getattr(expr.function, "__name__", expr.function)
-        return f"{name}({', '.join(map(shown, expr.arguments))})"
-    return shown(expr)

@@ -1,70 +1,127 @@
-"""Model -> text, such that reading the text gives the same model again."""
+"""Model -> text, such that parsing the text gives the same model again."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hylift.errors import UnsupportedError
-from hylift.graph.domains import Domain, boolean
+from hylift.graph.domains import boolean
 from hylift.language.syntax import (
+    BUILT_IN,
+    Apply,
+    Atom,
+    Binary,
+    Call,
+    Comparison,
+    Constant,
     Expr,
+    Gaussian,
     Model,
-    ParameterDeclaration,
+    Normal,
+    Number,
+    Parameter,
+    Power,
     PredicateDeclaration,
+    Quantified,
     Rule,
-    TypeDeclaration,
+    Term,
+    Truth,
+    Unary,
+    Variable,
+    WeightTable,
 )
-from hylift.language.text.notation import constant_list, number_text
-from hylift.language.text.usage import numeric_predicates
-from hylift.language.text.writer import Known, Writer, checked, variables_of
-from hylift.language.walk import MAX_DEPTH, TOO_DEEP, depth
+from hylift.language.text.notation import (
+    constant_list,
+    is_capital,
+    is_name,
+    is_numeral,
+    listed,
+    number_text,
+    quote,
+)
+from hylift.language.walk import (
+    LONGEST_SPINE,
+    MAX_DEPTH,
+    TOO_DEEP,
+    balanced_operands,
+    depth,
+    nodes,
+    numeric_predicates,
+    occurrences,
+    spine,
+)
+
+# How tightly operators bind, loosest first.
+_LOOSEST, _IFF, _IMPLIES, _OR, _AND, _COMPARISON = range(6)
+_SUM, _PRODUCT, _UNARY, _POWER, _PRIMARY = range(6, 11)
+
+_LEVELS = {"<=>": _IFF, "=>": _IMPLIES, "v": _OR, "^": _AND}
+_LEVELS |= {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
+
+_STARTS_WITH_OPERATOR = re.compile(r"-|v\b")
+_STARTS_WITH_V = re.compile(r"v\b")
 
 
 def format_model(model: Model) -> str:
-    """The model as text: types, predicates, constants and rules, as few brackets as possible."""
+    """The model as text: types, predicates, constants and rules, with minimal brackets."""
     return _joined([[line() for line in section] for section in _sections(model)])
 
 
 def show_model(model: Model) -> str:
-    """The model as text to look at, whatever it holds.
+    """The model as text for reading, whatever it contains.
 
-    Python's functions are shown by their names, and a comment stands for what cannot be written.
+    Python functions are shown by name, and a comment stands for what cannot be written.
     """
-    flat = tuple(
-        rule
-        for rule in model.rules
-        if all(depth(expr) <= MAX_DEPTH for expr in (rule.formula, *rule.where))
-    )
-    sections = _sections(replace(model, rules=flat), shows_functions=True)
+    flat = tuple(r for r in model.rules if all(depth(e) <= MAX_DEPTH for e in r.expressions))
+    sections = _sections(replace(model, rules=flat), functions="<function {}>")
     lines = [[_or_comment(line) for line in section] for section in sections]
     num_deep = len(model.rules) - len(flat)
     return _joined([*lines, [f"// {TOO_DEEP}"] * num_deep])
 
 
 def format_rule(rule: Rule) -> str:
-    """A rule as it stands in a model; words that nothing declares are written so as to be safe."""
-    return Writer.for_rule(rule, Known()).rule(rule)
+    """A rule as text that is unambiguous without the declarations of its model."""
+    return _Writer.for_rule(rule, Model()).rule(rule)
 
 
-def format_expression(expr: Expr) -> str:
-    """An expression with as few brackets as possible."""
-    return Writer(Known(), variables_of([expr])).text(expr)
+def format_expression(expr: Expr, functions: str = "") -> str:
+    """An expression with minimal brackets."""
+    return _Writer(Model(), _variables(expr), functions).text(expr)
+
+
+def shown(expr: Expr) -> str:
+    """The expression as text for messages, or dots if it cannot be written."""
+    if depth(expr) > MAX_DEPTH:
+        return "…"
+    try:
+        return format_expression(expr, functions="{}")
+    except UnsupportedError:
+        return str(expr.value) if isinstance(expr, Number) else "…"
 
 
 Line = Callable[[], str]
 """Writes one statement, or raises `UnsupportedError`."""
 
 
-def _sections(model: Model, shows_functions: bool = False) -> list[list[Line]]:
-    known = Known.of(model)
+def _sections(model: Model, functions: str = "") -> list[list[Line]]:
+    booleans = {d.name for d in model.predicates} - model.real_predicates
+    ambiguous = numeric_predicates(model.rules, booleans, model.real_predicates)
+    predicates: list[Line] = []
+    for declared in model.predicates:
+        # Without its domain, the declaration would be read as something else.
+        needs_domain = declared.name in ambiguous or not declared.arguments
+        ambiguous.add(declared.name)
+        predicates.append(partial(_predicate, declared, needs_domain))
+    constants = _Writer(Model(), frozenset())
     return [
-        [partial(_type_text, declared) for declared in model.types],
-        list(_predicate_lines(model)),
-        [partial(_parameter_text, declared) for declared in model.parameters],
-        [partial(_rule_text, rule, known, shows_functions) for rule in model.rules],
+        [partial(_type, declared.name, declared.constants) for declared in model.types],
+        predicates,
+        [partial(_parameter, d.name, partial(constants.text, d.value)) for d in model.parameters],
+        [partial(_rule, rule, model, functions) for rule in model.rules],
     ]
 
 
@@ -81,57 +138,284 @@ def _or_comment(line: Line) -> str:
         return f"// {TOO_DEEP}"
 
 
-def _rule_text(rule: Rule, known: Known, shows_functions: bool) -> str:
-    return Writer.for_rule(rule, known, shows_functions).rule(rule)
+# Statements.
 
 
-# Declarations.
+def _type(name: str, constants: tuple[str, ...] | None) -> str:
+    name = _checked(name, "type")
+    return name if constants is None else f"{name} = {constant_list(constants)}"
 
 
-def _type_text(declared: TypeDeclaration) -> str:
-    name = checked(declared.name, "type")
-    if declared.constants is None:
-        return name
-    return f"{name} = {constant_list(declared.constants)}"
+def _parameter(name: str, value: Line) -> str:
+    return f"const {_checked(name, 'constant')} = {value()}"
 
 
-def _predicate_lines(model: Model) -> Iterator[Line]:
-    reals = {declared.name for declared in model.predicates if not declared.domain.is_discrete}
-    booleans = {declared.name for declared in model.predicates if declared.domain.is_discrete}
-    numeric = numeric_predicates(model.rules, booleans, reals)
-    seen: set[str] = set()
-    for declared in model.predicates:
-        # Without its domain, the declaration would be read as something else.
-        is_clear = declared.name not in numeric | seen and bool(declared.arguments)
-        seen.add(declared.name)
-        yield partial(_predicate_text, declared, is_clear)
+def _rule(rule: Rule, model: Model, functions: str) -> str:
+    return _Writer.for_rule(rule, model, functions).rule(rule)
 
 
-def _predicate_text(declared: PredicateDeclaration, is_clear: bool) -> str:
-    text = _signature(declared)
-    if declared.domain != boolean:
-        return f"{text}: {_domain_text(declared)}"
-    return f"{text}: boolean" if declared.unique is None and not is_clear else text
-
-
-def _signature(declared: PredicateDeclaration) -> str:
-    name = checked(declared.name, "predicate")
-    types = [checked(argument, "type") for argument in declared.arguments]
+def _predicate(declared: PredicateDeclaration, needs_domain: bool) -> str:
+    name = _checked(declared.name, "predicate")
+    types = [_checked(argument, "type") for argument in declared.arguments]
     if declared.unique is not None:
         types[declared.unique] += "!"
-    return f"{name}({', '.join(types)})" if types else name
-
-
-def _domain_text(declared: PredicateDeclaration) -> str:
-    domain: Domain = declared.domain
+    text = f"{name}({', '.join(types)})" if types else name
+    domain = declared.domain
+    if domain == boolean:
+        return f"{text}: boolean" if declared.unique is None and needs_domain else text
     if domain.is_discrete:
         states = ", ".join(domain.states or ())
         raise UnsupportedError(f"{declared.name} cannot be written with the states {states}")
     if math.isinf(domain.lower) and math.isinf(domain.upper):
-        return "real"
-    return f"real[{number_text(domain.lower)}, {number_text(domain.upper)}]"
+        return f"{text}: real"
+    return f"{text}: real[{number_text(domain.lower)}, {number_text(domain.upper)}]"
 
 
-def _parameter_text(declared: ParameterDeclaration) -> str:
-    name = checked(declared.name, "constant")
-    return f"const {name} = {Writer(Known(), frozenset()).text(declared.value)}"
+def _checked(name: str, role: str) -> str:
+    """The name, if it can be written."""
+    if not is_name(name) or (role != "type" and name in BUILT_IN):
+        raise UnsupportedError(f"the {role} {name!r} cannot be written: its name is not a word")
+    return name
+
+
+# Rules and expressions.
+
+
+def _variables(*exprs: Expr) -> frozenset[str]:
+    """The variables of atoms and of quantifiers."""
+    in_atoms = {found.variable.name for found in occurrences(*exprs) if found.atom}
+    quantified = (node for node in nodes(*exprs) if isinstance(node, Quantified))
+    return frozenset(in_atoms.union(*(node.variables for node in quantified)))
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes one rule, from left to right."""
+
+    model: Model
+    """The declarations before the rule."""
+    variables: frozenset[str]
+    functions: str = ""
+    """How Python functions are shown, with {} for the name; empty: raise, as no text has them."""
+    unmarked: list[str] = field(default_factory=list)
+    """Variables whose `+` is still to be written, the next one last."""
+
+    @classmethod
+    def for_rule(cls, rule: Rule, model: Model, functions: str = "") -> _Writer:
+        unmarked = list(reversed(rule.per_constant))
+        return cls(model, _variables(*rule.expressions), functions, unmarked)
+
+    def rule(self, rule: Rule) -> str:
+        formula = self.text(rule.formula)
+        if self.unmarked:
+            name = self.unmarked[-1]
+            raise UnsupportedError(f"'+{name}' cannot be written: no atom has it in this order")
+        is_alone = rule.weight is None and not rule.where and not rule.hard
+        if (is_alone and self._would_declare(rule.formula)) or (
+            isinstance(rule.weight, Expr) and _STARTS_WITH_OPERATOR.match(formula)
+        ):
+            formula = f"({formula})"
+        text = self._weight(rule.weight, formula) + formula
+        if rule.where:
+            text += f" where {', '.join(map(self._condition, rule.where))}"
+        return f"{text}." if rule.hard else text
+
+    def _would_declare(self, formula: Expr) -> bool:
+        """True if a formula without a weight would be parsed as a declaration or a weight."""
+        if not isinstance(formula, Atom):
+            return isinstance(formula, Parameter | Number)
+        return not formula.arguments or formula.predicate not in self.model.predicate_by_name
+
+    def _condition(self, expr: Expr) -> str:
+        # What `^` joins would be read as several conditions.
+        is_conjunction = isinstance(expr, Binary) and expr.op == "^"
+        return self.text(expr, _PRIMARY if is_conjunction else _LOOSEST)
+
+    def _weight(self, weight: Expr | WeightTable | None, formula: str) -> str:
+        """The weight and a space."""
+        if weight is None:
+            return ""
+        if isinstance(weight, WeightTable):
+            return f"{self._table(weight)} "
+        text = self.text(weight, _UNARY, is_last=False)
+        # A word before brackets is a predicate, unless it is declared.
+        word = text.lstrip("-!")
+        if formula.startswith("(") and is_name(word) and word not in self.model.parameter_by_name:
+            return f"({text}) "
+        return f"{text} "
+
+    def _table(self, table: WeightTable) -> str:
+        entries = [f"{_key(names)}: {self.text(value)}" for names, value in table.entries]
+        if table.default is not None:
+            entries.append(f"*: {self.text(table.default)}")
+        return f"{{{', '.join(entries)}}}"
+
+    def text(self, expr: Expr, level: int = _LOOSEST, is_last: bool = True) -> str:
+        """The expression, in brackets if it binds more loosely than `level`.
+
+        is_last: nothing follows that a quantifier would take into its scope.
+        """
+        if isinstance(expr, Quantified):
+            return self._quantified(expr) if is_last else f"({self._quantified(expr)})"
+        own = _level(expr)
+        if own < level:
+            return f"({self._open_text(expr, own, True)})"
+        return self._open_text(expr, own, is_last)
+
+    def _open_text(self, expr: Expr, own: int, is_last: bool) -> str:
+        match expr:
+            case Truth(value=truth):
+                return "true" if truth else "false"
+            case Number(value=value) | Power(exponent=value) if not math.isfinite(value):
+                raise UnsupportedError(f"the number {value} cannot be written")
+            case Number(value=value):
+                return number_text(value)
+            case Parameter(name=name):
+                return _checked(name, "constant")
+            case Variable() | Constant():
+                return self._term(expr, in_atom=False)
+            case Atom():
+                return self._atom(expr)
+            case Unary(op="-", operand=Number(value=value)) if not _is_negative(value):
+                return f"-({number_text(value)})"  # without brackets it is a number
+            case Unary(op=op, operand=operand):
+                return f"{op}{self.text(operand, _UNARY, is_last)}"
+            case Binary():
+                return self._binary(expr, own, is_last)
+            case Power(base=base, exponent=exponent):
+                return f"{self.text(base, _PRIMARY, is_last=False)}^{number_text(exponent)}"
+            case Comparison():
+                return self._comparison(expr, is_last)
+            case Call(function=function, arguments=arguments):
+                return f"{function}({self._list(arguments)})"
+            case Gaussian():
+                return self._gaussian(expr)
+            case Normal(value=subject, mean=mean, var=var):
+                return f"normal({self.text(subject)} | {self.text(mean)}, {self.text(var)})"
+            case Apply():
+                return f"{self._function_name(expr)}({self._list(expr.arguments)})"
+        raise TypeError(f"not an expression: {expr!r}")
+
+    def _function_name(self, expr: Apply) -> str:
+        name: str = getattr(expr.function, "__name__", repr(expr.function))
+        if not self.functions:
+            raise UnsupportedError(f"the function {name!r} of a rule cannot be written as text")
+        return self.functions.format(name)
+
+    def _list(self, expressions: tuple[Expr, ...]) -> str:
+        return ", ".join(map(self.text, expressions))
+
+    def _quantified(self, expr: Quantified) -> str:
+        names = ", ".join(map(_variable, expr.variables))
+        body = self.text(expr.body)
+        if _STARTS_WITH_V.match(body):
+            body = f"({body})"
+        return f"{expr.quantifier} {names} {body}"
+
+    def _binary(self, expr: Binary, own: int, is_last: bool) -> str:
+        if (operands := balanced_operands(expr)) is not None:
+            *others, last = operands
+            texts = [self.text(operand, own + 1, is_last=False) for operand in others]
+            return f" {expr.op} ".join([*texts, self.text(last, own + 1, is_last)])
+        is_right = expr.op == "=>"
+        # Without brackets, a chain this long would be parsed as a balanced one.
+        is_cut = len(spine(expr)) > LONGEST_SPINE
+        left = self.text(expr.left, own + (is_right or is_cut), is_last=False)
+        right = self.text(expr.right, own + (not is_right), is_last)
+        return f"{left} {expr.op} {right}"
+
+    def _comparison(self, expr: Comparison, is_last: bool) -> str:
+        is_last = is_last or expr.slope is not None
+        left = self.text(expr.left, _SUM, is_last=False)
+        right = self.text(expr.right, _SUM, is_last)
+        if expr.is_logical:
+            if is_numeral(left) and is_numeral(right):
+                left = quote(left)
+        elif self._looks_logical(expr.left, expr.right):
+            left = f"({left})"
+        text = f"{left} {expr.op} {right}"
+        return text if expr.slope is None else f"({text}; slope={self.text(expr.slope)})"
+
+    def _looks_logical(self, left: Expr, right: Expr) -> bool:
+        """True if a comparison of numbers would be parsed as one of logical terms."""
+        are_numbers = isinstance(left, Number) and isinstance(right, Number)
+        return not are_numbers and self._may_be_term(left) and self._may_be_term(right)
+
+    def _may_be_term(self, expr: Expr) -> bool:
+        """True if a side of a comparison would be parsed as a logical term."""
+        match expr:
+            case Variable() | Constant() | Number():
+                return True
+            case Parameter(name=name) | Atom(predicate=name, arguments=()):
+                is_declared = name in self.model.words
+                return name in self.variables or not is_declared
+            case Binary(op="+" | "-", left=left, right=Number(value=value)):
+                is_word = isinstance(left, Variable | Parameter | Atom)
+                return is_word and value >= 0 and value.is_integer() and self._may_be_term(left)
+        return False
+
+    def _atom(self, atom: Atom) -> str:
+        name = _checked(atom.predicate, "predicate")
+        if atom.arguments:
+            terms = (self._term(term, in_atom=True) for term in atom.arguments)
+            return f"{name}({', '.join(terms)})"
+        is_word = name in self.model.propositions or name not in self.variables
+        return name if is_word and name not in self.model.parameter_by_name else f"{name}()"
+
+    def _term(self, term: Term, in_atom: bool) -> str:
+        if isinstance(term, Constant):
+            return self._constant(term.name, in_atom)
+        text = _variable(term.name)
+        if in_atom and self.unmarked and self.unmarked[-1] == term.name:
+            self.unmarked.pop()
+            text = f"+{text}"
+        sign = " - " if term.shift < 0 else " + "
+        if in_atom:
+            sign = sign.strip()
+        return f"{text}{sign}{abs(term.shift)}" if term.shift else text
+
+    def _constant(self, name: str, in_atom: bool) -> str:
+        is_taken = not in_atom and (name in self.model.words or name in self.model.type_by_name)
+        is_bare = is_name(name) and is_capital(name) and not is_taken
+        return name if is_bare or is_numeral(name) else quote(name)
+
+    def _gaussian(self, expr: Gaussian) -> str:
+        values = self._list(expr.values)
+        mean = f"mean=[{self._list(expr.mean)}], " if expr.mean else ""
+        rows = ", ".join(f"[{self._list(row)}]" for row in expr.cov)
+        return f"gaussian({values}; {mean}cov=[{rows}])"
+
+
+def _level(expr: Expr) -> int:
+    """How tightly an expression binds."""
+    match expr:
+        case Binary(op=op):
+            return _LEVELS[op]
+        case Comparison(slope=None):
+            return _COMPARISON
+        case Unary():
+            return _UNARY
+        case Number(value=value) if _is_negative(value):
+            return _UNARY
+        case Power():
+            return _POWER
+        case Variable(shift=shift) if shift:
+            return _SUM
+    return _PRIMARY
+
+
+def _is_negative(value: float) -> bool:
+    return math.copysign(1.0, value) < 0
+
+
+def _variable(name: str) -> str:
+    if not is_name(name) or is_capital(name):
+        raise UnsupportedError(
+            f"the variable {name!r} cannot be written: variables begin with a small letter"
+        )
+    return name
+
+
+def _key(names: tuple[str, ...]) -> str:
+    text = ", ".join(map(listed, names))
+    return text if len(names) == 1 else f"({text})"

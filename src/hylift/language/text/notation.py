@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from hylift.language.syntax import FUNCTIONS
-
 Quantifier = Literal["EXIST", "FORALL"]
 
 QUANTIFIERS: dict[str, Quantifier] = {
@@ -22,9 +20,6 @@ QUANTIFIERS: dict[str, Quantifier] = {
 """The words for each quantifier; the one in capitals is written."""
 
 KEYWORDS = frozenset({"true", "false", "where", "const", *QUANTIFIERS})
-
-CALLED = frozenset({*FUNCTIONS, "gaussian", "normal"})
-"""The words that are no predicates where brackets follow."""
 
 MAX_CONSTANTS = 10_000_000
 """Most constants that a type may list."""

@@ -11,6 +11,7 @@ from lark import Token, Tree
 
 from hylift.graph.domains import Domain, boolean, interval, real
 from hylift.language.syntax import (
+    BUILT_IN,
     Model,
     ParameterDeclaration,
     PredicateDeclaration,
@@ -19,7 +20,7 @@ from hylift.language.syntax import (
     TypeDeclaration,
 )
 from hylift.language.text.hints import meant_domain
-from hylift.language.text.notation import CALLED, MAX_CONSTANTS, constants_between
+from hylift.language.text.notation import MAX_CONSTANTS, constants_between
 from hylift.language.text.tokens import fail, place_of, quoted
 from hylift.language.text.transform import Names, expression, rule
 from hylift.language.text.trees import (
@@ -31,7 +32,7 @@ from hylift.language.text.trees import (
     place,
     split_rule,
 )
-from hylift.language.text.usage import numeric_predicates
+from hylift.language.walk import numeric_predicates
 
 Declaration = TypeDeclaration | PredicateDeclaration | ParameterDeclaration
 
@@ -127,7 +128,7 @@ class Draft:
 
     def _turn_types_into_atoms(self) -> None:
         """Makes predicates of the words on lines of their own that formulas use as atoms."""
-        taken = set(CALLED)
+        taken = set(BUILT_IN)
         for declared in self._declarations:
             if isinstance(declared, PredicateDeclaration):
                 taken |= {declared.name, *declared.arguments}
@@ -159,7 +160,7 @@ def _signature(subject: Branch, source: Source) -> tuple[Token, tuple[str, ...],
         if is_number(subject):
             message += "; a weight stands before its formula without a colon"
         fail(message, place(subject, source))
-    if subject in CALLED:
+    if subject in BUILT_IN:
         fail(f"{quoted(subject)} is a function and cannot be declared", place_of(subject, source))
     unique: int | None = None
     for position, argument in enumerate(arguments):
@@ -202,7 +203,7 @@ def _bound(bound: Branch, source: Source) -> float:
 def _parameter(tree: Tree[Token], source: Source) -> ParameterDeclaration:
     name, value = tree.children
     assert isinstance(name, Token)
-    if name in CALLED:
+    if name in BUILT_IN:
         fail(f"{quoted(name)} is a function and cannot be declared", place_of(name, source))
     value_read = expression(value, source)
     return ParameterDeclaration(str(name), value_read, place=place_of(name, source))

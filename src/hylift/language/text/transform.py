@@ -8,6 +8,7 @@ from typing import NoReturn, cast
 from lark import Token, Tree
 
 from hylift.language.syntax import (
+    BUILT_IN,
     Atom,
     Binary,
     BinaryOp,
@@ -31,7 +32,7 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
-from hylift.language.text.notation import CALLED, MAX_SHIFT, QUANTIFIERS, is_capital
+from hylift.language.text.notation import MAX_SHIFT, QUANTIFIERS, is_capital
 from hylift.language.text.tokens import fail, quoted
 from hylift.language.text.trees import (
     Branch,
@@ -148,7 +149,7 @@ class _Reading:
         is_constant = self._only_constants or name in self.names.parameters
         if not is_constant and name in self.variables - self.names.atoms:
             return Variable(name, place=where)
-        if name in CALLED:
+        if name in BUILT_IN:
             self.fail(f"{quoted(name)} is a function: write {name}(…)", token)
         return Parameter(name, place=where) if is_constant else Atom(name, place=where)
 
