@@ -66,15 +66,15 @@ if TYPE_CHECKING:
     from hylift.language import format_model as format_model
     from hylift.language import parse as parse
     from hylift.language import read_model as read_model
-    from hylift.language.builder import absolute as absolute
-    from hylift.language.builder import exists as exists
-    from hylift.language.builder import exp as exp
-    from hylift.language.builder import forall as forall
-    from hylift.language.builder import gaussian as gaussian
-    from hylift.language.builder import log as log
-    from hylift.language.builder import maximum as maximum
-    from hylift.language.builder import minimum as minimum
-    from hylift.language.builder import normal as normal
+    from hylift.language.operators import absolute as absolute
+    from hylift.language.operators import exists as exists
+    from hylift.language.operators import exp as exp
+    from hylift.language.operators import forall as forall
+    from hylift.language.operators import gaussian as gaussian
+    from hylift.language.operators import log as log
+    from hylift.language.operators import maximum as maximum
+    from hylift.language.operators import minimum as minimum
+    from hylift.language.operators import normal as normal
     from hylift.lifting import Lifting as Lifting
     from hylift.lifting import coarse_to_fine as coarse_to_fine
     from hylift.lifting import lift as lift
@@ -116,15 +116,15 @@ _HOME = {
     "ModelBuilder": "language",
     "ModelWarning": "language",
     "check": "language",
-    "absolute": "language.builder",
-    "exists": "language.builder",
-    "exp": "language.builder",
-    "forall": "language.builder",
-    "gaussian": "language.builder",
-    "log": "language.builder",
-    "maximum": "language.builder",
-    "minimum": "language.builder",
-    "normal": "language.builder",
+    "absolute": "language.operators",
+    "exists": "language.operators",
+    "exp": "language.operators",
+    "forall": "language.operators",
+    "gaussian": "language.operators",
+    "log": "language.operators",
+    "maximum": "language.operators",
+    "minimum": "language.operators",
+    "normal": "language.operators",
     "format_model": "language",
     "parse": "language",
     "read_model": "language",

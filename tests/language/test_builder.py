@@ -5,8 +5,8 @@ import pytest
 
 from hylift.errors import ModelError
 from hylift.graph.domains import interval, real
-from hylift.language.builder import (
-    ModelBuilder,
+from hylift.language.builder import ModelBuilder
+from hylift.language.operators import (
     absolute,
     exists,
     exp,

@@ -1,4 +1,4 @@
-"""Formulas written in Python: operators and functions that make the syntax of a model.
+"""Formulas written in Python: operators and functions that build expressions.
 
 `& | ~ >>` and `.iff()` are and, or, not, implies and if-and-only-if. Python binds them tighter than
 comparisons, and `>>` tighter than `&`: put brackets around each part, as in
@@ -8,10 +8,11 @@ comparisons, and `>>` tighter than `&`: put brackets around each part, as in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
-from typing import Literal, NoReturn, final
+from typing import Any, Literal, NoReturn, final
 
 from hylift.errors import ModelError
 from hylift.language.syntax import (
@@ -38,9 +39,23 @@ from hylift.language.text.formatter import shown
 from hylift.language.text.notation import MAX_SHIFT
 from hylift.language.types import arity_fault
 
+_Operator = Callable[[Any, Any], "Expression"]
+
+
+def _binary(op: BinaryOp, *, reflected: bool = False) -> _Operator:
+    """The method of an operator; a reflected one has its left operand as the argument."""
+    build = partial(Binary, op)
+    if reflected:
+        return lambda self, other: _built(build, other, self)
+    return lambda self, other: _built(build, self, other)
+
+
+def _comparison(op: CompareOp) -> _Operator:
+    return lambda self, other: self._compare(op, other)
+
 
 class Operand(ABC):
-    """Whatever Python's operators join to formulas: an expression, or a bare proposition."""
+    """Anything that Python's operators combine to formulas: an expression or a proposition."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # `==` makes a formula
@@ -48,7 +63,7 @@ class Operand(ABC):
 
     @abstractmethod
     def _parts(self) -> tuple[Expr, tuple[str, ...]]:
-        """The syntax, and the variables marked `+` in it."""
+        """The expression, and the variables marked `+` in it."""
 
     def __bool__(self) -> NoReturn:
         raise ModelError(
@@ -56,88 +71,43 @@ class Operand(ABC):
             "write & | ~ for and, or, not, and 'a < b < c' as two comparisons"
         )
 
-    def __add__(self, other: Value) -> Expression:
-        return _joined("+", self, other)
-
     def __radd__(self, other: Value) -> Expression:
         if isinstance(other, int) and other == 0:  # where Python's `sum` starts
             return Expression(*self._parts())
-        return _joined("+", other, self)
+        return _built(partial(Binary, "+"), other, self)
 
-    def __sub__(self, other: Value) -> Expression:
-        return _joined("-", self, other)
+    __add__ = _binary("+")
+    __sub__, __rsub__ = _binary("-"), _binary("-", reflected=True)
+    __mul__, __rmul__ = _binary("*"), _binary("*", reflected=True)
+    __truediv__, __rtruediv__ = _binary("/"), _binary("/", reflected=True)
+    __and__, __rand__ = _binary("^"), _binary("^", reflected=True)
+    __or__, __ror__ = _binary("v"), _binary("v", reflected=True)
+    __rshift__, __rrshift__ = _binary("=>"), _binary("=>", reflected=True)
 
-    def __rsub__(self, other: Value) -> Expression:
-        return _joined("-", other, self)
+    __eq__, __ne__ = _comparison("="), _comparison("!=")  # type: ignore[assignment]
+    __lt__, __le__ = _comparison("<"), _comparison("<=")
+    __gt__, __ge__ = _comparison(">"), _comparison(">=")
 
-    def __mul__(self, other: Value) -> Expression:
-        return _joined("*", self, other)
-
-    def __rmul__(self, other: Value) -> Expression:
-        return _joined("*", other, self)
-
-    def __truediv__(self, other: Value) -> Expression:
-        return _joined("/", self, other)
-
-    def __rtruediv__(self, other: Value) -> Expression:
-        return _joined("/", other, self)
+    def _compare(self, op: CompareOp, other: object) -> Expression:
+        return _built(partial(Comparison, op), self, other)
 
     def __pow__(self, exponent: float) -> Expression:
         if not _is_number(exponent):
             raise ModelError(f"an exponent is a number, not {exponent!r}")
-        expr, marked = self._parts()
-        return Expression(Power(expr, float(exponent)), marked)
+        return _built(lambda base: Power(base, float(exponent)), self)
 
     def __neg__(self) -> Expression:
-        expr, marked = self._parts()
-        return Expression(Unary("-", expr), marked)
-
-    def __abs__(self) -> Expression:
-        return _called("abs", [self])
+        return _built(partial(Unary, "-"), self)
 
     def __invert__(self) -> Expression:
-        expr, marked = self._parts()
-        return Expression(Unary("!", expr), marked)
+        return _built(partial(Unary, "!"), self)
 
-    def __and__(self, other: Value) -> Expression:
-        return _joined("^", self, other)
-
-    def __rand__(self, other: Value) -> Expression:
-        return _joined("^", other, self)
-
-    def __or__(self, other: Value) -> Expression:
-        return _joined("v", self, other)
-
-    def __ror__(self, other: Value) -> Expression:
-        return _joined("v", other, self)
-
-    def __rshift__(self, other: Value) -> Expression:
-        return _joined("=>", self, other)
-
-    def __rrshift__(self, other: Value) -> Expression:
-        return _joined("=>", other, self)
+    def __abs__(self) -> Expression:
+        return _called("abs", self)
 
     def iff(self, other: Value) -> Expression:
         """True where both sides are true, or both false."""
-        return _joined("<=>", self, other)
-
-    def __eq__(self, other: Value) -> Expression:  # type: ignore[override]
-        return _compared("=", self, other)
-
-    def __ne__(self, other: Value) -> Expression:  # type: ignore[override]
-        return _compared("!=", self, other)
-
-    def __lt__(self, other: Value) -> Expression:
-        return _compared("<", self, other)
-
-    def __le__(self, other: Value) -> Expression:
-        return _compared("<=", self, other)
-
-    def __gt__(self, other: Value) -> Expression:
-        return _compared(">", self, other)
-
-    def __ge__(self, other: Value) -> Expression:
-        return _compared(">=", self, other)
+        return _built(partial(Binary, "<=>"), self, other)
 
 
 @final
@@ -165,7 +135,7 @@ class Expression(Operand):
 
 @final
 class Predicate(Operand):
-    """A predicate: called with its arguments, it is an atom; without any, it is one by itself."""
+    """A predicate: call it with its arguments for an atom; without any, it is one by itself."""
 
     __slots__ = ("declared",)
 
@@ -207,7 +177,7 @@ class LogicalVariable:
         return self._shifted(shift, -1)
 
     def _shifted(self, shift: int, sign: int) -> LogicalVariable:
-        if not _is_whole(shift):
+        if not _is_integer(shift):
             raise ModelError(f"{self!r} moves by a whole number of constants, not by {shift!r}")
         total = self.shift + sign * int(shift)
         if abs(total) > MAX_SHIFT:
@@ -217,25 +187,11 @@ class LogicalVariable:
     def __pos__(self) -> LogicalVariable:
         return replace(self, per_constant=True)
 
-    def __eq__(self, other: LogicalVariable | str | int) -> Expression:  # type: ignore[override]
-        return self._compared("=", other)
+    __eq__, __ne__ = _comparison("="), _comparison("!=")  # type: ignore[assignment]
+    __lt__, __le__ = _comparison("<"), _comparison("<=")
+    __gt__, __ge__ = _comparison(">"), _comparison(">=")
 
-    def __ne__(self, other: LogicalVariable | str | int) -> Expression:  # type: ignore[override]
-        return self._compared("!=", other)
-
-    def __lt__(self, other: LogicalVariable | str | int) -> Expression:
-        return self._compared("<", other)
-
-    def __le__(self, other: LogicalVariable | str | int) -> Expression:
-        return self._compared("<=", other)
-
-    def __gt__(self, other: LogicalVariable | str | int) -> Expression:
-        return self._compared(">", other)
-
-    def __ge__(self, other: LogicalVariable | str | int) -> Expression:
-        return self._compared(">=", other)
-
-    def _compared(self, op: CompareOp, other: LogicalVariable | str | int) -> Expression:
+    def _compare(self, op: CompareOp, other: object) -> Expression:
         if isinstance(other, Operand):
             raise ModelError(f"{self!r} is a logical variable, and {other!r} is not: {_APART}")
         return Expression(Comparison(op, _term(self, ""), _term(other, f"{self!r} {op}")))
@@ -248,13 +204,13 @@ class LogicalVariable:
 
 
 Value = Operand | float
-"""What stands in a formula: a part of one, or a number or truth value of Python."""
+"""A formula or part of one, or a number or truth value of Python."""
 
 _APART = "variables are compared with variables and constants, numbers with numbers"
 
 
 def parts(value: object) -> tuple[Expr, tuple[str, ...]]:
-    """The syntax of a formula or a number, and the variables marked `+` in it."""
+    """The expression of a formula or a number, and the variables marked `+` in it."""
     if isinstance(value, Operand):
         return value._parts()
     if isinstance(value, bool):
@@ -268,11 +224,22 @@ def parts(value: object) -> tuple[Expr, tuple[str, ...]]:
     raise ModelError(f"{value!r} is neither a formula nor a number")
 
 
+def _built(build: Callable[..., Expr], *values: object) -> Expression:
+    """The node built from the expressions of some values, with all their marked variables."""
+    pieces = [parts(value) for value in values]
+    marked = dict.fromkeys(name for _, names in pieces for name in names)
+    return Expression(build(*(expr for expr, _ in pieces)), tuple(marked))
+
+
+def _called(function: str, *arguments: object) -> Expression:
+    return _built(lambda *exprs: Call(function, exprs), *arguments)
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _is_whole(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -283,86 +250,61 @@ def _term(value: object, user: str) -> Term:
 
 
 def constant_name(value: object, rule: str) -> str:
-    """The name of a constant given as text or as a whole number; `rule` begins the refusal."""
-    if isinstance(value, str) or _is_whole(value):
+    """The name of a constant given as text or as an integer; `rule` starts the error message."""
+    if isinstance(value, str) or _is_integer(value):
         return str(value)
     raise ModelError(f"{rule} (text or whole numbers), not {value!r}")
 
 
-def _joined(op: BinaryOp, left: object, right: object) -> Expression:
-    (one, one_marked), (other, other_marked) = parts(left), parts(right)
-    return Expression(Binary(op, one, other), _union(one_marked, other_marked))
-
-
-def _compared(op: CompareOp, left: object, right: object) -> Expression:
-    (one, one_marked), (other, other_marked) = parts(left), parts(right)
-    return Expression(Comparison(op, one, other), _union(one_marked, other_marked))
-
-
-def _called(function: str, arguments: Sequence[object]) -> Expression:
-    pieces = [parts(argument) for argument in arguments]
-    expr = Call(function, tuple(expr for expr, _ in pieces))
-    return Expression(expr, _union(*(marked for _, marked in pieces)))
-
-
-def _union(*marked: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for names in marked for name in names))
-
-
-# What the language itself offers.
+# Functions.
 
 
 def exp(value: Value) -> Expression:
     """The exponential."""
-    return _called("exp", [value])
+    return _called("exp", value)
 
 
 def log(value: Value) -> Expression:
     """The natural logarithm."""
-    return _called("log", [value])
+    return _called("log", value)
 
 
 def absolute(value: Value) -> Expression:
     """The absolute value; `abs(value)` is the same."""
-    return _called("abs", [value])
+    return _called("abs", value)
 
 
 def minimum(*values: Value) -> Expression:
     """The least of two or more numbers."""
-    return _called("min", values)
+    return _called("min", *values)
 
 
 def maximum(*values: Value) -> Expression:
     """The greatest of two or more numbers."""
-    return _called("max", values)
+    return _called("max", *values)
 
 
 def normal(value: Value, mean: Value, var: Value) -> Expression:
     """The normalised log-density log N(value; mean, var)."""
-    (y, y_marked), (centre, centre_marked), (spread, spread_marked) = map(parts, (value, mean, var))
-    return Expression(Normal(y, centre, spread), _union(y_marked, centre_marked, spread_marked))
+    return _built(Normal, value, mean, var)
 
 
 def gaussian(
     values: Sequence[Value], *, cov: Sequence[Sequence[Value]], mean: Sequence[Value] | None = None
 ) -> Expression:
-    """-½ zᵀ cov⁻¹ z with z = values - mean, not normalised; no mean is a mean of zeros."""
-    pieces = [parts(value) for value in values]
-    expr = Gaussian(
-        tuple(expr for expr, _ in pieces),
-        tuple(parts(entry)[0] for entry in (() if mean is None else mean)),
-        tuple(tuple(parts(entry)[0] for entry in row) for row in cov),
-    )
-    return Expression(expr, _union(*(marked for _, marked in pieces)))
+    """-½ zᵀ cov⁻¹ z with z = values - mean, not normalised; without a mean it is zero."""
+    means = tuple(parts(entry)[0] for entry in (() if mean is None else mean))
+    rows = tuple(tuple(parts(entry)[0] for entry in row) for row in cov)
+    return _built(lambda *exprs: Gaussian(exprs, means, rows), *values)
 
 
 def exists(variables: LogicalVariable | Sequence[LogicalVariable], formula: Value) -> Expression:
-    """True where the formula is, for at least one choice of the variables."""
+    """True where the formula holds for at least one choice of the variables."""
     return _quantified("EXIST", variables, formula)
 
 
 def forall(variables: LogicalVariable | Sequence[LogicalVariable], formula: Value) -> Expression:
-    """True where the formula is, for every choice of the variables."""
+    """True where the formula holds for every choice of the variables."""
     return _quantified("FORALL", variables, formula)
 
 
@@ -375,6 +317,5 @@ def _quantified(
     for variable in chosen:
         if not isinstance(variable, LogicalVariable) or variable.shift or variable.per_constant:
             raise ModelError(f"a quantifier takes plain logical variables, not {variable!r}")
-    expr, marked = parts(formula)
     names = tuple(variable.name for variable in chosen)
-    return Expression(Quantified(quantifier, names, expr), marked)
+    return _built(partial(Quantified, quantifier, names), formula)

@@ -1,4 +1,4 @@
-"""Models written in Python: the same syntax as text, declared and joined by operators."""
+"""Models written in Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from hylift.errors import ModelError, did_you_mean
 from hylift.graph.domains import Domain, boolean
-from hylift.language.builder.expressions import (
+from hylift.language.checks.check import check
+from hylift.language.operators import (
     Expression,
     LogicalVariable,
     Operand,
@@ -18,7 +19,6 @@ from hylift.language.builder.expressions import (
     constant_name,
     parts,
 )
-from hylift.language.checks.check import check
 from hylift.language.report import ModelWarning
 from hylift.language.syntax import (
     Apply,
@@ -48,7 +48,7 @@ class Type:
 
 
 class ModelBuilder:
-    """A model in the making; `build` checks it.
+    """Builds a model; `build` checks it.
 
     m = ModelBuilder()
     paper, topic = m.type("paper"), m.type("topic", ["t0", "t1"])
@@ -67,7 +67,7 @@ class ModelBuilder:
         self._rules: list[Rule] = []
 
     def type(self, name: str, constants: Iterable[str | int] | None = None) -> Type:
-        """A type with its constants in their order; without them, the data give them."""
+        """A type with its constants in order; without them, they come from the data."""
         named = None
         if constants is not None:
             if isinstance(constants, str):
@@ -123,15 +123,23 @@ class ModelBuilder:
         A number needs no weight (None). A dictionary has one weight per constant of the variable
         marked `+`, or per tuple of constants; "*" is the weight of all others.
         """
-        expr, marked = _formula(formula)
-        self._rules.append(
-            Rule(expr, _weight(weight), where=_conditions(where), per_constant=marked)
-        )
+        self._add(formula, _weight(weight), where)
 
     def hard(self, formula: Value, *, where: Conditions = ()) -> None:
-        """A formula that holds for all values of its variables."""
-        expr, marked = _formula(formula)
-        self._rules.append(Rule(expr, hard=True, where=_conditions(where), per_constant=marked))
+        """A formula that must hold for all values of its variables."""
+        self._add(formula, None, where, hard=True)
+
+    def _add(
+        self,
+        formula: Value,
+        weight: Expr | WeightTable | None,
+        where: Conditions,
+        hard: bool = False,
+    ) -> None:
+        expr, marked = parts(formula)
+        self._rules.append(
+            Rule(with_balanced_chains(expr), weight, hard, _conditions(where), marked)
+        )
 
     def potential(
         self,
@@ -152,13 +160,11 @@ class ModelBuilder:
                 raise ModelError(f"a potential is a function of atoms, and {atom!r} is none")
         arguments = tuple(expr for expr, _ in pieces if isinstance(expr, Atom))
         marked = tuple(dict.fromkeys(name for _, names in pieces for name in names))
-        formula = Apply(function, arguments)
-        self._rules.append(
-            Rule(formula, _weight(weight), where=_conditions(where), per_constant=marked)
-        )
+        formula = Expression(Apply(function, arguments), marked)
+        self._add(formula, _weight(weight), where)
 
     def build(self) -> Model:
-        """The model; its errors are raised together, and warnings given."""
+        """The model, checked: raises all errors together, and warns."""
         model = Model(
             tuple(self._types), tuple(self._predicates), tuple(self._parameters), tuple(self._rules)
         )
@@ -203,12 +209,6 @@ def _position(unique: Type | str | int, types: tuple[str, ...], predicate: str) 
             "give its position"
         )
     return types.index(name)
-
-
-def _formula(formula: Value) -> tuple[Expr, tuple[str, ...]]:
-    """The syntax of a rule's formula, and the variables marked `+` in it."""
-    expr, marked = parts(formula)
-    return with_balanced_chains(expr), marked
 
 
 def _weight(weight: Weight) -> Expr | WeightTable | None:
