@@ -26,7 +26,7 @@ from hylift.language.syntax import (
     Variable,
 )
 from hylift.language.text.formatter import shown
-from hylift.language.text.hints import word_hint
+from hylift.language.text.notation import word_hint
 from hylift.language.types import arity_fault, typed_variables
 from hylift.language.walk import (
     children,

@@ -1,4 +1,4 @@
-"""How names, numbers and lists of constants are written, and read back."""
+"""How names, numbers and lists of constants are written; hints for other notations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
+
+from hylift.language.syntax import FUNCTIONS
 
 Quantifier = Literal["EXIST", "FORALL"]
 
@@ -17,21 +19,21 @@ QUANTIFIERS: dict[str, Quantifier] = {
     "Forall": "FORALL",
     "forall": "FORALL",
 }
-"""The words for each quantifier; the one in capitals is written."""
+"""The spellings of each quantifier; the formatter writes capitals."""
 
 KEYWORDS = frozenset({"true", "false", "where", "const", *QUANTIFIERS})
 
 MAX_CONSTANTS = 10_000_000
-"""Most constants that a type may list."""
+"""Maximum number of constants that a type may list."""
 
 MAX_DIGITS = 15
-"""Most digits of the numbers at the ends of a range."""
+"""Maximum number of digits at the ends of a range."""
 
 MAX_SHIFT = 999_999_999
-"""Most constants that a variable may be shifted by."""
+"""Maximum shift of a variable."""
 
 SHORTEST_RANGE = 4
-"""Fewest consecutive constants that are written as a range."""
+"""Minimum number of consecutive constants that are written as a range."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _NUMERAL = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -42,17 +44,17 @@ _ESCAPED = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 
 
 def is_name(text: str) -> bool:
-    """Whether the text is a word that may name something."""
+    """True if the text may be the name of something."""
     return _NAME.fullmatch(text) is not None and text not in KEYWORDS
 
 
 def is_numeral(text: str) -> bool:
-    """Whether the text is a number, with a sign or without."""
+    """True if the text is a number, signed or not."""
     return _NUMERAL.fullmatch(text) is not None
 
 
 def is_capital(name: str) -> bool:
-    """Whether a word stands for a constant where variables may stand, too."""
+    """True if a word is a constant where variables may occur, too."""
     return name[0].isupper()
 
 
@@ -64,7 +66,7 @@ def quote(text: str) -> str:
 
 
 def unquote(text: str) -> str:
-    """What stands between the quotes; a `ValueError` holds an escape that means nothing."""
+    """The text between the quotes; a `ValueError` has the unknown escape sequence."""
 
     def meaning(found: re.Match[str]) -> str:
         if found[1] not in _ESCAPED:
@@ -75,7 +77,7 @@ def unquote(text: str) -> str:
 
 
 def listed(name: str) -> str:
-    """A constant as it stands in the list of a type."""
+    """A constant as it is written in the list of a type."""
     return name if is_name(name) or is_numeral(name) else quote(name)
 
 
@@ -86,7 +88,7 @@ def number_text(value: float) -> str:
 
 
 def constants_between(first: str, last: str) -> Sequence[str]:
-    """All constants from `first` to `last`; a `ValueError` says why there are none."""
+    """All constants from `first` to `last`; raises `ValueError` if there is no such range."""
     prefix, lowest, highest, width = _range_ends(first, last)
     if lowest > highest:
         raise ValueError(f"{first!r} comes after {last!r}")
@@ -98,7 +100,7 @@ def constants_between(first: str, last: str) -> Sequence[str]:
 
 
 def _range_ends(first: str, last: str) -> tuple[str, int, int, int]:
-    """What the constants begin with, their first and last number, and the number of digits."""
+    """The common prefix, the first and last number, and the number of digits if padded."""
     if max(len(first), len(last)) > 100 or not (
         (low := _NUMBERED.fullmatch(first)) and (high := _NUMBERED.fullmatch(last))
     ):
@@ -133,7 +135,7 @@ def _runs(constants: Sequence[str]) -> Iterator[str]:
 
 
 def _end_of_run(constants: Sequence[str], start: int) -> int:
-    """One past the last of the constants that count up from the one at `start`."""
+    """One past the last of the consecutive constants from `start`."""
     try:
         prefix, number, _, width = _range_ends(constants[start], constants[start])
     except ValueError:
@@ -145,3 +147,78 @@ def _end_of_run(constants: Sequence[str], start: int) -> int:
             break
         stop += 1
     return stop
+
+
+# Hints about signs and words of other languages.
+
+_AND, _OR, _NOT = "'and' is written '^'", "'or' is written 'v'", "'not' is written '!'"
+_IMPLIES, _IFF = "'implies' is written '=>'", "'if and only if' is written '<=>'"
+_EXIST, _FORALL = "'there is' is written 'EXIST x'", "'for all' is written 'FORALL x'"
+_MINUS = "minus is written '-'"
+_COMMENT = "comments begin with '//'"
+_NORMAL = "'x ~ normal(m, v)' is written 'normal(x | m, v)', where v is the variance"
+
+_SIGNS = {
+    **dict.fromkeys("&∧", _AND),
+    **dict.fromkeys("|∨", _OR),
+    "¬": _NOT,
+    "~": f"{_NOT}, and {_NORMAL}",
+    **dict.fromkeys("→⇒", _IMPLIES),
+    **dict.fromkeys("↔⇔", _IFF),
+    "∃": _EXIST,
+    "∀": _FORALL,
+    **dict.fromkeys("−–—", _MINUS),
+    **dict.fromkeys("×·", "times is written '*'"),
+    "≠": "'not equal' is written '!='",
+    "≤": "'at most' is written '<='",
+    "≥": "'at least' is written '>='",
+    "'": 'quotes are written "',
+    **dict.fromkeys("#%", _COMMENT),
+    "->": _IMPLIES,
+    "==": "'equal' is written '=' between terms or numbers, and '<=>' between truth values",
+    "<>": "'not equal' is written '!='",
+    "=<": "'at most' is written '<='",
+    "**": "powers are written 'x^2'",
+}
+
+_WORDS = {
+    "and": _AND,
+    "or": _OR,
+    "not": _NOT,
+    "implies": _IMPLIES,
+    "iff": _IFF,
+    "exists": _EXIST,
+    "forall": _FORALL,
+    "true": "truth values are written 'true' and 'false'",
+    "false": "truth values are written 'true' and 'false'",
+    "inf": "for a hard rule, end it with a period in place of the weight",
+    "infinity": "for a hard rule, end it with a period in place of the weight",
+}
+
+_FOREIGN = {"sqrt", "sin", "cos", "tan", "tanh", "ln", "log10", "log2", "pow", "sum", "mean"}
+_FOREIGN |= {"sigmoid", "logistic", "square", "sign", "floor", "ceil", "round", "prod", "count"}
+
+ALL_FUNCTIONS = "the functions of numbers are " + " and ".join(
+    [", ".join(list(FUNCTIONS)[:-1]), list(FUNCTIONS)[-1]]
+)
+
+_DOMAINS = {"bool": "boolean", "binary": "boolean", "logical": "boolean"}
+_DOMAINS |= dict.fromkeys(("float", "double", "int", "integer", "number", "continuous"), "real")
+
+
+def sign_hint(signs: str) -> str:
+    """What to write in place of one or two signs; empty if unknown."""
+    return _SIGNS.get(signs, "")
+
+
+def word_hint(word: str) -> str:
+    """What to write in place of a word; case matters for words that may well name a predicate."""
+    if word == "in":
+        return "there are no sets in formulas: compare with each constant, or write several rules"
+    return ALL_FUNCTIONS if word in _FOREIGN else _WORDS.get(word.lower(), "")
+
+
+def meant_domain(word: str) -> str:
+    """The domain that a word of another language stands for; empty if unknown."""
+    word = word.lower()
+    return word if word in ("boolean", "real") else _DOMAINS.get(word, "")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from lark import Token, Tree
@@ -11,11 +15,33 @@ from lark.exceptions import UnexpectedToken
 
 from hylift.errors import FormatError, ModelError
 from hylift.files import read_text
-from hylift.language.syntax import Model, Place, Source
-from hylift.language.text.notation import unquote
-from hylift.language.text.statements import Draft
+from hylift.graph.domains import Domain, boolean, interval, real
+from hylift.language.syntax import (
+    BUILT_IN,
+    Model,
+    ParameterDeclaration,
+    Place,
+    PredicateDeclaration,
+    Rule,
+    Source,
+    TypeDeclaration,
+)
+from hylift.language.text.notation import MAX_CONSTANTS, constants_between, meant_domain, unquote
 from hylift.language.text.syntax_errors import unexpected
 from hylift.language.text.tokens import fail, grammar, place_of, quoted, statements
+from hylift.language.text.transform import (
+    Branch,
+    Names,
+    atom_words,
+    constant,
+    expression,
+    is_number,
+    number,
+    place,
+    rule,
+    split_rule,
+)
+from hylift.language.walk import numeric_predicates
 
 SUFFIX = ".mln"
 """How the names of included files end."""
@@ -58,7 +84,7 @@ class _Reader:
     """Reads statements in order, those of included files where they are included."""
 
     def __init__(self) -> None:
-        self.draft = Draft()
+        self.draft = _Draft()
         self._consts: set[str] = set()
         self._open: list[str] = []  # files being read, each included by the one before
         self._done: set[str] = set()
@@ -132,3 +158,212 @@ def _accepted_after(tokens: list[Token]) -> set[str]:
         parser.feed_token(token)
     accepted: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
     return accepted
+
+
+# Statements.
+
+Declaration = TypeDeclaration | PredicateDeclaration | ParameterDeclaration
+
+
+class _Draft:
+    """The statements of a model read so far.
+
+    What the words of a rule mean is only known once all declarations are.
+    """
+
+    def __init__(self) -> None:
+        self._declarations: list[Declaration] = []
+        self._rules: list[tuple[Tree[Token], Source]] = []
+        self._predicates: set[str] = set()
+        self._without_domain: set[int] = set()  # positions among the declarations
+
+    def add(self, tree: Tree[Token], source: Source) -> None:
+        """Takes in a statement, unless it is an include."""
+        match tree.data:
+            case "type_declaration":
+                self._declarations.append(_type(tree, source))
+            case "parameter":
+                self._declarations.append(_parameter(tree, source))
+            case "domain_declaration":
+                subject, *domain = tree.children
+                self._add_predicate(subject, domain, source)
+            case _:
+                self._add_rule(tree, source)
+
+    def _add_rule(self, tree: Tree[Token], source: Source) -> None:
+        (first, *others), where, is_hard = split_rule(tree)
+        if others or where or is_hard:
+            self._rules.append((tree, source))
+        elif isinstance(first, Token) and first.type == "NAME":
+            declared = TypeDeclaration(str(first), place=place_of(first, source))
+            self._declarations.append(declared)
+        elif is_number(first):
+            fail("expected a formula after the weight", place(first, source))
+        elif isinstance(first, Tree) and first.data == "atom" and self._is_new(first):
+            self._add_predicate(first, [], source)
+        else:
+            self._rules.append((tree, source))
+
+    def _is_new(self, atom: Tree[Token]) -> bool:
+        """Whether an atom that stands alone declares its predicate."""
+        predicate, *arguments = atom.children
+        if any(isinstance(child, Tree) and child.data == "unique" for child in arguments):
+            return True
+        return predicate not in self._predicates and all(map(_is_word, arguments))
+
+    def _add_predicate(self, subject: Branch, given: list[Branch], source: Source) -> None:
+        """given: the parts of the domain, if there is one."""
+        name, arguments, unique = _signature(subject, source)
+        domain = _domain(given, source) if given else None
+        if domain is None and unique is None:
+            self._without_domain.add(len(self._declarations))
+        self._predicates.add(str(name))
+        declared = PredicateDeclaration(
+            str(name), arguments, domain or boolean, unique, place=place_of(name, source)
+        )
+        self._declarations.append(declared)
+
+    def model(self) -> Model:
+        """The model that all the statements make."""
+        self._turn_types_into_atoms()
+        declared = self._declarations
+        parameters = tuple(d for d in declared if isinstance(d, ParameterDeclaration))
+        predicates = [d for d in declared if isinstance(d, PredicateDeclaration)]
+        names = Names(
+            frozenset(parameter.name for parameter in parameters),
+            frozenset(predicate.name for predicate in predicates if not predicate.arguments),
+        )
+        rules = tuple(rule(tree, source, names) for tree, source in self._rules)
+        self._settle_domains(rules, predicates)
+        return Model(
+            tuple(d for d in declared if isinstance(d, TypeDeclaration)),
+            tuple(d for d in declared if isinstance(d, PredicateDeclaration)),
+            parameters,
+            rules,
+        )
+
+    def _settle_domains(
+        self, rules: Iterable[Rule], predicates: Iterable[PredicateDeclaration]
+    ) -> None:
+        """Makes those predicates without a domain real that the rules use as numbers."""
+        undecided = {self._declarations[position].name for position in self._without_domain}
+        reals = {declared.name for declared in predicates if not declared.domain.is_discrete}
+        numeric = numeric_predicates(rules, undecided, reals)
+        for position in self._without_domain:
+            declared = self._declarations[position]
+            if isinstance(declared, PredicateDeclaration) and declared.name in numeric:
+                self._declarations[position] = replace(declared, domain=real)
+
+    def _turn_types_into_atoms(self) -> None:
+        """Makes predicates of the words on lines of their own that formulas use as atoms."""
+        taken = set(BUILT_IN)
+        for declared in self._declarations:
+            if isinstance(declared, PredicateDeclaration):
+                taken |= {declared.name, *declared.arguments}
+            elif isinstance(declared, ParameterDeclaration) or declared.constants is not None:
+                taken.add(declared.name)
+        used = {word for tree, _ in self._rules for word in atom_words(tree)} - taken
+        for position, declared in enumerate(self._declarations):
+            if isinstance(declared, TypeDeclaration) and declared.name in used:
+                predicate = PredicateDeclaration(declared.name, (), boolean, place=declared.place)
+                self._declarations[position] = predicate
+                self._without_domain.add(position)
+
+
+def _is_word(argument: Branch) -> bool:
+    return (
+        isinstance(argument, Tree)
+        and argument.data == "variable"
+        and [child.type for child in argument.children if isinstance(child, Token)] == ["NAME"]
+    )
+
+
+def _signature(subject: Branch, source: Source) -> tuple[Token, tuple[str, ...], int | None]:
+    """The name of a predicate, the types of its arguments, and which one is marked `!`."""
+    arguments: list[Branch] = []
+    if isinstance(subject, Tree) and subject.data == "atom":
+        subject, *arguments = subject.children
+    if not isinstance(subject, Token) or subject.type not in ("NAME", "PREDICATE"):
+        message = "only a predicate may stand before ':'"
+        if is_number(subject):
+            message += "; a weight stands before its formula without a colon"
+        fail(message, place(subject, source))
+    if subject in BUILT_IN:
+        fail(f"{quoted(subject)} is a function and cannot be declared", place_of(subject, source))
+    unique: int | None = None
+    for position, argument in enumerate(arguments):
+        if isinstance(argument, Tree) and argument.data == "unique":
+            if unique is not None:
+                fail("only one argument may be marked '!'", place(argument, source))
+            unique = position
+        elif not _is_word(argument):
+            fail("the arguments of a declaration are names of types", place(argument, source))
+    names = (argument.children[0] for argument in arguments if isinstance(argument, Tree))
+    return subject, tuple(map(str, names)), unique
+
+
+def _domain(parts: list[Branch], source: Source) -> Domain:
+    name, *bounds = parts
+    assert isinstance(name, Token)
+    if name not in ("real", "boolean") or (name == "boolean" and bounds):
+        message = f"a domain is boolean, real or real[lower, upper], not {quoted(name)}"
+        if meant := meant_domain(name):
+            message += f". Did you mean '{meant}'?"
+        fail(message, place_of(name, source))
+    if not bounds:
+        return boolean if name == "boolean" else real
+    lower, upper = (_bound(bound, source) for bound in bounds)
+    if not lower < upper:
+        fail(f"the lower bound {lower:g} is not below {upper:g}", place(bounds[0], source))
+    return interval(lower, upper)
+
+
+def _bound(bound: Branch, source: Source) -> float:
+    assert isinstance(bound, Tree)
+    *sign, token = bound.children
+    assert isinstance(token, Token)
+    if token.type == "NAME" and token != "inf":
+        fail(f"a bound is a number or 'inf', not {quoted(token)}", place_of(token, source))
+    size = math.inf if token == "inf" else number(token, source)
+    return -size if sign else size
+
+
+def _parameter(tree: Tree[Token], source: Source) -> ParameterDeclaration:
+    name, value = tree.children
+    assert isinstance(name, Token)
+    if name in BUILT_IN:
+        fail(f"{quoted(name)} is a function and cannot be declared", place_of(name, source))
+    value_read = expression(value, source)
+    return ParameterDeclaration(str(name), value_read, place=place_of(name, source))
+
+
+def _type(tree: Tree[Token], source: Source) -> TypeDeclaration:
+    name, _, *items = tree.children
+    assert isinstance(name, Token)
+    constants = _listed_constants(items, source)
+    if len(set(constants)) < len(constants):
+        twin = next(name for name, count in Counter(constants).items() if count > 1)
+        message = f"{quoted(twin)} is listed twice among the constants of {quoted(name)}"
+        fail(message, place_of(name, source))
+    return TypeDeclaration(str(name), tuple(constants), place=place_of(name, source))
+
+
+def _listed_constants(items: list[Branch], source: Source) -> list[str]:
+    names = [constant(item, source).name if isinstance(item, Tree) else None for item in items]
+    constants: list[str] = []
+    for item, before, name, after in zip(
+        items, [None, *names], names, [*names[1:], None], strict=False
+    ):
+        if name is not None:
+            constants.append(name)
+        elif before is None or after is None:
+            fail("a range has a first and a last constant: {t0, ..., t9}", place(item, source))
+        else:
+            try:
+                constants += constants_between(before, after)[1:-1]
+            except ValueError as error:
+                ends = f"{quoted(before)} to {quoted(after)}"
+                fail(f"there is no range from {ends}: {error}", place(item, source))
+        if len(constants) > MAX_CONSTANTS:
+            fail(f"a type lists at most {MAX_CONSTANTS:,} constants", place(item, source))
+    return constants

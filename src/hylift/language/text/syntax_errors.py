@@ -1,10 +1,10 @@
-"""What to say about a token that cannot stand where it stands."""
+"""Error messages about tokens that the grammar does not allow."""
 
 from __future__ import annotations
 
 from lark import Token
 
-from hylift.language.text.hints import ALL_FUNCTIONS, pair_hint, sign_hint, word_hint
+from hylift.language.text.notation import ALL_FUNCTIONS, sign_hint, word_hint
 from hylift.language.text.tokens import BRACKETS, grammar, quoted
 
 _OPERATORS = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
@@ -30,7 +30,7 @@ def unexpected(statement: list[Token], position: int, accepted: set[str]) -> str
 
 
 def _context(before: list[Token], token: Token | None) -> str:
-    """What is still open."""
+    """The bracket that is still open, and what it belongs to."""
     opened = _innermost(before)
     if opened is None:
         return ""
@@ -45,11 +45,9 @@ def _context(before: list[Token], token: Token | None) -> str:
 
 
 def _instead(before: list[Token], token: Token) -> str:
-    """What to write in place of signs and words that other languages have."""
-    if before and before[-1].end_pos == token.start_pos:
-        found = pair_hint(before[-1] + token) or sign_hint(token)
-    else:
-        found = sign_hint(token)
+    """What to write in place of signs and words of other languages."""
+    is_pair = before and before[-1].end_pos == token.start_pos
+    found = (is_pair and sign_hint(before[-1] + token)) or sign_hint(token)
     opened = _innermost(before)
     called = before[opened - 1 : opened] if opened else []
     words = [token, *reversed(before[-2:]), *called]

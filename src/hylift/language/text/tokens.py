@@ -1,4 +1,4 @@
-"""The tokens of a text, cut into statements and told apart by their neighbours."""
+"""The tokens of a text, split into statements and typed by their neighbours."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from lark import Lark, Token
 from hylift.errors import ModelError
 from hylift.language.report import located
 from hylift.language.syntax import FUNCTIONS, Place, Source
-from hylift.language.text.hints import sign_hint
-from hylift.language.text.notation import QUANTIFIERS
+from hylift.language.text.notation import QUANTIFIERS, sign_hint
 
 MAX_BRACKETS = 1000
-"""Most brackets that may be open at once."""
+"""Maximum depth of nested brackets."""
 
 _CALLED = {"gaussian": "GAUSSIAN", "normal": "NORMAL"} | dict.fromkeys(FUNCTIONS, "FUNCTION")
 
@@ -32,7 +31,7 @@ _LONGEST_QUOTE = 40
 
 @cache
 def grammar() -> Lark:
-    """The parser of single statements, with its lexer; its tables are kept beside the bytecode."""
+    """The parser of single statements, with its lexer; its tables are cached with the bytecode."""
     here = Path(__file__).parent
     return Lark(
         (here / "grammar.lark").read_text(encoding="utf-8"),
@@ -46,13 +45,13 @@ def grammar() -> Lark:
 
 
 def quoted(text: str) -> str:
-    """A piece of the user's text as errors show it: on one line, and not too long."""
+    """A piece of the user's text for error messages: on one line, and not too long."""
     shown = str(text) if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
     return f"'{shown}'" if shown.isprintable() else ascii(shown)
 
 
 def place_of(token: Token, source: Source) -> Place:
-    """Where a token stands; no token reaches over the end of its line."""
+    """The place of a token; no token spans several lines."""
     line, column = token.line or 1, token.column or 1
     return Place(source, line, column, column + max(1, len(token)))
 
@@ -62,22 +61,22 @@ def fail(message: str, place: Place | None) -> NoReturn:
 
 
 def statements(source: Source, consts: set[str]) -> Iterator[list[Token]]:
-    """The tokens of one statement after the other.
+    """The tokens of each statement.
 
-    `consts` holds the names that `const` has declared so far; more are added on the way.
+    consts: the names declared by `const` so far; new ones are added.
     """
     statement: list[Token] = []
     is_complete = False
     open_brackets: list[Token] = []
     for token in _tokens(source):
         if token.type == "NEWLINE":
-            is_complete = not open_brackets and not _goes_on(statement)
+            is_complete = not open_brackets and not _continues(statement)
             continue
         if is_complete and statement and token.type != "WHERE":
-            yield _told_apart(statement, consts)
+            yield _retyped(statement, consts)
             statement = []
         is_complete = False
-        _check_distance(statement, token, source)
+        _check_spacing(statement, token, source)
         if token == "v" and statement and statement[-1].type in _ENDS_OPERAND:
             token.type = "OR"
         _match_brackets(open_brackets, token, source)
@@ -86,7 +85,7 @@ def statements(source: Source, consts: set[str]) -> Iterator[list[Token]]:
         opened = open_brackets[-1]
         fail(f"{quoted(opened)} is never closed", place_of(opened, source))
     if statement:
-        yield _told_apart(statement, consts)
+        yield _retyped(statement, consts)
 
 
 def _tokens(source: Source) -> Iterator[Token]:
@@ -106,12 +105,12 @@ def _tokens(source: Source) -> Iterator[Token]:
         yield token
 
 
-def _goes_on(statement: list[Token]) -> bool:
+def _continues(statement: list[Token]) -> bool:
     return bool(statement) and statement[-1].type in _CONTINUES
 
 
-def _check_distance(statement: list[Token], token: Token, source: Source) -> None:
-    """Raises where letters or digits stand right behind a number."""
+def _check_spacing(statement: list[Token], token: Token, source: Source) -> None:
+    """Raises if letters or digits directly follow a number."""
     if statement and token.type in ("NAME", "NUMBER"):
         before = statement[-1]
         if before.type in ("NUMBER", "POWER") and before.end_pos == token.start_pos:
@@ -134,8 +133,8 @@ def _match_brackets(open_brackets: list[Token], token: Token, source: Source) ->
             fail(message, place_of(token, source))
 
 
-def _told_apart(statement: list[Token], consts: set[str]) -> list[Token]:
-    """The tokens with the types that only their neighbours tell."""
+def _retyped(statement: list[Token], consts: set[str]) -> list[Token]:
+    """The tokens with the types that depend on their neighbours."""
     is_binding = False  # between a quantifier and the last of its variables
     for token, after in zip(statement, [*statement[1:], None], strict=True):
         if token.type in ("EXIST", "FORALL"):

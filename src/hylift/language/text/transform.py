@@ -1,7 +1,8 @@
-"""From the trees of the grammar to expressions and rules."""
+"""Parse trees -> expressions and rules."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import NoReturn, cast
 
@@ -32,23 +33,8 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
-from hylift.language.text.notation import MAX_SHIFT, QUANTIFIERS, is_capital
-from hylift.language.text.tokens import fail, quoted
-from hylift.language.text.trees import (
-    Branch,
-    bound_variables,
-    chain,
-    conjuncts,
-    constant,
-    is_number,
-    is_weight,
-    number,
-    place,
-    rule_variables,
-    split_rule,
-    tokens_of,
-    trees_of,
-)
+from hylift.language.text.notation import MAX_SHIFT, QUANTIFIERS, is_capital, unquote
+from hylift.language.text.tokens import fail, place_of, quoted
 from hylift.language.walk import (
     ASSOCIATIVE,
     LONGEST_CHAIN,
@@ -59,10 +45,17 @@ from hylift.language.walk import (
     num_levels,
 )
 
+Branch = Tree[Token] | Token
+
+_OF_EXPRESSIONS = {"binary", "unary", "power", "group", "call", "comparison", "quantified"}
+_OF_EXPRESSIONS |= {"normal", "gaussian", "rule", "where"}
+_OF_WEIGHTS = {"binary", "unary", "power", "group", "call"}
+_OF_ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "NAME", "NUMBER", "POWER", "FUNCTION"}
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The words of a whole model that stand for numbers or truth values by themselves."""
+    """The words of a model that are numbers or truth values by themselves."""
 
     parameters: frozenset[str]
     atoms: frozenset[str]
@@ -70,23 +63,23 @@ class Names:
 
 
 def expression(tree: Branch, source: Source) -> Expr:
-    """Arithmetic on constants, such as the value of one: every word in it is a constant."""
-    return _Reading(source, Names(frozenset(), frozenset()), set()).constants(tree)
+    """Arithmetic on constants: every word in it is a constant."""
+    return _Transformer(source, Names(frozenset(), frozenset()), set()).constants(tree)
 
 
 def rule(tree: Tree[Token], source: Source, names: Names) -> Rule:
-    """The rule of a statement that is one."""
+    """The rule of a statement."""
     (*weights, formula), where, is_hard = split_rule(tree)
-    reading = _Reading(source, names, rule_variables(tree))
-    body = reading.formula(formula)
-    per_constant = tuple(dict.fromkeys(reading.marked))
-    conditions = reading.conditions(where) if where else ()
-    weight = reading.weight(weights[0], formula) if weights else None
+    transformer = _Transformer(source, names, _rule_variables(tree))
+    body = transformer.formula(formula)
+    per_constant = tuple(dict.fromkeys(transformer.marked))
+    conditions = transformer.conditions(where) if where else ()
+    weight = transformer.weight(weights[0], formula) if weights else None
     return Rule(body, weight, is_hard, conditions, per_constant, place=place(tree, source))
 
 
-class _Reading:
-    """The reading of one rule: what its words mean, and what is marked in it."""
+class _Transformer:
+    """Transforms one rule: resolves its words, and collects the marked variables."""
 
     def __init__(self, source: Source, names: Names, variables: set[str]) -> None:
         self.source = source
@@ -104,7 +97,7 @@ class _Reading:
         fail(message, self.place(branch))
 
     def constants(self, branch: Branch) -> Expr:
-        """An expression in a place where words are always constants."""
+        """An expression in which all words are constants."""
         before, self._only_constants = self._only_constants, True
         result = self.expression(branch)
         self._only_constants = before
@@ -132,8 +125,8 @@ class _Reading:
         return result
 
     def conditions(self, where: Tree[Token]) -> tuple[Expr, ...]:
-        """What has to hold for a grounding to count."""
-        parts = (part for branch in where.children for part in conjuncts(branch))
+        """The conditions of a rule."""
+        parts = (part for branch in where.children for part in _chain(branch, "^"))
         return tuple(self.expression(part) for part in parts)
 
     def _leaf(self, token: Token) -> Expr:
@@ -155,7 +148,7 @@ class _Reading:
 
     def _binary(self, tree: Tree[Token], left: Branch, op: Token, right: Branch) -> Expr:
         joined = cast(BinaryOp, str(op))
-        operands = chain(tree) if joined in ASSOCIATIVE else []
+        operands = _chain(tree, joined) if joined in ASSOCIATIVE else []
         if len(operands) > LONGEST_CHAIN:
             message = f"more than {LONGEST_CHAIN:,} operands of {quoted(op)} in a row"
             self.fail(f"{message}; split them into several rules", tree)
@@ -171,7 +164,7 @@ class _Reading:
     def _unary(self, tree: Tree[Token], op: Token, operand: Branch) -> Expr:
         where = self.place(tree)
         if is_number(tree):
-            return Number(-number(tokens_of(tree)[1], self.source), place=where)
+            return Number(-number(_tokens_of(tree)[1], self.source), place=where)
         value = self.expression(operand)
         return Unary("-" if op == "-" else "!", value, place=where)
 
@@ -195,7 +188,7 @@ class _Reading:
         return replace(comparison, slope=self.constants(slope))
 
     def _sides(self, left: Branch, right: Branch) -> tuple[Expr, Expr]:
-        """The sides of a comparison, both logical terms if they can be."""
+        """The sides of a comparison, both logical terms if possible."""
         if not (is_number(left) and is_number(right)):
             terms = self._term(left), self._term(right)
             if terms[0] is not None and terms[1] is not None:
@@ -203,14 +196,14 @@ class _Reading:
         return self.expression(left), self.expression(right)
 
     def _term(self, branch: Branch) -> Term | None:
-        """A side of a comparison as a logical term, if it can be one."""
+        """A side of a comparison as a logical term, if possible."""
         if is_number(branch):
             return constant(branch, self.source)
         if isinstance(branch, Token):
             if branch.type == "STRING":
                 return constant(branch, self.source)
             return self._word(branch) if branch.type == "NAME" else None
-        match tokens_of(branch):
+        match _tokens_of(branch):
             case [Token("NAME") as name, Token("PLUS" | "MINUS") as sign, Token("NUMBER") as steps]:
                 term = self._word(name) if steps.isdecimal() else None
                 if isinstance(term, Variable):
@@ -233,7 +226,7 @@ class _Reading:
         return int(sign + steps)
 
     def _quantified(self, tree: Tree[Token], quantifier: Token, *rest: Branch) -> Expr:
-        names = bound_variables(tree)
+        names = _bound_variables(tree)
         for name in names:
             if is_capital(name):
                 message = f"{quantifier} is about variables, and {quoted(name)} is a constant"
@@ -250,7 +243,7 @@ class _Reading:
     def _argument(self, tree: Tree[Token]) -> Term:
         if tree.data == "literal":
             return constant(tree, self.source)
-        tokens = tokens_of(tree)
+        tokens = _tokens_of(tree)
         is_marked = tokens[0] == "+"
         name, *shift = tokens[is_marked:]
         if tree.data == "unique":
@@ -279,18 +272,18 @@ class _Reading:
         return Normal(value, mean, var, place=self.place(tree))
 
     def _gaussian(self, tree: Tree[Token], _: Token, *parts: Branch) -> Expr:
-        settings = self._settings([part for part in trees_of(tree) if part.data == "setting"])
+        settings = self._settings([part for part in _trees_of(tree) if part.data == "setting"])
         if "cov" not in settings:
             self.fail("gaussian needs its covariances: '; cov=[[…]]'", tree)
         values = tuple(map(self.expression, parts[: len(parts) - len(settings)]))
         mean = self._vector(settings["mean"]) if "mean" in settings else ()
-        cov = tuple(map(self._vector, trees_of(settings["cov"])))
+        cov = tuple(map(self._vector, _trees_of(settings["cov"])))
         return Gaussian(values, mean, cov, place=self.place(tree))
 
     def _settings(self, settings: list[Tree[Token]]) -> dict[str, Tree[Token]]:
         found: dict[str, Tree[Token]] = {}
         for setting in settings:
-            [name], [value] = tokens_of(setting), trees_of(setting)
+            [name], [value] = _tokens_of(setting), _trees_of(setting)
             if name not in ("mean", "cov"):
                 self.fail(f"{quoted(name)} is no setting of gaussian: 'mean' and 'cov' are", name)
             if name in found:
@@ -308,7 +301,7 @@ class _Reading:
         """The weight before a formula."""
         if isinstance(branch, Tree) and branch.data == "table":
             return self._table(branch)
-        if not is_weight(branch):
+        if not _is_weight(branch):
             message = "expected an operator before this, or a weight made of numbers and constants"
             self.fail(message, formula)
         return self.constants(branch)
@@ -317,7 +310,7 @@ class _Reading:
         entries: list[tuple[tuple[str, ...], Expr]] = []
         keys: list[Place] = []
         default: Expr | None = None
-        for entry in trees_of(tree):
+        for entry in _trees_of(tree):
             key, value = entry.children
             weight = self.constants(value)
             if isinstance(key, Tree):
@@ -330,3 +323,124 @@ class _Reading:
                 default = weight
         where = self.place(tree)
         return WeightTable(tuple(entries), default, place=where, key_places=tuple(keys))
+
+
+# Parse trees.
+
+
+def place(branch: Branch, source: Source) -> Place:
+    """The place of a branch; its first line if it spans several."""
+    if isinstance(branch, Token):
+        return place_of(branch, source)
+    meta = branch.meta
+    end = meta.end_column
+    if meta.end_line > meta.line:
+        line_end = source.text.find("\n", meta.start_pos)
+        end = meta.column + len(source.text[meta.start_pos : line_end].rstrip())
+    return Place(source, meta.line, meta.column, end)
+
+
+def number(token: Token, source: Source) -> float:
+    """The value of a numeral, or of the exponent of a power."""
+    value = float(token.removeprefix("^"))
+    if math.isinf(value):
+        fail(f"{quoted(token)} is too large for a number", place_of(token, source))
+    return value
+
+
+def _tokens_of(tree: Tree[Token]) -> list[Token]:
+    """The children that are tokens."""
+    return [child for child in tree.children if isinstance(child, Token)]
+
+
+def _trees_of(tree: Tree[Token]) -> list[Tree[Token]]:
+    """The children that are trees themselves."""
+    return [child for child in tree.children if isinstance(child, Tree)]
+
+
+def constant(branch: Branch, source: Source) -> Constant:
+    """A constant given by its name, in quotes or as a number."""
+    *sign, token = [branch] if isinstance(branch, Token) else _tokens_of(branch)
+    where = place(branch, source)
+    if token.type != "STRING":
+        return Constant("".join([*sign, token]), place=where)
+    try:
+        return Constant(unquote(token), place=where)
+    except ValueError as error:
+        fail(
+            f'{quoted(str(error))} means nothing in quotes: only \\" \\\\ \\n \\r and \\t do', where
+        )
+
+
+def _rule_variables(tree: Tree[Token]) -> set[str]:
+    """The variables in the atoms and quantifiers of a rule."""
+    names: set[str] = set()
+    for branch in tree.iter_subtrees():
+        if branch.data == "variable":
+            names |= {str(token) for token in _tokens_of(branch) if token.type == "NAME"}
+        elif branch.data == "quantified":
+            names |= set(map(str, _bound_variables(branch)))
+    return {name for name in names if not is_capital(name)}
+
+
+def _bound_variables(tree: Tree[Token]) -> list[Token]:
+    """The variables of a quantifier."""
+    return [child for child in tree.children[1:-1] if isinstance(child, Token)]
+
+
+def atom_words(tree: Tree[Token]) -> set[str]:
+    """The words of a rule that may be predicates without arguments."""
+    variables = _rule_variables(tree)
+    found = set()
+    is_weighted = len(split_rule(tree)[0]) == 2
+    for branch in Tree("rule", tree.children[is_weighted:]).iter_subtrees():
+        if branch.data == "atom" and len(branch.children) == 1:
+            found.add(str(branch.children[0]))
+        elif branch.data in _OF_EXPRESSIONS:
+            is_quantified = branch.data == "quantified"
+            operands = branch.children[-1:] if is_quantified else branch.children
+            found |= {str(word) for word in operands if _is_word(word)} - variables
+    return found
+
+
+def _is_word(branch: Branch) -> bool:
+    return isinstance(branch, Token) and branch.type == "NAME"
+
+
+def split_rule(tree: Tree[Token]) -> tuple[list[Branch], Tree[Token] | None, bool]:
+    """The formula of a rule with the weight before it, the conditions, and whether it is hard."""
+    children: list[Branch] = list(tree.children)
+    is_hard = isinstance(children[-1], Token) and children[-1].type == "PERIOD"
+    if is_hard:
+        children.pop()
+    last = children[-1]
+    if isinstance(last, Tree) and last.data == "where":
+        return children[:-1], last, is_hard
+    return children, None, is_hard
+
+
+def _chain(branch: Branch, op: str) -> list[Branch]:
+    """The parts that an operator joins outside brackets; any other branch by itself."""
+    parts = []
+    while isinstance(branch, Tree) and branch.data == "binary" and branch.children[1] == op:
+        branch, _, last = branch.children
+        parts.append(last)
+    return [branch, *reversed(parts)]
+
+
+def is_number(branch: Branch) -> bool:
+    """True if a branch is a number literal, signed or not."""
+    if isinstance(branch, Tree) and branch.data == "unary" and branch.children[0] == "-":
+        branch = branch.children[1]
+    return isinstance(branch, Token) and branch.type == "NUMBER"
+
+
+def _is_weight(branch: Branch) -> bool:
+    """True if a branch is arithmetic on numbers and words."""
+    if isinstance(branch, Token):
+        return branch.type in ("NAME", "NUMBER")
+    parts = list(branch.iter_subtrees())
+    tokens = (token for part in parts for token in _tokens_of(part))
+    return all(part.data in _OF_WEIGHTS for part in parts) and all(
+        token.type in _OF_ARITHMETIC for token in tokens
+    )
