@@ -1,7 +1,8 @@
-"""The value of an expression, in whatever algebra the values of its atoms come from."""
+"""The value of an expression, from arrays or quadratic forms as the values of its atoms."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -10,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.language.lowering.quadratic_form import NotQuadratic, QuadraticForm, product, quotient
+from hylift.language.lowering.quadratic_form import (
+    NotQuadratic,
+    NumberValue,
+    QuadraticForm,
+    product,
+    quotient,
+)
 from hylift.language.syntax import (
+    LOGIC,
     Apply,
     Atom,
     Binary,
@@ -29,18 +37,17 @@ from hylift.language.syntax import (
 from hylift.potentials.base import FloatArray
 
 TruthArray = NDArray[np.bool_]
-NumberValue = FloatArray | QuadraticForm
 Value = TruthArray | NumberValue
 LeafValue = Callable[[Expr], Any]
 
 
 def evaluate(expr: Expr, leaf: LeafValue) -> Value:
-    """The value of an expression without quantifiers: truths are Boolean arrays.
+    """The value of an expression without quantifiers; truth values are Boolean arrays.
 
-    `leaf` gives the values of atoms, parameters and comparisons between logical terms: arrays that
-    broadcast together (Boolean for truths), or quadratic forms. What is not a quadratic form
-    although some atom is one raises `NotQuadratic`. What is not defined, such as the logarithm of
-    a negative number, is NaN; but whatever zero multiplies is zero.
+    leaf: the values of atoms, parameters and comparisons between logical terms, as arrays that
+    broadcast together (Boolean for truth values) or quadratic forms. Raises `NotQuadratic` if the
+    value depends on a quadratic form but is none. Undefined values, such as the logarithm of a
+    negative number, are NaN; but zero times anything is zero.
     """
     with np.errstate(all="ignore"):
         return _value(expr, leaf)
@@ -63,10 +70,8 @@ def _value(expr: Expr, leaf: LeafValue) -> Value:
             return np.logical_not(_truth(operand, leaf))
         case Unary(op="-", operand=operand):
             return -_number(operand, leaf)
-        case Binary(op="^" | "v" | "=>" | "<=>"):
-            return _logic(expr, leaf)
         case Binary():
-            return _arithmetic(expr, leaf)
+            return _binary(expr, leaf)
         case Power(base=base, exponent=exponent):
             return _number(base, leaf) ** exponent
         case Comparison():
@@ -103,40 +108,24 @@ def _truth(expr: Expr, leaf: LeafValue) -> TruthArray:
     return np.asarray(value, dtype=np.bool_)
 
 
-def _logic(expr: Binary, leaf: LeafValue) -> TruthArray:
-    left, right = _truth(expr.left, leaf), _truth(expr.right, leaf)
-    match expr.op:
-        case "^":
-            return np.logical_and(left, right)
-        case "v":
-            return np.logical_or(left, right)
-        case "=>":
-            return np.logical_or(np.logical_not(left), right)
-    return np.equal(left, right)
+def _binary(expr: Binary, leaf: LeafValue) -> Value:
+    if expr.op in LOGIC:
+        return _LOGIC[expr.op](_truth(expr.left, leaf), _truth(expr.right, leaf))
+    return _ARITHMETIC[expr.op](_number(expr.left, leaf), _number(expr.right, leaf))
 
 
-def _arithmetic(expr: Binary, leaf: LeafValue) -> NumberValue:
-    left, right = _number(expr.left, leaf), _number(expr.right, leaf)
-    match expr.op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return _times(left, right)
-    return _over(left, right)
-
-
-def _times(left: NumberValue, right: NumberValue) -> NumberValue:
-    if isinstance(left, QuadraticForm) or isinstance(right, QuadraticForm):
-        return left * right
-    return product(left, right)
-
-
-def _over(left: NumberValue, right: NumberValue) -> NumberValue:
-    if isinstance(left, QuadraticForm) or isinstance(right, QuadraticForm):
-        return left / right
-    return quotient(left, right)
+_LOGIC: dict[str, Callable[[TruthArray, TruthArray], TruthArray]] = {
+    "^": np.logical_and,
+    "v": np.logical_or,
+    "=>": np.less_equal,  # false < true
+    "<=>": np.equal,
+}
+_ARITHMETIC: dict[str, Callable[[Any, Any], NumberValue]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": product,
+    "/": quotient,
+}
 
 
 def _comparison(expr: Comparison, leaf: LeafValue) -> NumberValue:
@@ -148,25 +137,25 @@ def _comparison(expr: Comparison, leaf: LeafValue) -> NumberValue:
         raise ModelError("numbers cannot be compared with '!=': a soft 'not equal' has no meaning")
     difference = right - left if expr.op in ("<", "<=") else left - right
     if expr.slope is not None:
-        difference = _times(_number(expr.slope, leaf), difference)
+        difference = product(_number(expr.slope, leaf), difference)
     if isinstance(difference, QuadraticForm):
         difference = difference.constant
     return np.asarray(-np.logaddexp(0.0, -difference))
 
 
 def _call(function: str, arguments: list[FloatArray]) -> FloatArray:
-    match function:
-        case "abs":
-            return np.abs(arguments[0])
-        case "exp":
-            return np.exp(arguments[0])
-        case "log":
-            return np.log(arguments[0])
-        case "min":
-            return reduce(np.minimum, arguments)
-        case "max":
-            return reduce(np.maximum, arguments)
-    raise ModelError(f"unknown function '{function}'")
+    if function not in _FUNCTIONS:
+        raise ModelError(f"unknown function '{function}'")
+    return _FUNCTIONS[function](*arguments)
+
+
+_FUNCTIONS: dict[str, Callable[..., FloatArray]] = {
+    "abs": np.abs,
+    "exp": np.exp,
+    "log": np.log,
+    "min": lambda *arguments: reduce(np.minimum, arguments),
+    "max": lambda *arguments: reduce(np.maximum, arguments),
+}
 
 
 def _gaussian(expr: Gaussian, leaf: LeafValue) -> NumberValue:
@@ -182,7 +171,7 @@ def _gaussian(expr: Gaussian, leaf: LeafValue) -> NumberValue:
         z[i] = z[i] - _plain(mean, leaf)
     total: NumberValue = np.zeros(())
     for i, j in np.ndindex(precision.shape):
-        total = total + _times(np.asarray(-0.5 * precision[i, j]), _times(z[i], z[j]))
+        total = total + product(np.asarray(-0.5 * precision[i, j]), product(z[i], z[j]))
     return total
 
 
@@ -190,11 +179,11 @@ def _normal(expr: Normal, leaf: LeafValue) -> NumberValue:
     """-(y - mean)² / 2 var - ½ log(2π var)."""
     var = _plain(expr.var, leaf)
     residual = _number(expr.value, leaf) - _number(expr.mean, leaf)
-    return _over(-(residual**2), 2 * var) - 0.5 * np.log(2 * np.pi * var)
+    return quotient(-(residual**2), 2 * var) - 0.5 * np.log(2 * np.pi * var)
 
 
 def _apply(expr: Apply, leaf: LeafValue) -> FloatArray:
-    """What a user's function returns, if it fits the shapes of its arguments."""
+    """The result of a user's function, if it fits the shapes of its arguments."""
     values = [_leaf_value(leaf(atom)) for atom in expr.arguments]
     arguments = [value for value in values if not isinstance(value, QuadraticForm)]
     if len(arguments) < len(values):

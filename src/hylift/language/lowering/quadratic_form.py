@@ -1,10 +1,10 @@
-"""Polynomials of degree two at most, whose coefficients are arrays over a grid of states."""
+"""Polynomials of degree at most two, with arrays over a grid of states as coefficients."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,12 @@ Operand: TypeAlias = "QuadraticForm | NDArray[np.bool_] | FloatArray | float"
 
 
 class NotQuadratic(Exception):  # noqa: N818  (an answer, which the caller acts upon)
-    """What was asked for is no polynomial of degree two at most."""
+    """The result is not a polynomial of degree at most two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuadraticForm:
-    """Σ coefficient * monomial: coefficients broadcast together; those not there are zero."""
+    """Σ coefficient * monomial: coefficients broadcast together; missing ones are zero."""
 
     coefficients: Mapping[Monomial, FloatArray]
 
@@ -93,6 +93,9 @@ class QuadraticForm:
         raise NotQuadratic
 
 
+NumberValue = QuadraticForm | FloatArray
+
+
 def as_form(value: Operand) -> QuadraticForm:
     """The value itself, or the form that is this constant."""
     if isinstance(value, QuadraticForm):
@@ -100,19 +103,31 @@ def as_form(value: Operand) -> QuadraticForm:
     return _without_zeros({(): np.asarray(value, dtype=np.float64)})
 
 
-def product(left: FloatArray, right: FloatArray) -> FloatArray:
+@overload
+def product(left: FloatArray, right: FloatArray) -> FloatArray: ...
+@overload
+def product(left: NumberValue, right: NumberValue) -> NumberValue: ...
+def product(left: NumberValue, right: NumberValue) -> NumberValue:
     """left * right, and zero where either is zero, even if the other is infinite or undefined.
 
-    So a truth that multiplies a term switches it off where it is false, whatever the term is there.
+    So a truth value that multiplies a term switches it off where it is false.
     """
+    if isinstance(left, QuadraticForm) or isinstance(right, QuadraticForm):
+        return left * right
     result = np.asarray(left * right)
     if np.isfinite(result).all():
         return result
     return np.where((left == 0) | (right == 0), 0.0, result)
 
 
-def quotient(left: FloatArray, right: FloatArray) -> FloatArray:
+@overload
+def quotient(left: FloatArray, right: FloatArray) -> FloatArray: ...
+@overload
+def quotient(left: NumberValue, right: NumberValue) -> NumberValue: ...
+def quotient(left: NumberValue, right: NumberValue) -> NumberValue:
     """left / right, and zero where left is zero: left * (1 / right)."""
+    if isinstance(left, QuadraticForm) or isinstance(right, QuadraticForm):
+        return left / right
     result = np.asarray(left / right)
     if np.isfinite(result).all():
         return result

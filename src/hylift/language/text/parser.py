@@ -6,7 +6,6 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +19,7 @@ from hylift.language.syntax import (
     BUILT_IN,
     Model,
     ParameterDeclaration,
-    Place,
     PredicateDeclaration,
-    Rule,
     Source,
     TypeDeclaration,
 )
@@ -31,7 +28,6 @@ from hylift.language.text.syntax_errors import unexpected
 from hylift.language.text.tokens import fail, grammar, place_of, quoted, statements
 from hylift.language.text.transform import (
     Branch,
-    Names,
     atom_words,
     constant,
     expression,
@@ -44,18 +40,18 @@ from hylift.language.text.transform import (
 from hylift.language.walk import numeric_predicates
 
 SUFFIX = ".mln"
-"""How the names of included files end."""
+"""The suffix of included files."""
 
 _PATH = re.compile(r"([\w:. ~-]|[/\\](?![/*]))+\.mln")
 
 MAX_INCLUDES = 50
-"""Most files that may include one another in a row."""
+"""Maximum depth of nested includes."""
 
 
 def parse(text: str, *, name: str = "<text>", folder: Path | None = None) -> Model:
     """The model that a text describes.
 
-    Errors call the text `name`; files it includes are looked for in `folder`.
+    Errors call the text `name`; included files are relative to `folder`.
     """
     if _PATH.fullmatch(text.strip()):
         file = quoted(text.strip())
@@ -66,9 +62,9 @@ def parse(text: str, *, name: str = "<text>", folder: Path | None = None) -> Mod
 
 
 def read_model(path: str | Path) -> Model:
-    """The model in a file. Files it includes are looked for beside the file that includes them.
+    """The model in a file. Included files are relative to the file that includes them.
 
-    A file that several others include is taken in once, where it is included first.
+    A file that several others include is read once, where it is included first.
     """
     reader = _Reader()
     reader.read_file(Path(path))
@@ -81,7 +77,7 @@ def _source(name: str, text: str) -> Source:
 
 
 class _Reader:
-    """Reads statements in order, those of included files where they are included."""
+    """Reads the statements of a file and of those it includes, in order."""
 
     def __init__(self) -> None:
         self.draft = _Draft()
@@ -115,7 +111,7 @@ class _Reader:
             key = os.path.realpath(path)
         except ValueError as error:
             fail(f"{file} is not the name of a file: {error}", where)
-        # Errors quote the text that is read, which must not be that of just any file.
+        # Errors quote the text of a file, so not every file may be included.
         if not (path.name.endswith(SUFFIX) and key.endswith(SUFFIX)):
             fail(f"{file} cannot be included: only files that end in '{SUFFIX}' can", where)
         if key in self._open:
@@ -128,13 +124,10 @@ class _Reader:
             fail(f"{file} is not a file", where)
         included.add(key)
         if key not in self._done:
-            self._read_included(path, file, where)
-
-    def _read_included(self, path: Path, file: str, where: Place) -> None:
-        try:
-            self.read_file(path)
-        except FormatError as error:
-            fail(f"{file} cannot be included: {error.message}", where)
+            try:
+                self.read_file(path)
+            except FormatError as error:
+                fail(f"{file} cannot be included: {error.message}", where)
 
 
 def _statement(tokens: list[Token], source: Source) -> Tree[Token]:
@@ -152,7 +145,7 @@ def _statement(tokens: list[Token], source: Source) -> Tree[Token]:
 
 
 def _accepted_after(tokens: list[Token]) -> set[str]:
-    # A parser that has refused a token has already given up some of what it would have accepted.
+    # After an error, the parser's stack is no longer the one before the token.
     parser = grammar().parse_interactive(start="start")
     for token in tokens:
         parser.feed_token(token)
@@ -162,23 +155,23 @@ def _accepted_after(tokens: list[Token]) -> set[str]:
 
 # Statements.
 
-Declaration = TypeDeclaration | PredicateDeclaration | ParameterDeclaration
+_Declaration = TypeDeclaration | PredicateDeclaration | ParameterDeclaration
 
 
 class _Draft:
     """The statements of a model read so far.
 
-    What the words of a rule mean is only known once all declarations are.
+    The meaning of a rule's words is only known after all declarations.
     """
 
     def __init__(self) -> None:
-        self._declarations: list[Declaration] = []
+        self._declarations: list[_Declaration] = []
         self._rules: list[tuple[Tree[Token], Source]] = []
         self._predicates: set[str] = set()
-        self._without_domain: set[int] = set()  # positions among the declarations
+        self._undecided: set[int] = set()  # ids of the predicates declared without a domain
 
     def add(self, tree: Tree[Token], source: Source) -> None:
-        """Takes in a statement, unless it is an include."""
+        """Adds a statement that is not an include."""
         match tree.data:
             case "type_declaration":
                 self._declarations.append(_type(tree, source))
@@ -205,7 +198,7 @@ class _Draft:
             self._rules.append((tree, source))
 
     def _is_new(self, atom: Tree[Token]) -> bool:
-        """Whether an atom that stands alone declares its predicate."""
+        """True if an atom by itself declares its predicate."""
         predicate, *arguments = atom.children
         if any(isinstance(child, Tree) and child.data == "unique" for child in arguments):
             return True
@@ -214,48 +207,33 @@ class _Draft:
     def _add_predicate(self, subject: Branch, given: list[Branch], source: Source) -> None:
         """given: the parts of the domain, if there is one."""
         name, arguments, unique = _signature(subject, source)
-        domain = _domain(given, source) if given else None
-        if domain is None and unique is None:
-            self._without_domain.add(len(self._declarations))
+        domain = _domain(given, source) if given else boolean
+        where = place_of(name, source)
+        declared = PredicateDeclaration(str(name), arguments, domain, unique, place=where)
+        if not given and unique is None:
+            self._undecided.add(id(declared))
         self._predicates.add(str(name))
-        declared = PredicateDeclaration(
-            str(name), arguments, domain or boolean, unique, place=place_of(name, source)
-        )
         self._declarations.append(declared)
 
     def model(self) -> Model:
-        """The model that all the statements make."""
-        self._turn_types_into_atoms()
-        declared = self._declarations
-        parameters = tuple(d for d in declared if isinstance(d, ParameterDeclaration))
-        predicates = [d for d in declared if isinstance(d, PredicateDeclaration)]
-        names = Names(
-            frozenset(parameter.name for parameter in parameters),
-            frozenset(predicate.name for predicate in predicates if not predicate.arguments),
+        """The model of all statements."""
+        self._declarations = self._with_propositions()
+        model = Model(
+            tuple(d for d in self._declarations if isinstance(d, TypeDeclaration)),
+            tuple(d for d in self._declarations if isinstance(d, PredicateDeclaration)),
+            tuple(d for d in self._declarations if isinstance(d, ParameterDeclaration)),
         )
-        rules = tuple(rule(tree, source, names) for tree, source in self._rules)
-        self._settle_domains(rules, predicates)
-        return Model(
-            tuple(d for d in declared if isinstance(d, TypeDeclaration)),
-            tuple(d for d in declared if isinstance(d, PredicateDeclaration)),
-            parameters,
-            rules,
+        rules = tuple(rule(tree, source, model) for tree, source in self._rules)
+        undecided = {d.name for d in model.predicates if id(d) in self._undecided}
+        numeric = numeric_predicates(rules, undecided, model.real_predicates)
+        predicates = tuple(
+            replace(d, domain=real) if id(d) in self._undecided and d.name in numeric else d
+            for d in model.predicates
         )
+        return replace(model, predicates=predicates, rules=rules)
 
-    def _settle_domains(
-        self, rules: Iterable[Rule], predicates: Iterable[PredicateDeclaration]
-    ) -> None:
-        """Makes those predicates without a domain real that the rules use as numbers."""
-        undecided = {self._declarations[position].name for position in self._without_domain}
-        reals = {declared.name for declared in predicates if not declared.domain.is_discrete}
-        numeric = numeric_predicates(rules, undecided, reals)
-        for position in self._without_domain:
-            declared = self._declarations[position]
-            if isinstance(declared, PredicateDeclaration) and declared.name in numeric:
-                self._declarations[position] = replace(declared, domain=real)
-
-    def _turn_types_into_atoms(self) -> None:
-        """Makes predicates of the words on lines of their own that formulas use as atoms."""
+    def _with_propositions(self) -> list[_Declaration]:
+        """The declarations; a word on its own line is a proposition if a formula uses it as one."""
         taken = set(BUILT_IN)
         for declared in self._declarations:
             if isinstance(declared, PredicateDeclaration):
@@ -263,11 +241,13 @@ class _Draft:
             elif isinstance(declared, ParameterDeclaration) or declared.constants is not None:
                 taken.add(declared.name)
         used = {word for tree, _ in self._rules for word in atom_words(tree)} - taken
-        for position, declared in enumerate(self._declarations):
+        found: list[_Declaration] = []
+        for declared in self._declarations:
             if isinstance(declared, TypeDeclaration) and declared.name in used:
-                predicate = PredicateDeclaration(declared.name, (), boolean, place=declared.place)
-                self._declarations[position] = predicate
-                self._without_domain.add(position)
+                declared = PredicateDeclaration(declared.name, (), boolean, place=declared.place)
+                self._undecided.add(id(declared))
+            found.append(declared)
+        return found
 
 
 def _is_word(argument: Branch) -> bool:
@@ -279,7 +259,7 @@ def _is_word(argument: Branch) -> bool:
 
 
 def _signature(subject: Branch, source: Source) -> tuple[Token, tuple[str, ...], int | None]:
-    """The name of a predicate, the types of its arguments, and which one is marked `!`."""
+    """The name of a predicate, the types of its arguments, and the position of the `!` mark."""
     arguments: list[Branch] = []
     if isinstance(subject, Tree) and subject.data == "atom":
         subject, *arguments = subject.children

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, cast
 
 from lark import Token, Tree
@@ -19,6 +19,7 @@ from hylift.language.syntax import (
     Constant,
     Expr,
     Gaussian,
+    Model,
     Normal,
     Number,
     Parameter,
@@ -53,24 +54,15 @@ _OF_WEIGHTS = {"binary", "unary", "power", "group", "call"}
 _OF_ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "NAME", "NUMBER", "POWER", "FUNCTION"}
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The words of a model that are numbers or truth values by themselves."""
-
-    parameters: frozenset[str]
-    atoms: frozenset[str]
-    """Predicates without arguments."""
-
-
 def expression(tree: Branch, source: Source) -> Expr:
     """Arithmetic on constants: every word in it is a constant."""
-    return _Transformer(source, Names(frozenset(), frozenset()), set()).constants(tree)
+    return _Transformer(source, Model(), set()).constants(tree)
 
 
-def rule(tree: Tree[Token], source: Source, names: Names) -> Rule:
-    """The rule of a statement."""
+def rule(tree: Tree[Token], source: Source, model: Model) -> Rule:
+    """The rule of a statement; model: the declarations."""
     (*weights, formula), where, is_hard = split_rule(tree)
-    transformer = _Transformer(source, names, _rule_variables(tree))
+    transformer = _Transformer(source, model, _rule_variables(tree))
     body = transformer.formula(formula)
     per_constant = tuple(dict.fromkeys(transformer.marked))
     conditions = transformer.conditions(where) if where else ()
@@ -81,9 +73,9 @@ def rule(tree: Tree[Token], source: Source, names: Names) -> Rule:
 class _Transformer:
     """Transforms one rule: resolves its words, and collects the marked variables."""
 
-    def __init__(self, source: Source, names: Names, variables: set[str]) -> None:
+    def __init__(self, source: Source, model: Model, variables: set[str]) -> None:
         self.source = source
-        self.names = names
+        self.model = model
         self.variables = variables
         self.marked: list[str] = []
         self._may_mark = False
@@ -139,8 +131,8 @@ class _Transformer:
             case "TRUE" | "FALSE":
                 return Truth(token.type == "TRUE", place=where)
         name = str(token)
-        is_constant = self._only_constants or name in self.names.parameters
-        if not is_constant and name in self.variables - self.names.atoms:
+        is_constant = self._only_constants or name in self.model.parameter_by_name
+        if not is_constant and name in self.variables - self.model.propositions:
             return Variable(name, place=where)
         if name in BUILT_IN:
             self.fail(f"{quoted(name)} is a function: write {name}(…)", token)
@@ -212,7 +204,7 @@ class _Transformer:
 
     def _word(self, token: Token) -> Term | None:
         name = str(token)
-        is_declared = name in self.names.parameters or name in self.names.atoms
+        is_declared = name in self.model.words
         if self._only_constants or (is_declared and name not in self.variables):
             return None
         where = self.place(token)
