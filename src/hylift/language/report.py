@@ -1,4 +1,4 @@
-"""How errors and warnings about a model show the place they speak of."""
+"""Errors and warnings about a model, with their place in the text."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from hylift.language.syntax import Place
+from hylift.language.syntax import Node, Place
 
 INDENT = "    "
 
 WIDEST = 120
-"""Most letters of a line that are shown."""
+"""Maximum number of characters of a line that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with a model (an error), or worth a second look (a warning)."""
+    """An error in a model, or a warning about it."""
 
     severity: Literal["error", "warning"]
     message: str
@@ -28,12 +28,22 @@ class Problem:
         return located(self.message, self.place)
 
 
+def error(message: str, node: Node) -> Problem:
+    """An error at the place of a node."""
+    return Problem("error", message, node.place)
+
+
+def warning(message: str, node: Node) -> Problem:
+    """A warning at the place of a node."""
+    return Problem("warning", message, node.place)
+
+
 class ModelWarning(UserWarning):
-    """A model that is allowed, but probably not what was meant."""
+    """A model that is valid, but probably not what was meant."""
 
 
 def located(message: str, place: Place | None) -> str:
-    """The message with file, line and column before it, and the line with carets below it."""
+    """The message after file, line and column, with the line and carets below it."""
     if place is None:
         return message
     lines = _lines(place.source.text)
@@ -49,10 +59,10 @@ def located(message: str, place: Place | None) -> str:
 
 @lru_cache(maxsize=4)
 def _lines(text: str) -> tuple[str, ...]:
-    """The lines of a text, which many problems may be about."""
+    """The lines of a text, cached because many problems may be about one text."""
     return tuple(text.split("\n"))
 
 
 def _printable(text: str) -> str:
-    """The text with a blank for each letter that would not print, tabs aside."""
+    """The text with blanks in place of unprintable characters, except tabs."""
     return "".join(letter if letter.isprintable() or letter == "\t" else " " for letter in text)

@@ -217,18 +217,23 @@ class Apply(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class TypeDeclaration(Node):
-    """A type of constants, in their order; without a list they come from the data."""
+class Declaration(Node):
+    """A statement that gives a name to a type, a predicate or a constant."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDeclaration(Declaration):
+    """A type of constants, in their order; without a list they come from the data."""
+
     constants: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PredicateDeclaration(Node):
+class PredicateDeclaration(Declaration):
     """The types of a predicate's arguments, and the domain of its atoms."""
 
-    name: str
     arguments: tuple[str, ...]
     """Per argument: the name of its type."""
     domain: Domain
@@ -239,10 +244,9 @@ class PredicateDeclaration(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterDeclaration(Node):
+class ParameterDeclaration(Declaration):
     """`const Name = value`: arithmetic on numbers and constants declared before."""
 
-    name: str
     value: Expr
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hylift.errors import ModelError, did_you_mean
 from hylift.language.lowering.evaluate import as_number, evaluate
-from hylift.language.report import Problem
+from hylift.language.report import Problem, error
 from hylift.language.syntax import (
     FUNCTIONS,
     LOGIC,
@@ -105,7 +105,7 @@ def _clash(one: Occurrence, one_type: str, other: Occurrence, other_type: str) -
     message = f"variable '{name}' is {' and '.join(places)}"
     if one.binder is not other.binder:
         message += f". They are two variables: rename one '{name}'"
-    return Problem("error", message, other.variable.place)
+    return error(message, other.variable)
 
 
 def _mismatched(types: Mapping[str, str], compared: list[Comparison]) -> Iterator[Problem]:
@@ -114,8 +114,7 @@ def _mismatched(types: Mapping[str, str], compared: list[Comparison]) -> Iterato
         if isinstance(node.left, Variable) and isinstance(node.right, Variable):
             one, other = types.get(node.left.name), types.get(node.right.name)
             if one and other and one != other:
-                message = f"'{shown(node)}' compares a '{one}' with a '{other}'"
-                yield Problem("error", message, node.place)
+                yield error(f"'{shown(node)}' compares a '{one}' with a '{other}'", node)
 
 
 def _unbound(model: Model, rule: Rule) -> list[Problem]:
@@ -133,7 +132,7 @@ def _unbound(model: Model, rule: Rule) -> list[Problem]:
             message = f"variable '{name}'{owner} is compared{where}, but no atom of {part} has it"
             if close := did_you_mean(name, known):
                 message += f".{close}"
-            problems.setdefault((name, binder), Problem("error", message, found.variable.place))
+            problems.setdefault((name, binder), error(message, found.variable))
     return list(problems.values())
 
 
@@ -207,11 +206,10 @@ def _value(model: Model, expr: Expr, values: _Values, what: str) -> float | Prob
 
     for node in nodes(expr):
         if isinstance(node, Binary) and node.op == "/" and value_of(node.right) == 0:
-            return Problem("error", f"{what} divides by zero in '{shown(node)}'", node.place)
+            return error(f"{what} divides by zero in '{shown(node)}'", node)
     value = value_of(expr)
     if not math.isfinite(value):
-        message = f"{what} must be finite, but '{shown(expr)}' is not"
-        return Problem("error", message, expr.place)
+        return error(f"{what} must be finite, but '{shown(expr)}' is not", expr)
     return value
 
 
@@ -224,7 +222,7 @@ def _constant_problem(model: Model, node: Expr, values: _Values, what: str) -> P
             return None
         case Call():
             fault = call_fault(node)
-            return Problem("error", fault, node.place) if fault else None
+            return error(fault, node) if fault else None
         case Parameter(name=name) if name in values:
             value = values[name]
             return value if isinstance(value, Problem) else None
@@ -240,4 +238,4 @@ def _constant_problem(model: Model, node: Expr, values: _Values, what: str) -> P
             message = (
                 f"{what} is arithmetic on numbers and constants, but '{shown(node)}' is {kind}"
             )
-    return Problem("error", message, node.place)
+    return error(message, node)

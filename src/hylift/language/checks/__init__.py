@@ -1,1 +1,1 @@
-"""What is wrong with a model, or worth a second look."""
+"""Errors and warnings about models."""

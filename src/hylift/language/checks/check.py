@@ -1,10 +1,10 @@
-"""Whether a model holds together: every error at once, and what is worth a second look."""
+"""All errors and warnings about a model."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -12,9 +12,10 @@ from difflib import get_close_matches
 from hylift.errors import ModelError, UnsupportedError, did_you_mean
 from hylift.graph.domains import boolean
 from hylift.language.checks.rules import rule_problems
-from hylift.language.report import Problem
+from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     BUILT_IN,
+    Declaration,
     Model,
     Place,
     PredicateDeclaration,
@@ -26,10 +27,10 @@ from hylift.language.types import solved_constants
 from hylift.language.walk import MAX_DEPTH, TOO_DEEP, depth, used_predicates
 
 MOST_SHOWN = 20
-"""The errors that one exception lists."""
+"""Maximum number of errors that one exception lists."""
 
 MOST_PAIRS = 20_000
-"""The pairs of a type and one that is not declared whose names are compared."""
+"""Maximum number of pairs of a declared and an undeclared type whose names are compared."""
 
 
 def check(model: Model, closed: frozenset[str] = frozenset()) -> tuple[Problem, ...]:
@@ -53,9 +54,8 @@ def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem
     if too_deep := list(_depth_problems(model)):
         return too_deep
     solved, wrong_constants = solved_constants(model)
-    lists = [(declared, dict.fromkeys(declared.constants or ())) for declared in model.types]
-    found = [*_declaration_problems(model, lists), *wrong_constants]
-    listed = {t.name: constants for t, constants in lists if t.constants is not None}
+    found = [*_declaration_problems(model), *wrong_constants]
+    listed = {t.name: dict.fromkeys(t.constants) for t in model.types if t.constants is not None}
     for number, rule in enumerate(model.rules, start=1):
         wrong = rule_problems(solved, rule, listed)
         found += [_attributed(problem, rule, number) for problem in wrong]
@@ -63,14 +63,14 @@ def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem
         from hylift.language.checks.normalisable import unheld_reals
 
         found += unheld_reals(model, closed)
-    return sorted(dict.fromkeys(found), key=_position)
+    return sorted(dict.fromkeys(found), key=lambda problem: _position(problem.place))
 
 
 def _depth_problems(model: Model) -> Iterator[Problem]:
-    """The expressions that nothing else may look into, as it would not come back."""
+    """The expressions that are too deep for all other checks."""
     for declared in model.parameters:
         if depth(declared.value) > MAX_DEPTH:
-            yield Problem("error", f"constant '{declared.name}': {TOO_DEEP}", declared.place)
+            yield error(f"constant '{declared.name}': {TOO_DEEP}", declared)
     for number, rule in enumerate(model.rules, start=1):
         for expr in (*rule.expressions, *rule.weights):
             if depth(expr) > MAX_DEPTH:
@@ -80,13 +80,12 @@ def _depth_problems(model: Model) -> Iterator[Problem]:
                 break
 
 
-def _position(problem: Problem) -> tuple[str, int, int]:
-    place = problem.place
+def _position(place: Place | None) -> tuple[str, int, int]:
     return ("", 0, 0) if place is None else (place.source.name, place.line, place.column)
 
 
 def _attributed(problem: Problem, rule: Rule, number: int) -> Problem:
-    """The problem with a place, or with the words that tell which rule it is about."""
+    """The problem with the place of its rule, or else with the number and text of the rule."""
     place = problem.place or rule.place
     if place is not None:
         return replace(problem, place=place)
@@ -99,71 +98,54 @@ def _attributed(problem: Problem, rule: Rule, number: int) -> Problem:
 # Declarations.
 
 
-def _declaration_problems(
-    model: Model, lists: Iterable[tuple[TypeDeclaration, Mapping[str, None]]]
-) -> Iterator[Problem]:
-    """lists: the types with their constants, each once."""
-    yield from _repeated_names(model)
-    yield from _taken_names(model)
-    for declared_type, constants in lists:
-        yield from _type_problems(declared_type, len(constants))
+def _declaration_problems(model: Model) -> Iterator[Problem]:
+    yield from _name_problems(model)
+    for declared in model.types:
+        yield from _type_problems(declared)
     for predicate in model.predicates:
         yield from _predicate_problems(predicate)
-    yield from _strange_types(model)
-    yield from _unused_predicates(model)
+    yield from _misspelt_types(model)
+    used = used_predicates(model)
+    for predicate in model.predicates:
+        if predicate.name not in used:
+            yield warning(f"no rule uses '{predicate.name}'", predicate)
 
 
-def _repeated_names(model: Model) -> Iterator[Problem]:
-    """Names declared twice, or for two kinds of thing."""
-    seen: dict[str, tuple[str, Place | None]] = {}
-    declared = [
-        *((d.name, "a type", d.place) for d in model.types),
-        *((d.name, "a predicate", d.place) for d in model.predicates),
-        *((d.name, "a constant", d.place) for d in model.parameters),
+def _name_problems(model: Model) -> Iterator[Problem]:
+    """Names declared twice, for two kinds of thing, or taken by built-in functions."""
+    declared: list[tuple[Declaration, str]] = [
+        *((d, "type") for d in model.types),
+        *((d, "predicate") for d in model.predicates),
+        *((d, "constant") for d in model.parameters),
     ]
-    for name, kind, place in sorted(declared, key=lambda entry: _order(entry[2])):
+    seen: dict[str, tuple[Declaration, str]] = {}
+    for node, kind in sorted(declared, key=lambda entry: _position(entry[0].place)[1:]):
+        name = node.name
+        if name in BUILT_IN and kind != "type":
+            yield error(f"'{name}' is a built-in function: give the {kind} another name", node)
         if name not in seen:
-            seen[name] = (kind, place)
+            seen[name] = (node, kind)
             continue
-        first_kind, first_place = seen[name]
-        first = "" if first_place is None else f", first in line {first_place.line}"
+        first, first_kind = seen[name]
+        where = "" if first.place is None else f", first in line {first.place.line}"
         if kind == first_kind:
-            yield Problem("error", f"{kind[2:]} '{name}' is declared twice{first}", place)
+            yield error(f"{kind} '{name}' is declared twice{where}", node)
         else:
-            yield Problem("error", f"'{name}' is both {first_kind} and {kind}{first}", place)
-    implied = {name: p for p in model.predicates for name in p.arguments if name in seen}
-    for name, predicate in implied.items():
-        kind, place = seen[name]
-        if kind != "a type":
-            message = f"'{name}' is both {kind} and a type, in the arguments of '{predicate.name}'"
-            yield Problem("error", message, place)
+            yield error(f"'{name}' is both a {first_kind} and a {kind}{where}", node)
+    implied = {name: p.name for p in model.predicates for name in p.arguments if name in seen}
+    for name, user in implied.items():
+        node, kind = seen[name]
+        if kind != "type":
+            yield error(f"'{name}' is both a {kind} and a type, in the arguments of '{user}'", node)
 
 
-def _order(place: Place | None) -> tuple[int, int]:
-    return (0, 0) if place is None else (place.line, place.column)
-
-
-def _taken_names(model: Model) -> Iterator[Problem]:
-    declared = [
-        *((d.name, "predicate", d.place) for d in model.predicates),
-        *((d.name, "constant", d.place) for d in model.parameters),
-    ]
-    for name, kind, place in declared:
-        if name in BUILT_IN:
-            message = f"'{name}' is a built-in function: give the {kind} another name"
-            yield Problem("error", message, place)
-
-
-def _type_problems(declared: TypeDeclaration, num_distinct: int) -> Iterator[Problem]:
-    if declared.constants is None:
-        return
-    if not declared.constants:
+def _type_problems(declared: TypeDeclaration) -> Iterator[Problem]:
+    if declared.constants == ():
         message = f"type '{declared.name}' lists no constants; without a list the data give them"
-        yield Problem("error", message, declared.place)
-    elif num_distinct < len(declared.constants):
+        yield error(message, declared)
+    elif declared.constants and len(set(declared.constants)) < len(declared.constants):
         repeated = next(name for name, count in Counter(declared.constants).items() if count > 1)
-        message = f"type '{declared.name}' lists '{repeated}' twice"
-        yield Problem("error", message, declared.place)
+        yield error(f"type '{declared.name}' lists '{repeated}' twice", declared)
 
 
 def _predicate_problems(declared: PredicateDeclaration) -> Iterator[Problem]:
@@ -172,17 +154,17 @@ def _predicate_problems(declared: PredicateDeclaration) -> Iterator[Problem]:
             f"'{declared.name}' has states of its own: "
             "mark an argument with '!' to have one categorical variable over a type"
         )
-        yield Problem("error", message, declared.place)
+        yield error(message, declared)
     if declared.unique is not None and not declared.domain.is_discrete:
         message = (
             f"'{declared.name}' is real, so that no argument can be marked '!': "
             "exactly one constant holds only for truth values"
         )
-        yield Problem("error", message, declared.place)
+        yield error(message, declared)
 
 
-def _strange_types(model: Model) -> Iterator[Problem]:
-    """Types that are not declared, although one of nearly the same name is."""
+def _misspelt_types(model: Model) -> Iterator[Problem]:
+    """Undeclared types whose name is close to that of a declared one."""
     letters = {declared.name: _letters(declared.name) for declared in model.types}
     undeclared: dict[str, PredicateDeclaration] = {}
     for predicate in model.predicates:
@@ -191,19 +173,12 @@ def _strange_types(model: Model) -> Iterator[Problem]:
                 undeclared.setdefault(name, predicate)
     num_compared = MOST_PAIRS // max(1, len(letters))
     for name, user in itertools.islice(undeclared.items(), num_compared):
-        # Names that differ in a number alone are meant to differ.
+        # Names that differ only in digits are different on purpose.
         unlike = [known for known, word in letters.items() if word != _letters(name)]
         if get_close_matches(name, unlike, n=1, cutoff=0.8):
             message = f"type '{name}' of '{user.name}' is not declared.{did_you_mean(name, unlike)}"
-            yield Problem("warning", message, user.place)
+            yield warning(message, user)
 
 
 def _letters(name: str) -> str:
     return "".join(letter for letter in name if not letter.isdigit())
-
-
-def _unused_predicates(model: Model) -> Iterator[Problem]:
-    used = used_predicates(model)
-    for predicate in model.predicates:
-        if predicate.name not in used:
-            yield Problem("warning", f"no rule uses '{predicate.name}'", predicate.place)

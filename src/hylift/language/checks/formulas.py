@@ -1,4 +1,4 @@
-"""Whether truths and numbers stand where they belong in a formula."""
+"""Checks of formulas: truth values and numbers where they belong, valid densities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hylift.language.report import Problem
+from hylift.language.report import Problem, error
 from hylift.language.syntax import (
     LOGIC,
     Atom,
@@ -29,7 +29,7 @@ from hylift.language.walk import atoms, is_truth, nodes
 
 
 def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
-    """What is wrong with the parts of a rule's formula, whose names are known."""
+    """The problems of a rule's formula, whose names are all known."""
     for node in nodes(rule.formula):
         match node:
             case Unary(op="!", operand=operand):
@@ -42,7 +42,7 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
                 yield from _comparison_problems(model, node)
             case Call():
                 if fault := call_fault(node):
-                    yield Problem("error", fault, node.place)
+                    yield error(fault, node)
             case Gaussian():
                 yield from _gaussian_problems(model, node)
             case Normal():
@@ -54,7 +54,7 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
             yield from _slope_problems(model, condition)
 
 
-# Truths.
+# Truth values.
 
 
 def _logic_problems(model: Model, rule: Rule, node: Binary) -> Iterator[Problem]:
@@ -64,14 +64,14 @@ def _logic_problems(model: Model, rule: Rule, node: Binary) -> Iterator[Problem]
             f"'^' with a space behind it is logical and, which needs truth values: "
             f"for a power write '{power}', without a space"
         )
-        yield Problem("error", message, node.place)
+        yield error(message, node)
         return
     for operand in (node.left, node.right):
         yield from _truth_problems(model, rule, operand, f"'{node.op}'")
 
 
 def _leading(expr: Expr) -> Expr:
-    """What stands first in a sum or a product."""
+    """The first operand of a sum or a product."""
     while isinstance(expr, Binary) and expr.op not in LOGIC:
         expr = expr.left
     return expr
@@ -96,7 +96,7 @@ def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator
             message = f"'{shown(expr)}' is a number, but {user} needs a truth value"
     if rule.hard and isinstance(expr, Atom | Comparison):
         message += f", and {_softened(expr)}"
-    yield Problem("error", message, expr.place)
+    yield error(message, expr)
 
 
 def _hard_number(formula: Expr) -> Problem:
@@ -104,11 +104,11 @@ def _hard_number(formula: Expr) -> Problem:
     message = (
         f"'{shown(formula)}' is {kind}, but a hard rule needs a truth value: {_softened(formula)}"
     )
-    return Problem("error", message, formula.place)
+    return error(message, formula)
 
 
 def _softened(expr: Expr) -> str:
-    """What makes a hard rule soft, in text or in Python."""
+    """How to make a hard rule soft, in text or in Python."""
     instead = (
         "with 'm.rule' in place of 'm.hard'" if expr.place is None else "in place of the period"
     )
@@ -129,22 +129,22 @@ def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
         message = f"'{shown(node)}' compares truth values: write '{instead}'"
         if meant := _declared_real(model, truths):
             message += f", or {meant}"
-        yield Problem("error", message, node.place)
+        yield error(message, node)
     elif node.op == "!=":
         message = (
             f"'{shown(node)}' compares numbers, which always differ: '!=' is for logical terms"
         )
-        yield Problem("error", message, node.place)
+        yield error(message, node)
     elif node.op != "=":
         for side in truths:
             message = f"'{node.op}' compares numbers, but '{shown(side)}' is a truth value"
             if meant := _declared_real(model, truths):
                 message += f": {meant}"
-            yield Problem("error", message, side.place)
+            yield error(message, side)
 
 
 def _declared_real(model: Model, truths: list[Expr]) -> str:
-    """What to do if two atoms that are compared were meant to be numbers."""
+    """The advice if two compared atoms were meant to be numbers."""
     names = dict.fromkeys(side.predicate for side in truths if isinstance(side, Atom))
     declared = (model.predicate_by_name[name] for name in names)
     are_atoms = len(truths) == 2 and all(isinstance(side, Atom) for side in truths)
@@ -162,13 +162,13 @@ def _slope_problems(model: Model, node: Comparison) -> Iterator[Problem]:
             "a slope belongs to <, <=, > or >= between numbers, "
             f"not to '{shown(replace(node, slope=None))}'"
         )
-        yield Problem("error", message, node.place)
+        yield error(message, node)
         return
     slope = constant_or_problem(model, node.slope, "a slope")
     if isinstance(slope, Problem):
         yield slope
     elif slope <= 0:
-        yield Problem("error", f"a slope must be positive, not {slope:g}", node.slope.place)
+        yield error(f"a slope must be positive, not {slope:g}", node.slope)
 
 
 # Densities.
@@ -178,10 +178,10 @@ def _gaussian_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
     for value in node.values:
         if is_truth(model, value):
             message = f"the values of gaussian are real, but '{shown(value)}' is a truth value"
-            yield Problem("error", message, value.place)
+            yield error(message, value)
     size = len(node.values)
     if size == 0:
-        yield Problem("error", "gaussian needs at least one value", node.place)
+        yield error("gaussian needs at least one value", node)
         return
     if node.mean and len(node.mean) != size:
         message = (
@@ -194,7 +194,7 @@ def _gaussian_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
         message = (
             f"gaussian of {size} value{_s(size)} needs a cov of {size} row{_s(size)} of {size}"
         )
-        yield Problem("error", message, node.place)
+        yield error(message, node)
     else:
         yield from _cov_problems(model, node)
 
@@ -228,15 +228,14 @@ def _cov_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
 def _normal_problems(model: Model, node: Normal) -> Iterator[Problem]:
     if is_truth(model, node.value):
         message = f"the value of normal is real, but '{shown(node.value)}' is a truth value"
-        yield Problem("error", message, node.value.place)
+        yield error(message, node.value)
     if atoms(node.var):
         return
     variance = constant_or_problem(model, node.var, "the variance of normal")
     if isinstance(variance, Problem):
         yield variance
     elif variance <= 0:
-        message = f"the variance of normal must be positive, not {variance:g}"
-        yield Problem("error", message, node.var.place)
+        yield error(f"the variance of normal must be positive, not {variance:g}", node.var)
 
 
 def _s(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Whether a rule holds together: its names, its variables, and its conditions."""
+"""Checks of rules: names, variables, quantifiers and conditions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from hylift.errors import did_you_mean
 from hylift.language.checks.formulas import formula_problems
 from hylift.language.checks.weights import Listed, unlisted_fault, weight_problems
-from hylift.language.report import Problem
+from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     BUILT_IN,
     Atom,
@@ -34,12 +34,12 @@ from hylift.language.walk import (
     is_truth,
     logical_comparisons,
     nodes,
-    terms,
+    occurrences,
 )
 
 
 def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]:
-    """What is wrong with a rule; where names are, nothing else is said of its formula."""
+    """The problems of a rule; if a name is unknown, its formula is not checked further."""
     wrong_names = list(_name_problems(model, rule, listed))
     yield from wrong_names
     types, wrong_types = typed_variables(model, rule)
@@ -47,7 +47,8 @@ def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]
         yield from wrong_types
         yield from _compared_constants(model, rule, types, listed)
         yield from _quantifier_problems(rule)
-        yield from _where_problems(model, rule)
+        for condition in rule.where:
+            yield from _condition_problems(model, rule, condition)
         yield from names_of_constants(rule, types, lambda t, name: name in listed.get(t, ()))
         yield from formula_problems(model, rule)
     yield from weight_problems(model, rule, types, listed, kind_known=not wrong_names)
@@ -72,7 +73,7 @@ def _atom_problems(model: Model, atom: Atom, listed: Listed) -> Iterator[Problem
     if declared is None:
         yield _unknown(model, atom.predicate, atom)
     elif fault := arity_fault(declared, len(atom.arguments)):
-        yield Problem("error", fault, atom.place)
+        yield error(fault, atom)
     else:
         for position, term in enumerate(atom.arguments):
             if isinstance(term, Constant):
@@ -82,22 +83,22 @@ def _atom_problems(model: Model, atom: Atom, listed: Listed) -> Iterator[Problem
                     f"'{shown(term)}' stands in the '!' argument of '{declared.name}', "
                     "whose constants are values and have no neighbours"
                 )
-                yield Problem("error", message, term.place)
+                yield error(message, term)
 
 
 def _unlisted(listed: Listed, type_name: str, constant: Constant) -> Iterator[Problem]:
-    """The problem that a type lists its constants, but not this one."""
+    """An error if a type lists its constants, but not this one."""
     if type_name in listed and constant.name not in listed[type_name]:
         fault = unlisted_fault(listed[type_name], type_name, constant.name)
-        yield Problem("error", fault, constant.place)
+        yield error(fault, constant)
 
 
 def _unknown(model: Model, name: str, node: Expr) -> Problem:
-    """The problem that a word stands for nothing here."""
+    """The error about an unknown word."""
     is_called = isinstance(node, Atom) and bool(node.arguments)
     declared = model.predicate_by_name.get(name)
     if declared and not is_called and (fault := arity_fault(declared, 0)):
-        return Problem("error", fault, node.place)
+        return error(fault, node)
     if is_called:
         message, known = f"unknown predicate '{name}'", (*model.predicate_by_name, *BUILT_IN)
     else:
@@ -105,13 +106,13 @@ def _unknown(model: Model, name: str, node: Expr) -> Problem:
         known = (*model.parameter_by_name, *model.predicate_by_name)
     hint = word_hint(name)
     message += f"; {hint}" if hint else f".{did_you_mean(name, known)}"
-    return Problem("error", message, node.place)
+    return error(message, node)
 
 
 def _stray_terms(
     expr: Expr, comparison: Comparison | None
 ) -> Iterator[tuple[Term, Comparison | None]]:
-    """Logical terms that stand where truths or numbers belong; with a comparison they are in."""
+    """Logical terms in place of truth values or numbers, with the comparison around them."""
     if isinstance(expr, Term):
         yield expr, comparison
     elif not (isinstance(expr, Comparison) and expr.is_logical):
@@ -124,14 +125,8 @@ def _stray_problem(
     model: Model, rule: Rule, term: Term, comparison: Comparison | None, listed: Listed
 ) -> Problem:
     if isinstance(term, Variable):
-        arguments = (
-            argument
-            for expr in rule.expressions
-            for node in nodes(expr)
-            if isinstance(node, Atom)
-            for argument in node.arguments
-        )
-        if not any(isinstance(a, Variable) and a.name == term.name for a in arguments):
+        found = occurrences(*rule.expressions)
+        if not any(one.atom and one.variable.name == term.name for one in found):
             return _unknown(model, term.name, term)
         what = f"the variable '{shown(term)}'"
     else:
@@ -145,7 +140,7 @@ def _stray_problem(
         message = f"'{shown(comparison)}' compares {what} with the {kind} '{shown(other)}'"
     else:
         message = f"{what} is neither a number nor a truth value"
-    return Problem("error", message, term.place)
+    return error(message, term)
 
 
 # Variables.
@@ -154,26 +149,25 @@ def _stray_problem(
 def _compared_constants(
     model: Model, rule: Rule, types: dict[str, str], listed: Listed
 ) -> Iterator[Problem]:
-    for expr in rule.expressions:
-        for comparison in logical_comparisons(expr):
-            match comparison:
-                case (
-                    Comparison(left=Variable(name=name), right=Constant() as constant)
-                    | Comparison(left=Constant() as constant, right=Variable(name=name))
-                ):
-                    yield from _unlisted(listed, types.get(name, ""), constant)
-                case Comparison(left=Constant() as left, right=Constant() as right):
-                    known = [*model.parameter_by_name, *model.predicate_by_name]
-                    close = did_you_mean(left.name, known) or did_you_mean(right.name, known)
-                    message = (
-                        f"'{shown(comparison)}' compares two constants; variables begin with a "
-                        f"small letter.{close}"
-                    )
-                    yield Problem("error", message, comparison.place)
+    for comparison in logical_comparisons(*rule.expressions):
+        match comparison:
+            case (
+                Comparison(left=Variable(name=name), right=Constant() as constant)
+                | Comparison(left=Constant() as constant, right=Variable(name=name))
+            ):
+                yield from _unlisted(listed, types.get(name, ""), constant)
+            case Comparison(left=Constant() as left, right=Constant() as right):
+                known = [*model.parameter_by_name, *model.predicate_by_name]
+                close = did_you_mean(left.name, known) or did_you_mean(right.name, known)
+                message = (
+                    f"'{shown(comparison)}' compares two constants; variables begin with a "
+                    f"small letter.{close}"
+                )
+                yield error(message, comparison)
 
 
 def _quantifier_problems(rule: Rule) -> Iterator[Problem]:
-    outside = {name for expr in rule.expressions for name in free_variables(expr)}
+    outside = free_variables(*rule.expressions)
     yield from _quantifiers_inside(rule.formula, frozenset(outside))
 
 
@@ -182,16 +176,16 @@ def _quantifiers_inside(expr: Expr, outside: frozenset[str]) -> Iterator[Problem
         used = free_variables(expr.body)
         for name, count in Counter(expr.variables).items():
             if count > 1:
-                yield Problem("error", f"{expr.quantifier} names '{name}' twice", expr.place)
+                yield error(f"{expr.quantifier} names '{name}' twice", expr)
             if name not in used:
                 message = f"{expr.quantifier} names '{name}', but its formula does not use it"
-                yield Problem("error", message, expr.place)
+                yield error(message, expr)
             elif name in outside:
                 message = (
                     f"'{name}' under {expr.quantifier} is not the '{name}' outside it: "
                     "rename one of them"
                 )
-                yield Problem("warning", message, expr.place)
+                yield warning(message, expr)
         yield from _far_reach(expr)
         outside |= set(expr.variables)
     for child in children(expr):
@@ -201,22 +195,14 @@ def _quantifiers_inside(expr: Expr, outside: frozenset[str]) -> Iterator[Problem
 def names_of_constants(
     rule: Rule, types: Mapping[str, str], has_constant: Callable[[str, str], bool]
 ) -> Iterator[Problem]:
-    """Warnings about variables that stand in the rule once, and are named like a constant.
+    """Warnings about variables that occur once in a rule and are named like a constant.
 
-    has_constant: whether a type has a constant of that name.
+    has_constant: tells if a type has a constant of that name.
     """
-    standing = [
-        term for expr in rule.expressions for term in terms(expr) if isinstance(term, Variable)
-    ]
-    count = Counter(term.name for term in standing)
-    bound = {
-        name
-        for node in nodes(rule.formula)
-        if isinstance(node, Quantified)
-        for name in node.variables
-    }
-    for term in standing:
-        if count[term.name] > 1 or term.name in bound or term.name in rule.per_constant:
+    found = list(occurrences(*rule.expressions))
+    count = Counter(one.variable.name for one in found)
+    for term in (one.variable for one in found if one.binder is None):
+        if count[term.name] > 1 or term.name in rule.per_constant:
             continue
         type_name = types.get(term.name, "")
         if has_constant(type_name, term.name):
@@ -224,11 +210,11 @@ def names_of_constants(
                 f"'{term.name}' is a variable here, although type '{type_name}' has a constant "
                 f'of that name: write "{term.name}" with quotes to mean the constant'
             )
-            yield Problem("warning", message, term.place)
+            yield warning(message, term)
 
 
 def _far_reach(expr: Quantified) -> Iterator[Problem]:
-    """A warning where brackets behind a quantifier look as if it ended with them."""
+    """A warning if a quantifier seems to end with the brackets after it, but does not."""
     body = expr.body
     if not (isinstance(body, Binary) and body.op in ("=>", "<=>")):
         return
@@ -243,7 +229,7 @@ def _far_reach(expr: Quantified) -> Iterator[Problem]:
             f"{expr.quantifier} {names} reaches over '{body.op}' to the end of the formula: "
             f"write '({expr.quantifier} {names} …) {body.op} …' to end it before"
         )
-        yield Problem("warning", message, expr.place)
+        yield warning(message, expr)
 
 
 def _order(place: Place) -> tuple[int, int]:
@@ -253,11 +239,6 @@ def _order(place: Place) -> tuple[int, int]:
 # Conditions.
 
 
-def _where_problems(model: Model, rule: Rule) -> Iterator[Problem]:
-    for condition in rule.where:
-        yield from _condition_problems(model, rule, condition)
-
-
 def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[Problem]:
     allowed = "where takes comparisons of logical terms, and Boolean atoms or their negation"
     literal = condition
@@ -265,14 +246,13 @@ def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[P
         literal = condition.operand
     if isinstance(literal, Atom):
         if not is_truth(model, literal):
-            message = f"'{shown(literal)}' is real, but {allowed}"
-            yield Problem("error", message, literal.place)
+            yield error(f"'{shown(literal)}' is real, but {allowed}", literal)
         elif model.predicate_by_name[literal.predicate].unique is not None:
             instead = f"{shown(condition)} => (…)" if rule.hard else f"{shown(condition)} * (…)"
             message = (
                 f"'{literal.predicate}' has an argument marked '!', so that it cannot be "
                 f"closed-world as where needs it: write '{instead}' instead"
             )
-            yield Problem("error", message, condition.place)
+            yield error(message, condition)
     elif not (isinstance(condition, Comparison) and condition.is_logical):
-        yield Problem("error", f"{allowed}, not '{shown(condition)}'", condition.place)
+        yield error(f"{allowed}, not '{shown(condition)}'", condition)

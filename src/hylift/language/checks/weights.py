@@ -1,4 +1,4 @@
-"""Whether a rule has the weight it needs, and its weight table an entry for every constant."""
+"""Checks of weights: every rule has the one it needs, every table all its entries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from hylift.errors import did_you_mean
-from hylift.language.report import Problem
+from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     Atom,
     Binary,
@@ -27,22 +27,21 @@ Listed = Mapping[str, Mapping[str, None]]
 MAX_WEIGHT = 1e100
 
 MOST_COMPARED = 10_000
-"""The constants among which the closest to a misspelt one is looked for."""
+"""Maximum number of constants that are compared with a misspelt one."""
 
 
 def weight_problems(
     model: Model, rule: Rule, types: Mapping[str, str], listed: Listed, *, kind_known: bool
 ) -> Iterator[Problem]:
-    """What is wrong with a rule's weight; `kind_known`: all names in its formula are known."""
+    """The problems of a rule's weight; kind_known: all names in its formula are known."""
     if kind_known:
         yield from _missing_weight(model, rule)
     free = free_variables(rule.formula)
     for name in rule.per_constant:
         if name not in free:
-            message = f"'+{name}' asks for a weight per constant, but '{name}' is not free"
-            yield Problem("error", message, rule.place)
+            yield error(f"'+{name}' asks for a weight per constant, but '{name}' is not free", rule)
     if rule.hard and rule.weight is not None:
-        yield Problem("error", "a hard rule has no weight", rule.weight.place)
+        yield error("a hard rule has no weight", rule.weight)
     elif isinstance(rule.weight, WeightTable):
         yield from _table_problems(model, rule, rule.weight, types, listed)
     elif rule.weight is not None:
@@ -50,7 +49,7 @@ def weight_problems(
         if isinstance(weight, Problem):
             yield weight
         elif weight == 0:
-            yield Problem("warning", "a rule of weight 0 changes nothing", rule.weight.place)
+            yield warning("a rule of weight 0 changes nothing", rule.weight)
         else:
             yield from _too_large(weight, rule.weight.place)
 
@@ -67,7 +66,7 @@ def _too_large(weight: float, place: Place | None) -> Iterator[Problem]:
 def _missing_weight(model: Model, rule: Rule) -> Iterator[Problem]:
     formula = rule.formula
     if not atoms(formula):
-        yield Problem("error", "the rule mentions no atom", formula.place)
+        yield error("the rule mentions no atom", formula)
     elif rule.weight is not None or rule.hard:
         return
     elif is_truth(model, formula):
@@ -76,18 +75,18 @@ def _missing_weight(model: Model, rule: Rule) -> Iterator[Problem]:
             message = (
                 f"'{formula.predicate}' is declared already{_line_of(model, formula)}; {message}"
             )
-        yield Problem("error", message, formula.place)
+        yield error(message, formula)
     elif (constant := _leading_constant(formula)) is not None:
         number = shown(constant)
         message = (
             f"'{shown(formula)}' is a sum or difference that starts with {number}: "
             f"for a rule of weight {number} write '{number} (…)'"
         )
-        yield Problem("error", message, formula.place)
+        yield error(message, formula)
 
 
 def _is_declaration(model: Model, atom: Atom) -> bool:
-    """Whether an atom names types as a declaration does."""
+    """True if the arguments of an atom are types, as in a declaration."""
     words = (term.name for term in atom.arguments if isinstance(term, Variable))
     return any(word in model.type_by_name for word in words)
 
@@ -118,7 +117,7 @@ def _table_problems(
             yield from _too_large(value, weight.place)
     if not rule.per_constant:
         message = "a table of weights needs a variable marked '+' in the formula, as in 'A(+x)'"
-        yield Problem("error", message, table.place)
+        yield error(message, table)
         return
     columns = [listed.get(types.get(name, "")) for name in rule.per_constant]
     seen: set[tuple[str, ...]] = set()
@@ -154,7 +153,7 @@ def _key_faults(
 
 
 def unlisted_fault(constants: Mapping[str, None], type_name: str, constant: str) -> str:
-    """What is wrong with a constant that its type does not list."""
+    """The error about a constant that its type does not list."""
     close = did_you_mean(constant, itertools.islice(constants, MOST_COMPARED))
     return f"type '{type_name}' has no constant '{constant}'.{close}"
 
@@ -173,4 +172,4 @@ def _missing_keys(
         names = "; ".join(", ".join(key) for key in missing[:3])
         more = "; …" if len(missing) > 3 else ""
         message = f"the table has no weight for {names}{more}: add it, or a default, '*: 0'"
-        yield Problem("error", message, table.place)
+        yield error(message, table)

@@ -1,4 +1,4 @@
-"""Formulas made smaller before they are lowered: quantifiers written out, known truths put in."""
+"""Simplification of formulas before lowering: known truth values and quantifiers expanded."""
 
 from __future__ import annotations
 
@@ -29,17 +29,16 @@ from hylift.language.syntax import (
 )
 from hylift.language.walk import balanced, children, free_variables, rebuild
 
-# Known truths put in.
+# Known truth values.
 
 
 def fold(expr: Expr, known: Mapping[Expr, bool]) -> Expr:
-    """The expression with some atoms and comparisons of logical terms known to be true or false.
+    """The expression simplified, given the truth of some atoms and comparisons of logical terms.
 
-    The result has the same value, and is a `Truth` or `Number` as soon as nothing that is left
-    could change it. A truth may come to stand for a number that is 0 or 1 (`A * B` is `B` once A
-    is known to be true), because truths count as numbers wherever numbers stand; a number never
-    comes to stand for a truth. What has no value, such as the logarithm of -1, stays as it is, and
-    so does a user's function of atoms that are not all known.
+    The result has the same value, and is a `Truth` or `Number` if nothing that is left could change
+    it. A truth value may replace a number that is 0 or 1 (`A * B` is `B` if A is true), because
+    truth values count as numbers; a number never replaces a truth value. Undefined values, such as
+    the logarithm of -1, stay as they are, and so does a user's function of unknown atoms.
     """
     if isinstance(expr, Atom) or (isinstance(expr, Comparison) and expr.is_logical):
         return Truth(known[expr], place=expr.place) if expr in known else expr
@@ -63,7 +62,7 @@ def _is_constant(expr: Expr) -> bool:
 
 
 def _constant(expr: Expr, known: Mapping[Expr, bool]) -> Expr:
-    """The value of an expression that depends on nothing, unless it has none."""
+    """The value of an expression without unknowns, unless it is undefined."""
     value = evaluate(expr, lambda node: np.asarray(known[node]))
     assert not isinstance(value, QuadraticForm)  # no leaf is one
     if value.dtype == np.bool_:
@@ -72,7 +71,7 @@ def _constant(expr: Expr, known: Mapping[Expr, bool]) -> Expr:
 
 
 def _simplified(expr: Expr) -> Expr:
-    """The expression without the parts that known operands make superfluous."""
+    """The expression without the parts that known operands make redundant."""
     match expr:
         case Unary(op=op, operand=Unary(op=inner, operand=operand)) if op == inner:
             return operand
@@ -137,15 +136,15 @@ def _is(expr: Expr, number: float) -> bool:
     return isinstance(expr, Truth | Number) and expr.value == number
 
 
-# Quantifiers written out.
+# Quantifiers.
 
 
 def expand(expr: Expr, constants: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> Expr:
-    """The expression with EXIST and FORALL written out over the constants of each type, in order.
+    """The expression with EXIST and FORALL expanded over the constants of each type, in order.
 
-    `types` has the type of every quantified variable. `t+1` is the next constant of its type;
-    where there is none, that choice of constants is left out. A comparison that comes to stand
-    between two constants of a type is decided by their order in it.
+    types: the type of every quantified variable. `t+1` is the next constant of its type; choices
+    for which there is none are left out. A comparison between two constants of a type is decided
+    by their order.
     """
     if not isinstance(expr, Quantified):
         return rebuild(expr, lambda part: expand(part, constants, types))
@@ -174,11 +173,11 @@ class _Order:
 
 
 _Chosen = Mapping[str, tuple[_Order, int]]
-"""Per variable: its type, and the position of the constant it stands for."""
+"""Per variable: the order of its type, and the position of its constant."""
 
 
 class _OffTheEndError(Exception):
-    """A neighbour such as `t+1` that its type does not have."""
+    """A neighbour such as `t+1` that does not exist."""
 
 
 def _placed(expr: Expr, chosen: _Chosen) -> Expr:

@@ -20,18 +20,18 @@ from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, T
 from hylift.potentials.base import FloatArray, IntArray
 
 MAX_QUOTED = 200
-"""Most letters of a formula that an error quotes."""
+"""Maximum number of characters of a formula in an error."""
 
 MAX_ENTRIES = 2**22
-"""Most numbers per row of a table or quadratic."""
+"""Maximum number of entries per row of a table or quadratic."""
 
 MAX_NUMBERS = 2**26
-"""Most numbers of all rows together."""
+"""Maximum number of entries of all rows together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """An atom that stands in a slot of the factor; atoms of one variable share the slot."""
+    """The slot of an atom in the factor; atoms of one variable share the slot."""
 
     index: int
     num_states: int  # REAL for a real
@@ -40,7 +40,7 @@ class Slot:
 
 
 Leaf = Slot | TruthArray | FloatArray
-"""The slot of an atom, or (row,): a truth, or a known real, that each parameter row decides."""
+"""The slot of an atom, or (row,): a truth value or a known real per parameter row."""
 
 
 def lower(
@@ -53,9 +53,9 @@ def lower(
 ) -> Potential:
     """The potential weight * formula, with a row per weight; hard: 0 where it holds, else -inf.
 
-    `formula` has no quantifiers, and `leaves` has all its atoms and comparisons of logical terms.
-    Slots count from 0, discrete ones before reals. The most specific kind of potential is
-    returned: a function only where the formula is not quadratic in its reals.
+    formula: without quantifiers. leaves: all its atoms and comparisons of logical terms; slots
+    count from 0, discrete ones before reals. The potential is of the most specific kind: a
+    function only if the formula is not quadratic in its reals.
     """
     grid = _Grid.of(formula, len(weight), leaves, parameters)
     _check_size(grid)
@@ -66,7 +66,7 @@ def lower(
 
 
 def _check_size(grid: _Grid) -> None:
-    """Raises where the potential would have too many numbers."""
+    """Raises if the potential would have too many entries."""
     entries = grid.num_entries
     if entries > MAX_ENTRIES:
         raise ModelError(
@@ -159,14 +159,14 @@ class _Grid:
         return np.broadcast_to(coefficient, (self.num_rows, *self.states)).copy()
 
     def _rows(self, per_row: NDArray[Any]) -> NDArray[Any]:
-        """Values (row,) along the first axis; one value where all rows say the same."""
+        """Values (row,) along the first axis; a single one if all rows are equal."""
         values = np.asarray(per_row)
         if len(values) > 1 and (values == values[0]).all():
             values = values[:1]
         return values.reshape((-1,) + (1,) * len(self.states))
 
     def _check_constant(self, constant: FloatArray | None) -> None:
-        """Where no real matters the formula must have a value, -inf at the least."""
+        """Raises if the formula is NaN or inf where it does not depend on reals."""
         if constant is None:
             return
         bad = np.isnan(constant) | (constant == np.inf)
@@ -183,8 +183,7 @@ class _Grid:
         )
 
     def _held(self, node: Expr, at: tuple[np.intp, ...], shape: tuple[int, ...]) -> str:
-        """`In(p, t) is true`, `x(p) is 0.5` at a point of a grid; nothing for what it does not vary
-        with."""
+        """`In(p, t) is true`, `x(p) is 0.5` at a point of the grid; empty if it does not vary."""
         value = self.leaf(node)
         if isinstance(value, QuadraticForm) or any(np.greater(value.shape, shape)):
             return ""
@@ -208,12 +207,12 @@ def _quadratic(form: QuadraticForm, grid: _Grid) -> ConditionalQuadratic:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where a formula that is called finds the value of a leaf: in arguments by position."""
+    """The positions of a leaf's values among the arguments of a `Formula`."""
 
-    slot: int | None = None  # None: a truth that the parameter row decides
+    slot: int | None = None  # None: a truth value of the parameter row
     is_real: bool = False
     column: int | None = None
-    """The truth, or the state that makes a categorical atom true; None for others."""
+    """The truth value, or the state that makes a categorical atom true; None for others."""
 
     def value(self, arguments: tuple[NDArray[Any], ...]) -> NDArray[Any]:
         if self.slot is None:
@@ -228,7 +227,7 @@ class _Source:
 class Formula:
     """A formula times its weight as a function of slots and parameters, for `Function`.
 
-    Called with the slots, the weight, then the states and truths that each row decides.
+    Call it with the slots, the weight, then the states and truth values of each row.
     """
 
     formula: Expr
@@ -247,9 +246,9 @@ class Formula:
             return product(arguments[self.num_slots], value)
 
     def given(self, parameters: FloatArray, fixed: tuple[int, ...]) -> Potential | None:
-        """The table or quadratic that is left where some slots are known, if it is one.
+        """The table or quadratic that remains if some slots are known; None if it is neither.
 
-        So `normal(y(r) | a + b * x(r), 1)` is quadratic in a and b as soon as x is observed.
+        So `normal(y(r) | a + b * x(r), 1)` is quadratic in a and b if x is observed.
         """
         free = [slot for slot in range(self.num_slots) if slot not in fixed]
         num_own = parameters.shape[1] - len(fixed)
@@ -269,7 +268,7 @@ class Formula:
             return None
 
     def _leaf(self, source: _Source, column: Mapping[int, FloatArray], free: list[int]) -> Leaf:
-        """What an atom is where the slots in `column` are known."""
+        """The leaf of an atom if the slots in `column` are known."""
         given = None if source.column is None else column[source.column]
         if source.slot is None:
             assert given is not None  # a leaf has a slot, a column or both

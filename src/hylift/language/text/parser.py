@@ -17,6 +17,7 @@ from hylift.files import read_text
 from hylift.graph.domains import Domain, boolean, interval, real
 from hylift.language.syntax import (
     BUILT_IN,
+    Declaration,
     Model,
     ParameterDeclaration,
     PredicateDeclaration,
@@ -155,8 +156,6 @@ def _accepted_after(tokens: list[Token]) -> set[str]:
 
 # Statements.
 
-_Declaration = TypeDeclaration | PredicateDeclaration | ParameterDeclaration
-
 
 class _Draft:
     """The statements of a model read so far.
@@ -165,7 +164,7 @@ class _Draft:
     """
 
     def __init__(self) -> None:
-        self._declarations: list[_Declaration] = []
+        self._declarations: list[Declaration] = []
         self._rules: list[tuple[Tree[Token], Source]] = []
         self._predicates: set[str] = set()
         self._undecided: set[int] = set()  # ids of the predicates declared without a domain
@@ -232,16 +231,16 @@ class _Draft:
         )
         return replace(model, predicates=predicates, rules=rules)
 
-    def _with_propositions(self) -> list[_Declaration]:
+    def _with_propositions(self) -> list[Declaration]:
         """The declarations; a word on its own line is a proposition if a formula uses it as one."""
         taken = set(BUILT_IN)
         for declared in self._declarations:
             if isinstance(declared, PredicateDeclaration):
                 taken |= {declared.name, *declared.arguments}
-            elif isinstance(declared, ParameterDeclaration) or declared.constants is not None:
+            elif not isinstance(declared, TypeDeclaration) or declared.constants is not None:
                 taken.add(declared.name)
         used = {word for tree, _ in self._rules for word in atom_words(tree)} - taken
-        found: list[_Declaration] = []
+        found: list[Declaration] = []
         for declared in self._declarations:
             if isinstance(declared, TypeDeclaration) and declared.name in used:
                 declared = PredicateDeclaration(declared.name, (), boolean, place=declared.place)
