@@ -13,8 +13,8 @@ import hylift as hl
 from benchmarks.measure import best_of, peak_gigabytes, timed
 from benchmarks.setting import Setting
 from hylift.lifting import Structure, stable_coloring
-from hylift.lifting.coloring.kernels.passes import collect
-from hylift.lifting.kernels.grouping import group_pairs
+from hylift.lifting.kernels.coloring import collect
+from hylift.numerics.kernels.grouping import group_pairs
 from hylift.warm_up import warm_up
 
 NUM_FACTORS = 10_000_000

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.numerics.quadrature import hermite_rule
 from hylift.potentials import REAL, Potential
 from hylift.potentials.base import FloatArray, IntArray, along_axis
-from hylift.potentials.quadrature import hermite_rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ STAGES = [
     "progress",
     "words",
     "compilation",
+    "numerics",
     "potentials",
     "graph",
     "formats",

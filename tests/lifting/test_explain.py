@@ -18,8 +18,8 @@ from hylift.lifting.coarse import coarse_to_fine
 from hylift.lifting.explanation import Explanation, Size
 from hylift.lifting.explanation.text import alone
 from hylift.lifting.predicates import Predicates
+from hylift.numerics.quadrature import nodes_per_slot
 from hylift.potentials import ConditionalQuadratic, Function, Table
-from hylift.potentials.quadrature import nodes_per_slot
 from random_models import symmetric_graphs
 from zoo import ZOO, ZooModel, friends_and_smokers, mixed_cardinality_loop, toy_hybrid_mln
 

@@ -13,6 +13,7 @@ import zoo
 from hylift.errors import EvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, Variables, boolean, interval, real
 from hylift.inference import BVI, Exact, infer
+from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior import (
     BetaMixture,
     Categorical,
@@ -25,7 +26,6 @@ from hylift.posterior import (
 )
 from hylift.posterior.distributions import RealDistribution
 from hylift.posterior.distributions.divergence import distances, divergences
-from hylift.posterior.distributions.piecewise import gauss_legendre_nodes
 from hylift.potentials import Table
 
 Array = NDArray[np.float64]

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
+from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior.distributions import (
     Categorical,
     GaussianMixture,
     PiecewiseDensity,
     PointMass,
     RealDistribution,
-    gauss_legendre_nodes,
 )
 
 PROBABILITIES = [0.0, 1e-12, 1e-3, 0.3, 0.5, 0.9, 1.0 - 1e-12, 1.0]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.lifting.kernels.grouping import group_pairs
+from hylift.numerics.kernels.grouping import group_pairs
 from hylift.potentials import REAL, Table
 
 FloatArray = NDArray[np.float64]

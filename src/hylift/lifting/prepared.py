@@ -10,9 +10,9 @@ from hylift.compilation import announce_compilation
 from hylift.errors import ModelError
 from hylift.graph import Conditioned, FactorGraph, conditioned
 from hylift.lifting.coloring import Structure
-from hylift.lifting.coloring.kernels.passes import collect
 from hylift.lifting.coloring.parameters import check_tolerance
 from hylift.lifting.coloring.structure import Links
+from hylift.lifting.kernels.coloring import collect
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.lifting.coloring import Partition, Structure
-from hylift.lifting.kernels.averaging import average_rows, class_sums
+from hylift.numerics.kernels.grouping import average_rows, class_sums
 from hylift.potentials import Potential
 
 

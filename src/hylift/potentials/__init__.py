@@ -3,7 +3,6 @@
 from hylift.potentials.base import ANY_STATES, REAL, Potential
 from hylift.potentials.function import Function
 from hylift.potentials.quadratic import ConditionalQuadratic
-from hylift.potentials.quadrature import nodes_per_slot
 from hylift.potentials.table import Table
 
 __all__ = [
@@ -13,5 +12,4 @@ __all__ = [
     "Function",
     "Potential",
     "Table",
-    "nodes_per_slot",
 ]

@@ -13,8 +13,8 @@ import slow_objective
 from hylift.graph import FactorGraph
 from hylift.inference.variational.objective import Entropy
 from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.numerics import quadrature
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
-from hylift.potentials import quadrature
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,7 @@ from scipy.sparse.linalg import splu
 
 from hylift.errors import ModelError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables, real
-from hylift.inference.gaussian.kernels.conjugate import conjugate_gradients
-from hylift.inference.gaussian.kernels.trees import multiply_down
+from hylift.numerics.kernels.sparse import conjugate_gradients, multiply_down
 from hylift.potentials import ConditionalQuadratic
 
 FloatArray = NDArray[np.float64]

@@ -17,7 +17,7 @@ from hylift.inference.sampling.kernels.arrays import Chain, Groups, Reals, Recor
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
 from hylift.inference.sampling.starts import joint_states
 from hylift.inference.search.kernels.arrays import Terms
-from hylift.inference.threads import in_order
+from hylift.numerics.threads import in_order
 
 BURST = 1 << 23
 """Work between two looks at the clock: some hundredths of a second."""

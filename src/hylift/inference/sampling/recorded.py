@@ -13,9 +13,9 @@ from hylift.inference.sampling.grids import DEGREE, lay_edges, positive_density
 from hylift.inference.sampling.kernels.arrays import Mixtures, Reals, Record
 from hylift.inference.sampling.kernels.records import gather, spread_on_grids
 from hylift.inference.search.kernels.arrays import Terms
+from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior import Categorical, GaussianMixture
 from hylift.posterior.distributions import BatchedDistribution
-from hylift.posterior.distributions.piecewise import gauss_legendre_nodes
 
 FloatArray = NDArray[np.float64]
 

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
-from hylift.lifting.coarse.kernels.intervals import best_cuts, moments
 from hylift.lifting.coloring.parameters import TOLERANCE, snapped
-from hylift.lifting.kernels.grouping import group_pairs
-from hylift.lifting.kernels.snapping import snap_sorted
+from hylift.lifting.kernels.coarse import best_cuts, moments
 from hylift.lifting.predicates import Predicates
+from hylift.numerics.kernels.grouping import group_pairs, snap_sorted
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.lifting.coarse.gradients import MAX_POINTS, Beliefs, gradients
-from hylift.lifting.coarse.kernels.sums import add_rows, squared_norms
 from hylift.lifting.coarse.levels import Choose, Level
-from hylift.lifting.kernels.grouping import first_members, group_pairs
+from hylift.lifting.kernels.coarse import add_rows, squared_norms
+from hylift.numerics.kernels.grouping import first_members, group_pairs
 from hylift.potentials import Potential
 
 FloatArray = NDArray[np.float64]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.lifting.coloring import TOLERANCE, stable_coloring, tie
-from hylift.lifting.coloring.kernels.passes import collect
-from hylift.lifting.kernels.grouping import group_pairs
+from hylift.lifting.kernels.coloring import collect
 from hylift.lifting.lift import Lifting
 from hylift.lifting.prepared import Prepared
+from hylift.numerics.kernels.grouping import group_pairs
 from hylift.progress import Progress, silent
 
 MOST = 0.1

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import Variables
+from hylift.numerics.quadrature import hermite_rule, nodes_per_slot
 from hylift.potentials import REAL, ConditionalQuadratic, Potential
 from hylift.potentials.base import along_axis, expectation_given
-from hylift.potentials.quadrature import hermite_rule, nodes_per_slot
 
 FloatArray = NDArray[np.float64]
 

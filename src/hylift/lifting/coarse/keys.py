@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, Part
 from hylift.lifting.coarse.clusters import EvidenceClusters
-from hylift.lifting.coarse.kernels.kinds import differing, joined, split_kinds
 from hylift.lifting.coloring.parameters import RowClasses, row_classes
-from hylift.lifting.kernels.grouping import group_pairs
+from hylift.lifting.kernels.coarse import differing, joined, split_kinds
 from hylift.lifting.prepared import Prepared
+from hylift.numerics.kernels.grouping import group_pairs
 from hylift.potentials import REAL
 
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.lifting.coarse.clusters import EvidenceClusters
-from hylift.lifting.coarse.kernels.kinds import divides, mixed_kinds, touched_clusters
 from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, Kinds
 from hylift.lifting.coloring import TOLERANCE, Partition, Structure, stable_coloring, tie
-from hylift.lifting.kernels.grouping import group_pairs
+from hylift.lifting.kernels.coarse import divides, mixed_kinds, touched_clusters
 from hylift.lifting.lift import Lifting
 from hylift.lifting.prepared import Prepared
+from hylift.numerics.kernels.grouping import group_pairs
 from hylift.progress import Progress, silent
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.lifting.kernels.grouping import first_members, group_pairs
-from hylift.lifting.kernels.snapping import snap_sorted
+from hylift.numerics.kernels.grouping import first_members, group_pairs, snap_sorted
 from hylift.potentials import Potential
 
 FloatArray = NDArray[np.float64]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.lifting.coloring.kernels.passes import hash_factors
 from hylift.lifting.coloring.structure import Structure
-from hylift.lifting.kernels.grouping import first_members, group_factors, group_pairs
+from hylift.lifting.kernels.coloring import group_factors, hash_factors
+from hylift.numerics.kernels.grouping import first_members, group_pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

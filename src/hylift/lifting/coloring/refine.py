@@ -8,12 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.lifting.coloring.kernels.passes import collect, moved, num_slots
-from hylift.lifting.coloring.kernels.verify import split_unlike
 from hylift.lifting.coloring.partition import Partition, partition
 from hylift.lifting.coloring.structure import Links, Structure
 from hylift.lifting.coloring.worklist import after_colors, after_kinds
-from hylift.lifting.kernels.grouping import group_pairs
+from hylift.lifting.kernels.coloring import collect, moved, num_slots, split_unlike
+from hylift.numerics.kernels.grouping import group_pairs
 
 Colors = NDArray[np.int32]
 

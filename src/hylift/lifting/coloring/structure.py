@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.graph.variables import freeze
-from hylift.lifting.coloring.kernels.incidence import incidence
 from hylift.lifting.coloring.parameters import TOLERANCE, row_classes
-from hylift.lifting.kernels.grouping import group_pairs
+from hylift.numerics.kernels.grouping import group_pairs, incidence
 
 Links = tuple[NDArray[np.int64], NDArray[np.int32]]
 """Per variable the factors in whose slots it stands: start (variable + 1,), factor (edge,)."""

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.lifting.coloring.kernels.dividing import divide, renumbered
-from hylift.lifting.coloring.kernels.signing import (
+from hylift.lifting.coloring.partition import Partition
+from hylift.lifting.coloring.structure import Links, Structure
+from hylift.lifting.kernels.refinement import (
+    divide,
     sign_factors,
     sign_variables,
     touched_factors,
 )
-from hylift.lifting.coloring.partition import Partition
-from hylift.lifting.coloring.structure import Links, Structure
-from hylift.lifting.kernels.grouping import group_pairs, occurrences
+from hylift.numerics.kernels.grouping import group_pairs, occurrences, renumbered
 
 
 def after_kinds(

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.lifting.kernels.grouping import group_pairs
+from hylift.numerics.kernels.grouping import group_pairs
+from hylift.numerics.quadrature import nodes_per_slot
 from hylift.potentials import REAL
-from hylift.potentials.quadrature import nodes_per_slot
 
 WORTHWHILE = 1.2
 """Speed-up of a step from which lifting is said to help. It is an assumption that less hardly pays

@@ -4,7 +4,7 @@ from hylift.posterior.distributions.base import BatchedDistribution, RealDistrib
 from hylift.posterior.distributions.beta_mixture import BetaMixture
 from hylift.posterior.distributions.categorical import Categorical
 from hylift.posterior.distributions.gaussian_mixture import GaussianMixture
-from hylift.posterior.distributions.piecewise import PiecewiseDensity, gauss_legendre_nodes
+from hylift.posterior.distributions.piecewise import PiecewiseDensity
 from hylift.posterior.distributions.point_mass import PointMass
 
 __all__ = [
@@ -15,5 +15,4 @@ __all__ = [
     "PiecewiseDensity",
     "PointMass",
     "RealDistribution",
-    "gauss_legendre_nodes",
 ]

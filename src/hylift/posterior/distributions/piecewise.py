@@ -8,6 +8,7 @@ from numpy.polynomial import legendre
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from hylift.numerics.quadrature import checked_edges
 from hylift.posterior.distributions.base import (
     FloatArray,
     FloatOrArray,
@@ -36,7 +37,7 @@ class PiecewiseDensity(RealDistribution):
     _event_ndims: ClassVar[dict[str, int]] = {"edges": 1, "coefficients": 2}
 
     def __post_init__(self) -> None:
-        edges = _checked_edges(self.edges)
+        edges = checked_edges(real_array("edges", self.edges))
         coefficients = real_array("coefficients", self.coefficients)
         edges = _shared_edges("coefficients", edges, coefficients)
         masses = real_array("panel masses", np.diff(edges) * coefficients[..., 0], low=-1e-12)
@@ -52,7 +53,7 @@ class PiecewiseDensity(RealDistribution):
         The nodes are those of `gauss_legendre_nodes`: as many in each panel as the last axis.
         """
         values = real_array("values", values, low=0.0)
-        edges = _shared_edges("values", _checked_edges(edges), values)
+        edges = _shared_edges("values", checked_edges(real_array("edges", edges)), values)
         nodes, weights = legendre.leggauss(values.shape[-1])
         peaks = values.max(axis=(-2, -1), keepdims=True, initial=0.0)
         if (peaks == 0.0).any():
@@ -201,30 +202,6 @@ class PiecewiseDensity(RealDistribution):
     def _gather(self, panel: IntArray) -> FloatArray:
         """Coefficients of a panel (point, row) in each row: (point, row, degree)."""
         return self.coefficients[np.arange(len(self.edges)), panel]
-
-
-def gauss_legendre_nodes(edges: ArrayLike, degree: int) -> tuple[FloatArray, FloatArray]:
-    """Quadrature nodes and weights on panels with these edges (*batch, panel + 1).
-
-    Both have shape ``(*batch, panel * degree)``, `degree` for each panel.
-    """
-    edges = _checked_edges(edges)
-    if degree < 1:
-        raise ValueError(f"degree must be at least 1, but is {degree}")
-    nodes, weights = legendre.leggauss(degree)
-    half = 0.5 * np.diff(edges)[..., None]
-    middle = 0.5 * (edges[..., 1:] + edges[..., :-1])[..., None]
-    shape = (*edges.shape[:-1], (edges.shape[-1] - 1) * degree)
-    return (middle + half * nodes).reshape(shape), (half * weights).reshape(shape)
-
-
-def _checked_edges(edges: ArrayLike) -> FloatArray:
-    edges = real_array("edges", edges)
-    if edges.ndim == 0 or edges.shape[-1] < 2:
-        raise ValueError(f"edges must have shape (*batch, panel + 1), but have shape {edges.shape}")
-    if not (np.diff(edges) > 0).all():
-        raise ValueError("edges must increase along the last axis")
-    return edges
 
 
 def _shared_edges(name: str, edges: FloatArray, panels: FloatArray) -> FloatArray:

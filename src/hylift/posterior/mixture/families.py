@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.numerics.kernels.gauss_beta import gauss_betas
+from hylift.numerics.quadrature import hermite_rule
 from hylift.posterior.distributions import (
     BatchedDistribution,
     BetaMixture,
@@ -29,8 +31,6 @@ from hylift.posterior.distributions.beta_density import (
     scaled,
 )
 from hylift.posterior.mixture.layout import BETA, GAUSSIAN, Layout
-from hylift.potentials.kernels.gauss_jacobi import gauss_betas
-from hylift.potentials.quadrature import hermite_rule
 
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
 

@@ -12,7 +12,7 @@ from hylift.errors import IntractableError
 from hylift.graph import FactorGroup, by_slots
 from hylift.inference.exact.parts import Parts, RealFactors
 from hylift.inference.gaussian.bounds import too_narrow
-from hylift.posterior.distributions import gauss_legendre_nodes
+from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.potentials.base import along_axis
 

@@ -29,7 +29,7 @@ from hylift.inference.message.segments import (
     place_of_largest,
 )
 from hylift.inference.terms import Terms
-from hylift.inference.threads import cut, in_order
+from hylift.numerics.threads import cut, in_order
 
 Schedule = Literal["flooding", "residual"]
 

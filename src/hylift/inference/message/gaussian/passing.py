@@ -11,7 +11,7 @@ from hylift.graph import FactorGraph
 from hylift.inference.message.gaussian.quadratics import Quadratics
 from hylift.inference.message.kernels.gaussian import IMPROPER, gather, log_ratios, send
 from hylift.inference.message.links import FloatArray
-from hylift.inference.threads import in_order
+from hylift.numerics.threads import in_order
 from hylift.potentials import ConditionalQuadratic
 
 EPS = float(np.finfo(np.float64).eps)

@@ -12,7 +12,7 @@ from hylift.graph.merge import merge_factors
 from hylift.inference.decouple import pieces
 from hylift.inference.message.links import FloatArray, Links
 from hylift.inference.terms import Terms
-from hylift.inference.threads import cut
+from hylift.numerics.threads import cut
 from hylift.potentials import ConditionalQuadratic, Function
 
 Blocks = list[tuple[int, int]]

@@ -9,7 +9,7 @@ import numpy as np
 from hylift.inference.message.gaussian.quadratics import Quadratics
 from hylift.inference.message.kernels.gaussian import gather, stretch
 from hylift.inference.message.links import FloatArray
-from hylift.inference.threads import in_order
+from hylift.numerics.threads import in_order
 
 MOST_SWEEPS = 100
 CLOSE = 1e-3

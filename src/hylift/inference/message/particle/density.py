@@ -13,8 +13,8 @@ from hylift.inference.gaussian.bounds import too_narrow
 from hylift.inference.message.links import FloatArray
 from hylift.inference.message.particle.factors import Places
 from hylift.inference.message.particle.passing import Passing
+from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior import PiecewiseDensity
-from hylift.posterior.distributions.piecewise import gauss_legendre_nodes
 
 NUM_PANELS = 40
 FEW_PANELS = 10

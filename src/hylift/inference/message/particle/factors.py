@@ -20,7 +20,7 @@ from hylift.inference.decouple import decouple, pieces
 from hylift.inference.message.impossible import contradiction, named
 from hylift.inference.message.links import FloatArray, Links
 from hylift.inference.terms import Terms, tabulated
-from hylift.inference.threads import cut
+from hylift.numerics.threads import cut
 from hylift.potentials import ConditionalQuadratic, Function
 
 Ids = NDArray[np.int64]

@@ -5,9 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
+from hylift.numerics.kernels.special import digamma, log_beta, take_logs, trigamma
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL
-from hylift.potentials.kernels.logarithm import take_logs
-from hylift.potentials.kernels.special import digamma, log_beta, trigamma
 
 TINY = 1e-300
 

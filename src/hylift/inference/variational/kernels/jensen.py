@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
+from hylift.numerics.kernels.special import digamma, log_beta
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL
-from hylift.potentials.kernels.special import digamma, log_beta
 
 
 @njit(cache=True, nogil=True)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
+from hylift.numerics.kernels.special import trigamma
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL
-from hylift.potentials.kernels.special import trigamma
 
 LEAST_PROBABILITY = 1e-10
 LEAST_WEIGHT = 1e-6

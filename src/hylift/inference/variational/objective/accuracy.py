@@ -8,7 +8,7 @@ import numpy as np
 
 from hylift.inference.variational.objective.objective import Entropy, Objective
 from hylift.inference.variational.problem import Mixtures, Problem
-from hylift.potentials.quadrature import Accuracy
+from hylift.numerics.quadrature import Accuracy
 
 MOST_POINTS = 2e8
 """Grid points, over all components, up to which an evaluation takes a few seconds."""

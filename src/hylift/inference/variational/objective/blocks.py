@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.inference.threads import cut, in_order
 from hylift.inference.variational.kernels.energy import scatter
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.numerics.threads import cut, in_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,10 +11,10 @@ from scipy.special import digamma
 
 from hylift.graph import FactorGroup
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.numerics.kernels.gauss_beta import gauss_betas
+from hylift.numerics.quadrature import hermite_rule
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL
 from hylift.potentials.base import along_axis, expectation_given
-from hylift.potentials.kernels.gauss_jacobi import gauss_betas
-from hylift.potentials.quadrature import hermite_rule
 
 MAX_POINTS = 1 << 17
 """Log-potentials that are evaluated at once: more of them leave the cache."""

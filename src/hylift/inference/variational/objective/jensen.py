@@ -6,13 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from hylift.inference.threads import BLOCK, in_order
 from hylift.inference.variational.kernels.jensen import (
     jensen_gradient,
     log_mixtures,
     log_overlaps,
 )
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.numerics.threads import BLOCK, in_order
 
 
 def add_jensen(

@@ -18,8 +18,8 @@ from hylift.inference.variational.objective.blocks import Slots
 from hylift.inference.variational.objective.functions import add_functions
 from hylift.inference.variational.objective.jensen import add_jensen
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.numerics.quadrature import Accuracy, nodes_per_slot
 from hylift.potentials import REAL
-from hylift.potentials.quadrature import Accuracy, nodes_per_slot
 
 Entropy = Literal["bethe", "jensen"]
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.terms import same_slots
-from hylift.lifting.kernels.averaging import class_sums
-from hylift.lifting.kernels.grouping import first_members
-from hylift.potentials.quadrature import Accuracy, nodes_per_slot
+from hylift.numerics.kernels.grouping import class_sums, first_members
+from hylift.numerics.quadrature import Accuracy, nodes_per_slot
 
 LARGEST_GRID = 2**22
 """Most points at which the density of one scope is evaluated, per component."""

@@ -9,8 +9,7 @@ from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.factors import merge_groups
 from hylift.inference.decouple import pieces
 from hylift.inference.terms import Terms, same_slots, tabulated
-from hylift.lifting.kernels.averaging import average_rows, class_sums
-from hylift.lifting.kernels.grouping import first_members
+from hylift.numerics.kernels.grouping import average_rows, class_sums, first_members
 from hylift.potentials import ConditionalQuadratic, Table
 
 FloatArray = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """How finely scopes with reals are integrated."""
 
-from hylift.potentials import nodes_per_slot
+from hylift.numerics.quadrature import nodes_per_slot
 
 
 def test_few_nodes_while_searching_and_more_at_the_end() -> None:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from hylift.potentials.kernels.gauss_jacobi import gauss_beta
-from hylift.potentials.kernels.logarithm import take_logs
-from hylift.potentials.kernels.special import digamma, log_beta, trigamma
-from hylift.potentials.quadrature import hermite_rule
+from hylift.numerics.kernels.gauss_beta import gauss_beta
+from hylift.numerics.kernels.special import digamma, log_beta, take_logs, trigamma
+from hylift.numerics.quadrature import hermite_rule
 
 DIGAMMA_ROOT = 1.4616321449683623
 SHAPES = [0.5, 0.75, 1.0, 1.5, 2.0, 7.25, 50.0, 1e3, 1e6]

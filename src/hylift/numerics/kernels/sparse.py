@@ -1,4 +1,4 @@
-"""Conjugate gradients for sparse symmetric systems, with sums in a fixed order."""
+"""Sparse symmetric systems by conjugate gradients, with sums in a fixed order; signs in trees."""
 
 import math
 
@@ -48,3 +48,10 @@ def _dot(a, b):
     for at in range(len(a)):
         total += a[at] * b[at]
     return total
+
+
+@njit(cache=True, nogil=True)
+def multiply_down(signs, order, parent, flips):
+    """Gives each vertex of a tree the sign of its parent times its flip; parents come first."""
+    for place in range(len(order)):
+        signs[order[place]] = signs[parent[order[place]]] * flips[place]

@@ -1,0 +1,1 @@
+"""Numerics that know nothing of models: grouping, quadrature, special functions, threads."""
