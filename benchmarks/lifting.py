@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import multiprocessing
 from collections.abc import Callable
 
@@ -89,13 +88,12 @@ def resumed() -> None:
         levels = hl.coarse_to_fine(graph)
         level, seconds = timed(lambda: next(levels))  # noqa: B023
         print(f"  first level {seconds:.2f} (evidence absorbed and compared, colored)")
-        links = functools.cache(level.structure.links)
-        links()  # a resumed coloring has them at hand
+        assert level.structure.links  # a resumed coloring has them at hand
         for _ in range(8):
             start = level.coloring
             level, seconds = timed(lambda: next(levels))  # noqa: B023
             kind = level.coloring.kind
-            again, resumed = timed(lambda: stable_coloring(level.structure, kind, start, links))  # noqa: B023
+            again, resumed = timed(lambda: stable_coloring(level.structure, kind, start))  # noqa: B023
             fresh, scratch = timed(lambda: stable_coloring(level.structure, kind))  # noqa: B023
             same = all(
                 (mine == other).all()

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.methods.measured import Measured, Result
 from hylift.inference.by_name import CLASS, method_by_name
-from hylift.lifting.explanation.text import TextTable
 from hylift.racing.text import NOTHING, SIGNS
+from hylift.words import TextTable
 
 LABELS = tuple(method_by_name(name).name for name in CLASS)
 TRUSTED = "trusted"

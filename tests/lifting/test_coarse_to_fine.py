@@ -228,7 +228,7 @@ def test_epsilon_is_refused_before_anything_is_done(epsilon: float) -> None:
 
 
 def test_something_else_than_a_graph_is_refused() -> None:
-    with pytest.raises(ModelError, match="a FactorGraph is lifted, not a value of type 'list'"):
+    with pytest.raises(ModelError, match="can be lifted, not a value of type 'list'"):
         coarse_to_fine([])  # type: ignore[arg-type]
 
 

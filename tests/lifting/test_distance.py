@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hylift.errors import ModelError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables, boolean, interval, real
 from hylift.lifting import Surroundings, by_distance, lift
-from hylift.lifting.coarse import distance
+from hylift.lifting.coarse import levels as levels_module
 from hylift.potentials import ConditionalQuadratic, Table
 from oracle import plain_factors
 from random_models import symmetric_graphs
@@ -26,7 +26,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 def all_rounds(graph: FactorGraph) -> list[Surroundings]:
     """Every lifting, however many classes it has."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distance, "MOST", 1.0)
+        patch.setattr(levels_module, "MAX_CLASS_SHARE", 1.0)
         return list(by_distance(graph))
 
 
@@ -171,7 +171,7 @@ def test_without_anything_to_tell_apart_there_is_the_exact_lifting_only() -> Non
 def test_where_classes_are_too_many_the_exact_lifting_follows(
     most: float, num_levels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distance, "MOST", most)
+    monkeypatch.setattr(levels_module, "MAX_CLASS_SHARE", most)
 
     levels = list(by_distance(chain(20)))
 
@@ -220,5 +220,5 @@ def test_progress_is_told_round_by_round() -> None:
 
 
 def test_only_graphs_are_lifted() -> None:
-    with pytest.raises(ModelError, match="a FactorGraph is lifted, not a value of type 'str'"):
+    with pytest.raises(ModelError, match="can be lifted, not a value of type 'str'"):
         next(by_distance("graph"))  # type: ignore[arg-type]

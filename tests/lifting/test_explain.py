@@ -16,7 +16,7 @@ from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Soft, Variab
 from hylift.lifting import Lifting, lift
 from hylift.lifting.coarse import coarse_to_fine
 from hylift.lifting.explanation import Explanation, Size
-from hylift.lifting.explanation.text import alone
+from hylift.lifting.explanation_text import alone
 from hylift.lifting.predicates import Predicates
 from hylift.numerics.quadrature import nodes_per_slot
 from hylift.potentials import ConditionalQuadratic, Function, Table

@@ -195,7 +195,7 @@ def test_evidence_must_be_absorbed_first() -> None:
     structure = Structure.of(graph)
     partition = tie(structure, np.array([0, 0]))
 
-    with pytest.raises(ModelError, match="conditioned before it is lifted"):
+    with pytest.raises(ModelError, match="must be conditioned before it is lifted"):
         quotient(graph.observe({"a": True}), structure, partition)
 
 

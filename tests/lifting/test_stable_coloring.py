@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean
-from hylift.lifting import Partition, Structure, stable_coloring
-from hylift.lifting.coloring import refine
+from hylift.lifting import Partition, Structure, coloring, stable_coloring
 from hylift.potentials import Table
 from oracle import coarsest_equitable
 from random_models import symmetric_graphs
@@ -60,7 +59,7 @@ def test_full_hashes_leave_nothing_to_repair(graph: FactorGraph) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # With nothing split after it, the first coloring is the result.
         patch.setattr(
-            refine, "_split", lambda _, found: (found.variable, found.num_variable_classes)
+            coloring, "_split", lambda _, found: (found.variable, found.num_variable_classes)
         )
         unverified = stable_coloring(structure)
 
@@ -74,7 +73,7 @@ def test_looking_only_at_what_changed_finds_the_same(few: float, graph: FactorGr
     ground = graph.condition()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refine, "FEW", few)
+        patch.setattr(coloring, "FEW", few)
         partition = stable_coloring(Structure.of(ground))
 
     assert partition.variable.tolist() == coarsest_equitable(ground)
@@ -87,7 +86,7 @@ def check_resuming(graph: FactorGraph, seed: int, few: float, mask: int) -> None
     expected = stable_coloring(structure)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refine, "FEW", few)
+        patch.setattr(coloring, "FEW", few)
         start = stable_coloring(structure, coarse, mask=mask)
         actual = stable_coloring(structure, start=start, mask=mask)
 
@@ -101,7 +100,7 @@ def check_resuming(graph: FactorGraph, seed: int, few: float, mask: int) -> None
 def test_going_on_from_coarser_kinds_ends_where_the_exact_ones_do(
     few: float, graph: FactorGraph, seed: int
 ) -> None:
-    check_resuming(graph, seed, few, refine.ALL_BITS)
+    check_resuming(graph, seed, few, coloring.ALL_BITS)
 
 
 @settings(max_examples=40)
@@ -116,7 +115,7 @@ def test_going_on_survives_colliding_hashes(graph: FactorGraph, seed: int) -> No
     symmetric_graphs(max_copies=8),
     SEEDS,
     st.sampled_from([0.0, 0.25, 2.0]),
-    st.sampled_from([*MASKS, refine.ALL_BITS]),
+    st.sampled_from([*MASKS, coloring.ALL_BITS]),
 )
 def test_going_on_thousands_of_times(graph: FactorGraph, seed: int, few: float, mask: int) -> None:
     check_resuming(graph, seed, few, mask)
@@ -199,7 +198,7 @@ def test_factors_that_are_counted_are_like_factors_written_out(
     structure = Structure.of(FactorGraph(plain.variables, (counted, singled_out)))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refine, "FEW", few)
+        patch.setattr(coloring, "FEW", few)
         found = stable_coloring(structure)
 
     assert found.variable.tolist() == expected

@@ -18,12 +18,11 @@ from rich.table import Column, Table
 from hylift.cli.messages import in_options, tell
 from hylift.graph import Evidence
 from hylift.inference.method import Task
-from hylift.lifting.explanation.text import TextTable
 from hylift.posterior import Categorical, LogPartition, Posterior
 from hylift.posterior.answers import ENDS
 from hylift.progress import Progress as Report
 from hylift.progress import silent
-from hylift.words import counted, num_classes
+from hylift.words import TextTable, counted, num_classes
 
 NARROW = 80
 """Columns below which bars are short."""

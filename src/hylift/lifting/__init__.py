@@ -1,4 +1,4 @@
-"""Look-alike parts of a graph are found, and solved once."""
+"""Lifting: look-alike parts of a graph are found and solved once."""
 
 from hylift.lifting.coarse import (
     Beliefs,
@@ -10,10 +10,11 @@ from hylift.lifting.coarse import (
     coarse_to_fine,
     every_cluster,
 )
-from hylift.lifting.coloring import Partition, Structure, stable_coloring, tie
+from hylift.lifting.coloring import Partition, stable_coloring, tie
 from hylift.lifting.explanation import Explanation
 from hylift.lifting.lift import Lifting, lift
 from hylift.lifting.quotient import quotient
+from hylift.lifting.structure import Structure
 
 __all__ = [
     "Beliefs",

@@ -1,4 +1,4 @@
-"""Look-alike parts of a graph, found and merged."""
+"""Lifting: look-alike variables and factors merged into classes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
-from hylift.lifting.coloring import TOLERANCE, Partition, stable_coloring
-from hylift.lifting.prepared import Prepared
+from hylift.lifting.coloring import Partition, stable_coloring
 from hylift.lifting.quotient import factor_classes, quotient
+from hylift.lifting.structure import TOLERANCE, LiftingInput
 from hylift.progress import Progress, silent
 from hylift.words import counted, num_classes
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Lifting:
     """A graph, its classes of look-alikes, and the graph of these classes.
 
-    Members of classes are variables of `ground`, which has the hidden ones only, and numbers them
-    anew: its variable i is variable `hidden[i]` of `source`.
+    Members of classes are variables of `ground`, which has only the hidden ones: its variable i is
+    variable `hidden[i]` of `source`.
     """
 
     source: FactorGraph
@@ -40,23 +40,23 @@ class Lifting:
     variable_to_class: NDArray[np.int32]  # (ground variable,)
     factor_to_class: tuple[NDArray[np.int32], ...]  # per group of `ground` (factor,)
     is_exact: bool
-    """Whether members of a class are equal to the tolerance; not so in coarse liftings."""
+    """Whether members of a class are equal to the tolerance; False for coarse liftings."""
     tolerance: float
-    """Relative difference up to which parameters were taken for equal."""
+    """Relative difference up to which parameters count as equal."""
 
     @classmethod
-    def of(cls, prepared: Prepared, partition: Partition, *, is_exact: bool) -> Lifting:
+    def of(cls, given: LiftingInput, partition: Partition, *, is_exact: bool) -> Lifting:
         """From a partition of a conditioned graph."""
-        hidden, structure = prepared.conditioned, prepared.structure
+        hidden, structure = given.conditioned, given.structure
         return cls(
-            prepared.source,
+            given.source,
             hidden.graph,
             hidden.hidden,
             quotient(hidden.graph, structure, partition),
             partition.variable,
             factor_classes(structure, partition),
             is_exact,
-            prepared.tolerance,
+            given.tolerance,
         )
 
     @property
@@ -65,12 +65,12 @@ class Lifting:
         return self.graph.num_variables
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What is known of classes (class, …) told of all variables of `ground` (variable, …)."""
+        """Values of classes (class, …) repeated for all variables of `ground` (variable, …)."""
         values = np.asarray(values)
         if values.ndim == 0 or len(values) != self.num_classes:
             raise ModelError(
-                f"there must be one value per class, {self.num_classes} in all, not values of "
-                f"shape {values.shape}"
+                f"expected one value per class, {self.num_classes} in all, not values of shape "
+                f"{values.shape}"
             )
         return values[self.variable_to_class]
 
@@ -81,8 +81,9 @@ class Lifting:
         except TypeError:
             place = -1
         if not 0 <= place < self.num_classes:
-            there = f"0 to {self.num_classes - 1}" if self.num_classes else "and there are none"
-            raise ModelError(f"classes are whole numbers, {there}, not {number!r}")
+            known = f"classes are 0 to {self.num_classes - 1}"
+            known = known if self.num_classes else "there are no classes"
+            raise ModelError(f"class {number!r} does not exist: {known}")
         return np.flatnonzero(self.variable_to_class == place)
 
     def member_names(self, number: int) -> pa.StringArray:
@@ -94,7 +95,7 @@ class Lifting:
         return int(self.variable_to_class[self.ground.variables.id(name)])
 
     def explain(self, progress: Progress = silent) -> Explanation:
-        """How much was saved, by which classes, and what evidence stood against it."""
+        """What lifting saves, the largest classes, and which evidence breaks symmetry."""
         from hylift.lifting.explanation import explain
 
         return explain(self, progress)
@@ -112,17 +113,17 @@ class Lifting:
 def lift(
     graph: FactorGraph, *, tolerance: float = TOLERANCE, progress: Progress = silent
 ) -> Lifting:
-    """The graph with look-alike variables and factors merged, without any loss.
+    """The graph with look-alike variables and factors merged, without loss.
 
-    Evidence is absorbed first. Variables are in one class when no chain of factors tells them
-    apart: same domain, and the same kinds of factors to the same classes, equally often. Parameters
-    are equal to a relative tolerance: one above the default takes for equal what is not.
+    Evidence is absorbed first. Variables are in one class when they have the same domain and the
+    same kinds of factors to the same classes, equally often. Parameters are compared to a relative
+    tolerance; above the default, parameters that differ count as equal.
     """
     progress(0.0, "absorbing evidence")
-    prepared = Prepared.of(graph, tolerance)
+    given = LiftingInput.of(graph, tolerance)
     progress(0.4, "passing colors")
-    partition = stable_coloring(prepared.structure, links=prepared.links)
+    partition = stable_coloring(given.structure)
     progress(0.9, "merging")
-    found = Lifting.of(prepared, partition, is_exact=True)
+    found = Lifting.of(given, partition, is_exact=True)
     progress(1.0, "lifted")
     return found

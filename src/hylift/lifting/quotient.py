@@ -1,4 +1,4 @@
-"""One variable for each class of variables, one factor for each class of factors."""
+"""The lifted graph: one variable per class of variables, one factor per class of factors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph, FactorGroup, Variables
-from hylift.lifting.coloring import Partition, Structure
+from hylift.lifting.coloring import Partition
+from hylift.lifting.structure import Structure, check_conditioned
 from hylift.numerics.kernels.grouping import average_rows, class_sums
 from hylift.potentials import Potential
 
@@ -16,11 +17,10 @@ def quotient(graph: FactorGraph, structure: Structure, partition: Partition) -> 
     """The graph of the classes; its multiplicities sum to those of the graph.
 
     For any partition its energy, and every objective that is a sum over factors and variables, is
-    that of the graph where all members of a class are treated alike: factors of a class with
+    that of the graph when all members of a class have the same value: factors of a class with
     different parameters are replaced by their mean.
     """
-    if len(graph.evidence):
-        raise ModelError("a graph with evidence is conditioned before it is lifted")
+    check_conditioned(graph)
     sizes = (graph.num_variables, graph.num_factors)
     if sizes != (len(partition.variable), len(partition.factor)):
         raise ModelError(
@@ -59,7 +59,7 @@ def _classes(
 ) -> list[tuple[FactorGroup, NDArray[np.int64], NDArray[np.int32]]]:
     """Each group, the first factors of its classes, and the class of each of its factors.
 
-    No class has factors of two groups, so the numbers of those of one group follow each other.
+    No class has factors of two groups, so the classes of a group have consecutive numbers.
     """
     found, done = [], 0
     for place, (group, to_class) in enumerate(
@@ -77,7 +77,7 @@ def _parameters(
 ) -> tuple[Potential, NDArray[np.int32]]:
     """The potential of the classes' factors, and the row of each.
 
-    A row that all members of a class share is kept, and shared still.
+    A row that all members of a class share is kept and stays shared.
     """
     own = group.row[first]
     mixed = np.zeros(len(first), dtype=bool)

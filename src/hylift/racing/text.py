@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hylift.lifting.explanation.text import TextTable
 from hylift.posterior import LogPartition
 from hylift.posterior.answers import ENDS
-from hylift.words import listed
+from hylift.words import TextTable, listed
 
 if TYPE_CHECKING:
     from hylift.racing.finish import Finish

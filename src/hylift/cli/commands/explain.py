@@ -15,8 +15,8 @@ from hylift.cli.messages import print_notes
 from hylift.cli.model import Given, as_text, ground_file, read_graph
 from hylift.cli.render import print_table, progress_bar
 from hylift.graph import FactorGraph
-from hylift.lifting import Lifting, lift
-from hylift.lifting.explanation import Explanation, text
+from hylift.lifting import Explanation, Lifting, lift
+from hylift.lifting import explanation_text as text
 from hylift.lifting.predicates import Predicates
 from hylift.plot import plot_classes
 from hylift.progress import Progress

@@ -1,10 +1,15 @@
 """Liftings from coarse to fine: by clusters of real evidence, and by distance."""
 
 from hylift.lifting.coarse.clusters import EvidenceClusters
-from hylift.lifting.coarse.disagreement import by_disagreement, disagreement
-from hylift.lifting.coarse.distance import Surroundings, by_distance
-from hylift.lifting.coarse.gradients import Beliefs
-from hylift.lifting.coarse.levels import Choose, Level, coarse_to_fine, every_cluster
+from hylift.lifting.coarse.disagreement import Beliefs, by_disagreement, disagreement
+from hylift.lifting.coarse.levels import (
+    Choose,
+    Level,
+    Surroundings,
+    by_distance,
+    coarse_to_fine,
+    every_cluster,
+)
 
 __all__ = [
     "Beliefs",

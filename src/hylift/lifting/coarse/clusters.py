@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
-from hylift.lifting.coloring.parameters import TOLERANCE, snapped
 from hylift.lifting.kernels.coarse import best_cuts, moments
 from hylift.lifting.predicates import Predicates
+from hylift.lifting.structure import TOLERANCE, snapped
 from hylift.numerics.kernels.grouping import group_pairs, snap_sorted
 
 FloatArray = NDArray[np.float64]

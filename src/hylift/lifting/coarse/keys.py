@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, Part
 from hylift.lifting.coarse.clusters import EvidenceClusters
-from hylift.lifting.coloring.parameters import RowClasses, row_classes
 from hylift.lifting.kernels.coarse import differing, joined, split_kinds
-from hylift.lifting.prepared import Prepared
+from hylift.lifting.structure import LiftingInput, RowClasses, row_classes
 from hylift.numerics.kernels.grouping import group_pairs
 from hylift.potentials import REAL
 
@@ -27,11 +26,11 @@ class Absorbed:
     observation: NDArray[np.int32]  # in the order of the slots; of a measurement: itself
 
     @classmethod
-    def of(cls, prepared: Prepared) -> Absorbed:
-        graph = prepared.source
+    def of(cls, given: LiftingInput) -> Absorbed:
+        graph = given.source
         observed = _observation_of_variable(graph)
         columns, sizes = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int64)]
-        for part in _parts(prepared):
+        for part in _parts(given):
             if part.source < 0:
                 found = part.factors.astype(np.int32)[:, None]
             else:
@@ -77,10 +76,12 @@ class EvidenceKeys:
     """Factors of one exact kind that have absorbed different values; usually there are none."""
 
     @classmethod
-    def of(cls, prepared: Prepared, absorbed: Absorbed, clusters: EvidenceClusters) -> EvidenceKeys:
-        structure = prepared.structure
-        base, num_bases = _bases(prepared)
-        distinct = np.zeros(len(prepared.source.evidence), dtype=np.int64)
+    def of(
+        cls, given: LiftingInput, absorbed: Absorbed, clusters: EvidenceClusters
+    ) -> EvidenceKeys:
+        structure = given.structure
+        base, num_bases = _bases(given)
+        distinct = np.zeros(len(given.source.evidence), dtype=np.int64)
         distinct[clusters.sorted.observation] = clusters.sorted.distinct
         differs, leader = differing(
             structure.kind,
@@ -127,15 +128,15 @@ class EvidenceKeys:
         return int(np.diff(self.absorbed.first).max(initial=0))
 
 
-def _parts(prepared: Prepared) -> list[Part]:
+def _parts(given: LiftingInput) -> list[Part]:
     """What the factors of the conditioned graph come from, in their order."""
-    return [part for parts in prepared.conditioned.parts for part in parts]
+    return [part for parts in given.conditioned.parts for part in parts]
 
 
-def _placed_parts(prepared: Prepared) -> Iterator[tuple[int, Part, slice]]:
+def _placed_parts(given: LiftingInput) -> Iterator[tuple[int, Part, slice]]:
     """Group of the conditioned graph, part of it, and where its factors are among all."""
     begin = 0
-    for group, parts in enumerate(prepared.conditioned.parts):
+    for group, parts in enumerate(given.conditioned.parts):
         for part in parts:
             end = begin + len(part.factors)
             yield group, part, slice(begin, end)
@@ -155,26 +156,26 @@ def _observed_slots(graph: FactorGraph, part: Part, *, real: bool) -> list[int]:
     return [slot for slot in part.slots if (states[slot] == REAL) == real]
 
 
-def _bases(prepared: Prepared) -> tuple[NDArray[np.int32], int]:
+def _bases(given: LiftingInput) -> tuple[NDArray[np.int32], int]:
     """(factor,): dense numbers of keys without clusters, and how many there are.
 
     Factors that have absorbed no reals have their exact kinds.
     """
-    graph, structure = prepared.source, prepared.structure
+    graph, structure = given.source, given.structure
     number = np.zeros(structure.num_factors, dtype=np.int32)
     key = structure.kind.copy()
     absorbing: dict[int, list[tuple[slice, list[NDArray[Any]]]]] = {}
     classes = functools.cache(
-        lambda source: row_classes(graph.groups[source].potential, prepared.tolerance)
+        lambda source: row_classes(graph.groups[source].potential, given.tolerance)
     )
-    for group, part, factors in _placed_parts(prepared):
+    for group, part, factors in _placed_parts(given):
         number[factors] = 2 + part.source  # of measurements: 1
         if part.source < 0:
             key[factors] = 0
         elif not _observed_slots(graph, part, real=True):
             number[factors] = 0
         else:
-            columns = _part_columns(prepared, classes(part.source), group, part, factors)
+            columns = _part_columns(given, classes(part.source), group, part, factors)
             absorbing.setdefault(part.source, []).append((factors, columns))
     for parts in absorbing.values():
         size = sum(place.stop - place.start for place, _ in parts)
@@ -185,21 +186,21 @@ def _bases(prepared: Prepared) -> tuple[NDArray[np.int32], int]:
     columns = [number, key]
     if not len(structure.weight):
         # All multiplicities are 1, or they have become a matter of kinds.
-        groups = prepared.conditioned.graph.groups
+        groups = given.conditioned.graph.groups
         columns.append(np.concatenate([np.zeros(0), *(group.multiplicity for group in groups)]))
     base = _dense(columns, len(number))
     return base, int(base.max(initial=-1)) + 1
 
 
 def _part_columns(
-    prepared: Prepared, rows: RowClasses, group: int, part: Part, factors: slice
+    given: LiftingInput, rows: RowClasses, group: int, part: Part, factors: slice
 ) -> list[NDArray[Any]]:
     """What tells apart factors that come from one group, but for values of observed reals.
 
     Equally many columns for all parts. Slots that may be exchanged count as one, so that it does
     not matter which of them was observed.
     """
-    graph, size = prepared.source, len(part.factors)
+    graph, size = given.source, len(part.factors)
     source = graph.groups[part.source]
     row_class = rows.row_to_class[source.row[part.factors]]
     observed = _observation_of_variable(graph)
@@ -212,10 +213,10 @@ def _part_columns(
             columns.append(graph.evidence.value[observed[source.scope[part.factors, slot]]])
         else:
             columns.append(np.full(size, -1))
-    edges = prepared.structure.first[factors.start] + np.arange(size) * len(left)
+    edges = given.structure.first[factors.start] + np.arange(size) * len(left)
     for slot in range(source.arity):
         exists = slot < len(left)
-        columns.append(prepared.structure.orbit[edges + slot] if exists else np.full(size, -1))
+        columns.append(given.structure.orbit[edges + slot] if exists else np.full(size, -1))
     return columns
 
 

@@ -1,4 +1,4 @@
-"""Liftings from coarse to fine: evidence known by clusters, which are split level by level."""
+"""Liftings from coarse to fine: by clusters of evidence that are split, and by distance."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, Kinds
-from hylift.lifting.coloring import TOLERANCE, Partition, Structure, stable_coloring, tie
+from hylift.lifting.coloring import ALL_BITS, Partition, stable_coloring, tie
 from hylift.lifting.kernels.coarse import divides, mixed_kinds, touched_clusters
+from hylift.lifting.kernels.coloring import collect
 from hylift.lifting.lift import Lifting
-from hylift.lifting.prepared import Prepared
+from hylift.lifting.structure import TOLERANCE, LiftingInput, Structure
 from hylift.numerics.kernels.grouping import group_pairs
 from hylift.progress import Progress, silent
 
@@ -80,16 +81,16 @@ def coarse_to_fine(
             f"that is not negative, not {epsilon!r}"
         )
     progress(0.0, "absorbing evidence")
-    return _levels(Prepared.of(graph, tolerance), float(epsilon), choose, progress)
+    return _levels(LiftingInput.of(graph, tolerance), float(epsilon), choose, progress)
 
 
 def _levels(
-    prepared: Prepared, epsilon: float, choose: Choose, progress: Progress
+    given: LiftingInput, epsilon: float, choose: Choose, progress: Progress
 ) -> Iterator[Level]:
     progress(0.0, "passing colors")
-    ladder = _Ladder.of(prepared, epsilon)
+    ladder = _Ladder.of(given, epsilon)
     kinds = ladder.keys.kinds(ladder.clusters)
-    coloring = stable_coloring(prepared.structure, kinds.kind, links=prepared.links)
+    coloring = stable_coloring(given.structure, kinds.kind)
     level = ladder.level(ladder.clusters, kinds, coloring)
     while True:
         progress(ladder.share(level), f"{len(level.clusters)} clusters of evidence")
@@ -101,7 +102,7 @@ def _levels(
         while not divides(finer.kind, before.factor, before.first_factor):
             level, kinds = ladder.with_clusters(level, clusters, finer), finer
             clusters, finer = ladder.divided(level, kinds, choose)
-        coloring = stable_coloring(prepared.structure, finer.kind, before, prepared.links)
+        coloring = stable_coloring(given.structure, finer.kind, before)
         level, kinds = ladder.level(clusters, finer, coloring, before), finer
 
 
@@ -109,7 +110,7 @@ def _levels(
 class _Ladder:
     """What all levels share."""
 
-    prepared: Prepared
+    given: LiftingInput
     keys: EvidenceKeys
     clusters: EvidenceClusters
     """Those of the first level."""
@@ -118,21 +119,19 @@ class _Ladder:
     epsilon: float
 
     @classmethod
-    def of(cls, prepared: Prepared, epsilon: float) -> _Ladder:
-        absorbed = Absorbed.of(prepared)
-        evidence = prepared.source.evidence
-        clusters = EvidenceClusters.of(
-            prepared.source, absorbed.mask(len(evidence)), prepared.tolerance
-        )
-        keys = EvidenceKeys.of(prepared, absorbed, clusters)
-        final = prepared.structure.kind
+    def of(cls, given: LiftingInput, epsilon: float) -> _Ladder:
+        absorbed = Absorbed.of(given)
+        evidence = given.source.evidence
+        clusters = EvidenceClusters.of(given.source, absorbed.mask(len(evidence)), given.tolerance)
+        keys = EvidenceKeys.of(given, absorbed, clusters)
+        final = given.structure.kind
         if epsilon > 0:
             final = keys.kinds(_divided_to_the_end(clusters, epsilon)).kind
-        return cls(prepared, keys, clusters, final, epsilon)
+        return cls(given, keys, clusters, final, epsilon)
 
     @property
     def structure(self) -> Structure:
-        return self.prepared.structure
+        return self.given.structure
 
     def level(
         self,
@@ -150,7 +149,7 @@ class _Ladder:
         if not is_exact and not all(self.structure.averages):
             classes = tie(self.structure, coloring.variable, kinds.kind)
         return Level(
-            Lifting.of(self.prepared, classes, is_exact=is_exact),
+            Lifting.of(self.given, classes, is_exact=is_exact),
             before.variable[coloring.first_variable] if before else np.zeros(0, dtype=np.int32),
             clusters,
             self._splittable(clusters, kinds, unlike),
@@ -211,3 +210,64 @@ def _divided_to_the_end(clusters: EvidenceClusters, epsilon: float) -> EvidenceC
     while (varying := _varying(clusters, epsilon)).any():
         clusters = clusters.split(varying)
     return clusters
+
+
+MAX_CLASS_SHARE = 0.1
+"""Classes per variable above which the next lifting is the exact one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """A lifting whose classes look alike as far as a number of factors away."""
+
+    lifting: Lifting
+    distance: int
+    parent: NDArray[np.int32]
+    """(class,): class of the lifting before that it is part of; empty for the first."""
+    is_last: bool
+    """Whether it is the exact lifting, in which they look alike at any distance."""
+
+
+def by_distance(
+    graph: FactorGraph, *, tolerance: float = TOLERANCE, progress: Progress = silent
+) -> Iterator[Surroundings]:
+    """Ever finer liftings: after one round of color passing, after two, …, and the exact one.
+
+    Where no two variables look exactly alike, most may still have the same kinds of factors, and
+    these the same kinds of neighbours. Objectives of variational inference on such a lifting are
+    those of the graph where all members of a class are treated alike.
+    """
+    progress(0.0, "absorbing evidence")
+    given = LiftingInput.of(graph, tolerance)
+    s = given.structure
+    walk = (s.slots, s.first, s.orbit, s.kind, s.weight)
+    bits = (np.uint64(0), np.uint64(ALL_BITS))
+    color, count, distance = s.color, s.num_colors, 0
+    before: NDArray[np.int32] | None = None
+    while True:
+        progress(0.3, f"passing colors, round {distance + 1}")
+        heard, _ = collect(*walk, color, *bits)
+        new, new_count = group_pairs(color, heard)
+        distance += 1
+        if new_count == count or new_count > MAX_CLASS_SHARE * s.num_variables:
+            break
+        found = tie(s, new, s.kind)
+        yield Surroundings(
+            Lifting.of(given, found, is_exact=False),
+            distance,
+            _parents(before, found.first_variable),
+            False,
+        )
+        color, count, before = new, new_count, found.variable
+    exact = stable_coloring(s)
+    progress(1.0, "lifted")
+    yield Surroundings(
+        Lifting.of(given, exact, is_exact=True),
+        distance,
+        _parents(before, exact.first_variable),
+        True,
+    )
+
+
+def _parents(before: NDArray[np.int32] | None, first: NDArray[np.int64]) -> NDArray[np.int32]:
+    return np.zeros(0, dtype=np.int32) if before is None else before[first]

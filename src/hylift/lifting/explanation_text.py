@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hylift.lifting.explanation.cost import WORTHWHILE
-from hylift.words import counted, listed, num_classes
+from hylift.words import TextTable, counted, listed, num_classes
 
 if TYPE_CHECKING:
-    from hylift.lifting.explanation.explain import Explanation
+    from hylift.lifting.explanation import Explanation
 
 WIDTH = 80
 
-
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    """Rows of words; `right` says which columns are numbers."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    right: tuple[int, ...]
-
-    def __str__(self) -> str:
-        lines = [self.header, *self.rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(
-                word.rjust(width) if place in self.right else word.ljust(width)
-                for place, (word, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        )
+WORTHWHILE = 1.2
+"""Speed-up of a step from which lifting is said to help: less hardly pays for its own cost."""
 
 
 def plain_text(explanation: Explanation) -> str:

@@ -1,0 +1,340 @@
+"""What a lifting saves, and which evidence breaks symmetry."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import Evidence, FactorGraph, FactorGroup
+from hylift.lifting.coarse.clusters import EvidenceClusters
+from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys
+from hylift.lifting.coloring import stable_coloring
+from hylift.lifting.explanation_text import WORTHWHILE, plain_text
+from hylift.lifting.lift import Lifting
+from hylift.lifting.predicates import Predicates
+from hylift.lifting.structure import LiftingInput
+from hylift.numerics.kernels.grouping import group_pairs
+from hylift.numerics.quadrature import nodes_per_slot
+from hylift.potentials import REAL
+from hylift.progress import Progress, silent
+from hylift.words import counted, num_classes
+
+MAX_LARGEST = 8
+MAX_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LargeClasses:
+    """Classes of one predicate with equally many variables, more than one."""
+
+    predicate: str
+    num_classes: int
+    num_variables: int
+    """Of each class."""
+    examples: tuple[str, ...]
+    """Variables of the first of these classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Sizes before and after, the largest classes, and what evidence did to symmetry.
+
+    `print(explanation)` shows it as a text, `to_dict()` is for JSON.
+    """
+
+    ground: Size
+    """Of the hidden variables."""
+    lifted: Size
+    largest: tuple[LargeClasses, ...]
+    """Largest first, at most eight."""
+    num_alone: int
+    """Variables that are alone in their class."""
+    is_exact: bool
+    num_observed: int
+    num_measured: int
+    """Variables that were measured with an error, and stay hidden."""
+    effects: tuple[EvidenceEffect, ...]
+    """Per predicate with evidence, the one that breaks most symmetry first, and of all evidence
+    where there are several. Not measured for coarse liftings."""
+
+    @property
+    def speed_up(self) -> float:
+        """How many times fewer grid points a step visits: an estimate of the time it takes."""
+        points = self.lifted.num_grid_points
+        return self.ground.num_grid_points / points if points else 1.0
+
+    @property
+    def helps(self) -> bool:
+        """Whether the speed-up is worth finding the classes."""
+        return self.speed_up >= WORTHWHILE
+
+    @property
+    def has_evidence(self) -> bool:
+        return self.num_observed + self.num_measured > 0
+
+    @property
+    def num_without_evidence(self) -> int | None:
+        """Classes of the hidden variables if nothing had been observed; None if not measured."""
+        if not self.has_evidence:
+            return self.lifted.num_variables if self.is_exact else None
+        return self.effects[-1].num_without if self.effects else None
+
+    @property
+    def num_coarsest(self) -> int | None:
+        """Classes of the first level of coarse-to-fine lifting; None without real evidence."""
+        return self.effects[-1].num_alike if self.effects else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as lists, dictionaries and numbers."""
+        return {
+            "ground": asdict(self.ground),
+            "lifted": asdict(self.lifted),
+            "speed_up": self.speed_up,
+            "helps": self.helps,
+            "is_exact": self.is_exact,
+            "largest": [asdict(one) | {"examples": list(one.examples)} for one in self.largest],
+            "num_alone": self.num_alone,
+            "num_observed": self.num_observed,
+            "num_measured": self.num_measured,
+            "evidence": [asdict(effect) for effect in self.effects],
+        }
+
+    def __str__(self) -> str:
+        return plain_text(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Explanation({counted(self.ground.num_variables, 'variable')} in "
+            f"{num_classes(self.lifted.num_variables)}, speed-up {self.speed_up:.3g})"
+        )
+
+
+def explain(lifting: Lifting, progress: Progress = silent) -> Explanation:
+    """What a lifting saved, and what stood against it.
+
+    Evidence is judged by lifting again without it, predicate by predicate, to the same tolerance.
+    """
+    progress(0.0, "counting grid points")
+    ground, lifted = Size.of(lifting.ground), Size.of(lifting.graph)
+    size = np.bincount(lifting.variable_to_class, minlength=lifting.num_classes)
+    effects: tuple[EvidenceEffect, ...] = ()
+    if lifting.is_exact and len(lifting.source.evidence) and lifting.ground.num_variables:
+        effects = evidence_effects(lifting, lambda share, what: progress(0.2 + 0.8 * share, what))
+    progress(1.0, "explained")
+    return Explanation(
+        ground,
+        lifted,
+        _largest(lifting, size),
+        int(np.count_nonzero(size == 1)),
+        lifting.is_exact,
+        lifting.source.evidence.num_observed,
+        lifting.source.evidence.num_measured,
+        effects,
+    )
+
+
+def _largest(lifting: Lifting, size: NDArray[np.int64]) -> tuple[LargeClasses, ...]:
+    """size: (class,)."""
+    predicates = Predicates.of(lifting.graph.variables.names)
+    shared = np.flatnonzero(size > 1)
+    # One number per size and predicate, the largest size first.
+    key = predicates.of_variable[shared] - size[shared] * len(predicates.names)
+    _, first, count = np.unique(key, return_index=True, return_counts=True)
+    names = lifting.ground.variables.names
+    found = []
+    for at, how_many in zip(first[:MAX_LARGEST].tolist(), count.tolist(), strict=False):
+        number = int(shared[at])
+        members = lifting.members(number)
+        found.append(
+            LargeClasses(
+                predicates.names[predicates.of_variable[number]],
+                how_many,
+                len(members),
+                tuple(names.render(members[:MAX_EXAMPLES]).to_pylist()),
+            )
+        )
+    return tuple(found)
+
+
+Chosen = NDArray[np.bool_]  # (observation,)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceEffect:
+    """What the evidence on a predicate, or all evidence, does to the classes.
+
+    Classes are counted among the variables that are hidden with all evidence.
+    """
+
+    predicate: str | None
+    """None for all evidence together."""
+    num_observed: int
+    num_measured: int
+    """Measured with an error; they stay hidden."""
+    num_without: int
+    """Classes without it."""
+    num_broken: int
+    """How many more there are with it; negative where it restores symmetry."""
+    num_alike: int | None
+    """Classes with it if its reals had all been observed with one value; None without reals."""
+
+
+def evidence_effects(lifting: Lifting, progress: Progress) -> tuple[EvidenceEffect, ...]:
+    """Per predicate with evidence, the one that breaks most first; then of all evidence, where
+    there are several."""
+    source = lifting.source
+    is_hard = source.evidence.is_hard
+    names = Predicates.of(source.variables.names)
+    predicate = names.of_variable[source.evidence.variable]
+    wanted: list[tuple[str | None, Chosen]] = [
+        (names.names[place], predicate == place) for place in np.unique(predicate).tolist()
+    ]
+    if len(wanted) > 1:
+        wanted.append((None, np.ones(len(predicate), dtype=bool)))
+    without = []
+    for place, (name, chosen) in enumerate(wanted):
+        what = f"the evidence on {name}" if name else "any evidence"
+        progress(0.5 * place / len(wanted), f"lifting without {what}")
+        without.append(_num_without(lifting, chosen))
+    is_real = source.variables.num_states[source.evidence.variable] == 0
+    alike = _num_alike(lifting, [chosen & is_real for _, chosen in wanted], progress)
+    found = [
+        EvidenceEffect(
+            name,
+            int((chosen & is_hard).sum()),
+            int((chosen & ~is_hard).sum()),
+            fewer,
+            lifting.num_classes - fewer,
+            same,
+        )
+        for (name, chosen), fewer, same in zip(wanted, without, alike, strict=True)
+    ]
+    single = [effect for effect in found if effect.predicate is not None]
+    single.sort(key=lambda effect: -effect.num_broken)
+    return (*single, *found[len(single) :])
+
+
+def _num_without(lifting: Lifting, chosen: Chosen) -> int:
+    """Classes of the hidden variables when these observations had not been made."""
+    source, given = lifting.source, lifting.source.evidence
+    fewer = Evidence(given.variable[~chosen], given.value[~chosen], given.var[~chosen])
+    graph = FactorGraph.unchecked(source.variables, source.groups, fewer, source.log_constant)
+    given = LiftingInput.of(graph, lifting.tolerance)
+    classes = stable_coloring(given.structure)
+    # Evidence is only taken away: what is hidden with all of it is hidden still.
+    still = np.searchsorted(given.conditioned.hidden, lifting.hidden)
+    present = np.zeros(classes.num_variable_classes, dtype=bool)
+    present[classes.variable[still]] = True
+    return int(np.count_nonzero(present))
+
+
+def _num_alike(lifting: Lifting, reals: list[Chosen], progress: Progress) -> list[int | None]:
+    """Per set of observed reals: classes if the values of each predicate in it were one."""
+    found: list[int | None] = []
+    one_value = _OneValue.of(lifting) if any(map(np.any, reals)) else None
+    for place, chosen in enumerate(reals):
+        progress(0.5 + 0.5 * place / len(reals), "lifting with observed values taken for one")
+        if one_value is None or not chosen.any():
+            found.append(None)
+            continue
+        # All evidence together may have no more reals than that on one predicate.
+        same = [number for number, other in enumerate(reals[:place]) if (chosen == other).all()]
+        found.append(found[same[0]] if same else one_value.num_classes(chosen))
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OneValue:
+    """A graph as coarse-to-fine lifting sees it, whose clusters may hold all values or one."""
+
+    given: LiftingInput
+    keys: EvidenceKeys
+    clusters: EvidenceClusters
+
+    @classmethod
+    def of(cls, lifting: Lifting) -> _OneValue:
+        given = LiftingInput.of(lifting.source, lifting.tolerance)
+        clusters = EvidenceClusters.of(lifting.source, tolerance=lifting.tolerance)
+        keys = EvidenceKeys.of(given, Absorbed.of(given), clusters)
+        return cls(given, keys, clusters)
+
+    def num_classes(self, chosen: Chosen) -> int:
+        """Classes when the chosen reals of a predicate count as one value, others as they are."""
+        values = self.clusters.sorted
+        exact = ~chosen[values.observation]
+        cluster = self.clusters.cluster.copy()
+        cluster[values.observation[exact]] = len(self.clusters) + values.distinct[exact]
+        kinds = self.keys.kinds(replace(self.clusters, cluster=cluster))
+        coloring = stable_coloring(self.given.structure, kinds.kind)
+        return coloring.num_variable_classes
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a graph is, and how many grid points a step visits per component."""
+
+    num_variables: int
+    num_factors: int
+    num_grid_points: int
+    """A grid of states and of nodes for each variable, and for each distinct scope of several."""
+    num_joint_points: int
+    """Those of them that are of factors with several variables."""
+
+    @classmethod
+    def of(cls, graph: FactorGraph) -> Size:
+        joint = joint_points(graph)
+        return cls(graph.num_variables, graph.num_factors, single_points(graph) + joint, joint)
+
+
+def single_points(graph: FactorGraph) -> int:
+    """Points of the terms of single variables."""
+    per_domain = [float(d.num_states or nodes_per_slot(1)) for d in graph.variables.domains]
+    sizes = np.bincount(graph.variables.domain_id, minlength=len(per_domain))
+    return int(sizes @ np.array(per_domain)) if len(per_domain) else 0
+
+
+def joint_points(graph: FactorGraph) -> int:
+    """Points of the terms of several variables.
+
+    Scopes of the same variables, in whatever order, are one term.
+    """
+    num_states = graph.variables.num_states
+    scopes: defaultdict[tuple[int, int], list[NDArray[np.int32]]] = defaultdict(list)
+    for group in graph.groups:
+        if group.arity > 1:
+            for points, factors in _by_points(group, num_states):
+                scopes[group.arity, points].append(np.sort(group.scope[factors], axis=1))
+    return sum(
+        points * _num_distinct(np.concatenate(parts)) for (_, points), parts in scopes.items()
+    )
+
+
+def _by_points(
+    group: FactorGroup, num_states: NDArray[np.int32]
+) -> Iterator[tuple[int, NDArray[np.int64] | slice]]:
+    """The factors of a group by the size of their grids; nearly always there is one size."""
+    slot_states = group.potential.slot_states
+    num_reals = slot_states.count(REAL)
+    nodes = nodes_per_slot(num_reals) ** num_reals
+    fixed = nodes * math.prod(states for states in slot_states if states > 0)
+    varying = [slot for slot, states in enumerate(slot_states) if states < 0]
+    if not varying:
+        yield fixed, slice(None)
+        return
+    points = num_states[group.scope[:, varying]].prod(axis=1, dtype=np.float64)
+    for size in np.unique(points).tolist():
+        yield fixed * int(size), np.flatnonzero(points == size)
+
+
+def _num_distinct(scope: NDArray[np.int32]) -> int:
+    """The number of different rows."""
+    number, count = np.zeros(len(scope), dtype=np.int32), min(len(scope), 1)
+    for column in scope.T:
+        number, count = group_pairs(number, column.astype(np.uint64))
+    return count

@@ -1,0 +1,248 @@
+"""A factor graph laid out flat for color passing."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.compilation import announce_compilation
+from hylift.errors import ModelError, UnsupportedError
+from hylift.graph import Conditioned, FactorGraph, FactorGroup, conditioned
+from hylift.graph.variables import freeze
+from hylift.lifting.kernels.coloring import collect
+from hylift.numerics.kernels.grouping import first_members, group_pairs, incidence, snap_sorted
+from hylift.potentials import Potential
+
+FloatArray = NDArray[np.float64]
+
+TOLERANCE = 1e-12
+"""Relative difference up to which parameters are equal: a few last bits, lost in arithmetic."""
+
+MAX_WEIGHT = 2.0**62
+"""Sums of weights stay below, so that they are exact in int64."""
+
+MAX_COMPARED = 64
+"""Most slots of a factor that are compared with each other for exchangeability."""
+
+BATCH = 10_000_000
+"""Numbers that are compared at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """The scopes of all groups in flat arrays, with the initial colors of variables and factors."""
+
+    slots: NDArray[np.int32]  # (edge,): variable of each slot, factor after factor
+    first: NDArray[np.int64]  # (factor + 1,): first edge of each factor
+    orbit: NDArray[np.int16]  # (edge,): exchangeable slots of a factor share a number
+    weight: NDArray[np.int64]  # (factor,): multiples of a common unit; empty where all are 1
+    color: NDArray[np.int32]  # (variable,): domain and multiplicity
+    num_colors: int
+    kind: NDArray[np.int32]  # (factor,): group and parameters
+    num_kinds: int
+    offsets: NDArray[np.int64]  # (group + 1,): first factor of each group
+    averages: tuple[bool, ...]  # (group,): whether the rows of its potential may be averaged
+
+    @classmethod
+    def of(cls, graph: FactorGraph, tolerance: float = TOLERANCE) -> Structure:
+        """Structure of a graph without evidence; parameters are compared to a relative tolerance.
+
+        Factors of different groups always differ, even if their potentials are equal:
+        `graph.condition()` joins groups of one signature. Where multiplicities are not multiples of
+        a common unit, so that their sums would not be exact, factors of different multiplicity
+        differ, too.
+        """
+        check_conditioned(graph)
+        groups = graph.groups
+        _check_sizes(groups)
+        kinds, orbits, num_kinds = [], [], 0
+        for group in groups:
+            found = row_classes(group.potential, tolerance)
+            row_class = found.row_to_class[group.row]
+            kinds.append(row_class + np.int32(num_kinds))
+            orbits.append(_spread_orbit(found.orbit, row_class).ravel())
+            num_kinds += found.num_classes
+        kind = _joined(kinds, np.int32)
+        multiplicity = _joined([group.multiplicity for group in groups], np.float64)
+        sizes = np.array([(group.arity, len(group)) for group in groups], dtype=np.int64)
+        arity = np.repeat(*sizes.reshape(-1, 2).T)
+        first = np.concatenate([[0], np.cumsum(arity, dtype=np.int64)])
+        weight = _weights(multiplicity, first)
+        if weight is None:
+            kind, num_kinds = group_pairs(kind, multiplicity.copy().view(np.uint64))
+            weight = np.zeros(0, dtype=np.int64)
+        variables = graph.variables
+        color, num_colors = group_pairs(
+            variables.domain_number, variables.multiplicity.copy().view(np.uint64)
+        )
+        # Read-only whether joined or not: kernels are compiled for one kind of array.
+        slots = _joined([group.scope.ravel() for group in groups], np.int32)
+        return cls(
+            freeze(slots, np.int32),
+            freeze(first, np.int64),
+            freeze(_joined(orbits, np.int16), np.int16),
+            freeze(weight, np.int64),
+            color,
+            num_colors,
+            kind,
+            num_kinds,
+            np.cumsum([0, *(len(group) for group in groups)]),
+            tuple(group.potential.averages for group in groups),
+        )
+
+    @functools.cached_property
+    def links(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The factors of each variable: start (variable + 1,), factor (edge,)."""
+        return incidence(self.slots, self.first, self.num_variables)
+
+    @property
+    def num_variables(self) -> int:
+        return len(self.color)
+
+    @property
+    def num_factors(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiftingInput:
+    """A graph with its evidence absorbed and its scopes laid out flat."""
+
+    source: FactorGraph
+    """As it was given, with its evidence."""
+    conditioned: Conditioned
+    structure: Structure
+    """Of the conditioned graph."""
+    tolerance: float
+
+    @classmethod
+    def of(cls, graph: FactorGraph, tolerance: float) -> LiftingInput:
+        if not isinstance(graph, FactorGraph):
+            raise ModelError(
+                f"only a FactorGraph can be lifted, not a value of type '{type(graph).__name__}'"
+            )
+        if not isinstance(tolerance, numbers.Real) or not 0 <= tolerance < 1:
+            raise ModelError(f"tolerance must be at least 0 and less than 1, not {tolerance!r}")
+        announce_compilation(collect)
+        hidden = conditioned(graph)
+        return cls(graph, hidden, Structure.of(hidden.graph, float(tolerance)), float(tolerance))
+
+
+def check_conditioned(graph: FactorGraph) -> None:
+    """Raises if the graph has evidence that is not yet absorbed."""
+    if len(graph.evidence):
+        raise ModelError("a graph with evidence must be conditioned before it is lifted")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowClasses:
+    """Rows of a potential in classes of equal ones."""
+
+    row_to_class: NDArray[np.int32]  # (row,)
+    num_classes: int
+    orbit: NDArray[np.int16]  # (class, slot): exchangeable slots share a number
+
+
+def row_classes(potential: Potential, tolerance: float) -> RowClasses:
+    """Classes of rows whose parameters are all equal to the tolerance.
+
+    This is an equivalence: all values that are almost equal are snapped to one, and rows are
+    compared by their snapped parameters.
+    """
+    flat = potential.flat
+    group = np.zeros(len(flat), dtype=np.int32)
+    count = min(len(flat), 1)
+    columns = {}
+    for entry in np.flatnonzero((flat != flat[:1]).any(axis=0)).tolist():
+        columns[entry] = snapped(flat[:, entry], tolerance)
+        group, count = group_pairs(group, columns[entry].view(np.uint64))
+    first = first_members(group, count)
+    snapped_rows = flat[first]
+    for entry, column in columns.items():
+        snapped_rows[:, entry] = column[first]
+    return RowClasses(group, count, _orbits(potential, snapped_rows, tolerance))
+
+
+def snapped(values: FloatArray, tolerance: float) -> FloatArray:
+    """The values, with those that are equal to a relative tolerance replaced by one of them.
+
+    The result does not depend on the order, and no two values in one class differ by more than the
+    tolerance: there are no chains of almost equal values.
+    """
+    values = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
+    return snap_sorted(values, np.argsort(values), tolerance)
+
+
+def _orbits(potential: Potential, rows: FloatArray, tolerance: float) -> NDArray[np.int16]:
+    """(row, slot): the first slot that each can be exchanged with, itself if there is none.
+
+    rows: snapped, and so the same whichever row of a class they are.
+    """
+    arity = len(potential.slot_states)
+    orbit = np.tile(np.arange(arity, dtype=np.int16), (len(rows), 1))
+    for one, other in itertools.combinations(range(arity), 2) if arity <= MAX_COMPARED else ():
+        exchange = potential.exchange(one, other)
+        if exchange is None:
+            continue
+        # Only with slots that stand for themselves, to avoid chains of almost equal ones.
+        same = (orbit[:, one] == one) & (orbit[:, other] == other)
+        elsewhere = np.flatnonzero(exchange != np.arange(len(exchange)))
+        for part in np.array_split(elsewhere, 1 + elsewhere.size * len(rows) // BATCH):
+            left = np.flatnonzero(same)
+            there = rows[left[:, None], exchange[part]]
+            same[left] = _almost_equal(rows[left[:, None], part], there, tolerance)
+        orbit[same, other] = one
+    return orbit
+
+
+def _almost_equal(rows: FloatArray, others: FloatArray, tolerance: float) -> NDArray[Any]:
+    """(row,): whether all entries are equal to the tolerance; infinite ones equal themselves."""
+    room = tolerance * np.maximum(np.abs(rows), np.abs(others))
+    with np.errstate(invalid="ignore"):
+        near = np.isfinite(room) & (np.abs(rows - others) <= room)
+    return np.asarray(((rows == others) | near).all(axis=1))
+
+
+def _spread_orbit(orbit: NDArray[np.int16], row_class: NDArray[np.int32]) -> NDArray[np.int16]:
+    """(factor, slot); one copy in memory where all rows have the same symmetries."""
+    if len(orbit) and (orbit == orbit[0]).all():
+        return np.broadcast_to(orbit[0], (len(row_class), orbit.shape[1]))
+    return orbit[row_class]
+
+
+def _check_sizes(groups: tuple[FactorGroup, ...]) -> None:
+    """Raises where numbers would not fit the arrays."""
+    num_factors = sum(len(group) for group in groups)
+    if num_factors > np.iinfo(np.int32).max:
+        raise UnsupportedError(f"{num_factors:,} factors are too many to lift: at most 2^31 - 1")
+    for group in groups:
+        if group.arity > np.iinfo(np.int16).max:
+            raise UnsupportedError(
+                f"{group.named()}: a factor of {group.arity:,} slots is too wide to lift"
+            )
+
+
+def _weights(multiplicity: FloatArray, first: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Multiplicities as integer multiples of a power of two, empty where all are 1; None where
+    sums of them might not be exact."""
+    if (multiplicity == 1).all():
+        return np.zeros(0, dtype=np.int64)
+    fraction, exponent = np.frexp(multiplicity)
+    digits = np.ldexp(fraction, 53).astype(np.int64)
+    lowest = (digits & -digits).astype(np.float64)  # the lowest bit that is set
+    unit = int((exponent - 53 + np.frexp(lowest)[1] - 1).min())
+    with np.errstate(over="ignore"):
+        total = np.ldexp((multiplicity * np.diff(first)).sum(), -unit)
+    return np.ldexp(multiplicity, -unit).astype(np.int64) if total < MAX_WEIGHT else None
+
+
+def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    if len(parts) == 1:
+        return np.ascontiguousarray(parts[0], dtype=dtype)
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts]).astype(dtype, copy=False)
