@@ -24,7 +24,6 @@ from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.inference.variational.tied import note_on_tied_reals
-from hylift.lifting.kernels.grouping import first_members, group_pairs
 from hylift.numerics.kernels.grouping import first_members, group_pairs
 from hylift.posterior import (
     Assignment,
