@@ -315,7 +315,7 @@ class Model:
     @cached_property
     def real_predicates(self) -> frozenset[str]:
         """The names of the predicates whose atoms are numbers."""
-        return frozenset(n for n, d in self.predicate_by_name.items() if not d.domain.is_discrete)
+        return frozenset(d.name for d in self.predicates if not d.domain.is_discrete)
 
     @cached_property
     def propositions(self) -> frozenset[str]:

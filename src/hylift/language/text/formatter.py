@@ -108,7 +108,7 @@ Line = Callable[[], str]
 
 
 def _sections(model: Model, functions: str = "") -> list[list[Line]]:
-    booleans = {d.name for d in model.predicates} - model.real_predicates
+    booleans = {d.name for d in model.predicates if d.domain.is_discrete}
     ambiguous = numeric_predicates(model.rules, booleans, model.real_predicates)
     predicates: list[Line] = []
     for declared in model.predicates:
