@@ -52,9 +52,10 @@ def sparse() -> None:
     world = _load("sparse", SPARSE, pairs)
     _compare(world, "SELECT a0, a1 FROM {0}")
     for place in range(2):
-        world.connection.execute(
-            f"CREATE TABLE atoms_{place} AS SELECT c AS a, row_number() OVER (ORDER BY c) AS id "
-            f"FROM (SELECT DISTINCT a{place} AS c FROM evidence_0)"
+        world.engine.store(
+            f"atoms_{place}",
+            "SELECT c AS a, row_number() OVER (ORDER BY c) AS id "
+            f"FROM (SELECT DISTINCT a{place} AS c FROM evidence_0)",
         )
     _compare(
         world,
@@ -95,7 +96,7 @@ def _compare(world: hl.World, join: str) -> None:
     num_factors = grounding.graph.num_factors
     print(f"  {grounding.graph} in {seconds:.2f} s, {peak_gigabytes():.2f} GB at most")
     del grounding
-    alone = best_of(REPEATS, lambda: world.connection.execute(sql).fetchnumpy())
+    alone = best_of(REPEATS, lambda: world.engine.fetch(sql))
     again = best_of(REPEATS, lambda: hl.ground_world(world))
     ours, theirs = num_factors / again / 1e6, num_factors / alone / 1e6
     print(f"  {sql}")

@@ -50,16 +50,17 @@ def test_a_command_that_fails_leaves_no_files_of_its_database_behind(tmp_path: P
 import sys
 import duckdb
 from hylift.cli import process
-from hylift.grounding import world
+from pathlib import Path
+from hylift.grounding import duckdb_engine
 
 def spilling() -> duckdb.DuckDBPyConnection:
     found = duckdb.connect(config={{"temp_directory": {str(tmp_path / "spilled")!r}}})
     found.execute("SET memory_limit = '30MB'")
     found.execute("CREATE TABLE big AS SELECT range AS a, hash(range) AS b FROM range(3000000)")
-    print(len(list(world.Path({str(tmp_path / "spilled")!r}).iterdir())) > 0)
+    print(len(list(Path({str(tmp_path / "spilled")!r}).iterdir())) > 0)
     return found
 
-world._connect = spilling
+duckdb_engine.connect = spilling
 process()
 """)
     model = tmp_path / "model.mln"

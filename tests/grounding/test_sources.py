@@ -48,7 +48,7 @@ LONG = pa.table(
 def contents(world: World) -> dict[str, Any]:
     """All that a world knows, as plain lists."""
     tables = {
-        name: [part.tolist() for part in table.arrays(world.connection)]
+        name: [part.tolist() for part in table.arrays(world.engine)]
         for name, table in world.evidence.items()
     }
     return {name: words.to_pylist() for name, words in world.constants.items()} | tables
@@ -291,7 +291,7 @@ def test_columns_without_values_are_true_facts() -> None:
     assert world.evidence["In"].num_rows == 1
     assert world.evidence["Rain"].num_rows == 1
     assert world.evidence["Likes"].num_rows == 0
-    assert world.connection.sql("SELECT * FROM evidence_0").columns == ["a0", "a1"]
+    assert list(world.engine.fetch("SELECT * FROM evidence_0")) == ["a0", "a1"]
 
 
 def test_a_closed_table_has_the_true_atoms_only() -> None:
@@ -494,10 +494,10 @@ def test_one_state_is_observed_or_some_are_excluded() -> None:
     world = World.of(MODEL, {"Kind": given, "Kind(p3)": "Other", "Kind(p4,Wall)": True})
 
     table = world.evidence["Kind"]
-    ids, state, _ = table.arrays(world.connection)
+    ids, state, _ = table.arrays(world.engine)
     assert ids.tolist() == [[0], [2], [3]]
     assert state.tolist() == [1.0, 2.0, 0.0]
-    ids, state, _ = table.arrays(world.connection, excluded=True)
+    ids, state, _ = table.arrays(world.engine, excluded=True)
     assert ids.tolist() == [[0], [1], [1]]
     assert state.tolist() == [0.0, 0.0, 2.0]
 

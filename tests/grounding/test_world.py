@@ -13,7 +13,7 @@ import pytest
 
 from hylift.errors import EvidenceError, FormatError, HyliftError, UnknownNameError
 from hylift.formats.alchemy_db import read_facts
-from hylift.formats.databases import table_names
+from hylift.formats.tables import SQLITE
 from hylift.graph import Soft
 from hylift.grounding.world import World
 from hylift.language import parse
@@ -86,8 +86,8 @@ ERRORS = [
     ),
     (
         {"In": {"p1"}},
-        "evidence['In'] cannot be a set: give a file, an Arrow table, a frame, a DuckDB relation "
-        "or a list of rows",
+        "evidence['In'] cannot be a set: give a file, an Arrow table, a data frame, a database "
+        "relation or a list of rows",
     ),
     (
         {"In": [("p1", "t1"), ("p1",)]},
@@ -389,11 +389,11 @@ def test_options_that_do_not_fit_are_refused(
         (
             "facts.txt",
             "In(A)",
-            "{path}: what it holds is unknown: files of evidence end in .csv, .tsv, .parquet, "
+            "{path}: unknown kind of file: evidence files end in .csv, .tsv, .parquet, "
             ".arrow, .feather, .db, .sqlite, .duckdb",
         ),
-        ("x.sqlite", "In(A)", "{path}: is not a database of SQLite"),
-        ("x.duckdb", "In(A)", "{path}: is not a database of DuckDB"),
+        ("x.sqlite", "In(A)", "{path}: is not a valid SQLite database"),
+        ("x.duckdb", "In(A)", "{path}: is not a valid DuckDB database"),
         ("x.db", "In(A,t1)\nIn(A,\n", "{path}:2:6: expected a constant: 'In(A,'"),
         ("x.db", "\nIn(A)\n", "{path}, line 2: In(A, ) lacks argument 2, of type 'topic'"),
         ("x.db", "Kind(A)\n", "{path}, line 1: Kind(A, ) lacks argument 2, of type 'kind'"),
@@ -428,7 +428,7 @@ def test_files_that_cannot_be_used_are_refused(
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("/dev/zero", "is a pipe or a device, not a file; write what it gives to a file first"),
+        ("/dev/zero", "is a pipe or a device, not a file; save its content to a file"),
         ("x" * 5000 + ".csv", "cannot be read: File name too long"),
         ("a\0b.csv", "cannot be read: embedded null byte"),
     ],
@@ -448,7 +448,7 @@ def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path, name: str) -> None:
     with pytest.raises(FormatError, match="is a pipe or a device"):
         read_facts(tmp_path / name)
     with pytest.raises(FormatError, match="is a pipe or a device"):
-        table_names(tmp_path / name, "sqlite")
+        SQLITE.table_names(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -508,16 +508,16 @@ def test_a_sqlite_column_may_mix_kinds(tmp_path: Path) -> None:
     world = World.of(MODEL, path)
 
     assert world.constants["paper"].to_pylist() == ["1", "3", "p"]
-    assert world.evidence["Size"].arrays(world.connection)[1].tolist() == [2.0, 4.0, 2.5]
+    assert world.evidence["Size"].arrays(world.engine)[1].tolist() == [2.0, 4.0, 2.5]
 
 
 def test_the_database_of_a_world_reaches_nothing_outside(tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("a\n1\n")
-    connection = World.of(MODEL, {"paper": ["p"]}).connection
+    engine = World.of(MODEL, {"paper": ["p"]}).engine
 
     with pytest.raises(duckdb.Error):
-        connection.sql(f"SELECT * FROM read_csv('{tmp_path}/secret.csv')")
-    assert connection.sql("SELECT current_setting('threads')").fetchall() == [(1,)]
+        engine.fetch(f"SELECT * FROM read_csv('{tmp_path}/secret.csv')")
+    assert engine.fetch("SELECT current_setting('threads') AS threads")["threads"].tolist() == [1]
 
 
 def test_a_type_without_constants_is_refused_where_a_rule_needs_it() -> None:
@@ -593,7 +593,7 @@ def test_order_and_split_of_sources_change_nothing() -> None:
         MODEL, [{"In": shuffled.slice(100)}, {"In": shuffled.slice(0, 100)}], closed=["In"]
     )
 
-    ids, other_ids = (w.evidence["In"].arrays(w.connection)[0] for w in (one, other))
+    ids, other_ids = (w.evidence["In"].arrays(w.engine)[0] for w in (one, other))
     assert ids.tolist() == other_ids.tolist() == sorted(ids.tolist())
     assert len(ids) == 500
 
@@ -657,7 +657,7 @@ def test_the_published_map_is_a_world(data_dir: Path) -> None:
         "Depth": 17,
     }
     assert (world.size("segment"), world.size("line")) == (37, 2)
-    ids, state, _ = world.evidence["SegType"].arrays(world.connection)
+    ids, state, _ = world.evidence["SegType"].arrays(world.engine)
     segments = world.constants["segment"].take(pa.array(ids[:, 0])).to_pylist()
     kinds = world.constants["type"].take(pa.array(state, pa.int64())).to_pylist()
     assert dict(zip(segments, kinds, strict=True))["A1_5"] == "Other"

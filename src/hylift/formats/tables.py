@@ -1,4 +1,4 @@
-"""Tables from where they are: text files, Parquet, Arrow, frames of any library, lists of rows."""
+"""Tables from files (CSV, Parquet, Arrow, SQLite) and from memory (Arrow, frames, lists of rows)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import csv
 import math
 import os
 import re
+import sqlite3
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +24,7 @@ import pyarrow.parquet as pa_parquet
 from hylift.errors import EvidenceError, FormatError
 from hylift.files import read_bytes, read_text
 
-FileKind = Literal["csv", "tsv", "parquet", "arrow", "alchemy", "sqlite", "duckdb"]
+FileKind = Literal["csv", "tsv", "parquet", "arrow", "alchemy"]
 
 KIND_BY_SUFFIX: dict[str, FileKind] = {
     ".csv": "csv",
@@ -30,26 +33,37 @@ KIND_BY_SUFFIX: dict[str, FileKind] = {
     ".arrow": "arrow",
     ".feather": "arrow",
     ".db": "alchemy",
-    ".sqlite": "sqlite",
-    ".duckdb": "duckdb",
 }
 
-MAGIC: tuple[tuple[int, bytes, FileKind], ...] = (
-    (0, b"SQLite format 3\0", "sqlite"),
-    (8, b"DUCK", "duckdb"),
-    (0, b"PAR1", "parquet"),
-    (0, b"ARROW1", "arrow"),
-)
-"""Where a binary file says what it is; this counts for more than its name, as `.db` is used by many
-programs."""
+KIND_BY_MAGIC: dict[bytes, FileKind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 
+TableName = tuple[str, ...]
+"""`(name,)`, or `(schema, name)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFormat:
+    """A file format with several tables. Reading runs nothing that a file brings along."""
+
+    name: str
+    suffix: str
+    magic_at: int
+    magic: bytes
+    table_names: Callable[[Path], list[TableName]]
+    """Tables in order; not views, which are queries of the file."""
+    read: Callable[[Path, TableName], pa.Table]
+    """All rows of a table; not its generated columns, which are expressions of the file."""
+
+
+SQLITE_CHUNK = 100_000
+"""Rows of an SQLite table that are Python objects at the same time."""
 
 INDEX = re.compile(r"__index_level_[0-9]+__")
-"""What pandas calls row labels without a name in the files it writes."""
+"""Columns of unnamed row labels in files that pandas writes."""
 
 
-def kind_of(path: str | Path) -> FileKind:
-    """What a file holds, by its first bytes or else by its name."""
+def kind_of(path: Path, databases: Sequence[DatabaseFormat]) -> FileKind | DatabaseFormat:
+    """The kind of a file: by its first bytes, as many programs write `.db`, or else by its name."""
     check_regular(path)
     try:
         with open(path, "rb") as stream:
@@ -57,22 +71,24 @@ def kind_of(path: str | Path) -> FileKind:
     except OSError:
         read_bytes(path)  # says why
         raise
-    for start, magic, kind in MAGIC:
-        if head[start:].startswith(magic):
+    for database in databases:
+        if head[database.magic_at :].startswith(database.magic):
+            return database
+    for magic, kind in KIND_BY_MAGIC.items():
+        if head.startswith(magic):
             return kind
-    suffix = Path(path).suffix.lower()
+    suffix = path.suffix.lower()
+    for database in databases:
+        if suffix == database.suffix:
+            raise FormatError(path, f"is not a valid {database.name} database")
     if suffix not in KIND_BY_SUFFIX:
-        known = ", ".join(KIND_BY_SUFFIX)
-        raise FormatError(path, f"what it holds is unknown: files of evidence end in {known}")
-    promised = KIND_BY_SUFFIX[suffix]
-    if promised in ("sqlite", "duckdb"):
-        name = {"sqlite": "SQLite", "duckdb": "DuckDB"}[promised]
-        raise FormatError(path, f"is not a database of {name}")
-    return promised
+        known = ", ".join([*KIND_BY_SUFFIX, *(database.suffix for database in databases)])
+        raise FormatError(path, f"unknown kind of file: evidence files end in {known}")
+    return KIND_BY_SUFFIX[suffix]
 
 
 def check_regular(path: str | Path) -> None:
-    """Raises unless the path is that of a file that can be read: pipes and devices may not end."""
+    """Raise unless the path is that of a file that can be read: pipes and devices may not end."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -81,17 +97,15 @@ def check_regular(path: str | Path) -> None:
     if stat.S_ISDIR(mode):
         read_bytes(path)  # says so
     if not stat.S_ISREG(mode):
-        raise FormatError(
-            path, "is a pipe or a device, not a file; write what it gives to a file first"
-        )
+        raise FormatError(path, "is a pipe or a device, not a file; save its content to a file")
 
 
-def read_table(path: str | Path, kind: FileKind) -> pa.Table:
+def read_table(path: Path, kind: FileKind) -> pa.Table:
     """The table in a CSV, TSV, Parquet or Arrow file."""
     check_regular(path)
-    if kind in ("csv", "tsv"):
-        return _read_csv(path, kind)
     content = read_bytes(path)
+    if kind in ("csv", "tsv"):
+        return _read_csv(path, content, kind)
     source = pa.BufferReader(content)
     try:
         if kind == "parquet":
@@ -103,14 +117,12 @@ def read_table(path: str | Path, kind: FileKind) -> pa.Table:
         raise FormatError(path, f"cannot be read as {kind}: {_one_line(error)}") from None
 
 
-def _read_csv(path: str | Path, kind: FileKind) -> pa.Table:
-    """All columns as text without blanks around it, empty ones null; the first line names them.
+def _read_csv(path: Path, content: bytes, kind: FileKind) -> pa.Table:
+    """Columns of integers where all words are, else of trimmed text; null where empty.
 
-    Columns of whole numbers are such, as most libraries read them. Text as it stands keeps
-    constants such as 007 apart from 7.
+    The first line names the columns. Text stays as written: the constants 007 and 7 differ.
     """
-    content = read_bytes(path)
-    first, skipped = _first_line(path, content)
+    first, num_skipped = _first_line(path, content)
     if not first.strip():
         raise FormatError(path, "the file is empty; its first line names the columns")
     delimiter = "\t" if kind == "tsv" else next((mark for mark in ",;\t" if mark in first), ",")
@@ -119,32 +131,25 @@ def _read_csv(path: str | Path, kind: FileKind) -> pa.Table:
         if _is_number(name):
             raise FormatError(path, f"the first line names the columns, but has '{name}'")
     places = [str(place) for place in range(len(header))]
-    options: dict[str, Any] = {
-        "parse_options": pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        "convert_options": pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(places, pa.string()),
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    }
-    reading = {"column_names": places, "skip_rows": skipped}
-    try:
-        table = pa_csv.read_csv(pa.BufferReader(content), pa_csv.ReadOptions(**reading), **options)
-    except pa.ArrowInvalid:
-        # Threads lose the number of the row.
+    parsing = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    converting = pa_csv.ConvertOptions(
+        column_types=dict.fromkeys(places, pa.string()), null_values=[""], strings_can_be_null=True
+    )
+    for use_threads in (True, False):  # errors name the row only without threads
+        reading = pa_csv.ReadOptions(
+            column_names=places, skip_rows=num_skipped, use_threads=use_threads
+        )
         try:
-            table = pa_csv.read_csv(
-                pa.BufferReader(content),
-                pa_csv.ReadOptions(**reading, use_threads=False),
-                **options,
-            )
+            table = pa_csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
         except pa.ArrowInvalid as error:
-            raise FormatError(path, _one_line(error)) from None
-    return pa.table([_cleaned(column) for column in table.columns], names=header)
+            problem = _one_line(error)
+        else:
+            return pa.table([_cleaned(column) for column in table.columns], names=header)
+    raise FormatError(path, problem)
 
 
-def _first_line(path: str | Path, content: bytes) -> tuple[str, int]:
-    """The first line that is not blank, and how many lines end with it."""
+def _first_line(path: Path, content: bytes) -> tuple[str, int]:
+    """The first line that is not blank, and its number."""
     start, number = 0, 0
     while start < len(content):
         end = content.find(b"\n", start)
@@ -162,30 +167,79 @@ def _first_line(path: str | Path, content: bytes) -> tuple[str, int]:
 
 
 def _cleaned(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Without blanks around words, and as numbers where all are whole, as 7 or all as 7.0."""
+    """Trimmed words; integers if all are written as 7 (not 007 or +7), or all as 7.0."""
     trimmed = pc.utf8_trim_whitespace(column)
     words = pc.if_else(pc.equal(trimmed, ""), None, trimmed)
     first = next((word for word in words.slice(0, 100).to_pylist() if word is not None), "")
     if first.endswith(".0") and pc.all(pc.match_substring_regex(words, r"^-?[0-9]+\.0$")).as_py():
         words = pc.replace_substring_regex(words, r"\.0$", "")
-    return _whole_numbers(words)
-
-
-def _whole_numbers(words: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The words as numbers, if all are whole and written as such: 7, but not 007 or +7."""
     if words.null_count == len(words):
         return words
     try:
-        numbers = words.cast(pa.int64())
+        integers = words.cast(pa.int64())
     except pa.ArrowInvalid:
         return words
-    return numbers if numbers.cast(pa.string()).equals(words) else words
+    return integers if integers.cast(pa.string()).equals(words) else words
+
+
+@contextmanager
+def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
+    check_regular(path)
+    try:
+        uri = f"{path.resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as database:
+            database.execute("PRAGMA trusted_schema = OFF")
+            yield database
+    except sqlite3.Error as error:
+        raise FormatError(path, f"cannot be read as SQLite: {error}") from None
+
+
+def _sqlite_names(path: Path) -> list[TableName]:
+    with _sqlite(path) as database:
+        return database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
+            "ESCAPE '~' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
+        ).fetchall()
+
+
+def _read_sqlite(path: Path, name: TableName) -> pa.Table:
+    with _sqlite(path) as database:
+        listed = database.execute(
+            "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid", name
+        )
+        names = [str(column) for (column,) in listed]
+        columns = ", ".join(map(quoted_identifier, names))
+        cursor = database.execute(f"SELECT {columns} FROM {quoted_identifier(name[0])}")
+        chunks: list[list[pa.Array]] = []
+        while rows := cursor.fetchmany(SQLITE_CHUNK):
+            chunks.append([column_of(values) for values in zip(*rows, strict=True)])
+    stored = [_chunked([chunk[place] for chunk in chunks]) for place in range(len(names))]
+    return pa.table(stored, names=names)
+
+
+def _chunked(chunks: list[pa.Array]) -> pa.ChunkedArray:
+    """One column of chunks whose types may differ, as SQLite lets a column mix them."""
+    kinds = {chunk.type for chunk in chunks} - {pa.null()}
+    if len(kinds) <= 1:
+        kind = next(iter(kinds), pa.string())
+    else:
+        is_numeric = all(pa.types.is_integer(k) or pa.types.is_floating(k) for k in kinds)
+        kind = pa.float64() if is_numeric else pa.string()
+    return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind)
+
+
+SQLITE = DatabaseFormat("SQLite", ".sqlite", 0, b"SQLite format 3\0", _sqlite_names, _read_sqlite)
+
+
+def quoted_identifier(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def as_table(data: object, label: str) -> pa.Table:
-    """Rows that are in memory: an Arrow table, a frame, a relation, an array, a list of rows.
+    """Rows in memory: an Arrow table, a data frame, a relation, an array or a list of rows.
 
-    A column without a name is called by its number, `#1`, `#2`, …
+    Columns without names are called by their number, `#1`, `#2`, …
     """
     if isinstance(data, pa.Table):
         return _without_index(data)
@@ -207,8 +261,8 @@ def as_table(data: object, label: str) -> pa.Table:
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
         return _from_rows(data, label)
     raise EvidenceError(
-        f"{label} cannot be a {type(data).__name__}: give a file, an Arrow table, a frame, a "
-        "DuckDB relation or a list of rows"
+        f"{label} cannot be a {type(data).__name__}: give a file, an Arrow table, a data frame, a "
+        "database relation or a list of rows"
     )
 
 
@@ -218,8 +272,7 @@ def _without_index(table: pa.Table) -> pa.Table:
 
 
 def row_labels(data: object) -> tuple[str, ...]:
-    """What pandas calls the labels of the rows, `index` if they have no name; none where they only
-    count the rows."""
+    """The names of pandas' row labels, `index` where unnamed; none if they only number the rows."""
     index = getattr(data, "index", None)
     names = getattr(index, "names", None)
     if names is None or (list(names) == [None] and type(index).__name__ == "RangeIndex"):
@@ -228,7 +281,7 @@ def row_labels(data: object) -> tuple[str, ...]:
 
 
 def _from_stream(data: Any) -> pa.Table:
-    """What any library hands over through Arrow; the row labels of pandas are no column."""
+    """What any library hands over through Arrow, without the row labels of pandas."""
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid:
@@ -236,12 +289,12 @@ def _from_stream(data: Any) -> pa.Table:
     table = reader.read_all()
     labels = (table.schema.pandas_metadata or {}).get("index_columns", [])
     table = table.drop_columns([label for label in labels if isinstance(label, str)])
-    # Arrow cannot yet select rows of the views that Polars uses for text.
-    return table.cast(pa.schema([_without_view(column) for column in table.schema]))
-
-
-def _without_view(column: pa.Field) -> pa.Field:
-    return column.with_type(pa.large_string()) if column.type == pa.string_view() else column
+    # Arrow cannot yet filter the string views of Polars.
+    fields = [
+        field.with_type(pa.large_string()) if field.type == pa.string_view() else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
 
 
 def _from_rows(rows: Sequence[Any], label: str) -> pa.Table:
@@ -249,13 +302,12 @@ def _from_rows(rows: Sequence[Any], label: str) -> pa.Table:
     rows = [row if isinstance(row, tuple | list) else (row,) for row in rows]
     if not rows:
         return pa.table({})
-    widths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    odd = np.flatnonzero(widths != widths[0])
-    if len(odd):
-        at = int(odd[0])
-        raise EvidenceError(
-            f"{label}, row {at + 1}: {rows[at]!r} has {widths[at]} columns, row 1 has {widths[0]}"
-        )
+    width = len(rows[0])
+    for number, row in enumerate(rows, start=1):
+        if len(row) != width:
+            raise EvidenceError(
+                f"{label}, row {number}: {row!r} has {len(row)} columns, row 1 has {width}"
+            )
     return _unnamed([column_of(column) for column in zip(*rows, strict=True)])
 
 
@@ -264,7 +316,7 @@ def _unnamed(columns: Sequence[Any]) -> pa.Table:
 
 
 def column_of(values: Sequence[Any]) -> pa.Array:
-    """Values of one kind as they are, of several kinds as text; NaN and the like are nothing."""
+    """Values of one type as they are, of several types as text; NaN and the like as null."""
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError):
@@ -273,7 +325,7 @@ def column_of(values: Sequence[Any]) -> pa.Array:
 
 
 def is_missing(value: object) -> bool:
-    """Whether it is None, NaN or what pandas has for nothing."""
+    """Whether it is None, NaN or a missing value of pandas."""
     is_nan = isinstance(value, float) and math.isnan(value)
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 

@@ -78,7 +78,7 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
     for name, table in world.evidence.items():
         if name in world.closed or name not in numbers:
             continue
-        codes, ids, value, sd = _located(numbers[name], table.arrays(world.connection))
+        codes, ids, value, sd = _located(numbers[name], table.arrays(world.engine))
         used = ids >= 0
         ids, value, sd = ids[used], value[used], sd[used]
         soft = np.zeros(len(ids), dtype=bool)
@@ -91,7 +91,7 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
         parts.append(Evidence.of(ids[~soft], value[~soft], sd[~soft] ** 2))
         num_observed[name], num_measured[name] = parts[-1].num_observed, parts[-1].num_measured
         if table.excluded is not None:
-            arrays = table.arrays(world.connection, excluded=True)
+            arrays = table.arrays(world.engine, excluded=True)
             excluded, ids, value, _ = _located(numbers[name], arrays)
             codes = np.union1d(codes, excluded)
             used = numbers[name].ids(codes) >= 0

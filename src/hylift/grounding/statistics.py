@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hylift.grounding.atoms import AtomNumbers, AtomSpace
+from hylift.grounding.engine import num_rows
 from hylift.grounding.observe import Observations
 from hylift.grounding.rules.count import num_groundings
 from hylift.grounding.rules.plan import RulePlan
@@ -130,8 +131,7 @@ def _closed_atoms(world: World, plans: Sequence[RulePlan], name: str) -> int:
     if sum(num_groundings(world, plan, plan.conditions) for plan, _ in mentions) > MAX_LISTED:
         return size
     listed = " UNION ".join(_listed(world, plan, atom) for plan, atom in mentions)
-    sql = f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({listed}))"
-    return int(world.connection.execute(sql).fetchall()[0][0])
+    return num_rows(world.engine, f"SELECT DISTINCT * FROM ({listed}) AS listed")
 
 
 def _mentions_all(plan: RulePlan, atom: Atom) -> bool:
@@ -147,7 +147,7 @@ def _listed(world: World, plan: RulePlan, atom: Atom) -> str:
     query = Query(world, plan.types, plan.ranges, plan.conditions)
     types = world.model.predicate_by_name[atom.predicate].arguments
     columns = [
-        f"{query.value(term, type_name)}::INTEGER AS a{place}"
+        f"CAST({query.value(term, type_name)} AS INTEGER) AS a{place}"
         for place, (term, type_name) in enumerate(zip(atom.arguments, types, strict=True))
     ]
     return query.select(columns or ["1 AS one"])

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-import secrets
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +22,7 @@ from hylift.grounding.constants import (
     ordered_types,
     type_of,
 )
+from hylift.grounding.engine import Engine, open_engine
 from hylift.grounding.evidence.columns import WordColumn
 from hylift.grounding.evidence.facts import Facts
 from hylift.grounding.evidence.observed import ObservedAtoms, observed_atoms
@@ -45,8 +42,8 @@ class World:
     """A model together with all constants of its types and all that is observed."""
 
     model: Model
-    connection: duckdb.DuckDBPyConnection
-    """An embedded database that holds the evidence, and cannot reach anything outside itself."""
+    engine: Engine
+    """The database that holds the evidence."""
     constants: Mapping[str, pa.StringArray]
     """By type, in order: the id of a constant is its position."""
     constant_types: Mapping[str, pa.DataType]
@@ -69,6 +66,7 @@ class World:
         *,
         closed: Iterable[str] = (),
         unmatched: Literal["error", "ignore"] = "error",
+        engine: str = "duckdb",
     ) -> World:
         """From evidence in files, tables or mappings, for a model without errors.
 
@@ -84,7 +82,8 @@ class World:
         warnings = check(model, closed)
         if unmatched not in ("error", "ignore"):
             raise EvidenceError(f"unmatched is 'error' or 'ignore', not {unmatched!r}")
-        gathered = gather(model, evidence)
+        database = open_engine(engine)
+        gathered = gather(model, evidence, database.databases)
         listed = {
             name: pa.array(declared.constants, pa.string())
             for name, declared in model.type_by_name.items()
@@ -115,13 +114,12 @@ class World:
         warnings += tuple(_doubtful_variables(model, listed, constants))
         doubts = (found.doubt() for found in observed.values())
         warnings += tuple(Problem("warning", doubt) for doubt in doubts if doubt is not None)
-        connection = _connect()
         tables = {
             predicate.name: _stored(
                 predicate,
                 observed.get(predicate.name),
                 constants,
-                connection,
+                database,
                 f"evidence_{number}",
                 closed=predicate.name in closed,
             )
@@ -131,7 +129,7 @@ class World:
         complete = _observed_completely(model, constants, observed)
         warnings = tuple(warning for warning in warnings if warning.subject not in complete)
         return cls(
-            model, connection, constants, constant_types, tables, closed, tuple(notes), warnings
+            model, database, constants, constant_types, tables, closed, tuple(notes), warnings
         )
 
     def size(self, type_name: str) -> int:
@@ -171,14 +169,6 @@ def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
                 f"'{name}' has a `!` and cannot be closed: one of its atoms is true in any case"
             )
     return closed
-
-
-def _connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory; with one thread, results come in one order."""
-    spill = Path(tempfile.gettempdir()) / f"hylift-{secrets.token_hex(6)}"
-    return duckdb.connect(
-        config={"threads": 1, "enable_external_access": "false", "temp_directory": str(spill)}
-    )
 
 
 def _matched(gathered: Gathered, listed: Mapping[str, pa.StringArray]) -> Gathered:
@@ -298,12 +288,12 @@ def _stored(
     predicate: PredicateDeclaration,
     found: ObservedAtoms | None,
     constants: Mapping[str, pa.StringArray],
-    connection: duckdb.DuckDBPyConnection,
+    engine: Engine,
     table: str,
     *,
     closed: bool,
 ) -> EvidenceTable:
     if found is not None and predicate.unique is not None:
         num_states = len(constants[predicate.arguments[predicate.unique]])
-        return store_states(found, predicate.unique, num_states, connection, table)
-    return store(found, len(predicate.arguments), connection, table, closed=closed)
+        return store_states(found, predicate.unique, num_states, engine, table)
+    return store(found, len(predicate.arguments), engine, table, closed=closed)

@@ -1,4 +1,4 @@
-"""What is observed: from files, tables and mappings to tables of DuckDB."""
+"""What is observed: from files, tables and mappings to tables of the engine."""
 
 from hylift.grounding.evidence.table import EvidenceTable
 

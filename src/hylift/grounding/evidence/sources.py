@@ -16,9 +16,16 @@ import pyarrow.compute as pc
 
 from hylift.errors import EvidenceError, did_you_mean
 from hylift.formats.alchemy_db import read_facts
-from hylift.formats.databases import DatabaseKind, read_database_table, table_names
 from hylift.formats.table_file import TableFile, quoted_name, same_name
-from hylift.formats.tables import as_table, is_missing, kind_of, read_table, row_labels
+from hylift.formats.tables import (
+    SQLITE,
+    DatabaseFormat,
+    as_table,
+    is_missing,
+    kind_of,
+    read_table,
+    row_labels,
+)
 from hylift.graph.atom_text import split_atom
 from hylift.graph.domains import as_float
 from hylift.graph.evidence import Soft
@@ -46,15 +53,16 @@ class Gathered:
     """What all sources together say, in the order in which they say it."""
 
     model: Model
+    databases: tuple[DatabaseFormat, ...]
     facts: list[Facts] = field(default_factory=list)
     constants: list[GivenConstants] = field(default_factory=list)
     unmatched: list[Unmatched] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def gather(model: Model, evidence: object) -> Gathered:
+def gather(model: Model, evidence: object, databases: Sequence[DatabaseFormat]) -> Gathered:
     """All that the evidence says, whether or not it fits the model's constants and domains."""
-    gathered = Gathered(model)
+    gathered = Gathered(model, (SQLITE, *databases))
     if isinstance(evidence, Sequence) and not isinstance(evidence, str | bytes):
         for place, source in enumerate(evidence):
             _add_source(gathered, source, f"evidence[{place}]")
@@ -80,8 +88,8 @@ def _file(data: object) -> TableFile | None:
 
 
 def _add_file(gathered: Gathered, file: TableFile) -> None:
-    path, kind = file.path, kind_of(file.path)
-    if kind == "sqlite" or kind == "duckdb":
+    path, kind = file.path, kind_of(file.path, gathered.databases)
+    if isinstance(kind, DatabaseFormat):
         if file.columns is not None:
             raise EvidenceError(
                 f"{file}: a database has several tables: say whose columns these are, as in "
@@ -91,7 +99,7 @@ def _add_file(gathered: Gathered, file: TableFile) -> None:
     elif kind == "alchemy":
         _add_alchemy(gathered, file)
     else:
-        _add_long(gathered, LongTable.of(*_table_in(file, "")))
+        _add_long(gathered, LongTable.of(*_table_in(gathered, file, "")))
 
 
 def _add_long(gathered: Gathered, table: LongTable) -> None:
@@ -146,9 +154,9 @@ def _nth(lists: pa.ListArray, place: int) -> pa.StringArray:
     return lists.values.take(pa.array(start[:-1] + place, mask=~has))
 
 
-def _add_database(gathered: Gathered, path: Path, kind: DatabaseKind) -> None:
+def _add_database(gathered: Gathered, path: Path, kind: DatabaseFormat) -> None:
     """The tables that are named like a predicate or a type."""
-    names = table_names(path, kind)
+    names = kind.table_names(path)
     model = gathered.model
     known = [*model.predicate_by_name, *model.type_by_name]
     unused = []
@@ -157,7 +165,7 @@ def _add_database(gathered: Gathered, path: Path, kind: DatabaseKind) -> None:
         if match is None:
             unused.append(f"'{name[-1]}'")
             continue
-        table = read_database_table(path, kind, name)
+        table = kind.read(path, name)
         origin = Origin(f"{path}, table '{name[-1]}'")
         if match in model.predicate_by_name:
             gathered.facts.append(from_table(model.predicate_by_name[match], table, origin))
@@ -211,10 +219,10 @@ def _add_predicate(
     gathered: Gathered, predicate: PredicateDeclaration, data: object, origin: Origin
 ) -> None:
     if (file := _file(data)) is not None:
-        if kind_of(file.path) == "alchemy":
+        if kind_of(file.path, gathered.databases) == "alchemy":
             _add_alchemy(gathered, file, only=predicate.name)
             return
-        table, origin = _table_in(file, predicate.name)
+        table, origin = _table_in(gathered, file, predicate.name)
     elif _is_value(data):
         raise EvidenceError(
             f"{origin.name} cannot be {data!r}: '{predicate.name}' takes arguments, so give a "
@@ -228,27 +236,27 @@ def _add_predicate(
 
 def _add_constants(gathered: Gathered, type_name: str, data: object, origin: Origin) -> None:
     if (file := _file(data)) is not None:
-        table, origin = _table_in(file, type_name)
+        table, origin = _table_in(gathered, file, type_name)
     else:
         table = as_table(data, origin.name)
     given = _constants(type_name, table, origin)
     gathered.constants.append(replace(given, is_ordered=isinstance(data, list | tuple)))
 
 
-def _table_in(file: TableFile, name: str) -> tuple[pa.Table, Origin]:
+def _table_in(gathered: Gathered, file: TableFile, name: str) -> tuple[pa.Table, Origin]:
     """The table of a file, or of that name in a database; and what errors call it."""
-    path, kind = file.path, kind_of(file.path)
+    path, kind = file.path, kind_of(file.path, gathered.databases)
     if kind == "alchemy":
         raise EvidenceError(f"{path}: a file of facts lists no constants of the type '{name}'")
-    if kind != "sqlite" and kind != "duckdb":
+    if not isinstance(kind, DatabaseFormat):
         return file.chosen(read_table(path, kind), str(path)), Origin(str(path))
-    names = {".".join(parts[-1:]): parts for parts in table_names(path, kind)}
+    names = {".".join(parts[-1:]): parts for parts in kind.table_names(path)}
     match = same_name(name, list(names))
     if match is None:
         tables = ", ".join(f"'{other}'" for other in names) or "none at all"
         raise EvidenceError(f"{path}: there is no table '{name}'; its tables are {tables}")
     label = f"{path}, table '{match}'"
-    return file.chosen(read_database_table(path, kind, names[match]), label), Origin(label)
+    return file.chosen(kind.read(path, names[match]), label), Origin(label)
 
 
 def _constants(type_name: str, table: pa.Table, origin: Origin) -> GivenConstants:

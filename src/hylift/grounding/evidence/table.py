@@ -1,15 +1,15 @@
-"""Evidence on one predicate as a table of DuckDB."""
+"""Evidence on one predicate as a table of the engine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
+from hylift.grounding.engine import Engine
 from hylift.grounding.evidence.observed import ObservedAtoms, fail_twice
 
 
@@ -32,11 +32,11 @@ class EvidenceTable:
     """Where an argument is unique: a table of constants that do not hold, with the same columns."""
 
     def arrays(
-        self, connection: duckdb.DuckDBPyConnection, *, excluded: bool = False
+        self, engine: Engine, *, excluded: bool = False
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
         """(row, argument): positions of constants; (row,): values; (row,): their errors."""
         table = self.excluded if excluded else self.table
-        columns = connection.sql(f'SELECT * FROM "{table}"').fetchnumpy()
+        columns = engine.fetch(f"SELECT * FROM {table}")
         num_rows = len(next(iter(columns.values())))
         ids = np.empty((num_rows, self.num_arguments), dtype=np.int32)
         for place in range(self.num_arguments):
@@ -49,7 +49,7 @@ class EvidenceTable:
 def store(
     found: ObservedAtoms | None,
     num_arguments: int,
-    connection: duckdb.DuckDBPyConnection,
+    engine: Engine,
     name: str,
     *,
     closed: bool,
@@ -66,7 +66,7 @@ def store(
         further = {} if num_arguments else {"holds": np.ones(len(ids), dtype=bool)}
     else:
         further = {"value": value, "sd": sd}
-    _create(connection, name, ids, further)
+    _create(engine, name, ids, further)
     return EvidenceTable(name, len(ids), num_arguments, closed)
 
 
@@ -74,7 +74,7 @@ def store_states(
     found: ObservedAtoms,
     unique: int,
     num_states: int,
-    connection: duckdb.DuckDBPyConnection,
+    engine: Engine,
     name: str,
 ) -> EvidenceTable:
     """The table of what was observed of a predicate with a unique argument."""
@@ -88,7 +88,7 @@ def store_states(
     excluded = f"{name}_excluded" if len(false) else None
     tables = [(name, true)] if excluded is None else [(name, true), (excluded, false)]
     for table, rows in tables:
-        _create(connection, table, others[rows], {"value": state[rows], "sd": found.sd[rows]})
+        _create(engine, table, others[rows], {"value": state[rows], "sd": found.sd[rows]})
     return EvidenceTable(name, len(true), others.shape[1], excluded=excluded)
 
 
@@ -118,13 +118,11 @@ def _check_excluded(
 
 
 def _create(
-    connection: duckdb.DuckDBPyConnection,
+    engine: Engine,
     name: str,
     ids: NDArray[np.int32],
     further: dict[str, NDArray[np.generic]],
 ) -> None:
     columns = {f"a{place}": pa.array(column) for place, column in enumerate(ids.T)}
     columns |= {key: pa.array(column) for key, column in further.items()}
-    connection.register("loaded", pa.table(columns))
-    connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM loaded')
-    connection.unregister("loaded")
+    engine.load(name, pa.table(columns))

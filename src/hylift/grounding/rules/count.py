@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.grounding.rules.plan import Guard, RulePlan
-from hylift.grounding.rules.query import Query
+from hylift.grounding.rules.query import Query, column_numbers
 from hylift.grounding.world import World
 from hylift.language.syntax import Comparison, Variable
 from hylift.language.walk import free_variables
@@ -77,8 +77,8 @@ def _component(
     ranges = {name: plan.ranges[name] for name in names}
     query = Query(world, plan.types, ranges, guards)
     keys = [f"{query.value(Variable(name))} AS v{place}" for place, name in enumerate(own)]
-    tail = " GROUP BY ALL" if own else ""
-    found = world.connection.execute(query.select([*keys, "count(*) AS n"], tail)).fetchnumpy()
+    tail = f" GROUP BY {column_numbers(own)}" if own else ""
+    found = world.engine.fetch(query.select([*keys, "count(*) AS n"], tail))
     if not own:
         return np.full(shape, float(found["n"][0]))
     counts = np.zeros([plan.weight.shape[plan.weighted_by.index(name)] for name in own])

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from hylift.graph.domains import boolean
+from hylift.grounding.engine import num_rows
 from hylift.grounding.evidence import EvidenceTable
 from hylift.grounding.rules.plan import Guard, variable_ranges
-from hylift.grounding.rules.query import Query
+from hylift.grounding.rules.query import Query, column_numbers
 from hylift.grounding.world import World
 from hylift.language.syntax import (
     Atom,
@@ -72,11 +73,9 @@ def _relation(world: World, node: Quantified, types: Mapping[str, str]) -> tuple
         f"relation {number}", tuple(types[name] for name in free), boolean
     )
     table = f"relation_{number}"
-    world.connection.execute(
-        f"CREATE OR REPLACE TABLE {table} AS {_select(world, node, body, holds, types)}"
-    )
-    (row,) = world.connection.execute(f"SELECT count(*) FROM {table}").fetchall()
-    found = EvidenceTable(table, int(row[0]), len(free), is_closed=True)
+    world.engine.store(table, _select(world, node, body, holds, types))
+    count = num_rows(world.engine, f"SELECT * FROM {table}")
+    found = EvidenceTable(table, count, len(free), is_closed=True)
     world = replace(
         world,
         model=replace(world.model, predicates=(*world.model.predicates, predicate)),
@@ -100,10 +99,14 @@ def _select(
     query.conditions += [
         _sql(query, part, truth) for part, truth in conjuncts if not (truth and part in joined)
     ]
-    columns = [f"{query.value(Variable(name))}::INTEGER AS a{i}" for i, name in enumerate(free)]
+    columns = [
+        f"CAST({query.value(Variable(name))} AS INTEGER) AS a{i}" for i, name in enumerate(free)
+    ]
     if not columns:
         return query.select(["true AS holds"], " LIMIT 1")
-    return query.select([f"DISTINCT {columns[0]}", *columns[1:]], " ORDER BY ALL")
+    return query.select(
+        [f"DISTINCT {columns[0]}", *columns[1:]], f" ORDER BY {column_numbers(columns)}"
+    )
 
 
 def _conjuncts(expr: Expr, truth: bool) -> Iterator[tuple[Expr, bool]]:

@@ -44,10 +44,13 @@ def groundings(world: World, plan: RulePlan) -> Groundings:
     if is_product(plan):
         return _product(world, plan)
     query = Query(world, plan.types, plan.ranges, plan.guards)
-    names = [f"{query.value(Variable(name))}::INTEGER AS v{i}" for i, name in enumerate(plan.types)]
+    names = [
+        f"CAST({query.value(Variable(name))} AS INTEGER) AS v{i}"
+        for i, name in enumerate(plan.types)
+    ]
     bits = [f"{query.holds(test)} AS b{i}" for i, test in enumerate(plan.bits)]
-    sql = query.select([*names, *bits] or ["1 AS none"])
-    found = world.connection.execute(sql).fetchnumpy()
+    sql = query.select([*names, *bits] or ["1 AS one"])
+    found = world.engine.fetch(sql)
     return Groundings(
         len(next(iter(found.values()))),
         {name: np.asarray(found[f"v{i}"], np.int32) for i, name in enumerate(plan.types)},
@@ -145,7 +148,7 @@ class Query:
                     self.conditions.append(f"{self.column[name]} >= {values.start}")
                     self.conditions.append(f"{self.column[name]} < {values.stop}")
             else:
-                self.tables.append(f"range({values.start}, {values.stop}) AS r{place}(v)")
+                self.tables.append(world.engine.integers(values, f"r{place}"))
                 self.column[name] = f"r{place}.v"
         for guard in guards:
             if not (isinstance(guard.test, Atom) and guard.holds):
@@ -182,7 +185,7 @@ class Query:
             left, right = (self.value(side, type_name) for side in _sides(test))
             return f"{no}({left} {SQL_OPERATOR[test.op]} {right})"
         table = self.world.evidence[test.predicate].table
-        # A plain IN, not a correlated EXISTS: that takes DuckDB fifty times longer.
+        # A plain IN, not a correlated EXISTS: which DuckDB takes fifty times longer for.
         sought, columns, fixed = [], [], []
         for place, term in enumerate(test.arguments):
             if isinstance(term, Constant):
@@ -192,10 +195,15 @@ class Query:
                 columns.append(f"a{place}")
         rows = f"FROM {table} WHERE {' AND '.join(fixed) or 'TRUE'}"
         if not sought:
-            return f"{no}EXISTS (SELECT 1 {rows})"
-        return f"({', '.join(sought)}) {no}IN (SELECT {', '.join(columns)} {rows})"
+            return f"({no}EXISTS (SELECT 1 {rows}))"
+        return f"(({', '.join(sought)}) {no}IN (SELECT {', '.join(columns)} {rows}))"
 
     def select(self, columns: Sequence[str], tail: str = "") -> str:
         tables = f" FROM {', '.join(self.tables)}" if self.tables else ""
         conditions = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
         return f"SELECT {', '.join(columns)}{tables}{conditions}{tail}"
+
+
+def column_numbers(columns: Sequence[object]) -> str:
+    """`1, 2`: the columns by their place, for GROUP BY and ORDER BY."""
+    return ", ".join(str(place + 1) for place in range(len(columns)))

@@ -1,0 +1,60 @@
+"""What grounding asks of a database, and the databases that answer."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.errors import UnsupportedError, did_you_mean
+from hylift.formats.tables import DatabaseFormat
+
+
+class Engine(Protocol):
+    """A database of its own for one world, empty at first; it cleans up when it is deleted.
+
+    Queries are SELECT statements in SQL that common engines share: joins, comparisons, tuples with
+    IN, EXISTS, CAST, DISTINCT, UNION, and GROUP BY and ORDER BY column numbers. Identifiers need no
+    quotes. Whatever dialects spell differently is a method here.
+    """
+
+    @property
+    def databases(self) -> tuple[DatabaseFormat, ...]:
+        """Files of the engine's own, which evidence may come from."""
+
+    def load(self, table: str, columns: pa.Table) -> None:
+        """Store columns as a new table."""
+
+    def store(self, table: str, query: str) -> None:
+        """Store the result of a query as a table, in place of any table of that name."""
+
+    def fetch(self, query: str) -> dict[str, NDArray[Any]]:
+        """The columns of a query's result, by name; equal data give equal order."""
+
+    def integers(self, values: range, table: str) -> str:
+        """SQL after FROM for a table with one column, v, of consecutive integers."""
+
+
+ENGINES = {
+    "duckdb": "hylift.grounding.duckdb_engine:DuckDBEngine",
+}
+"""Module and class of each engine; imported when a world is made with it."""
+
+
+def open_engine(name: str) -> Engine:
+    """A new database of the engine of that name."""
+    if name not in ENGINES:
+        raise UnsupportedError(
+            f"unknown engine '{name}': available is {', '.join(ENGINES)}."
+            f"{did_you_mean(name, ENGINES)}"
+        )
+    module, _, class_name = ENGINES[name].partition(":")
+    engine: Engine = getattr(import_module(module), class_name)()
+    return engine
+
+
+def num_rows(engine: Engine, query: str) -> int:
+    """The number of rows of a query's result."""
+    return int(engine.fetch(f"SELECT count(*) AS n FROM ({query}) AS rows_of_query")["n"][0])
