@@ -40,5 +40,6 @@ class SQLiteEngine:
     def integers(self, values: range, table: str) -> str:
         return (
             f"(WITH RECURSIVE n(v) AS (SELECT {values.start} WHERE {values.start} < {values.stop} "
-            f"UNION ALL SELECT v + 1 FROM n WHERE v + 1 < {values.stop}) SELECT v FROM n) AS {table}"
+            f"UNION ALL SELECT v + 1 FROM n WHERE v + 1 < {values.stop}) "
+            f"SELECT v FROM n) AS {table}"
         )

@@ -142,7 +142,7 @@ def test_neighbours_of_numbers_with_gaps_are_refused():
 
     assert str(refusal.value).splitlines() == [
         "<text>:2:14: 'y+1' asks for neighbours in the type 'year', but its numbers have gaps: "
-        "behind 1990 comes 1992. List the type as a range, such as year = {1990, ..., 1992}",
+        "1992 follows 1990. List the type as a range, such as year = {1990, ..., 1992}",
         "    normal(level(y+1) | level(y), 1)",
         "                 ^^^",
     ]
@@ -162,7 +162,7 @@ def test_observations_of_atoms_in_no_rule_are_noted():
     grounding = ground_world(world)
 
     assert grounding.notes[0] == (
-        "Friends: 1 of its 2 observed atoms stands in no ground rule, e.g. Friends(Ann,Ann)"
+        "Friends: 1 of its 2 observed atoms is in no ground rule, e.g. Friends(Ann,Ann)"
     )
     assert len(grounding.graph.evidence) == 1
 
@@ -184,7 +184,7 @@ def test_evidence_of_which_no_atom_stands_in_a_rule_is_doubted():
         graph = ground(parse(ATTENDANCE), {"At": PRESENT, "score": scores}, closed=["At"])
 
     assert [str(warning.message) for warning in told] == [
-        "score: none of its 2 observed atoms stands in a ground rule, e.g. score(106,11/06/2023); "
+        "score: none of its 2 observed atoms is in a ground rule, e.g. score(106,11/06/2023); "
         "rules about it have e.g. score(106,2023-06-11): do the keys of the tables agree?"
     ]
     assert len(graph.evidence) == 0
@@ -195,7 +195,7 @@ def test_the_only_observation_is_doubted_if_no_rule_has_it():
 
     with pytest.warns(
         ModelWarning,
-        match=r"^score: its only observed atom, score\(106,11/06/2023\), stands in no ",
+        match=r"^score: its only observed atom, score\(106,11/06/2023\), is in no ",
     ):
         ground(parse(ATTENDANCE), {"At": PRESENT, "score": scores}, closed=["At"])
 
@@ -208,7 +208,7 @@ def test_evidence_is_doubted_if_tables_that_rules_join_do_not_match():
         ground(model, evidence, closed=["At", "Exam"])
 
     assert [str(warning.message) for warning in told] == [
-        "Good: none of its 2 observed atoms stands in a ground rule, e.g. Good(105); rules about "
+        "Good: none of its 2 observed atoms is in a ground rule, e.g. Good(105); rules about "
         "it have no groundings: do the keys of the tables agree?"
     ]
 
@@ -228,7 +228,7 @@ def test_evidence_on_which_no_rule_bears_is_noted_only(rules, exams):
     grounding = ground_world(World.of(model, evidence, closed=["At", "Exam"]))
 
     assert grounding.notes == (
-        "Good: none of its 2 observed atoms stands in a ground rule, e.g. Good(105)",
+        "Good: none of its 2 observed atoms is in a ground rule, e.g. Good(105)",
     )
 
 
@@ -239,7 +239,7 @@ def test_states_that_are_excluded_are_evidence_like_others():
     grounding = ground_world(World.of(model, {"At": ["a"], "Mode": modes}, closed=["At"]))
 
     assert grounding.notes == (
-        "Mode: 1 of its 2 observed atoms stands in no ground rule, e.g. Mode(c)",
+        "Mode: 1 of its 2 observed atoms is in no ground rule, e.g. Mode(c)",
     )
 
 
@@ -327,7 +327,7 @@ def test_a_constant_that_only_a_rule_has_is_doubted_if_the_data_has_one_like_it(
 
     with pytest.warns(
         ModelWarning,
-        match="the constant 'Robert' of type 'person' stands in a rule, but in no table. "
+        match="the constant 'Robert' of type 'person' is in a rule, but in no table. "
         "Did you mean 'Rober'?",
     ):
         ground(model, {"F": [("Ann", "Rober")]})

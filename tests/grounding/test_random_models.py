@@ -124,7 +124,7 @@ def test_many_random_models_ground_to_the_density_of_their_rules(chunk):
 
 def test_atoms_and_rows_too_many_to_mark_are_found_by_sorting(monkeypatch):
     monkeypatch.setattr("hylift.grounding.atoms.MAX_DENSE", 2)
-    monkeypatch.setattr("hylift.grounding.rules.factors.MAX_LOOKUP", 2)
+    monkeypatch.setattr("hylift.grounding.factors.MAX_LOOKUP", 2)
 
     for _, case in cases(0):
         assert_case_agrees(case)

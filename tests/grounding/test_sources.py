@@ -196,7 +196,7 @@ def test_tables_of_a_database_that_are_not_used_are_noted(tmp_path: Path) -> Non
 
     world = World.of(MODEL, path)
 
-    assert world.notes == (f"{path}: tables that are not used: 'readers'",)
+    assert world.notes == (f"{path}: unused tables: 'readers'",)
     assert "Likes" not in world.evidence  # a view
 
 

@@ -78,7 +78,7 @@ ERRORS = [
         {"Rain(x)": True},
         "evidence['Rain(x)']: 'Rain' takes no arguments, not 1",
     ),
-    ({1: True}, "evidence: a predicate, type or atom is named by a text, not 1"),
+    ({1: True}, "evidence: the name of a predicate, type or atom must be a string, not 1"),
     (
         {"In": True},
         "evidence['In'] cannot be True: 'In' takes arguments, so give a table, or name an atom: "
@@ -405,7 +405,7 @@ def test_options_that_do_not_fit_are_refused(
         (
             "x.db",
             "In(A,t1)\nSize(A)\n!Size(B)\n",
-            "{path}, line 2: 'Size' is real, so that its value stands behind it, as in "
+            "{path}, line 2: 'Size' is real: write its value behind it, as in "
             "'Size(A) 0.5' … and 1 more row like it",
         ),
         (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -45,14 +45,14 @@ PARTS = (
     r"^(?:(?P<sign>[!?])\s*|(?P<before>[-+.0-9]\S*)\s+)?(?P<predicate>[^-+.0-9!?\s(][^\s(]*)\s*"
     r"(?:\((?P<words>[^)]*)\)\s*)?(?P<behind>[^\s(]*)$"
 )
-"""The parts of a line that is an atom. Two expressions are faster than one that does both, as
-this one has a single way to match."""
+"""The parts of a line that is an atom; faster than one pattern for both, as it matches in only one
+way."""
 
 WORD = r'"(?:[^"\\]|\\.)*"|[^,()"\s\pZ\v\x1c-\x1f\x{85}]+'
-"""An argument, in quotes or without any blanks."""
+"""An argument, quoted or without blanks."""
 
 MOST_QUOTED = 8
-"""Most arguments of a line with quotes that is read together with others of its kind."""
+"""Most arguments of lines with quotes that are read together."""
 
 COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 """A comment; or a quoted text, in which nothing is a comment."""
@@ -82,12 +82,16 @@ def read_facts(path: str | Path) -> pa.Table:
         reader.fail("expected a ground atom")
     quoted, rest = _quoted_facts(lines.filter(pa.array(is_quoted)), number[is_quoted])
     rows = [_LineReader(path, all_lines[line - 1], line).fact() for line in rest.tolist()]
-    parts = [facts, *quoted, pa.Table.from_pylist(rows, schema=SCHEMA)]
+    kinds = [pa.string(), pa.string(), pa.string(), pa.list_(pa.string()), pa.string()]
+    sign, before, predicate, arguments, behind = (
+        pa.array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)
+    )
+    parts = [facts, *quoted, _table(sign, before, predicate, arguments, behind, rest)]
     return pa.concat_tables(parts).sort_by("line").combine_chunks()
 
 
 def _without_comments(path: str | Path, text: str) -> str:
-    """The text with blanks for comments, so that lines and columns stay what they are."""
+    """The text with comments blanked out, so that lines and columns stay the same."""
     if "//" not in text and "/*" not in text:
         return text
 
@@ -209,16 +213,14 @@ def _not_empty(part: pa.StringArray) -> pa.StringArray:
 
 
 class _LineReader:
-    """Reads one line step by step: slower, but it knows quotes and where a line goes wrong."""
+    """A slow reader of one line, which says where the line is wrong."""
 
     def __init__(self, path: str | Path, text: str, line: int) -> None:
-        self.path = path
-        self.line = line
-        self.text = text
+        self.path, self.line, self.text = path, line, text
         self.at = 0
 
-    def fact(self) -> dict[str, Any]:
-        """The row of the line."""
+    def fact(self) -> tuple[str | None, str | None, str, list[str], str | None]:
+        """Sign, number before, predicate, arguments and number behind."""
         sign = self._take(r"[!?]")
         before = self._take(rf"{NUMBER}(?=\s)") if not sign else ""
         predicate = self._take(r"[^\W\d]\w*") or self.fail("expected the name of a predicate")
@@ -228,18 +230,7 @@ class _LineReader:
         behind = self._take(rf"{apart}{NUMBER}(?=\s|$)") if not sign and not before else ""
         if self.at < len(self.text.rstrip()):
             self.fail("expected the end of the line" if sign or before else "expected a number")
-        number = behind or before
-        truth = {"!": 0.0, "?": None}.get(sign, 1.0)
-        kinds = {"!": "false", "?": "unknown", "": "true"}
-        form = "number" if behind else "probability" if before else kinds[sign]
-        return {
-            "predicate": predicate,
-            "arguments": arguments,
-            "value": float(number) if number else truth,
-            "sd": 0.0,
-            "form": form,
-            "line": self.line,
-        }
+        return sign or None, before or None, predicate, arguments, behind or None
 
     def _arguments(self) -> list[str]:
         words: list[str] = []
@@ -257,7 +248,7 @@ class _LineReader:
                 self.fail("expected ',' or ')'")
 
     def _take(self, pattern: str) -> str:
-        """What matches the pattern behind the blanks here, or nothing."""
+        """The match of a pattern after blanks here, or an empty string."""
         found = re.compile(rf"\s*({pattern})").match(self.text, self.at)
         if not found:
             return ""
@@ -265,7 +256,7 @@ class _LineReader:
         return found.group(1)
 
     def fail(self, expected: str) -> NoReturn:
-        """Raises a `FormatError` where reading stopped."""
+        """Raise a `FormatError` where reading stopped."""
         rest = self.text[self.at :]
         column = self.at + len(rest) - len(rest.lstrip()) + 1
         line = self.text.strip()

@@ -1,4 +1,4 @@
-"""Tables from files (CSV, Parquet, Arrow, SQLite) and from memory (Arrow, frames, lists of rows)."""
+"""Tables from files (CSV, Parquet, Arrow, SQLite) and from memory (Arrow, frames, rows)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of numbers separated by white space, with a place for every error."""
+"""Files of numbers separated by white space; errors give line and column."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numba import njit
@@ -40,12 +40,13 @@ class NumberFile:
             body = self.text[first.end() :]
         self.values = self._numbers(body)
 
-    def _words(self) -> Iterator[re.Match[str]]:
-        return re.finditer(r"\S+", self.text)
+    def _words(self, start: int = 0) -> Iterator[re.Match[str]]:
+        """The words of the numbers from this index on."""
+        return islice(re.finditer(r"\S+", self.text), start + self.num_keywords, None)
 
     def _word(self, index: int) -> re.Match[str] | None:
-        """The word that is the number of this index, or None after the last."""
-        return next(islice(self._words(), index + self.num_keywords, None), None)
+        """The word of the number at this index; None after the last."""
+        return next(self._words(index), None)
 
     def _numbers(self, body: str) -> NDArray[np.float64]:
         # Fast, but it splits '1-2' into two numbers, and some versions only warn when they stop
@@ -58,7 +59,7 @@ class NumberFile:
                 values = np.zeros(0)
         if len(values) == len(body.split()):
             return values
-        for index, word in enumerate(islice(self._words(), self.num_keywords, None)):
+        for index, word in enumerate(self._words()):
             if not _is_number(word.group()):
                 self.fail(index, f"expected a number, found {_quoted(word.group())}")
         return np.array([float(word) for word in body.split()], dtype=np.float64)
@@ -72,7 +73,7 @@ class NumberFile:
         return _quoted(word.group()) if word else "nothing"
 
     def fail(self, index: int, message: str) -> NoReturn:
-        """Raises a `FormatError` at the number of this index, or where the last one ends."""
+        """Raise a `FormatError` at the number of this index, or where the last one ends."""
         word = self._word(index)
         start = word.start() if word else len(self.text.rstrip())
         line = self.text.count("\n", 0, start) + 1
@@ -80,7 +81,7 @@ class NumberFile:
         raise FormatError(self.path, message, line=line, column=column)
 
     def fail_at_end(self, message: str) -> NoReturn:
-        """Raises a `FormatError` where the last number ends."""
+        """Raise a `FormatError` where the last number ends."""
         self.fail(len(self.values), message)
 
     def whole(
@@ -119,8 +120,13 @@ class NumberFile:
             self.fail(where, f"{what} {bad} has the length {found}, but the file ends after {rest}")
         return at, int(at[-1])
 
+    def items(self, at: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(list, item): the numbers of lists of one length, which begin at these positions."""
+        size = int(self.values[at[0]]) if len(at) else 0
+        return self.values[at[:, None] + 1 + np.arange(size)]
+
     def end(self, position: int, what: str) -> None:
-        """Raises unless the file ends after that many numbers."""
+        """Raise unless the file ends after that many numbers."""
         more = len(self.values) - position
         if more > 0:
             follow = "1 more number follows" if more == 1 else f"{more} more numbers follow"
@@ -161,9 +167,3 @@ def _quoted(word: str) -> str:
     shown = word if len(word) <= QUOTED else word[: QUOTED - 1] + "…"
     letters = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
     return f"'{''.join(letters)}'"
-
-
-def listed(file: NumberFile, at: NDArray[np.int64], which: NDArray[Any]) -> NDArray[np.float64]:
-    """The numbers of some lists of one length, (list, item)."""
-    size = int(file.values[at[which[0]]]) if len(which) else 0
-    return file.values[at[which][:, None] + 1 + np.arange(size)]

@@ -12,22 +12,14 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.files import write_whole
-from hylift.formats.tokens import NumberFile, counted, listed
-from hylift.graph import (
-    Evidence,
-    FactorGraph,
-    FactorGroup,
-    Names,
-    Variables,
-    categorical,
-)
+from hylift.formats.tokens import NumberFile, counted
+from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Variables, categorical
 from hylift.graph.domains import MAX_STATES
 from hylift.potentials import Table
 
 MAX_DISTINCT_STATES = 2 * MAX_STATES
 MAX_TOTAL_STATES = 100 * MAX_STATES
-"""Most states, summed over the different numbers of them and over all variables, that are taken for
-real and not for a broken file."""
+"""Most states, summed over distinct domains and over all variables; more mean a broken file."""
 
 MAX_ARITY = 60
 """Longest scope: tables are arrays, which have at most 64 axes."""
@@ -36,16 +28,14 @@ MAX_LOG = 700.0
 """Largest magnitude of a log-value whose number a file can hold."""
 
 MAX_COPIES = 1000
-"""Most factors that are written for one whose values are out of the range of numbers."""
+"""Most factors that are written for one whose values overflow."""
 
 
 def read_uai(path: str | Path) -> FactorGraph:
     """A MARKOV or BAYES network; its variables are named x0, x1, …"""
     file = NumberFile(path, ("MARKOV", "BAYES"))
     num_variables = int(file.whole(0, 1, "the number of variables")[0])
-    states = file.whole(1, num_variables, "a number of states", low=1, high=MAX_STATES + 1).astype(
-        np.int32
-    )
+    states = file.whole(1, num_variables, "a number of states", low=1, high=MAX_STATES + 1)
     sizes, domain_id = np.unique(states, return_inverse=True)
     _check_states(file, states, sizes)
     position = 1 + num_variables
@@ -56,14 +46,14 @@ def read_uai(path: str | Path) -> FactorGraph:
     _check_entries(file, table_at)
 
     groups = []
-    for factors, scope in zip(_by_arity(scope_at), scopes, strict=True):
+    for factors, scope in scopes:
         if not scope.shape[1]:
             continue
         shapes, which = np.unique(states[scope], axis=0, return_inverse=True)
         for place, shape in enumerate(shapes):
             some = np.flatnonzero(which.reshape(-1) == place)
             with np.errstate(divide="ignore"):
-                log_table = np.log(listed(file, table_at, factors[some]))
+                log_table = np.log(file.items(table_at[factors[some]]))
             table = Table(log_table.reshape(-1, *shape))
             groups.append(FactorGroup(table, scope[some], label=file.path.name))
     domains = tuple(categorical(int(size)) for size in sizes)
@@ -138,8 +128,8 @@ def write_uai(graph: FactorGraph, path: str | Path) -> None:
 
 def write_marginals(probs: Sequence[NDArray[np.float64]], path: str | Path) -> None:
     """A MAR file: the probabilities of the states of every variable, in order."""
-    words = [str(len(probs)), *(f"{len(row)} {_numbers(row)}" for row in probs)]
-    _write_result("MAR", " ".join(words), path)
+    rows = (f"{len(row)} {' '.join(map(repr, np.asarray(row, float).tolist()))}" for row in probs)
+    _write_result("MAR", " ".join([str(len(probs)), *rows]), path)
 
 
 def write_log_partition(log_partition: float, path: str | Path) -> None:
@@ -166,10 +156,6 @@ def _write_result(kind: str, line: str, path: str | Path) -> None:
     write_whole(path, lambda stream: stream.write(f"{kind}\n{line}\n".encode()))
 
 
-def _numbers(values: NDArray[np.float64]) -> str:
-    return " ".join(map(repr, np.asarray(values, dtype=np.float64).tolist()))
-
-
 def _log_values(group: FactorGroup) -> NDArray[np.float64]:
     """(factor, joint state): log of what each factor multiplies, its multiplicity included."""
     if not isinstance(group.potential, Table):
@@ -186,10 +172,10 @@ def _add_factors(
     scope: NDArray[np.int32],
     log_values: NDArray[np.float64],
 ) -> None:
-    """Appends a line to `scopes` and lines to `tables` for each factor.
+    """Append a line to `scopes` and lines to `tables` for each factor.
 
-    A factor whose values are too large or too small for a number becomes several, whose product
-    it is. scope: (factor, slot); log_values: (factor, joint state).
+    A factor whose values overflow becomes the product of several. scope: (factor, slot);
+    log_values: (factor, joint state).
     """
     finite = np.where(np.isfinite(log_values), log_values, 0.0)
     copies = np.maximum(1.0, np.ceil(np.abs(finite).max(axis=1, initial=0.0) / MAX_LOG))
@@ -209,8 +195,8 @@ def _add_factors(
 def _check_variables(
     file: NumberFile, at: NDArray[np.int64], variables: NDArray[np.int64], num_variables: int
 ) -> None:
-    """Raises if one of the variables, which stand at these positions, does not exist."""
-    for wrong in np.flatnonzero(variables >= num_variables)[:1]:
+    """Raise if one of the variables at these positions does not exist."""
+    for wrong in np.flatnonzero(variables >= num_variables)[:1].tolist():
         file.fail(
             int(at[wrong]),
             f"there is no variable {variables[wrong]}: the model has {_range(num_variables)}",
@@ -218,15 +204,12 @@ def _check_variables(
 
 
 def _range(num_variables: int) -> str:
-    if not num_variables:
-        return "none"
-    return f"{num_variables} (0 to {num_variables - 1})"
+    return f"{num_variables} (0 to {num_variables - 1})" if num_variables else "none"
 
 
-def _check_states(file: NumberFile, states: NDArray[np.int32], sizes: NDArray[np.int32]) -> None:
-    """Raises where small variables would make a huge model; sizes: the different `states`."""
-    total = int(states.sum(dtype=np.int64))
-    distinct = int(sizes.sum(dtype=np.int64))
+def _check_states(file: NumberFile, states: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+    """Raise where small variables would make a huge model; sizes: the distinct `states`."""
+    total, distinct = int(states.sum()), int(sizes.sum())
     if total > MAX_TOTAL_STATES or distinct > MAX_DISTINCT_STATES:
         file.fail(
             0,
@@ -235,21 +218,19 @@ def _check_states(file: NumberFile, states: NDArray[np.int32], sizes: NDArray[np
         )
 
 
-def _by_arity(scope_at: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The factors with scopes of one length, shortest first."""
-    arity = np.diff(scope_at) - 1
-    return [np.flatnonzero(arity == size) for size in np.unique(arity)]
+def _scopes(
+    file: NumberFile, at: NDArray[np.int64], num_variables: int
+) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    """Per arity, shortest first: the factors, and their scopes (factor, slot)."""
+    arity = np.diff(at) - 1
+    by_arity = (np.flatnonzero(arity == size) for size in np.unique(arity))
+    return [(factors, _checked_scope(file, at, factors, num_variables)) for factors in by_arity]
 
 
-def _scopes(file: NumberFile, at: NDArray[np.int64], num_variables: int) -> list[NDArray[np.int32]]:
-    """Per arity: (factor, slot), checked."""
-    return [_scopes_of(file, at, factors, num_variables) for factors in _by_arity(at)]
-
-
-def _scopes_of(
+def _checked_scope(
     file: NumberFile, at: NDArray[np.int64], factors: NDArray[np.int64], num_variables: int
 ) -> NDArray[np.int32]:
-    scope = listed(file, at, factors)
+    scope = file.items(at[factors])
     wrong = ~((scope == np.floor(scope)) & (scope >= 0) & (scope < num_variables))
     if wrong.any():
         row, slot = np.argwhere(wrong)[0].tolist()
@@ -276,13 +257,13 @@ def _table_positions(
     file: NumberFile,
     start: int,
     scope_at: NDArray[np.int64],
-    scopes: list[NDArray[np.int32]],
-    states: NDArray[np.int32],
+    scopes: list[tuple[NDArray[np.int64], NDArray[np.int32]]],
+    states: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """(factor + 1,): where the size of each table stands, and where the file ends."""
     size = np.ones(len(scope_at) - 1)
     with np.errstate(over="ignore"):
-        for factors, scope in zip(_by_arity(scope_at), scopes, strict=True):
+        for factors, scope in scopes:
             size[factors] = states[scope].prod(axis=1, dtype=np.float64)
     # Sizes may be absurd, so positions stay floats until they are known to be in the file.
     at = start + np.concatenate([[0.0], np.cumsum(size + 1)])

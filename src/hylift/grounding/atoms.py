@@ -1,7 +1,8 @@
-"""Atoms of the open predicates: numbered by their arguments, and kept where a factor uses them."""
+"""Atoms of the open predicates: numbered by their arguments, kept where a factor uses them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,15 +13,15 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.graph import Atoms, Domain, NameBlock, Variables, categorical
-from hylift.grounding.kernels.scopes import mark, write_slot
+from hylift.grounding.kernels import mark, write_slot
 from hylift.grounding.world import World
 from hylift.language.syntax import PredicateDeclaration
 
 MAX_DENSE = 1 << 26
-"""Most possible atoms of a predicate for which a mark each is kept; beyond, they are sorted."""
+"""Most possible atoms of a predicate that have a mark each; beyond, used ones are sorted."""
 
 SPARSE = 16
-"""How many times more possible atoms than groundings make sorting cheaper than marking."""
+"""Possible atoms per grounding beyond which sorting is cheaper than marking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class AtomSpace:
 
     predicate: PredicateDeclaration
     places: tuple[int, ...]
-    """Arguments that tell atoms apart; not the one marked `!`."""
+    """Arguments that identify an atom: all but the one marked `!`."""
     constants: tuple[pa.StringArray, ...]
     constant_types: tuple[pa.DataType, ...]
     domain: Domain
@@ -61,10 +62,7 @@ class AtomSpace:
     @property
     def size(self) -> int:
         """Number of possible atoms."""
-        size = 1
-        for count in self.sizes:
-            size *= count
-        return size
+        return math.prod(self.sizes)
 
     def codes(self, arguments: Sequence[Any], count: int) -> NDArray[Any]:
         """(grounding,): the number of an atom, from one array or number per argument."""
@@ -111,7 +109,7 @@ class AtomTable:
     """Used atoms in parts, where they are few among the possible ones."""
 
     def use(self, codes: NDArray[Any]) -> None:
-        """Takes note that factors use these atoms."""
+        """Mark atoms that factors use."""
         size = self.space.size
         if self.marks is None and (size > MAX_DENSE or size > SPARSE * len(codes)):
             self.found.append(np.unique(codes).astype(np.int64, copy=False))
@@ -159,7 +157,7 @@ class AtomNumbers:
         return np.where(place >= 0, place + np.int32(self.offset), np.int32(-1))
 
     def fill(self, scope: NDArray[np.int32], slot: int, codes: NDArray[Any]) -> None:
-        """Writes the variables of used atoms into one slot of a scope (factor, slot)."""
+        """Write the variables of used atoms into one slot of a scope (factor, slot)."""
         if self.codes is None or self.position is not None:
             position = np.zeros(0, np.int32) if self.position is None else self.position
             write_slot(scope, slot, codes, position, self.offset)

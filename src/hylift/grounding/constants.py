@@ -1,4 +1,4 @@
-"""The constants of each type: those the model lists, or those that data and rules speak of."""
+"""Constants of types: their order, their Arrow type, and how errors show them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hylift.language.types import typed_variables
 from hylift.language.walk import logical_comparisons, nodes, terms
 
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
-"""A whole number as it is usually written: without leading zeros or a plus."""
+"""An integer without leading zeros or a plus."""
 
 NUMBER = r"-?[0-9]{1,15}(\.[0-9]{1,15})?"
 
@@ -35,12 +35,11 @@ def in_order(
     *,
     order_matters: bool = False,
 ) -> pa.StringArray:
-    """All words, each once: by number if all are whole numbers.
+    """All words, each once, given arrays of distinct words: by number if all are integers.
 
-    Otherwise those that are listed come first, in the order of their list, then those that are
-    only mentioned, by text (bytewise). Where rules speak of the order, numbers with fractions, and
-    words that differ in a number at their end, are ordered by number too. No array has a word
-    twice.
+    Otherwise listed words come first, in their order, then those only mentioned, bytewise. Where
+    rules compare constants or use neighbours, decimals and words that differ only in a number at
+    their end are ordered by number, too.
     """
     lists, others = list(listed), list(mentioned)
     distinct = _distinct([*lists, *others])
@@ -55,8 +54,7 @@ def in_order(
 
 
 def _trailing_numbers(words: pa.StringArray) -> NDArray[np.float64] | None:
-    """The number that each word is, or that follows what all words begin with; None if there is
-    none."""
+    """The number that each word is, or has behind a shared prefix; None if some have none."""
     if not len(words):
         return None
     first = str(words[0])
@@ -74,7 +72,7 @@ def _distinct(arrays: list[pa.StringArray]) -> pa.StringArray:
 
 
 def as_integers(words: pa.StringArray) -> NDArray[np.int64] | None:
-    """The words as whole numbers, or None if one of them is none."""
+    """The words as integers, or None if one is none."""
     if not (_are_integers(words.slice(0, 1)) and _are_integers(words)):
         return None
     return np.asarray(pc.cast(words, pa.int64()).to_numpy(zero_copy_only=False))
@@ -85,10 +83,10 @@ def _are_integers(words: pa.StringArray) -> bool:
 
 
 def type_of(constants: pa.StringArray, given: Iterable[pa.DataType]) -> pa.DataType:
-    """What the constants are in the tables that name them; text where these differ, or name none.
+    """The Arrow type of constants in the tables that name them; text where tables differ.
 
-    Words of the model have no type of their own: they are what the tables say, if all can be read
-    so, and are written in the same way.
+    Constants of the model have the type of the tables if reading and writing them as such gives
+    the same words.
     """
     kind = _shared(list(dict.fromkeys(given)))
     try:
@@ -100,7 +98,7 @@ def type_of(constants: pa.StringArray, given: Iterable[pa.DataType]) -> pa.DataT
 
 
 def _shared(kinds: list[pa.DataType]) -> pa.DataType:
-    """The one type in which columns of these types are given back."""
+    """The common type of columns of these types."""
     if len(kinds) == 1:
         return kinds[0]
     if kinds and all(pa.types.is_integer(kind) for kind in kinds):
@@ -131,7 +129,7 @@ def in_rules(model: Model) -> Iterator[tuple[str, str]]:
 
 
 def ordered_types(model: Model) -> set[str]:
-    """The types whose order rules speak of: with t+1, or t < u."""
+    """The types of which rules use the order: t+1, or t < u."""
     found = set()
     for rule in model.rules:
         types, _ = typed_variables(model, rule)
@@ -160,14 +158,14 @@ def not_among(word: str, type_name: str, constants: pa.StringArray) -> str:
 
 
 def closest(word: str, constants: pa.StringArray) -> str:
-    """` Did you mean 'Wall'?`, or nothing; among numbered constants, none is closest."""
+    """` Did you mean 'Wall'?`, or nothing, as among numbered constants."""
     if _are_counted(constants):
         return ""
     return did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
 
 
 def _are_counted(constants: pa.StringArray) -> bool:
-    """Whether the constants are three or more that differ by numbers which follow each other."""
+    """Whether three or more constants differ only in consecutive numbers."""
     if len(constants) < 3:
         return False
     first = str(constants[0])

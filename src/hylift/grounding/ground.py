@@ -1,4 +1,4 @@
-"""A model and its tables become a factor graph."""
+"""From a model and its tables to a factor graph."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hylift.graph import FactorGraph, FactorGroup
+from hylift.graph import FactorGraph
 from hylift.graph.size import SizeEstimate
 from hylift.grounding.atoms import AtomNumbers, AtomSpace, AtomTable, variables_of
+from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.observe import Observations, UnusedEvidence, observations
-from hylift.grounding.rules.factors import GroundRule, factor_groups, ground_rule
-from hylift.grounding.rules.folded import constant_sum, decided_sum, guarded_sum
-from hylift.grounding.rules.plan import RulePlan, as_number, plan_rule, rule_label
-from hylift.grounding.rules.quantified import with_relations
-from hylift.grounding.rules.query import Groundings, groundings
-from hylift.grounding.size import estimate, warn_of_size
-from hylift.grounding.statistics import GroundStatistics, statistics
+from hylift.grounding.plan import RulePlan, plan_rule, rule_label
+from hylift.grounding.query import with_relations
+from hylift.grounding.sizes import GroundStatistics, estimate, statistics, warn_of_size
 from hylift.grounding.world import World
 from hylift.language.report import ModelWarning
 from hylift.language.syntax import Atom, Model
@@ -77,8 +74,20 @@ def ground(
     return ground_world(world, progress).graph
 
 
+def size_estimate(
+    model: Model,
+    evidence: Any = None,
+    *,
+    closed: Iterable[str] = (),
+    unmatched: Literal["error", "ignore"] = "error",
+) -> SizeEstimate:
+    """How large the factor graph of a model and its evidence will be; arguments as of `ground`."""
+    world = World.of(model, evidence, closed=closed, unmatched=unmatched)
+    return estimate(*plan_rules(world))
+
+
 def ground_world(world: World, progress: Progress = silent) -> Grounding:
-    """Grounds all rules of a world: one query each."""
+    """Ground all rules of a world, with one query each."""
     for warning in world.warnings:
         warnings.warn(str(warning), ModelWarning, stacklevel=3)
     world, plans = plan_rules(world)
@@ -87,34 +96,35 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
         declared.name: constant_value(world.model, declared.value, "a constant")
         for declared in world.model.parameters
     }
-    spaces = {
-        predicate.name: AtomSpace.of(world, predicate)
-        for predicate in world.model.predicates
-        if predicate.name not in world.closed
-    }
-    tables = {name: AtomTable(space) for name, space in spaces.items()}
+    spaces = {p.name: AtomSpace.of(world, p) for p in world.model.predicates}
+    tables = {n: AtomTable(space) for n, space in spaces.items() if n not in world.closed}
     rules: list[GroundRule | None] = []
     log_constant = 0.0
     for place, plan in enumerate(plans):
         progress(place / (len(plans) + 1), f"grounding {plan.label}")
-        rule, constant = _ground_one(world, plan, spaces, parameters)
+        rule, constant = ground_rule(world, plan, spaces, parameters)
         log_constant += constant
         rules.append(rule)
         if rule is not None:
             for atom, codes in zip(plan.slots, rule.codes, strict=True):
                 tables[atom.predicate].use(codes)
-    numbers = _numbered(tables)
+    numbers: dict[str, AtomNumbers] = {}
+    offset = 0
+    for name, table in tables.items():
+        numbers[name] = table.numbered(offset)
+        offset += numbers[name].count
     made = [
         [] if rule is None else factor_groups(world, rule, numbers, parameters) for rule in rules
     ]
     observed = observations(world, numbers)
-    for unused in observed.unused:
-        if _is_lost(unused, world, plans):
-            others = "no groundings" if unused.in_rules is None else f"e.g. {unused.in_rules}"
-            text = f"{unused}; rules about it have {others}: do the keys of the tables agree?"
-            warnings.warn(text, ModelWarning, stacklevel=3)
-    groups = [group for groups in made for group in groups]
-    graph = _assemble(world, numbers, groups, observed, log_constant)
+    _warn_of_lost(observed, world, plans)
+    # Closed-world predicates have no variables, but errors know their names.
+    nothing = np.zeros(0, dtype=np.int64)
+    data = [AtomNumbers(spaces[p], 0, 0, nothing, None) for p in spaces if p in world.closed]
+    variables = variables_of([*numbers.values(), *data])
+    observed.evidence.check(variables)
+    groups = (*(group for groups in made for group in groups), *observed.groups)
+    graph = FactorGraph.unchecked(variables, groups, observed.evidence, log_constant)
     num_factors = tuple(sum(map(len, groups)) for groups in made)
     return Grounding(graph, world, plans, num_factors, numbers, observed)
 
@@ -129,38 +139,17 @@ def plan_rules(world: World) -> tuple[World, tuple[RulePlan, ...]]:
     )
 
 
-def size_estimate(
-    model: Model,
-    evidence: Any = None,
-    *,
-    closed: Iterable[str] = (),
-    unmatched: Literal["error", "ignore"] = "error",
-) -> SizeEstimate:
-    """How large the factor graph of a model and its evidence will be; arguments as of `ground`."""
-    world = World.of(model, evidence, closed=closed, unmatched=unmatched)
-    return estimate(*plan_rules(world))
-
-
-def _ground_one(
-    world: World,
-    plan: RulePlan,
-    spaces: Mapping[str, AtomSpace],
-    parameters: dict[str, float],
-) -> tuple[GroundRule | None, float]:
-    """The groundings of a rule that become factors, and the sum of those that are constant."""
-    if as_number(plan.formula) is not None:
-        return None, constant_sum(world, plan) + guarded_sum(world, plan)
-    found = groundings(world, plan)
-    constant = guarded_sum(world, plan, _per_weight(plan, found))
-    rule = ground_rule(world, plan, found, spaces)
-    if not plan.slots:
-        return None, constant + decided_sum(rule, parameters)
-    return rule, constant
+def _warn_of_lost(observed: Observations, world: World, plans: Sequence[RulePlan]) -> None:
+    for unused in observed.unused:
+        if _is_lost(unused, world, plans):
+            others = "no groundings" if unused.in_rules is None else f"e.g. {unused.in_rules}"
+            text = f"{unused}; rules about it have {others}: do the keys of the tables agree?"
+            warnings.warn(text, ModelWarning, stacklevel=4)
 
 
 def _is_lost(unused: UnusedEvidence, world: World, plans: Sequence[RulePlan]) -> bool:
-    """Whether evidence says nothing, although rules are about its predicate: either they have other
-    atoms, or tables that all have rows do not match each other."""
+    """Whether evidence has no effect, although rules are about its predicate: either they have
+    other atoms, or tables that all have rows do not match each other."""
     name = unused.predicate
     if not unused.is_all or unused.in_rules is not None:
         return unused.is_all
@@ -172,45 +161,4 @@ def _is_lost(unused: UnusedEvidence, world: World, plans: Sequence[RulePlan]) ->
             if guard.holds and isinstance(guard.test, Atom)
         )
         for plan in about
-    )
-
-
-def _per_weight(plan: RulePlan, found: Groundings) -> Any:
-    """How many groundings there are per combination of `+` variables."""
-    if not plan.weighted_by:
-        return np.array(float(found.count))
-    keys = tuple(found.columns[name] for name in plan.weighted_by)
-    code = np.ravel_multi_index(keys, plan.weight.shape)
-    counts = np.bincount(code, minlength=plan.weight.size)
-    return counts.reshape(plan.weight.shape).astype(np.float64)
-
-
-def _numbered(tables: Mapping[str, AtomTable]) -> dict[str, AtomNumbers]:
-    """Variable ids, predicate after predicate."""
-    numbers: dict[str, AtomNumbers] = {}
-    offset = 0
-    for name, table in tables.items():
-        numbers[name] = table.numbered(offset)
-        offset += numbers[name].count
-    return numbers
-
-
-def _data_only(world: World) -> list[AtomNumbers]:
-    """Closed-world predicates, none of whose atoms is a variable; errors know their names."""
-    declared = (p for p in world.model.predicates if p.name in world.closed)
-    nothing = np.zeros(0, dtype=np.int64)
-    return [AtomNumbers(AtomSpace.of(world, p), 0, 0, nothing, None) for p in declared]
-
-
-def _assemble(
-    world: World,
-    numbers: Mapping[str, AtomNumbers],
-    groups: list[FactorGroup],
-    observed: Observations,
-    log_constant: float,
-) -> FactorGraph:
-    variables = variables_of([*numbers.values(), *_data_only(world)])
-    observed.evidence.check(variables)
-    return FactorGraph.unchecked(
-        variables, (*groups, *observed.groups), observed.evidence, log_constant
     )

@@ -17,37 +17,32 @@ from hylift.potentials import Table
 
 @dataclass(frozen=True, slots=True)
 class UnusedEvidence:
-    """Observed atoms of one predicate that stand in no factor."""
+    """Observed atoms of one predicate that are in no factor."""
 
     predicate: str
     num_unused: int
     num_observed: int
-    """Of all atoms on which there is evidence."""
+    """Of all atoms with evidence."""
     example: str
-    """One that stands in no factor."""
+    """One that is in no factor."""
     in_rules: str | None
     """The atom in factors that is most like it, where none is observed; None if there is none."""
 
     @property
     def is_all(self) -> bool:
-        """Whether the evidence says nothing at all."""
+        """Whether the evidence has no effect at all."""
         return self.num_unused == self.num_observed
 
     def __str__(self) -> str:
         count = f"{self.num_observed:,}"
         if self.is_all and self.num_observed == 1:
-            said = f"its only observed atom, {self.example}, stands in no ground rule"
-        elif self.is_all:
-            said = (
-                f"none of its {count} observed atoms stands in a ground rule, e.g. {self.example}"
-            )
+            return f"{self.predicate}: its only observed atom, {self.example}, is in no ground rule"
+        if self.is_all:
+            said = f"none of its {count} observed atoms is in a ground rule"
         else:
-            stand = "stands" if self.num_unused == 1 else "stand"
-            said = (
-                f"{self.num_unused:,} of its {count} observed atoms {stand} in no ground rule, "
-                f"e.g. {self.example}"
-            )
-        return f"{self.predicate}: {said}"
+            are = "is" if self.num_unused == 1 else "are"
+            said = f"{self.num_unused:,} of its {count} observed atoms {are} in no ground rule"
+        return f"{self.predicate}: {said}, e.g. {self.example}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +53,16 @@ class Observations:
     groups: tuple[FactorGroup, ...]
     """Likelihoods of Booleans known by a probability, and states that are excluded."""
     num_observed: Mapping[str, int]
-    """By predicate: atoms that are observed without error."""
     num_measured: Mapping[str, int]
-    """By predicate: atoms that are measured with an error, and stay hidden."""
+    """Atoms per predicate; measured are those with an error."""
     only_true: frozenset[str]
-    """Boolean predicates of which the evidence names true atoms and no others."""
+    """Boolean predicates of which the evidence names true atoms only."""
     unused: tuple[UnusedEvidence, ...]
-    """Where there is any, by predicate."""
 
 
 def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observations:
-    """The evidence of all open predicates."""
-    parts: list[Evidence] = []
+    """The evidence on variables, given their numbers by predicate."""
+    parts = [Evidence.none()]
     groups: list[FactorGroup] = []
     num_observed: dict[str, int] = {}
     num_measured: dict[str, int] = {}
@@ -78,16 +71,18 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
     for name, table in world.evidence.items():
         if name in world.closed or name not in numbers:
             continue
+        space = numbers[name].space
         codes, ids, value, sd = _located(numbers[name], table.arrays(world.engine))
         used = ids >= 0
         ids, value, sd = ids[used], value[used], sd[used]
         soft = np.zeros(len(ids), dtype=bool)
-        if numbers[name].space.predicate.unique is None and numbers[name].space.domain.is_discrete:
+        if space.predicate.unique is None and space.domain.is_discrete:
             soft = (value > 0) & (value < 1)
             if len(value) and (value == 1).all():
                 only_true.append(name)
-        if soft.any():
-            groups.append(_likelihoods(name, ids[soft], value[soft]))
+        if soft.any():  # a factor p : 1 - p for each Boolean that is true with probability p
+            prob, row = np.unique(value[soft], return_inverse=True)
+            groups.append(_factors(name, ids[soft], row, np.log(np.stack([1 - prob, prob], 1))))
         parts.append(Evidence.of(ids[~soft], value[~soft], sd[~soft] ** 2))
         num_observed[name], num_measured[name] = parts[-1].num_observed, parts[-1].num_measured
         if table.excluded is not None:
@@ -95,15 +90,18 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
             excluded, ids, value, _ = _located(numbers[name], arrays)
             codes = np.union1d(codes, excluded)
             used = numbers[name].ids(codes) >= 0
-            num_states = numbers[name].space.domain.num_states
             if (ids >= 0).any():
-                groups.append(_exclusions(name, ids[ids >= 0], value[ids >= 0], num_states))
+                state, row = np.unique(value[ids >= 0], return_inverse=True)
+                log_table = np.zeros((len(state), space.domain.num_states))
+                log_table[np.arange(len(state)), state.astype(np.int64)] = -np.inf
+                groups.append(_factors(name, ids[ids >= 0], row, log_table))
         if not used.all():
             unused.append(_unused(numbers[name], codes, used))
     evidence = Evidence.of(
-        np.concatenate([np.zeros(0, np.int32), *(part.variable for part in parts)]),
-        np.concatenate([np.zeros(0), *(part.value for part in parts)]),
-        np.concatenate([np.zeros(0), *(part.var for part in parts)]),
+        *(
+            np.concatenate([getattr(part, column) for part in parts])
+            for column in ("variable", "value", "var")
+        )
     )
     return Observations(
         evidence, tuple(groups), num_observed, num_measured, frozenset(only_true), tuple(unused)
@@ -120,7 +118,7 @@ def _located(
 
 
 def _unused(numbers: AtomNumbers, codes: NDArray[Any], used: NDArray[np.bool_]) -> UnusedEvidence:
-    """What is observed of atoms in no factor, with an example."""
+    """The observed atoms in no factor, with an example."""
     space = numbers.space
     first = space.arguments(codes[~used][:1])
     in_rules = None
@@ -137,20 +135,10 @@ def _name(space: AtomSpace, arguments: NDArray[np.int32]) -> str:
     return str(space.block(arguments).render(np.zeros(1, dtype=np.int64))[0])
 
 
-def _likelihoods(name: str, ids: NDArray[np.int32], prob: NDArray[np.float64]) -> FactorGroup:
-    """A factor p : 1 - p for each Boolean that is true with probability p, as far as seen."""
-    distinct, row = np.unique(prob, return_inverse=True)
-    table = Table(np.log(np.stack([1 - distinct, distinct], axis=1)))
-    return FactorGroup(table, ids[:, None], row.astype(np.int32), label=f"evidence on {name}")
-
-
-def _exclusions(
-    name: str, ids: NDArray[np.int32], state: NDArray[np.float64], num_states: int
+def _factors(
+    name: str, ids: NDArray[np.int32], row: NDArray[Any], log_table: NDArray[np.float64]
 ) -> FactorGroup:
-    """A factor that is impossible in the state which evidence says does not hold."""
-    distinct, row = np.unique(state, return_inverse=True)
-    table = np.zeros((len(distinct), num_states))
-    table[np.arange(len(distinct)), distinct.astype(np.int64)] = -np.inf
+    """A factor for each variable, with its row of the table."""
     return FactorGroup(
-        Table(table), ids[:, None], row.astype(np.int32), label=f"evidence on {name}"
+        Table(log_table), ids[:, None], row.astype(np.int32), label=f"evidence on {name}"
     )

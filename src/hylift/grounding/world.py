@@ -1,4 +1,4 @@
-"""What is known before inference: the constants of a model, and the evidence on its atoms."""
+"""The world of a model: the constants of its types, and the evidence on its atoms."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ from hylift.grounding.constants import (
 )
 from hylift.grounding.engine import Engine, open_engine
 from hylift.grounding.evidence.columns import WordColumn
-from hylift.grounding.evidence.facts import Facts
-from hylift.grounding.evidence.observed import ObservedAtoms, observed_atoms
+from hylift.grounding.evidence.facts import Facts, match_constants, match_facts, refuse
+from hylift.grounding.evidence.observed import (
+    EvidenceTable,
+    ObservedAtoms,
+    observed_atoms,
+    store,
+)
 from hylift.grounding.evidence.sources import Gathered, gather
-from hylift.grounding.evidence.table import EvidenceTable, store, store_states
-from hylift.grounding.evidence.unmatched import match_constants, match_facts, refuse
 from hylift.language.checks.check import check
 from hylift.language.checks.rules import names_of_constants
 from hylift.language.report import Problem
-from hylift.language.syntax import Model, PredicateDeclaration
+from hylift.language.syntax import Model
 from hylift.language.types import variable_types
 from hylift.language.walk import used_predicates
 
@@ -47,8 +50,7 @@ class World:
     constants: Mapping[str, pa.StringArray]
     """By type, in order: the id of a constant is its position."""
     constant_types: Mapping[str, pa.DataType]
-    """By type: what its constants are in tables of results, whole numbers, dates, moments or
-    text."""
+    """By type: the Arrow type of its constants in results: integers, dates, timestamps or text."""
     evidence: Mapping[str, EvidenceTable]
     """By predicate, where there is any, and for every closed one."""
     closed: frozenset[str]
@@ -70,8 +72,9 @@ class World:
     ) -> World:
         """From evidence in files, tables or mappings, for a model without errors.
 
-        `unmatched` says what becomes of rows that speak of unknown predicates, or of constants
-        that a type's list does not have.
+        unmatched: what to do with rows about unknown predicates, or about constants that are not
+            in the list of their type.
+        engine: the database that joins the tables; a key of `ENGINES`.
         """
         if not isinstance(model, Model):
             raise ModelError(
@@ -79,45 +82,38 @@ class World:
                 f"makes, not a value of type '{type(model).__name__}'"
             )
         closed = _closed(model, closed)
-        warnings = check(model, closed)
+        warnings = [*check(model, closed)]
         if unmatched not in ("error", "ignore"):
             raise EvidenceError(f"unmatched is 'error' or 'ignore', not {unmatched!r}")
         database = open_engine(engine)
-        gathered = gather(model, evidence, database.databases)
         listed = {
             name: pa.array(declared.constants, pa.string())
             for name, declared in model.type_by_name.items()
             if declared.constants is not None
         }
-        gathered = _matched(gathered, listed)
+        gathered = _matched(gather(model, evidence, database.databases), listed)
         if unmatched == "error":
             refuse(gathered.unmatched)
-        notes = [*gathered.notes, *map(str, gathered.unmatched)]
         in_model = set(in_rules(model))
+        columns = {name: _columns(gathered, name) for name in model.type_by_name}
         constants = {
-            name: listed[name] if name in listed else _from_data(gathered, in_model, name)
-            for name in model.type_by_name
+            name: listed[name] if name in listed else _from_data(gathered, found, in_model, name)
+            for name, found in columns.items()
         }
         constant_types = {
-            name: type_of(words, (column.given for column in _naming(gathered, name)))
-            for name, words in constants.items()
+            name: type_of(constants[name], (column.given for column in found))
+            for name, found in columns.items()
         }
         observed = _observed(gathered, constants, closed)
-        notes += [
-            f"{name}: {found.num_unknown} of its rows observe nothing, as the "
-            f"{'value' if model.predicate_by_name[name].unique is None else 'value or state'} "
-            "is missing"
-            for name, found in observed.items()
-            if found.num_unknown
-        ]
-        warnings += tuple(_doubtful_constants(in_model, gathered, listed, constants))
-        warnings += tuple(_doubtful_variables(model, listed, constants))
+        warnings += _doubtful_constants(in_model, columns, listed, constants)
+        warnings += _doubtful_variables(model, listed, constants)
         doubts = (found.doubt() for found in observed.values())
-        warnings += tuple(Problem("warning", doubt) for doubt in doubts if doubt is not None)
+        warnings += [Problem("warning", doubt) for doubt in doubts if doubt is not None]
+        complete = _observed_completely(model, constants, observed)
         tables = {
-            predicate.name: _stored(
-                predicate,
+            predicate.name: store(
                 observed.get(predicate.name),
+                predicate,
                 constants,
                 database,
                 f"evidence_{number}",
@@ -126,10 +122,15 @@ class World:
             for number, predicate in enumerate(model.predicates)
             if predicate.name in closed or len(observed.get(predicate.name, ()))
         }
-        complete = _observed_completely(model, constants, observed)
-        warnings = tuple(warning for warning in warnings if warning.subject not in complete)
         return cls(
-            model, database, constants, constant_types, tables, closed, tuple(notes), warnings
+            model,
+            database,
+            constants,
+            constant_types,
+            tables,
+            closed,
+            (*gathered.notes, *map(str, gathered.unmatched), *_without_values(observed)),
+            tuple(warning for warning in warnings if warning.subject not in complete),
         )
 
     def size(self, type_name: str) -> int:
@@ -183,19 +184,33 @@ def _matched(gathered: Gathered, listed: Mapping[str, pa.StringArray]) -> Gather
     )
 
 
+def _columns(gathered: Gathered, type_name: str) -> list[WordColumn]:
+    """The columns that name constants of a type, and have some."""
+    columns = [
+        column
+        for facts in gathered.facts
+        for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
+        if of_type == type_name
+    ]
+    columns += [given.words for given in gathered.constants if given.type_name == type_name]
+    return [column for column in columns if column.stated.null_count < len(column)]
+
+
 def _from_data(
-    gathered: Gathered, in_model: set[tuple[str, str]], type_name: str
+    gathered: Gathered, columns: list[WordColumn], in_model: set[tuple[str, str]], type_name: str
 ) -> pa.StringArray:
-    """The constants of a type that data and rules speak of."""
-    given = [given for given in gathered.constants if given.type_name == type_name]
-    listed = [part.words.used for part in given if part.is_ordered]
-    words = _in_data(gathered, type_name)
-    spoken = sorted(name for of_type, name in in_model if of_type == type_name)
-    order_matters = type_name in ordered_types(gathered.model)
-    mentioned = [*words, pa.array(spoken, pa.string())]
-    constants = in_order(listed, mentioned, order_matters=order_matters)
-    users = [p.name for p in gathered.model.predicates if type_name in p.arguments]
-    if not len(constants) and any(name in used_predicates(gathered.model) for name in users):
+    """The constants of a type that data and rules mention."""
+    model = gathered.model
+    listed = [
+        given.words.used
+        for given in gathered.constants
+        if given.type_name == type_name and given.is_ordered
+    ]
+    in_rule = sorted(name for of_type, name in in_model if of_type == type_name)
+    mentioned = [*(column.used for column in columns), pa.array(in_rule, pa.string())]
+    constants = in_order(listed, mentioned, order_matters=type_name in ordered_types(model))
+    users = [p.name for p in model.predicates if type_name in p.arguments]
+    if not len(constants) and used_predicates(model).intersection(users):
         raise EvidenceError(
             f"the type '{type_name}' has no constants: list them in the model "
             f"({type_name} = {{…}}), pass evidence={{'{type_name}': […]}}, or evidence on "
@@ -219,43 +234,33 @@ def _observed_completely(
     }
 
 
-def _in_data(gathered: Gathered, type_name: str) -> list[pa.StringArray]:
-    """The constants of a type in tables, each once per column."""
-    return [column.used for column in _naming(gathered, type_name)]
-
-
-def _naming(gathered: Gathered, type_name: str) -> list[WordColumn]:
-    """The columns of tables that name constants of a type, and have some."""
-    columns = [
-        column
-        for facts in gathered.facts
-        for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
-        if of_type == type_name
-    ]
-    columns += [given.words for given in gathered.constants if given.type_name == type_name]
-    return [column for column in columns if column.stated.null_count < len(column)]
+def _without_values(observed: Mapping[str, ObservedAtoms]) -> Iterator[str]:
+    """Notes on rows that observe nothing."""
+    for name, found in observed.items():
+        if found.num_unknown:
+            is_unique = found.facts[0].predicate.unique is not None
+            lacking = "value or state" if is_unique else "value"
+            count = found.num_unknown
+            yield f"{name}: {count} of its rows observe nothing, as the {lacking} is missing"
 
 
 def _doubtful_constants(
     in_model: set[tuple[str, str]],
-    gathered: Gathered,
+    columns: Mapping[str, list[WordColumn]],
     listed: Mapping[str, pa.StringArray],
     constants: Mapping[str, pa.StringArray],
 ) -> Iterator[Problem]:
-    """Constants that only a rule mentions, and that look like one which the data has."""
+    """Constants that only a rule mentions, and that look like one of the data."""
     for type_name, word in sorted(in_model):
-        in_data = () if type_name in listed else _in_data(gathered, type_name)
+        in_data = [] if type_name in listed else [column.used for column in columns[type_name]]
         if not in_data or any(positions(array, [word])[0] >= 0 for array in in_data):
             continue
-        spoken = pa.array([name for of_type, name in in_model if of_type == type_name])
-        is_spoken = pc.is_in(constants[type_name], value_set=spoken)
-        close = closest(word, constants[type_name].filter(pc.invert(is_spoken)))
+        in_rule = pa.array([name for of_type, name in in_model if of_type == type_name])
+        is_in_rule = pc.is_in(constants[type_name], value_set=in_rule)
+        close = closest(word, constants[type_name].filter(pc.invert(is_in_rule)))
         if close:
-            yield Problem(
-                "warning",
-                f"the constant '{word}' of type '{type_name}' stands in a rule, but in no "
-                f"table.{close}",
-            )
+            text = f"the constant '{word}' of type '{type_name}' is in a rule, but in no table."
+            yield Problem("warning", text + close)
 
 
 def _doubtful_variables(
@@ -282,18 +287,3 @@ def _observed(
         name: observed_atoms(facts, constants, closed=name in closed)
         for name, facts in by_predicate.items()
     }
-
-
-def _stored(
-    predicate: PredicateDeclaration,
-    found: ObservedAtoms | None,
-    constants: Mapping[str, pa.StringArray],
-    engine: Engine,
-    table: str,
-    *,
-    closed: bool,
-) -> EvidenceTable:
-    if found is not None and predicate.unique is not None:
-        num_states = len(constants[predicate.arguments[predicate.unique]])
-        return store_states(found, predicate.unique, num_states, engine, table)
-    return store(found, len(predicate.arguments), engine, table, closed=closed)

@@ -18,7 +18,7 @@ from hylift.cli.outputs import Answer, check_outputs, deliver, result
 from hylift.cli.render import progress_bar
 from hylift.formats.uai import write_uai
 from hylift.grounding import Grounding
-from hylift.grounding.statistics import GroundStatistics
+from hylift.grounding.sizes import GroundStatistics
 from hylift.words import observed_and_measured
 
 SCHEMA = pa.schema(

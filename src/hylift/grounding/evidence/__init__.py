@@ -1,5 +1,1 @@
-"""What is observed: from files, tables and mappings to tables of the engine."""
-
-from hylift.grounding.evidence.table import EvidenceTable
-
-__all__ = ["EvidenceTable"]
+"""Evidence: from files, tables and mappings to tables of the engine."""

@@ -1,4 +1,4 @@
-"""Columns of tables as what evidence needs: words that name constants, truth values, numbers."""
+"""Columns of evidence: words that name constants, truth values, numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hylift.errors import EvidenceError
 from hylift.graph.constant_types import TEXT, has_own_type
 
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
-"""A number as text; Arrow's own reading of numbers stops at the first text that is none."""
+"""A number as text; Arrow's own parser stops at the first text that is none."""
 
 ODD_NUMBERS = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf}
 
 TRUTHS = {"true": 1.0, "t": 1.0, "yes": 1.0, "false": 0.0, "f": 0.0, "no": 0.0}
-"""Words for truth values, in lower case; numbers are read as such."""
+"""Words for truth values, in lower case."""
 
 ISO_TIME = "%Y-%m-%dT%H:%M:%S"
 
@@ -27,15 +27,15 @@ ISO_TIME = "%Y-%m-%dT%H:%M:%S"
 class WordColumn:
     """A column of words that name constants."""
 
-    stated: pa.ChunkedArray  # text, or whole numbers; null where there is nothing
+    stated: pa.ChunkedArray  # text or integers; null where missing
     looked_up: tuple[pa.StringArray, NDArray[np.int32]] | None = None
-    """Constants, and the ids of the words among them, where they are known."""
+    """Constants, and the ids of the words among them, if looked up before."""
     given: pa.DataType = TEXT
-    """What the words are in the table: whole numbers, dates, moments, or else text."""
+    """The type of the words in the table: integers, dates, timestamps, or else text."""
 
     @classmethod
     def of(cls, column: pa.ChunkedArray, name: str) -> WordColumn:
-        """The words of a column; whole numbers, dates and truth values are written as text."""
+        """The words of a column; dates and truth values are written as text."""
         plain = _plain(column, name)
         if not pa.types.is_integer(plain.type) and pc.index(plain, "").as_py() >= 0:
             plain = pc.if_else(pc.equal(plain, ""), None, plain)
@@ -56,7 +56,7 @@ class WordColumn:
 
     @property
     def is_missing(self) -> NDArray[np.bool_]:
-        """(row,): whether it has nothing."""
+        """(row,)"""
         return np.asarray(self.stated.is_null().to_numpy())
 
     @property
@@ -65,7 +65,7 @@ class WordColumn:
         return pc.cast(self.stated.unique().drop_null(), pa.string())
 
     def encoded(self) -> tuple[pa.StringArray, NDArray[np.int32]]:
-        """The distinct words; and (row,): which of them each row has, -1 where it has nothing."""
+        """The distinct words; and (row,): the index of each row's word, -1 where missing."""
         encoded = self.stated.dictionary_encode()
         if not encoded.num_chunks:
             return pa.array([], pa.string()), np.zeros(0, dtype=np.int32)
@@ -73,7 +73,7 @@ class WordColumn:
         return pc.cast(encoded.chunk(0).dictionary, pa.string()), _places(indices)
 
     def among(self, constants: pa.StringArray) -> WordColumn:
-        """The same words, with their ids among the constants looked up once for all."""
+        """The same words, with their ids among the constants looked up."""
         return replace(self, looked_up=(constants, self.ids(constants)))
 
     def ids(self, constants: pa.StringArray) -> NDArray[np.int32]:
@@ -93,8 +93,7 @@ def _places(found: pa.Array | pa.ChunkedArray) -> NDArray[np.int32]:
 
 
 def _own_type(kind: pa.DataType, plain: pa.DataType) -> pa.DataType:
-    """The type in which results name the constants of such a column, which is text or whole
-    numbers when plain."""
+    """The type of a column's constants in results; plain: the type of its words."""
     if pa.types.is_dictionary(kind):
         return _own_type(kind.value_type, plain)
     if has_own_type(kind):
@@ -103,7 +102,7 @@ def _own_type(kind: pa.DataType, plain: pa.DataType) -> pa.DataType:
 
 
 def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """The column as whole numbers, or as text."""
+    """The column as integers or as text."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _plain(column.cast(kind.value_type), name)
@@ -124,7 +123,7 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 
 def _whole_or_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whole numbers where all are whole, as pandas makes floats of integers with gaps."""
+    """Integers where all are whole, as pandas stores integers with gaps as floats."""
     stated = pc.if_else(pc.is_nan(column), None, column)
     is_whole = pc.and_(pc.equal(pc.floor(stated), stated), pc.less(pc.abs(stated), 2.0**63))
     if pc.all(is_whole).as_py() is False:
@@ -133,10 +132,7 @@ def _whole_or_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _iso_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """One text per moment, whatever its unit, as libraries differ in theirs.
-
-    Midnight is a date, as pandas has no type of its own for dates.
-    """
+    """One text per moment, whatever its unit; midnight is a date, as pandas has no date type."""
     if pa.types.is_time(column.type):
         return _without_zeros(column.cast(pa.string()), column.type.unit)
     text = _without_zeros(pc.strftime(column, format=ISO_TIME), column.type.unit)
@@ -144,12 +140,12 @@ def _iso_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _without_zeros(text: pa.ChunkedArray, unit: str) -> pa.ChunkedArray:
-    """Without the zeros that end a fraction of a second; all texts have one unless in seconds."""
+    """Without trailing zeros of fractions, which all texts have unless in seconds."""
     return text if unit == "s" else pc.replace_substring_regex(text, r"\.?0+$", "")
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """(row,): the number, NaN where none is stated; and whether what is stated is no number."""
+    """(row,): the number, NaN where missing; and whether something else is stated."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         value = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
@@ -169,7 +165,7 @@ def truths(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.boo
 def _parsed(
     stated: pa.ChunkedArray, spoken: dict[str, float]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The numbers that words are, or stand for; and where they do neither."""
+    """The numbers that words are or stand for; and where they do neither."""
     try:
         distinct, code = WordColumn.of(stated, "value").encoded()
     except EvidenceError:  # no words at all

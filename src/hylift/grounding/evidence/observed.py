@@ -1,19 +1,21 @@
-"""Facts as numbers: what is observed of which atoms, checked against domains and each other."""
+"""Facts as numbers: the observed atoms, checked against domains and each other, and stored."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
+from hylift.grounding.engine import Engine
 from hylift.grounding.evidence.columns import numbers, truths
-from hylift.grounding.evidence.facts import Facts, like_it
+from hylift.grounding.evidence.facts import Facts, more_rows
+from hylift.language.syntax import PredicateDeclaration
 
 _Number = TypeVar("_Number", bound=np.generic)
 
@@ -39,7 +41,7 @@ class ObservedAtoms:
         return _located(self.facts, int(self.fact[row]))
 
     def doubt(self) -> str | None:
-        """What is worth a second look: values that only a gap among the errors makes exact."""
+        """A warning about values that are exact only because their error is missing."""
         if not len(self.without_sd):
             return None
         facts, at = _located(self.facts, int(self.without_sd[0]))
@@ -55,7 +57,7 @@ class ObservedAtoms:
 def observed_atoms(
     facts: Sequence[Facts], constants: Mapping[str, pa.StringArray], *, closed: bool
 ) -> ObservedAtoms:
-    """What facts about one predicate observe; all their constants are known."""
+    """The atoms that facts about one predicate observe; all their constants are known."""
     predicate = facts[0].predicate
     values, sds, lacking = zip(*(_values(part, closed=closed) for part in facts), strict=True)
     value, sd = _joined(values), _joined(sds)
@@ -85,7 +87,7 @@ def _joined(parts: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
 
 
 def _all(value: float, count: int) -> NDArray[np.float64]:
-    """One value for all, in the memory of one."""
+    """One value for all, stored once."""
     return np.broadcast_to(np.float64(value), count)
 
 
@@ -95,7 +97,7 @@ def _taken(column: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.f
 
 
 def _order(columns: list[NDArray[np.int32]], sizes: list[int], count: int) -> NDArray[np.int64]:
-    """The rows by their arguments; of equal ones the first stated comes first."""
+    """The order of rows by their arguments; equal ones stay in their order."""
     num_codes = math.prod(sizes)
     if num_codes >= 2**63:
         return np.lexsort(columns[::-1])
@@ -104,7 +106,7 @@ def _order(columns: list[NDArray[np.int32]], sizes: list[int], count: int) -> ND
         code *= size
         code += column
     if num_codes <= 2**63 >> count.bit_length():
-        # Sorting numbers is much faster than sorting rows by them, so the rows ride along.
+        # Sorting numbers is much faster than argsort, so the row is part of the number.
         code <<= count.bit_length()
         code |= np.arange(count)
         code.sort()
@@ -176,7 +178,7 @@ def _refuse(
     message: str,
     column: pa.ChunkedArray | None = None,
 ) -> None:
-    """Raises if a fact is wrong; {} in the message is what the column (the values) has there."""
+    """Raise if a fact is wrong; {} in the message is what the column (the values) has there."""
     if not wrong.any():
         return
     first = int(np.argmax(wrong))
@@ -185,12 +187,12 @@ def _refuse(
     quoted = f"'{shown}'" if isinstance(shown, str) else str(shown)
     raise EvidenceError(
         f"{facts.where(first)}: {facts.atom(first)} {message.format(quoted)}"
-        f"{like_it(int(np.count_nonzero(wrong)) - 1)}"
+        f"{more_rows(int(np.count_nonzero(wrong)) - 1)}"
     )
 
 
 def _check_once(found: ObservedAtoms) -> None:
-    """Raises if an atom is observed more than once."""
+    """Raise if an atom is observed more than once."""
     same = np.ones(max(len(found) - 1, 0), dtype=bool)
     for column in found.ids.T:
         same &= column[1:] == column[:-1]
@@ -203,11 +205,11 @@ def _check_once(found: ObservedAtoms) -> None:
     is_repeated = first != rows
     wrong = is_repeated & differs if (is_repeated & differs).any() else is_repeated
     later = int(min(np.flatnonzero(wrong), key=lambda row: found.fact[row]))
-    fail_twice(found, later, int(first[later]), int(np.count_nonzero(wrong)) - 1)
+    _fail_twice(found, later, int(first[later]), int(np.count_nonzero(wrong)) - 1)
 
 
-def fail_twice(found: ObservedAtoms, later: int, earlier: int, more: int) -> NoReturn:
-    """Raises about two rows that observe one variable."""
+def _fail_twice(found: ObservedAtoms, later: int, earlier: int, more: int) -> NoReturn:
+    """Raise about two rows that observe one variable."""
     (facts, at), (others, other_at) = found.source(later), found.source(earlier)
     if facts.origin is others.origin:
         here = facts.origin.row(int(facts.row[at]))
@@ -222,7 +224,7 @@ def fail_twice(found: ObservedAtoms, later: int, earlier: int, more: int) -> NoR
         what = f"{here} repeats {there}"
     else:
         what = f"{here} says {_said(found, later)} where {there} says {_said(found, earlier)}"
-    raise EvidenceError(f"{start}{what}{like_it(more)}")
+    raise EvidenceError(f"{start}{what}{more_rows(more)}")
 
 
 def _state(facts: Facts, at: int) -> str | None:
@@ -242,3 +244,109 @@ def _located(facts: Sequence[Facts], fact: int) -> tuple[Facts, int]:
             return part, fact
         fact -= len(part)
     raise IndexError(fact)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceTable:
+    """A table of the engine with observed atoms, ordered by argument.
+
+    Columns a0, a1, … (INTEGER) are the positions of the arguments among the constants of their
+    types. `value` and `sd` (DOUBLE) follow: truth as 0 or 1, a probability strictly between them,
+    or a real with the standard deviation of its error. A closed predicate has its true atoms only,
+    without `value` and `sd`. Where an argument is unique, the others are a0, a1, …, and `value` is
+    the position of the constant that holds for it.
+    """
+
+    table: str
+    num_rows: int
+    num_arguments: int
+    is_closed: bool = False
+    excluded: str | None = None
+    """Where an argument is unique: a table of constants that do not hold, with the same columns."""
+
+    def arrays(
+        self, engine: Engine, *, excluded: bool = False
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+        """(row, argument): positions of constants; (row,): values; (row,): their errors."""
+        columns = engine.fetch(f"SELECT * FROM {self.excluded if excluded else self.table}")
+        num_rows = len(next(iter(columns.values())))
+        ids = np.empty((num_rows, self.num_arguments), dtype=np.int32)
+        for place in range(self.num_arguments):
+            ids[:, place] = columns[f"a{place}"]
+        if self.is_closed:
+            return ids, np.ones(num_rows), np.zeros(num_rows)
+        return ids, np.asarray(columns["value"]), np.asarray(columns["sd"])
+
+
+def store(
+    found: ObservedAtoms | None,
+    predicate: PredicateDeclaration,
+    constants: Mapping[str, pa.StringArray],
+    engine: Engine,
+    table: str,
+    *,
+    closed: bool,
+) -> EvidenceTable:
+    """Store what is observed of a predicate (None: nothing) as a table of the engine."""
+    types = predicate.arguments
+    if found is None:
+        ids, value, sd = np.zeros((0, len(types)), np.int32), np.zeros(0), np.zeros(0)
+    elif predicate.unique is not None:
+        num_states = len(constants[types[predicate.unique]])
+        return _store_states(found, predicate.unique, num_states, engine, table)
+    else:
+        ids, value, sd = found.ids, found.value, found.sd
+    further: dict[str, NDArray[Any]] = {"value": value, "sd": sd}
+    if closed:
+        is_true = value == 1
+        ids = ids if is_true.all() else ids[is_true]
+        # A table must have a column.
+        further = {} if types else {"holds": np.ones(len(ids), dtype=bool)}
+    _load(engine, table, ids, further)
+    return EvidenceTable(table, len(ids), len(types), closed)
+
+
+def _store_states(
+    found: ObservedAtoms, unique: int, num_states: int, engine: Engine, table: str
+) -> EvidenceTable:
+    """Store what is observed of a predicate with a unique argument."""
+    is_true = found.value == 1
+    others = np.delete(found.ids, unique, axis=1)
+    state = found.ids[:, unique].astype(np.float64)
+    order = np.lexsort((state, *others.T[::-1]))  # each variable's states side by side
+    true, false = order[is_true[order]], order[~is_true[order]]
+    twice = np.flatnonzero((others[true][1:] == others[true][:-1]).all(axis=1))
+    if len(twice):
+        pair = true[twice[0] : twice[0] + 2]
+        earlier, later = sorted(pair.tolist(), key=lambda row: int(found.fact[row]))
+        _fail_twice(found, later, earlier, len(twice) - 1)
+    _check_excluded(found, others, false, num_states)
+    excluded = f"{table}_excluded" if len(false) else None
+    for name, rows in ((table, true), (excluded, false)):
+        if name is not None:
+            _load(engine, name, others[rows], {"value": state[rows], "sd": found.sd[rows]})
+    return EvidenceTable(table, len(true), others.shape[1], excluded=excluded)
+
+
+def _check_excluded(
+    found: ObservedAtoms, others: NDArray[np.int32], false: NDArray[np.int64], num_states: int
+) -> None:
+    """Raise if all states of one variable are false."""
+    if not len(false):
+        return
+    starts = np.append(True, (others[false][1:] != others[false][:-1]).any(axis=1))
+    counts = np.diff(np.append(np.flatnonzero(starts), len(false)))
+    for at in np.flatnonzero(starts)[counts == num_states][:1].tolist():
+        facts, fact = found.source(int(false[at]))
+        raise EvidenceError(
+            f"{facts.where(fact)}: {facts.atom(fact)}: all {num_states} constants of type "
+            f"'{facts.predicate.arguments[facts.predicate.unique or 0]}' are said to be false"
+        )
+
+
+def _load(
+    engine: Engine, table: str, ids: NDArray[np.int32], further: Mapping[str, NDArray[Any]]
+) -> None:
+    columns = {f"a{place}": pa.array(column) for place, column in enumerate(ids.T)}
+    columns |= {key: pa.array(column) for key, column in further.items()}
+    engine.load(table, pa.table(columns))

@@ -20,6 +20,7 @@ from hylift.formats.table_file import TableFile, quoted_name, same_name
 from hylift.formats.tables import (
     SQLITE,
     DatabaseFormat,
+    FileKind,
     as_table,
     is_missing,
     kind_of,
@@ -30,27 +31,29 @@ from hylift.graph.atom_text import split_atom
 from hylift.graph.domains import as_float
 from hylift.graph.evidence import Soft
 from hylift.grounding.evidence.columns import WordColumn
-from hylift.grounding.evidence.facts import (
-    Facts,
-    GivenConstants,
-    Origin,
-    are_named,
-    complete,
-    from_table,
-    like_it,
-)
-from hylift.grounding.evidence.long_table import LongTable
-from hylift.grounding.evidence.unmatched import Unmatched
+from hylift.grounding.evidence.facts import Facts, GivenConstants, Origin, Unmatched, more_rows
+from hylift.grounding.evidence.tables import LongTable, are_named, from_table
 from hylift.language.syntax import Model, PredicateDeclaration
 from hylift.language.types import arity_fault
 
 MAX_SHOWN = 64
-"""Most arguments of an atom that are looked at, where its predicate has fewer."""
+"""Most arguments of an atom that are read where its predicate has fewer."""
+
+
+def gather(model: Model, evidence: object, databases: Sequence[DatabaseFormat]) -> Gathered:
+    """All that the evidence says, whether or not it fits the model's constants and domains."""
+    gathered = Gathered(model, (SQLITE, *databases))
+    if isinstance(evidence, Sequence) and not isinstance(evidence, str | bytes):
+        for place, source in enumerate(evidence):
+            gathered.add(source, f"evidence[{place}]")
+    elif evidence is not None:
+        gathered.add(evidence, "evidence")
+    return gathered
 
 
 @dataclass(slots=True)
 class Gathered:
-    """What all sources together say, in the order in which they say it."""
+    """What all sources together say, in their order."""
 
     model: Model
     databases: tuple[DatabaseFormat, ...]
@@ -59,25 +62,149 @@ class Gathered:
     unmatched: list[Unmatched] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def add(self, source: object, label: str) -> None:
+        """Add one source, called `label` in errors."""
+        if isinstance(source, Mapping):
+            self._add_mapping(source, label)
+        elif (file := _file(source)) is None:
+            self._add_long(LongTable.of(as_table(source, label), Origin(label)))
+        else:
+            kind = kind_of(file.path, self.databases)
+            if isinstance(kind, DatabaseFormat):
+                self._add_database(file, kind)
+            elif kind == "alchemy":
+                self._add_alchemy(file)
+            else:
+                self._add_long(LongTable.of(*_table_in(file, kind, "")))
 
-def gather(model: Model, evidence: object, databases: Sequence[DatabaseFormat]) -> Gathered:
-    """All that the evidence says, whether or not it fits the model's constants and domains."""
-    gathered = Gathered(model, (SQLITE, *databases))
-    if isinstance(evidence, Sequence) and not isinstance(evidence, str | bytes):
-        for place, source in enumerate(evidence):
-            _add_source(gathered, source, f"evidence[{place}]")
-    elif evidence is not None:
-        _add_source(gathered, evidence, "evidence")
-    return gathered
+    def _add_long(self, table: LongTable) -> None:
+        facts, unmatched = table.split(self.model.predicate_by_name)
+        self.facts += facts
+        self.unmatched += unmatched
 
+    def _add_alchemy(self, file: TableFile, only: str | None = None) -> None:
+        """The facts of an Alchemy file, or those about one predicate."""
+        if file.columns is not None:
+            raise EvidenceError(f"{file}: a file of facts has no columns to choose")
+        table = read_facts(file.path)
+        if only is not None:
+            table = table.filter(pc.equal(table["predicate"], only))
+        arguments = table["arguments"].combine_chunks()
+        declared = max((len(p.arguments) for p in self.model.predicates), default=0)
+        longest = pc.max(pc.list_value_length(arguments)).as_py() or 0
+        count = max(declared, min(longest, MAX_SHOWN))
+        _check_forms(self.model, table, str(file.path))
+        self._add_long(
+            LongTable(
+                WordColumn.of(table["predicate"], "predicate"),
+                tuple(pa.chunked_array([_nth(arguments, place)]) for place in range(count)),
+                table["value"],
+                table["sd"],
+                table["line"].to_numpy(),
+                Origin(str(file.path), "line"),
+            )
+        )
 
-def _add_source(gathered: Gathered, source: object, label: str) -> None:
-    if isinstance(source, Mapping):
-        _add_mapping(gathered, source, label)
-    elif (file := _file(source)) is not None:
-        _add_file(gathered, file)
-    else:
-        _add_long(gathered, LongTable.of(as_table(source, label), Origin(label)))
+    def _add_database(self, file: TableFile, kind: DatabaseFormat) -> None:
+        """The tables that are named like a predicate or a type."""
+        if file.columns is not None:
+            raise EvidenceError(
+                f"{file}: a database has several tables: say whose columns these are, as in "
+                f"NAME={file}"
+            )
+        path, model = file.path, self.model
+        names = kind.table_names(path)
+        unused = []
+        for name in names:
+            match = same_name(name[-1], [*model.predicate_by_name, *model.type_by_name])
+            if match is None:
+                unused.append(f"'{name[-1]}'")
+                continue
+            table, origin = kind.read(path, name), Origin(f"{path}, table '{name[-1]}'")
+            if match in model.predicate_by_name:
+                self.facts.append(from_table(model.predicate_by_name[match], table, origin))
+            else:
+                self.constants.append(_constants(match, table, origin))
+        if len(unused) == len(names):
+            raise EvidenceError(
+                f"{path}: no table is named like a predicate "
+                f"({', '.join(model.predicate_by_name)}); "
+                f"its tables are {', '.join(unused) or 'none at all'}"
+            )
+        if unused:
+            self.notes.append(f"{path}: unused tables: {', '.join(unused)}")
+
+    def _add_mapping(self, mapping: Mapping[Any, Any], label: str) -> None:
+        predicates, types = self.model.predicate_by_name, self.model.type_by_name
+        atoms: dict[str, object] = {}
+        for key, data in mapping.items():
+            if not isinstance(key, str):
+                raise EvidenceError(
+                    f"{label}: the name of a predicate, type or atom must be a string, not {key!r}"
+                )
+            name = key.strip()
+            predicate = predicates.get(name)
+            origin = Origin(f"{label}['{key}']")
+            # SegType(A1) names the variable of a unique argument, so `Weather` alone may, too.
+            is_atom = predicate and len(predicate.arguments) == (predicate.unique is not None)
+            if "(" in name or (is_atom and _is_value(data)):
+                atoms[key] = data
+            elif predicate is not None:
+                self._add_predicate(predicate, data, origin)
+            elif name in types:
+                table, origin = self._table(data, name, origin)
+                given = _constants(name, table, origin)
+                self.constants.append(replace(given, is_ordered=isinstance(data, list | tuple)))
+            else:
+                raise EvidenceError(
+                    f"{label} is about '{name}', which is no predicate or type of the model."
+                    f"{did_you_mean(name, [*predicates, *types])}"
+                )
+        self._add_atoms(atoms, label)
+
+    def _add_predicate(self, predicate: PredicateDeclaration, data: object, origin: Origin) -> None:
+        file, name = _file(data), predicate.name
+        if file is not None and kind_of(file.path, self.databases) == "alchemy":
+            self._add_alchemy(file, only=name)
+            return
+        if file is None and _is_value(data):
+            raise EvidenceError(
+                f"{origin.name} cannot be {data!r}: '{name}' takes arguments, so give a "
+                f"table, or name an atom: '{name}({', '.join(predicate.arguments)})'"
+            )
+        table, origin = self._table(data, name, origin)
+        self.facts.append(from_table(predicate, table, origin))
+
+    def _table(self, data: object, name: str, origin: Origin) -> tuple[pa.Table, Origin]:
+        """The table of that name in data, and its origin."""
+        if (file := _file(data)) is not None:
+            return _table_in(file, kind_of(file.path, self.databases), name)
+        return as_table(data, origin.name), replace(origin, index=row_labels(data))
+
+    def _add_atoms(self, atoms: Mapping[str, object], label: str) -> None:
+        """Atoms named one by one, `In(p1, t2)`, with their values."""
+        known = self.model.predicate_by_name
+        by_predicate: dict[str, list[tuple[str, list[str], object]]] = {}
+        for key, value in atoms.items():
+            name, words = split_atom(key)
+            words = [] if words == [""] else words  # boom()
+            if name not in known:
+                raise EvidenceError(
+                    f"{label}['{key}']: unknown predicate '{name}'.{did_you_mean(name, known)}"
+                )
+            predicate = known[name]
+            if predicate.unique is not None and len(words) == len(predicate.arguments) - 1:
+                # SegType(A1): Door
+                is_known = not is_missing(value)
+                words.insert(predicate.unique, str(value) if is_known else "")
+                value = True if is_known else None
+            if fault := arity_fault(predicate, len(words)):
+                raise EvidenceError(f"{label}['{key}']: {fault}")
+            by_predicate.setdefault(name, []).append((key, words, value))
+        for name, rows in by_predicate.items():
+            keys, words_of_rows, values = zip(*rows, strict=True)
+            origin = Origin(label, entries=keys)
+            self.facts.append(_atom_facts(known[name], origin, words_of_rows, values))
 
 
 def _file(data: object) -> TableFile | None:
@@ -87,127 +214,6 @@ def _file(data: object) -> TableFile | None:
     return data if isinstance(data, TableFile) else None
 
 
-def _add_file(gathered: Gathered, file: TableFile) -> None:
-    path, kind = file.path, kind_of(file.path, gathered.databases)
-    if isinstance(kind, DatabaseFormat):
-        if file.columns is not None:
-            raise EvidenceError(
-                f"{file}: a database has several tables: say whose columns these are, as in "
-                f"NAME={file}"
-            )
-        _add_database(gathered, path, kind)
-    elif kind == "alchemy":
-        _add_alchemy(gathered, file)
-    else:
-        _add_long(gathered, LongTable.of(*_table_in(gathered, file, "")))
-
-
-def _add_long(gathered: Gathered, table: LongTable) -> None:
-    facts, unmatched = table.split(gathered.model.predicate_by_name)
-    gathered.facts += facts
-    gathered.unmatched += unmatched
-
-
-def _add_alchemy(gathered: Gathered, file: TableFile, only: str | None = None) -> None:
-    """The facts of an Alchemy file, or those about one predicate."""
-    path = file.path
-    if file.columns is not None:
-        raise EvidenceError(f"{file}: a file of facts has no columns to choose")
-    table = read_facts(path)
-    if only is not None:
-        table = table.filter(pc.equal(table["predicate"], only))
-    arguments = table["arguments"].combine_chunks()
-    declared = max((len(p.arguments) for p in gathered.model.predicates), default=0)
-    longest = pc.max(pc.list_value_length(arguments)).as_py() or 0
-    count = max(declared, min(longest, MAX_SHOWN))
-    long = LongTable(
-        WordColumn.of(table["predicate"], "predicate"),
-        tuple(pa.chunked_array([_nth(arguments, place)]) for place in range(count)),
-        table["value"],
-        table["sd"],
-        table["line"].to_numpy(),
-        Origin(str(path), "line"),
-    )
-    _check_forms(gathered.model, table, str(path))
-    _add_long(gathered, long)
-
-
-def _check_forms(model: Model, table: pa.Table, path: str) -> None:
-    """Raises if a real is said to be true, false or probable in an Alchemy file."""
-    reals = [p.name for p in model.predicates if not p.domain.is_discrete]
-    is_number = pc.is_in(table["form"], value_set=pa.array(["number", "unknown"]))
-    is_real = pc.is_in(table["predicate"], value_set=pa.array(reals, pa.string()))
-    wrong = table.filter(pc.and_not(is_real, is_number))
-    for fact in wrong.slice(0, 1).to_pylist():
-        name, words = fact["predicate"], ", ".join(fact["arguments"])
-        atom = f"{name}({words})" if words else name
-        raise EvidenceError(
-            f"{path}, line {fact['line']}: '{name}' is real, so that its value stands behind it, "
-            f"as in '{atom} 0.5'{like_it(len(wrong) - 1)}"
-        )
-
-
-def _nth(lists: pa.ListArray, place: int) -> pa.StringArray:
-    """The entry at this place of each list, null where a list is shorter."""
-    start = lists.offsets.to_numpy()
-    has = np.diff(start) > place
-    return lists.values.take(pa.array(start[:-1] + place, mask=~has))
-
-
-def _add_database(gathered: Gathered, path: Path, kind: DatabaseFormat) -> None:
-    """The tables that are named like a predicate or a type."""
-    names = kind.table_names(path)
-    model = gathered.model
-    known = [*model.predicate_by_name, *model.type_by_name]
-    unused = []
-    for name in names:
-        match = same_name(name[-1], known)
-        if match is None:
-            unused.append(f"'{name[-1]}'")
-            continue
-        table = kind.read(path, name)
-        origin = Origin(f"{path}, table '{name[-1]}'")
-        if match in model.predicate_by_name:
-            gathered.facts.append(from_table(model.predicate_by_name[match], table, origin))
-        else:
-            gathered.constants.append(_constants(match, table, origin))
-    if len(unused) == len(names):
-        raise EvidenceError(
-            f"{path}: no table is named like a predicate ({', '.join(model.predicate_by_name)}); "
-            f"its tables are {', '.join(unused) or 'none at all'}"
-        )
-    if unused:
-        gathered.notes.append(f"{path}: tables that are not used: {', '.join(unused)}")
-
-
-def _add_mapping(gathered: Gathered, mapping: Mapping[Any, Any], label: str) -> None:
-    model = gathered.model
-    atoms: dict[str, object] = {}
-    for key, data in mapping.items():
-        if not isinstance(key, str):
-            raise EvidenceError(
-                f"{label}: a predicate, type or atom is named by a text, not {key!r}"
-            )
-        name = key.strip()
-        predicate = model.predicate_by_name.get(name)
-        origin = Origin(f"{label}['{key}']")
-        # SegType(A1) names the variable of a unique argument, so that `Weather` alone may, too.
-        is_atom = predicate and len(predicate.arguments) == (predicate.unique is not None)
-        if "(" in name or (is_atom and _is_value(data)):
-            atoms[key] = data
-        elif predicate is not None:
-            _add_predicate(gathered, predicate, data, origin)
-        elif name in model.type_by_name:
-            _add_constants(gathered, name, data, origin)
-        else:
-            known = [*model.predicate_by_name, *model.type_by_name]
-            raise EvidenceError(
-                f"{label} is about '{name}', which is no predicate or type of the model."
-                f"{did_you_mean(name, known)}"
-            )
-    _add_atoms(gathered, atoms, label)
-
-
 def _is_value(data: object) -> bool:
     """Whether it is the value of an atom and not a table of them."""
     if isinstance(data, str):
@@ -215,42 +221,16 @@ def _is_value(data: object) -> bool:
     return data is None or isinstance(data, Real | bool | np.bool_ | Soft)
 
 
-def _add_predicate(
-    gathered: Gathered, predicate: PredicateDeclaration, data: object, origin: Origin
-) -> None:
-    if (file := _file(data)) is not None:
-        if kind_of(file.path, gathered.databases) == "alchemy":
-            _add_alchemy(gathered, file, only=predicate.name)
-            return
-        table, origin = _table_in(gathered, file, predicate.name)
-    elif _is_value(data):
-        raise EvidenceError(
-            f"{origin.name} cannot be {data!r}: '{predicate.name}' takes arguments, so give a "
-            f"table, or name an atom: '{predicate.name}({', '.join(predicate.arguments)})'"
-        )
-    else:
-        table = as_table(data, origin.name)
-        origin = replace(origin, index=row_labels(data))
-    gathered.facts.append(from_table(predicate, table, origin))
-
-
-def _add_constants(gathered: Gathered, type_name: str, data: object, origin: Origin) -> None:
-    if (file := _file(data)) is not None:
-        table, origin = _table_in(gathered, file, type_name)
-    else:
-        table = as_table(data, origin.name)
-    given = _constants(type_name, table, origin)
-    gathered.constants.append(replace(given, is_ordered=isinstance(data, list | tuple)))
-
-
-def _table_in(gathered: Gathered, file: TableFile, name: str) -> tuple[pa.Table, Origin]:
-    """The table of a file, or of that name in a database; and what errors call it."""
-    path, kind = file.path, kind_of(file.path, gathered.databases)
+def _table_in(
+    file: TableFile, kind: FileKind | DatabaseFormat, name: str
+) -> tuple[pa.Table, Origin]:
+    """The table of a file, or of that name in a database; and its origin."""
+    path = file.path
     if kind == "alchemy":
         raise EvidenceError(f"{path}: a file of facts lists no constants of the type '{name}'")
     if not isinstance(kind, DatabaseFormat):
         return file.chosen(read_table(path, kind), str(path)), Origin(str(path))
-    names = {".".join(parts[-1:]): parts for parts in kind.table_names(path)}
+    names = {parts[-1]: parts for parts in kind.table_names(path)}
     match = same_name(name, list(names))
     if match is None:
         tables = ", ".join(f"'{other}'" for other in names) or "none at all"
@@ -260,12 +240,11 @@ def _table_in(gathered: Gathered, file: TableFile, name: str) -> tuple[pa.Table,
 
 
 def _constants(type_name: str, table: pa.Table, origin: Origin) -> GivenConstants:
-    column = _constant_column(type_name, table, origin)
-    words = WordColumn.of(column, type_name)
+    words = WordColumn.of(_constant_column(type_name, table, origin), type_name)
     missing = np.flatnonzero(words.is_missing)
     if len(missing):
         where = origin.where(int(missing[0]) + 1)
-        raise EvidenceError(f"{where}: there is no constant{like_it(len(missing) - 1)}")
+        raise EvidenceError(f"{where}: there is no constant{more_rows(len(missing) - 1)}")
     return GivenConstants(type_name, origin, words)
 
 
@@ -287,30 +266,26 @@ def _constant_column(type_name: str, table: pa.Table, origin: Origin) -> pa.Chun
     )
 
 
-def _add_atoms(gathered: Gathered, atoms: Mapping[str, object], label: str) -> None:
-    """Atoms named one by one, `In(p1, t2)`, with their values."""
-    known = gathered.model.predicate_by_name
-    by_predicate: dict[str, list[tuple[str, list[str], object]]] = {}
-    for key, value in atoms.items():
-        name, words = split_atom(key)
-        words = [] if words == [""] else words  # boom()
-        if name not in known:
-            raise EvidenceError(
-                f"{label}['{key}']: unknown predicate '{name}'.{did_you_mean(name, known)}"
-            )
-        predicate = known[name]
-        if predicate.unique is not None and len(words) == len(predicate.arguments) - 1:
-            # SegType(A1): Door
-            is_known = not is_missing(value)
-            words.insert(predicate.unique, str(value) if is_known else "")
-            value = True if is_known else None
-        if fault := arity_fault(predicate, len(words)):
-            raise EvidenceError(f"{label}['{key}']: {fault}")
-        by_predicate.setdefault(name, []).append((key, words, value))
-    for name, rows in by_predicate.items():
-        origin = Origin(label, entries=tuple(key for key, _, _ in rows))
-        arguments, values = [words for _, words, _ in rows], [value for _, _, value in rows]
-        gathered.facts.append(_atom_facts(known[name], origin, arguments, values))
+def _check_forms(model: Model, table: pa.Table, path: str) -> None:
+    """Raise if a real is said to be true, false or probable in an Alchemy file."""
+    reals = [p.name for p in model.predicates if not p.domain.is_discrete]
+    is_number = pc.is_in(table["form"], value_set=pa.array(["number", "unknown"]))
+    is_real = pc.is_in(table["predicate"], value_set=pa.array(reals, pa.string()))
+    wrong = table.filter(pc.and_not(is_real, is_number))
+    for fact in wrong.slice(0, 1).to_pylist():
+        name, words = fact["predicate"], ", ".join(fact["arguments"])
+        atom = f"{name}({words})" if words else name
+        raise EvidenceError(
+            f"{path}, line {fact['line']}: '{name}' is real: write its value behind it, "
+            f"as in '{atom} 0.5'{more_rows(len(wrong) - 1)}"
+        )
+
+
+def _nth(lists: pa.ListArray, place: int) -> pa.StringArray:
+    """The entry at this place of each list, null where a list is shorter."""
+    start = lists.offsets.to_numpy()
+    has = np.diff(start) > place
+    return lists.values.take(pa.array(start[:-1] + place, mask=~has))
 
 
 def _atom_facts(
@@ -333,7 +308,7 @@ def _atom_facts(
         origin.name,
     )
     row = np.arange(1, len(values) + 1)
-    return complete(Facts(predicate, origin, row, tuple(columns), stated[0], stated[1]))
+    return Facts(predicate, origin, row, tuple(columns), stated[0], stated[1])
 
 
 def _sd(var: object, where: str) -> float:

@@ -1,4 +1,4 @@
-"""How a rule is grounded: which tests cut groundings away, and what remains of its formula."""
+"""Plans of rules: the tests that cut groundings away, and what remains of the formula."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from hylift.language.walk import (
 )
 
 Test = Atom | Comparison
-"""What evidence and the grounding itself decide: a closed-world atom, or x != y."""
+"""A closed-world atom, or x != y: decided by evidence and the grounding itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def plan_rule(world: World, rule: Rule, formula: Expr, label: str) -> RulePlan:
 
 
 def _expanded(world: World, formula: Expr, types: Mapping[str, str], label: str) -> Expr:
-    """The formula with its quantifiers written out."""
+    """The formula with its quantifiers expanded."""
     quantified = [node for node in nodes(formula) if isinstance(node, Quantified)]
     if not quantified:
         return formula
@@ -137,7 +137,7 @@ def _expanded(world: World, formula: Expr, types: Mapping[str, str], label: str)
     if size > MAX_EXPANDED:
         raise ModelError(
             located(
-                f"the quantifiers of '{label}' would be written out over {size:,} atoms, and "
+                f"the quantifiers of '{label}' expand to {size:,} atoms, and "
                 f"{MAX_EXPANDED:,} is the most: quantify over smaller types, or name the "
                 "quantity with a predicate of its own",
                 quantified[0].place,
@@ -149,7 +149,7 @@ def _expanded(world: World, formula: Expr, types: Mapping[str, str], label: str)
 
 
 def _expanded_size(world: World, expr: Expr, types: Mapping[str, str]) -> int:
-    """How many atoms an expression has when its quantifiers are written out."""
+    """How many atoms an expression has when its quantifiers are expanded."""
     if isinstance(expr, Atom):
         return 1
     size = sum(_expanded_size(world, child, types) for child in children(expr))
@@ -160,7 +160,7 @@ def _expanded_size(world: World, expr: Expr, types: Mapping[str, str]) -> int:
 
 
 MAX_EXPANDED = 10_000
-"""Most atoms of a formula whose quantifiers are written out; tables stop far earlier."""
+"""Most atoms of a formula whose quantifiers are expanded; tables stop far earlier."""
 
 MAX_WEIGHTS = 1 << 26
 """Most combinations of constants that have weights of their own."""
@@ -218,10 +218,9 @@ def as_number(formula: Expr) -> float | None:
 def variable_ranges(
     world: World, types: Mapping[str, str], written: Sequence[Expr]
 ) -> dict[str, range]:
-    """The ids of variables, such that every t+1 and t-1 they stand in is a constant too."""
-    standing = [term for part in written for term in terms(part)]
+    """The ids of variables for which every t+1 and t-1 in the formulas is a constant, too."""
     shifts: dict[str, list[int]] = {name: [0] for name in types}
-    for term in standing:
+    for term in (term for part in written for term in terms(part)):
         if isinstance(term, Variable) and term.shift and term.name in types:
             shifts[term.name].append(term.shift)
             _check_neighbours(world, types[term.name], term)
@@ -262,7 +261,7 @@ MIRRORED: dict[str, str] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<"
 
 
 def _check_neighbours(world: World, type_name: str, term: Variable) -> None:
-    """Raises if neighbours among whole numbers are not one apart: t+1 would not be t + 1."""
+    """Raise if constants are integers with gaps: the neighbour t+1 would not be t + 1."""
     numbers = as_integers(world.constants[type_name])
     if numbers is None or (np.diff(numbers) == 1).all():
         return
@@ -270,7 +269,7 @@ def _check_neighbours(world: World, type_name: str, term: Variable) -> None:
     raise ModelError(
         located(
             f"'{term.name}{term.shift:+d}' asks for neighbours in the type '{type_name}', but its "
-            f"numbers have gaps: behind {numbers[at]} comes {numbers[at + 1]}. List the type as a "
+            f"numbers have gaps: {numbers[at + 1]} follows {numbers[at]}. List the type as a "
             f"range, such as {type_name} = {{{numbers.min()}, ..., {numbers.max()}}}",
             term.place,
         )
@@ -290,51 +289,32 @@ def unique_term(predicate: PredicateDeclaration, atom: Atom) -> Term | None:
 
 def _weights(world: World, rule: Rule, types: Mapping[str, str]) -> NDArray[np.float64]:
     """The weight of a rule, or its weights along an axis per variable with a `+`."""
-    model, given = world.model, rule.weight
+    model, given, names = world.model, rule.weight, rule.per_constant
     if rule.hard:
         return np.array(np.inf)
     if not isinstance(given, WeightTable):
         return np.array(1.0 if given is None else constant_value(model, given, "a weight"))
-    shape = [world.size(types[name]) for name in rule.per_constant]
+    shape = [world.size(types[name]) for name in names]
     if math.prod(shape) > MAX_WEIGHTS:
-        marked = " and ".join(f"+{name}" for name in rule.per_constant)
         raise IntractableError(
-            f"{marked} ask for a weight for each of {math.prod(shape):,} combinations of "
-            f"constants, and {MAX_WEIGHTS:,} is the most"
+            f"{' and '.join(f'+{name}' for name in names)} ask for a weight for each of "
+            f"{math.prod(shape):,} combinations of constants, and {MAX_WEIGHTS:,} is the most"
         )
     weights = np.full(shape, np.nan)
     if given.default is not None:
         weights[...] = constant_value(model, given.default, "a weight")
-    keys = zip(*(key for key, _ in given.entries), strict=True)
-    places = [
-        world.constant_ids(types[name], words)
-        for name, words in zip(rule.per_constant, keys, strict=False)
-    ]
-    if places:
+    if given.entries:
+        keys = zip(*(key for key, _ in given.entries), strict=True)
+        places = [world.constant_ids(types[n], words) for n, words in zip(names, keys, strict=True)]
         values = [constant_value(model, value, "a weight") for _, value in given.entries]
         weights[tuple(places)] = values
-    _check_all_weighted(world, rule, given, types, weights)
-    return weights
-
-
-def _check_all_weighted(
-    world: World,
-    rule: Rule,
-    given: WeightTable,
-    types: Mapping[str, str],
-    weights: NDArray[np.float64],
-) -> None:
-    if not np.isnan(weights).any():
-        return
-    missing = np.argwhere(np.isnan(weights))[0]
-    names = [
-        world.constants[types[name]][int(at)].as_py()
-        for name, at in zip(rule.per_constant, missing, strict=True)
-    ]
-    raise ModelError(
-        located(
-            f"there is no weight for {', '.join(names)}: list it, or add a weight for all "
-            "others as '*: 0'",
-            given.place,
+    for missing in np.argwhere(np.isnan(weights))[:1].tolist():
+        words = (str(world.constants[types[n]][at]) for n, at in zip(names, missing, strict=True))
+        raise ModelError(
+            located(
+                f"there is no weight for {', '.join(words)}: list it, or add a weight for all "
+                "others as '*: 0'",
+                given.place,
+            )
         )
-    )
+    return weights

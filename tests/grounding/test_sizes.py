@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hylift.errors import IntractableError
-from hylift.grounding import SizeWarning, ground, size
+from hylift.grounding import SizeWarning, ground, sizes
 from hylift.language import parse
 
 MODEL = """
@@ -22,8 +22,8 @@ def memory(monkeypatch):
     """A machine with little memory."""
 
     def have(num_bytes: int) -> None:
-        monkeypatch.setattr(size, "free_memory", lambda: num_bytes)
-        monkeypatch.setattr(size, "total_memory", lambda: num_bytes)
+        monkeypatch.setattr(sizes, "free_memory", lambda: num_bytes)
+        monkeypatch.setattr(sizes, "total_memory", lambda: num_bytes)
 
     return have
 
@@ -38,7 +38,7 @@ def test_a_grounding_that_may_not_fit_is_warned_of_with_its_numbers(memory):
         "grounding makes 11,000 variables, 100,000 factors, 6.2 MB, and 8.0 MB of memory are free. "
         "Most factors, 100,000, come from the rule '0.5 In(p, t) ^ In(q, t) => Near(p, q)': a "
         "closed-world predicate that multiplies or guards it, or a condition after 'where', would "
-        "make them fewer"
+        "reduce them"
     )
 
 

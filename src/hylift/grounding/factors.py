@@ -1,0 +1,262 @@
+"""The factors of a rule, and the sum of its groundings that evidence turns into constants."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ImpossibleEvidenceError, ModelError
+from hylift.graph import FactorGroup, by_slots
+from hylift.grounding.atoms import AtomNumbers, AtomSpace
+from hylift.grounding.plan import RulePlan, as_number, unique_term
+from hylift.grounding.query import Groundings, counts, groundings
+from hylift.grounding.world import World
+from hylift.language.lowering.lower import Slot, lower
+from hylift.language.syntax import Atom, Constant, Expr, Term
+
+MAX_SLOTS = 2000
+"""Most slots that are compared with each other."""
+
+MAX_LOOKUP = 1 << 22
+"""Most combinations of parameters that are looked up in an array; beyond, used ones are sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroundRule:
+    """A rule's groundings with the atoms in its slots, and their distinct parameters in rows."""
+
+    plan: RulePlan
+    count: int
+    codes: tuple[NDArray[Any], ...]  # per slot (grounding,): number of its atom
+    row: NDArray[np.int32]  # (grounding,)
+    values: Mapping[str, NDArray[np.int64]]
+    """(row,): constant id of each of the plan's row variables."""
+    bits: Mapping[Expr, NDArray[np.bool_]]
+    """(row,): the tests that each row decides."""
+    weight: NDArray[np.float64]  # (row,)
+
+
+def ground_rule(
+    world: World,
+    plan: RulePlan,
+    spaces: Mapping[str, AtomSpace],
+    parameters: Mapping[str, float],
+) -> tuple[GroundRule | None, float]:
+    """The groundings of a rule that become factors, and the sum of those that are constant."""
+    if as_number(plan.formula) is not None:
+        return None, _constant_sum(world, plan, None)
+    found = groundings(world, plan)
+    constant = _constant_sum(world, plan, _per_weight(plan, found))
+    codes = []
+    for atom in plan.slots:
+        space = spaces[atom.predicate]
+        arguments = [
+            _argument_ids(world, space, atom.arguments[place], place, found.columns)
+            for place in space.places
+        ]
+        codes.append(space.codes(arguments, found.count))
+    sizes = [world.size(plan.types[name]) for name in plan.row_variables] + [2] * len(plan.bits)
+    keys: list[NDArray[Any]] = [found.columns[name] for name in plan.row_variables]
+    keys += [found.bits[test] for test in plan.bits]
+    row, example = _distinct(keys, sizes, found.count)
+    values = {name: found.columns[name][example].astype(np.int64) for name in plan.row_variables}
+    weight = plan.weight[tuple(values[name] for name in plan.weighted_by)]
+    bits: dict[Expr, NDArray[np.bool_]] = {t: found.bits[t][example] for t in plan.bits}
+    weight = np.broadcast_to(weight, (len(example),))
+    rule = GroundRule(plan, found.count, tuple(codes), row, values, bits, weight)
+    if not plan.slots:
+        return None, constant + _decided_sum(rule, parameters)
+    return rule, constant
+
+
+def _per_weight(plan: RulePlan, found: Groundings) -> NDArray[np.float64]:
+    """The number of groundings per combination of `+` variables."""
+    if not plan.weighted_by:
+        return np.array(float(found.count))
+    keys = tuple(found.columns[name] for name in plan.weighted_by)
+    code = np.ravel_multi_index(keys, plan.weight.shape)
+    number = np.bincount(code, minlength=plan.weight.size)
+    return number.reshape(plan.weight.shape).astype(np.float64)
+
+
+def _argument_ids(
+    world: World, space: AtomSpace, term: Term, place: int, columns: Mapping[str, NDArray[Any]]
+) -> NDArray[Any]:
+    """Constant ids of an argument: one per grounding, or one for all."""
+    if isinstance(term, Constant):
+        return np.asarray(world.constant_id(space.predicate.arguments[place], term.name))
+    column = columns[term.name]
+    return np.add(column, term.shift, dtype=np.int64) if term.shift else column
+
+
+def _distinct(
+    keys: Sequence[NDArray[Any]], sizes: Sequence[int], count: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """(grounding,): the index of its combination of keys among those that occur; and for each of
+    those a grounding that has it."""
+    if not keys:
+        return np.zeros(count, dtype=np.int32), np.zeros(1, dtype=np.int64)
+    code, total = np.zeros(count, dtype=np.int64), 1
+    for key, size in zip(keys, sizes, strict=True):
+        if total * size >= 1 << 62:  # too many to number: number only those that occur
+            present, code = np.unique(code, return_inverse=True)
+            total = len(present)
+        code = code * size + key
+        total *= size
+    if total > MAX_LOOKUP:
+        _, example, row = np.unique(code, return_index=True, return_inverse=True)
+        return row.astype(np.int32), example
+    latest = np.full(total, -1, dtype=np.int64)
+    latest[code] = np.arange(count)
+    position = np.cumsum(latest >= 0, dtype=np.int32) - np.int32(1)
+    return position[code], latest[latest >= 0]
+
+
+def factor_groups(
+    world: World,
+    rule: GroundRule,
+    numbers: Mapping[str, AtomNumbers],
+    parameters: Mapping[str, float],
+) -> list[FactorGroup]:
+    """The factors of a rule; those in which two atoms are one variable are in groups apart."""
+    plan = rule.plan
+    if not rule.count:
+        return []
+    groups = []
+    for same, factors in _coincidences(plan.slots, rule.codes, rule.count):
+        spaces = [numbers[atom.predicate].space for atom in plan.slots]
+        kept = [place for place in range(len(same)) if same[place] == place]
+        order = sorted(kept, key=lambda place: not spaces[place].domain.is_discrete)
+        leaves: dict[Expr, Slot | NDArray[np.bool_]] = {**rule.bits}
+        for atom, space, first in zip(plan.slots, spaces, same, strict=True):
+            state = _states(world, atom, space, rule)
+            leaves[atom] = Slot(order.index(first), space.domain.num_states, state)
+        potential = lower(
+            plan.formula, rule.weight, leaves, parameters=parameters, hard=plan.rule.hard
+        )
+        row = rule.row if factors is None else rule.row[factors]
+        scope = np.empty((len(row), len(order)), dtype=np.int32)
+        for slot, place in enumerate(order):
+            codes = rule.codes[place] if factors is None else rule.codes[place][factors]
+            numbers[plan.slots[place].predicate].fill(scope, slot, codes)
+        groups.append(FactorGroup(potential, scope, row, label=plan.label))
+    return groups
+
+
+def _coincidences(
+    slots: Sequence[Atom], codes: Sequence[NDArray[Any]], count: int
+) -> Iterable[tuple[tuple[int, ...], NDArray[np.int64] | None]]:
+    """Groundings by which of their atoms are the same variable.
+
+    For each kind: per slot the first slot with the same variable, and the groundings (None: all).
+    """
+    apart = tuple(range(len(slots)))
+    if len(slots) > MAX_SLOTS:  # no potential is that large; lowering says so
+        return [(apart, None)]
+    pairs = [
+        (early, late)
+        for early, late in itertools.combinations(apart, 2)
+        if slots[early].predicate == slots[late].predicate
+    ]
+    pairs.sort(key=lambda pair: pair[1])
+    equal = [codes[early] == codes[late] for early, late in pairs]
+    if not any(flags.any() for flags in equal):
+        return [(apart, None)]
+    kinds = []
+    for flagged, factors in by_slots(np.stack(equal, axis=1)):
+        same = list(apart)
+        for pair in flagged:
+            early, late = pairs[pair]
+            same[late] = min(same[late], same[early])
+        kinds.append((tuple(same), None if len(factors) == count else factors))
+    return kinds
+
+
+def _states(
+    world: World, atom: Atom, space: AtomSpace, rule: GroundRule
+) -> NDArray[np.int64] | None:
+    """(row,): the state of a categorical variable that makes the atom true; None for others."""
+    term = unique_term(space.predicate, atom)
+    if term is None:
+        return None
+    assert space.predicate.unique is not None
+    ids = _argument_ids(world, space, term, space.predicate.unique, rule.values)
+    return np.broadcast_to(np.asarray(ids, dtype=np.int64), rule.weight.shape)
+
+
+def _constant_sum(world: World, plan: RulePlan, kept: NDArray[np.float64] | None) -> float:
+    """The sum of weight * formula over groundings that guards cut away, and over all others if
+    what remains of the formula is a number.
+
+    kept: the groundings in which all guards hold, per combination of `+` variables, if known.
+    """
+    total = 0.0
+    guards = plan.guards
+    value = as_number(plan.formula)
+    if value is not None and not _is_neutral(plan, value):
+        total += _weighted_sum(plan, value, counts(world, plan, guards))
+    later = range(len(plan.conditions), len(guards))
+    for value, places in itertools.groupby(later, key=lambda place: guards[place].otherwise):
+        assert value is not None
+        if _is_neutral(plan, value):
+            continue
+        run = list(places)
+        before, after = counts(world, plan, guards[: run[0]]), kept
+        if after is None or run[-1] + 1 < len(guards):
+            after = counts(world, plan, guards[: run[-1] + 1])
+        total += _weighted_sum(plan, value, before - after)
+    return total
+
+
+def _decided_sum(rule: GroundRule, parameters: Mapping[str, float]) -> float:
+    """The sum over groundings without slots: evidence decides all their tests."""
+    plan = rule.plan
+    table = lower(
+        plan.formula, rule.weight, dict(rule.bits), parameters=parameters, hard=plan.rule.hard
+    )
+    values = table.log_value(np.arange(table.num_rows), [])
+    times = np.bincount(rule.row, minlength=table.num_rows)
+    values = np.where(times > 0, values, 0.0)
+    if np.isneginf(values).any():
+        _fail_hard(plan, int(times[np.isneginf(values)].sum()))
+    return _finite(plan, float(times @ values))
+
+
+def _is_neutral(plan: RulePlan, value: float) -> bool:
+    """Whether groundings of this value add nothing."""
+    return value == 1.0 if plan.rule.hard else value == 0.0
+
+
+def _weighted_sum(plan: RulePlan, value: float, number: NDArray[np.float64]) -> float:
+    if plan.rule.hard:
+        if number.any():
+            _fail_hard(plan, int(number.sum()))
+        return 0.0
+    present = (number > 0) & (plan.weight != 0)
+    factor = float((plan.weight * number)[present].sum())
+    return _finite(plan, factor * value) if present.any() else 0.0
+
+
+def _finite(plan: RulePlan, total: float) -> float:
+    """The sum, if log Z can have it."""
+    if total == -np.inf:
+        raise ImpossibleEvidenceError(
+            f"the evidence makes the rule '{plan.label}' impossible: its value is -inf"
+        )
+    if not np.isfinite(total):
+        raise ModelError(
+            f"the groundings of the rule '{plan.label}' that evidence decides sum to {total}, "
+            "which is not a number"
+        )
+    return total
+
+
+def _fail_hard(plan: RulePlan, count: int) -> None:
+    raise ImpossibleEvidenceError(
+        f"the evidence violates the hard rule '{plan.label}' in {count:,} of its groundings"
+    )

@@ -1,0 +1,396 @@
+"""Groundings of a rule: listed or counted by one SQL query, or as a product without a query."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph.domains import boolean
+from hylift.grounding.engine import num_rows
+from hylift.grounding.evidence.observed import EvidenceTable
+from hylift.grounding.plan import Guard, RulePlan, Test, variable_ranges
+from hylift.grounding.world import World
+from hylift.language.syntax import (
+    Atom,
+    Binary,
+    Comparison,
+    Constant,
+    Expr,
+    PredicateDeclaration,
+    Quantified,
+    Term,
+    Truth,
+    Unary,
+    Variable,
+)
+from hylift.language.types import variable_types
+from hylift.language.walk import atoms, children, free_variables, rebuild
+
+IntColumn = NDArray[np.int32]
+
+MAX_FILTERED = 1 << 25
+"""Most combinations that are made in memory to keep some of them."""
+
+COMPARE = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+CONNECTIVE = {"^": "AND", "v": "OR", "=>": "OR", "<=>": "="}
+
+
+class Query:
+    """The FROM and WHERE clauses of a rule's SQL."""
+
+    def __init__(
+        self,
+        world: World,
+        types: Mapping[str, str],
+        ranges: Mapping[str, range],
+        guards: Sequence[Guard],
+    ) -> None:
+        """types, ranges: of each variable; guards: tests that must hold."""
+        self.world, self.types = world, types
+        self.tables: list[str] = []
+        self.conditions: list[str] = []
+        self.column: dict[str, str] = {}
+        """SQL for the id of each variable that a table has bound."""
+        shifted: set[str] = set()  # variables bound by a neighbour, perhaps out of range
+        joins = [guard for guard in guards if isinstance(guard.test, Atom) and guard.holds]
+        for guard in joins:
+            assert isinstance(guard.test, Atom)
+            shifted |= self._join(guard.test)
+        for place, (name, values) in enumerate(ranges.items()):
+            if name not in self.column:
+                self.tables.append(world.engine.integers(values, f"r{place}"))
+                self.column[name] = f"r{place}.v"
+            elif name in shifted or values != range(world.size(types[name])):
+                self.conditions.append(f"{self.column[name]} >= {values.start}")
+                self.conditions.append(f"{self.column[name]} < {values.stop}")
+        self.conditions += [self.holds(g.test, g.holds) for g in guards if g not in joins]
+
+    def _join(self, atom: Atom) -> set[str]:
+        """Join the atom's true rows; return the variables they bind with a shift."""
+        alias = f"g{len(self.tables)}"
+        shifted = set()
+        self.tables.append(f"{self.world.evidence[atom.predicate].table} AS {alias}")
+        for place, term in enumerate(atom.arguments):
+            column = f"{alias}.a{place}"
+            if isinstance(term, Variable) and term.name not in self.column:
+                self.column[term.name] = f"({column} - {term.shift})" if term.shift else column
+                shifted |= {term.name} if term.shift else set()
+            else:
+                self.conditions.append(f"{column} = {self.argument(atom, place)}")
+        return shifted
+
+    def argument(self, atom: Atom, place: int) -> str:
+        """SQL for the id of an argument."""
+        type_name = self.world.model.predicate_by_name[atom.predicate].arguments[place]
+        return self._value(atom.arguments[place], type_name)
+
+    def variables(self, names: Sequence[str], prefix: str) -> list[str]:
+        """Columns with the ids of variables, named by the prefix and their place."""
+        return [f"CAST({self.column[n]} AS INTEGER) AS {prefix}{i}" for i, n in enumerate(names)]
+
+    def _value(self, term: Term, type_name: str) -> str:
+        if isinstance(term, Constant):
+            return str(self.world.constant_id(type_name, term.name))
+        column = self.column[term.name]
+        return f"({column} + {term.shift})" if term.shift else column
+
+    def holds(self, test: Test, expected: bool = True) -> str:
+        """SQL for whether a test has the expected truth."""
+        no = "" if expected else "NOT "
+        if isinstance(test, Comparison):
+            type_name, *sides = _compared(self.types, test)
+            left, right = (self._value(side, type_name) for side in sides)
+            return f"({no}{left} {test.op} {right})"
+        # A plain IN, not a correlated EXISTS, for which DuckDB takes fifty times longer.
+        sought, columns, fixed = [], [], []
+        for place, term in enumerate(test.arguments):
+            if isinstance(term, Constant):
+                fixed.append(f"a{place} = {self.argument(test, place)}")
+            else:
+                sought.append(self.argument(test, place))
+                columns.append(f"a{place}")
+        table = self.world.evidence[test.predicate].table
+        rows = f"FROM {table} WHERE {' AND '.join(fixed) or 'TRUE'}"
+        if not sought:
+            return f"({no}EXISTS (SELECT 1 {rows}))"
+        return f"(({', '.join(sought)}) {no}IN (SELECT {', '.join(columns)} {rows}))"
+
+    def select(self, columns: Sequence[str], tail: str = "") -> str:
+        """The query for these columns, or for a constant one where there are none."""
+        tables = f" FROM {', '.join(self.tables)}" if self.tables else ""
+        conditions = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+        return f"SELECT {', '.join(columns) or '1 AS one'}{tables}{conditions}{tail}"
+
+
+def _compared(types: Mapping[str, str], test: Comparison) -> tuple[str, Term, Term]:
+    """The type of the terms that are compared, and both terms."""
+    left, right = test.left, test.right
+    assert isinstance(left, Term)
+    assert isinstance(right, Term)
+    return (
+        next(types[side.name] for side in (left, right) if isinstance(side, Variable)),
+        left,
+        right,
+    )
+
+
+def _column_numbers(columns: Sequence[object]) -> str:
+    return ", ".join(str(place + 1) for place in range(len(columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class Groundings:
+    """The groundings of a rule that become factors: a column per variable, and per bit."""
+
+    count: int
+    columns: dict[str, IntColumn]
+    bits: dict[Test, NDArray[np.bool_]]
+
+
+def groundings(world: World, plan: RulePlan) -> Groundings:
+    """The groundings in which all guards hold, in an order that the data alone decides."""
+    if is_product(plan):
+        return _product(world, plan)
+    query = Query(world, plan.types, plan.ranges, plan.guards)
+    bits = [f"{query.holds(test)} AS b{i}" for i, test in enumerate(plan.bits)]
+    found = world.engine.fetch(query.select([*query.variables(list(plan.types), "v"), *bits]))
+    return Groundings(
+        len(next(iter(found.values()))),
+        {name: np.asarray(found[f"v{i}"], np.int32) for i, name in enumerate(plan.types)},
+        {test: np.asarray(found[f"b{i}"], np.bool_) for i, test in enumerate(plan.bits)},
+    )
+
+
+def is_product(plan: RulePlan) -> bool:
+    """Whether nothing is joined: no atom is looked up, and no two variables are equated.
+
+    A large product that conditions filter is left to the engine, which never holds it whole.
+    """
+    tests = [*(guard.test for guard in plan.guards), *plan.bits]
+    joined = any(isinstance(test, Atom) for test in tests)
+    equated = any(
+        isinstance(guard.test, Comparison) and guard.test.op == ("=" if guard.holds else "!=")
+        for guard in plan.guards
+    )
+    size = math.prod(len(values) for values in plan.ranges.values())
+    return not joined and not equated and not (plan.guards and size > MAX_FILTERED)
+
+
+def _product(world: World, plan: RulePlan) -> Groundings:
+    """All combinations of constants, the last variable running fastest."""
+    sizes = [len(values) for values in plan.ranges.values()]
+    columns: dict[str, IntColumn] = {}
+    for place, (name, values) in enumerate(plan.ranges.items()):
+        column = np.arange(values.start, values.stop, dtype=np.int32)
+        repeated = np.repeat(column, math.prod(sizes[place + 1 :]))
+        columns[name] = np.tile(repeated, math.prod(sizes[:place]))
+
+    def truth(test: Test) -> NDArray[np.bool_]:
+        assert isinstance(test, Comparison)
+        type_name, *sides = _compared(plan.types, test)
+        left, right = (
+            columns[side.name] + np.int64(side.shift)
+            if isinstance(side, Variable)
+            else np.int64(world.constant_id(type_name, side.name))
+            for side in sides
+        )
+        return np.asarray(COMPARE[test.op](left, right))
+
+    count = math.prod(sizes)
+    if plan.guards:
+        keep = np.ones(count, dtype=bool)
+        for guard in plan.guards:
+            keep &= truth(guard.test) == guard.holds
+        columns = {name: column[keep] for name, column in columns.items()}
+        count = int(np.count_nonzero(keep))
+    return Groundings(
+        count, columns, {test: np.broadcast_to(truth(test), (count,)) for test in plan.bits}
+    )
+
+
+def num_groundings(world: World, plan: RulePlan, guards: Sequence[Guard]) -> int:
+    """How many groundings fulfil these guards."""
+    return int(counts(world, plan, guards).sum())
+
+
+def counts(world: World, plan: RulePlan, guards: Sequence[Guard]) -> NDArray[np.float64]:
+    """Groundings that fulfil these guards, per combination of the rule's `+` variables.
+
+    Variables that no guard ties together are counted apart and multiplied, so that a product of a
+    million and a thousand constants costs nothing.
+    """
+    parts = [{name} for name in plan.ranges]
+    for guard in guards:
+        if names := set(free_variables(guard.test)):
+            tied = [part for part in parts if part & names]
+            parts = [*(part for part in parts if part not in tied), set().union(*tied)]
+    total = np.ones((1,) * plan.weight.ndim)
+    for part in parts:
+        own = [guard for guard in guards if part.intersection(free_variables(guard.test))]
+        total = total * _part_counts(world, plan, [n for n in plan.ranges if n in part], own)
+    if fixed := [guard for guard in guards if not free_variables(guard.test)]:
+        total = total * _part_counts(world, plan, [], fixed)
+    return np.broadcast_to(total, plan.weight.shape)
+
+
+def _part_counts(
+    world: World, plan: RulePlan, names: list[str], guards: list[Guard]
+) -> NDArray[np.float64]:
+    """Counts along the axes of those `+` variables that are among `names`."""
+    axes = dict(zip(plan.weighted_by, plan.weight.shape, strict=True))
+    own = [name for name in axes if name in names]
+    counts = np.zeros([axes[name] for name in own])
+    if not guards:
+        (values,) = (plan.ranges[name] for name in names)
+        if own:
+            counts[values.start : values.stop] = 1.0
+        else:
+            counts[...] = len(values)
+    elif not own and (known := _pair_count(plan, names, guards)) is not None:
+        counts[...] = known
+    else:
+        query = Query(world, plan.types, {name: plan.ranges[name] for name in names}, guards)
+        tail = f" GROUP BY {_column_numbers(own)}" if own else ""
+        found = world.engine.fetch(
+            query.select([*query.variables(own, "v"), "count(*) AS n"], tail)
+        )
+        at = tuple(found[f"v{place}"] for place in range(len(own)))
+        counts[at] = found["n"] if own else found["n"][0]
+    return counts.reshape([size if name in own else 1 for name, size in axes.items()])
+
+
+def _pair_count(plan: RulePlan, names: list[str], guards: list[Guard]) -> float | None:
+    """The count for x != y or x < y over one type, which needs no query; None for others."""
+    if len(names) != 2 or len(guards) != 1 or not isinstance(guards[0].test, Comparison):
+        return None
+    test = guards[0].test
+    if any(not isinstance(side, Variable) or side.shift for side in (test.left, test.right)):
+        return None
+    if plan.ranges[names[0]] != plan.ranges[names[1]]:
+        return None
+    n = len(plan.ranges[names[0]])
+    holding = n * COMPARE[test.op](0, 0) + n * (n - 1) / 2 * (
+        COMPARE[test.op](0, 1) + COMPARE[test.op](1, 0)
+    )
+    return holding if guards[0].holds else n * n - holding
+
+
+def with_relations(world: World) -> tuple[World, tuple[Expr, ...]]:
+    """The world with a closed-world predicate for each quantified truth that evidence decides, and
+    the formulas of its rules in terms of these.
+
+    `EXIST y Friends(x, y)` becomes an atom of x, whose true rows one query finds; expanded, it
+    would be a lookup for every y.
+    """
+    formulas = []
+    for rule in world.model.rules:
+        world, formula = _related(world, rule.formula, variable_types(world.model, rule))
+        formulas.append(formula)
+    return world, tuple(formulas)
+
+
+def _related(world: World, expr: Expr, types: Mapping[str, str]) -> tuple[World, Expr]:
+    """An expression with relations in place of the quantified truths that evidence decides."""
+    for node in _decided(world, expr):
+        world, relation = _relation(world, node, types)
+        expr = _replaced(expr, node, relation)
+    return world, expr
+
+
+def _decided(world: World, expr: Expr) -> list[Quantified]:
+    """The outermost quantified truths all of whose atoms are closed-world, each once."""
+    if isinstance(expr, Quantified) and all(a.predicate in world.closed for a in atoms(expr)):
+        return [expr]
+    return list(dict.fromkeys(n for child in children(expr) for n in _decided(world, child)))
+
+
+def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
+    return new if expr == old else rebuild(expr, lambda child: _replaced(child, old, new))
+
+
+def _relation(world: World, node: Quantified, types: Mapping[str, str]) -> tuple[World, Expr]:
+    """The world with the relation of a quantified truth, and the expression that stands for it.
+
+    `FORALL y f` is `!(EXIST y !f)`: the relation has the rows that violate it.
+    """
+    holds = node.quantifier == "EXIST"
+    world, body = _related(world, node.body, types)
+    free = free_variables(node)
+    number = len(world.model.predicates)
+    name, table = f"relation {number}", f"relation_{number}"
+    predicate = PredicateDeclaration(name, tuple(types[name] for name in free), boolean)
+    world.engine.store(table, _select(world, node, body, holds, types))
+    count = num_rows(world.engine, f"SELECT * FROM {table}")
+    world = replace(
+        world,
+        model=replace(world.model, predicates=(*world.model.predicates, predicate)),
+        evidence={**world.evidence, name: EvidenceTable(table, count, len(free), is_closed=True)},
+        closed=world.closed | {name},
+    )
+    atom = Atom(name, tuple(Variable(name) for name in free))
+    return world, atom if holds else Unary("!", atom)
+
+
+def _select(
+    world: World, node: Quantified, body: Expr, holds: bool, types: Mapping[str, str]
+) -> str:
+    """SQL for the free variables for which some bound ones give the body the truth `holds`."""
+    free = free_variables(node)
+    own = {name: types[name] for name in [*free, *node.variables]}
+    conjuncts = list(_conjuncts(body, holds))
+    joined = [part for part, truth in conjuncts if truth and isinstance(part, Atom)]
+    guards = [Guard(atom, True, None) for atom in joined]
+    query = Query(world, own, variable_ranges(world, own, [node.body]), guards)
+    query.conditions += [
+        _truth(query, part, truth) for part, truth in conjuncts if not (truth and part in joined)
+    ]
+    columns = query.variables(free, "a")
+    if not columns:
+        return query.select(["true AS holds"], " LIMIT 1")
+    columns[0] = f"DISTINCT {columns[0]}"
+    return query.select(columns, f" ORDER BY {_column_numbers(columns)}")
+
+
+def _conjuncts(expr: Expr, truth: bool) -> Iterator[tuple[Expr, bool]]:
+    """Parts, and the truth that each must have for the expression to have `truth`."""
+    match expr:
+        case Unary(op="!", operand=operand):
+            yield from _conjuncts(operand, not truth)
+        case Binary(op=op, left=left, right=right) if (op, truth) in (
+            ("^", True),
+            ("v", False),
+            ("=>", False),
+        ):
+            yield from _conjuncts(left, truth if op != "=>" else True)
+            yield from _conjuncts(right, truth)
+        case _:
+            yield expr, truth
+
+
+def _truth(query: Query, expr: Expr, truth: bool) -> str:
+    """SQL for whether an expression has this truth."""
+    match expr:
+        case Atom() | Comparison():
+            return query.holds(expr, truth)
+        case Truth(value=value):
+            return "TRUE" if value == truth else "FALSE"
+        case Unary(op="!", operand=operand):
+            return _truth(query, operand, not truth)
+        case Binary(op=op, left=left, right=right):
+            no = "" if truth else "NOT "
+            first, second = _truth(query, left, op != "=>"), _truth(query, right, True)
+            return f"({no}({first} {CONNECTIVE[op]} {second}))"
+    raise TypeError(f"{expr!r} is not true or false")
