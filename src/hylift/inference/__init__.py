@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from hylift.inference.run import check_tasks as check_tasks
     from hylift.inference.run import infer as infer
     from hylift.inference.sampling import Gibbs as Gibbs
+    from hylift.inference.search.maxwalksat import MaxWalkSAT as MaxWalkSAT
     from hylift.inference.variational import BVI as BVI
     from hylift.inference.variational import NPVI as NPVI
     from hylift.inference.variational import Adam as Adam
     from hylift.inference.variational import MeanField as MeanField
     from hylift.inference.variational import NaturalGradient as NaturalGradient
     from hylift.inference.variational import NaturalNewton as NaturalNewton
-    from hylift.inference.walk import MaxWalkSAT as MaxWalkSAT
 
 _HOME = {
     "Callback": "method",
@@ -46,7 +46,7 @@ _HOME = {
     "GaBP": "message",
     "EPBP": "message",
     "Gibbs": "sampling",
-    "MaxWalkSAT": "walk",
+    "MaxWalkSAT": "search.maxwalksat",
 }
 """Where each name lives."""
 

@@ -9,7 +9,7 @@ import pytest
 from hylift.graph import Domain, FactorGraph, FactorGroup, Variables, boolean, interval, real
 from hylift.inference import Exact, infer
 from hylift.inference.method import Step
-from hylift.inference.sampling import Gibbs, chains, gibbs, recorded
+from hylift.inference.sampling import Gibbs, chains, gibbs, marginals
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 from zoo import (
@@ -200,7 +200,7 @@ def test_large_graphs_keep_few_components_with_the_same_moments(
 ) -> None:
     graph = switching_chain(20)
     whole = infer(graph, SHORT, seed=3).marginal("x25")
-    monkeypatch.setattr(recorded, "ROOM", 2 * 3 * 5 * 20 * 2)
+    monkeypatch.setattr(marginals, "ROOM", 2 * 3 * 5 * 20 * 2)
 
     few = infer(graph, SHORT, seed=3).marginal("x25")
 

@@ -9,7 +9,7 @@ from scipy import stats
 from hylift.graph import FactorGraph, boolean, categorical, interval, real
 from hylift.inference import Exact, infer
 from hylift.inference.sampling import Gibbs
-from hylift.inference.sampling.grids import positive_density
+from hylift.inference.sampling.marginals import positive_density
 from hylift.potentials import ConditionalQuadratic, Table
 
 

@@ -8,8 +8,8 @@ from numba import njit
 from scipy import integrate, stats
 
 from hylift.inference.sampling.kernels.arrays import Mixtures
+from hylift.inference.sampling.kernels.reals import draw_between
 from hylift.inference.sampling.kernels.records import gather
-from hylift.inference.sampling.kernels.truncated import draw_between
 
 
 @njit

@@ -10,8 +10,8 @@ import pytest
 from hylift.graph import FactorGraph, boolean, categorical, real
 from hylift.inference import Exact, infer
 from hylift.inference.sampling import Gibbs
-from hylift.inference.sampling.starts import random_starts
-from hylift.inference.sampling.ties import Ties
+from hylift.inference.sampling.chains import random_starts
+from hylift.inference.sampling.structure import Ties
 from hylift.inference.search.layout import flat_terms
 from hylift.potentials import ConditionalQuadratic, Table
 

@@ -1,7 +1,8 @@
-"""Markov chains that advance together, in bursts between which the clock is looked at."""
+"""Markov chains: their starts, and bursts of sweeps between checks of the clock."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -9,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
-from hylift.errors import ModelError
+from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import FactorGraph
 from hylift.inference.checkpoint import Loop, arrays_in, go_to_place, place_of, put_back
 from hylift.inference.control import Control
 from hylift.inference.sampling.kernels.arrays import Chain, Groups, Reals, Record
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
-from hylift.inference.sampling.starts import joint_states
 from hylift.inference.search.kernels.arrays import Terms
+from hylift.inference.search.polish import polish, repair
 from hylift.numerics.threads import in_order
 
 BURST = 1 << 23
@@ -199,3 +200,80 @@ class Chains:
         self.done += stop - first
         what = "sampling" if every else "warming up"
         self.control.record(self.energy, what, self.done / self.total)
+
+
+FloatArray = NDArray[np.float64]
+
+MOST_FLIPS, PER_VARIABLE = 10_000, 100
+"""Flips of a walk to where no hard table is broken, and those per variable on top of them."""
+
+RANDOM = 0.5
+"""Probability of a random flip on this walk."""
+
+
+def random_starts(
+    graph: FactorGraph, terms: Terms, rngs: list[np.random.Generator], *, seconds: float | None
+) -> FloatArray:
+    """(chain, variable): random assignments, led to where no hard constraint is broken.
+
+    They are led by random walks that nothing else attracts, so that chains begin far apart. Reals
+    without two bounds begin at 0, or at their bound: they are drawn soon, given the states.
+    """
+    variables = graph.variables
+    lower, upper, num_states = variables.lower, variables.upper, variables.num_states
+    is_closed = np.isfinite(lower) & np.isfinite(upper)
+    low = np.where(is_closed, lower, np.clip(0.0, lower, upper))
+    with np.errstate(invalid="ignore"):
+        width = np.where(is_closed, upper - lower, 0.0)
+    starts = np.empty((len(rngs), len(variables)))
+    for chain, rng in enumerate(rngs):
+        share = rng.random(len(variables))
+        start = np.where(num_states > 0, np.floor(share * num_states), low + share * width)
+        left = None if seconds is None else seconds / len(rngs)
+        if graph.log_density(start) == -np.inf:
+            start = _led(graph, terms, start, rng, left)
+        starts[chain] = start
+    return starts
+
+
+def joint_states(terms: Terms, start: FloatArray) -> NDArray[np.int64]:
+    """(term,): the number of its joint state in an assignment."""
+    states = terms.entry["stride"] * start[terms.entry["variable"]]
+    if not len(terms.term):
+        return np.zeros(0, dtype=np.int64)
+    return np.add.reduceat(states, terms.term["first"]).astype(np.int64)
+
+
+def _led(
+    graph: FactorGraph,
+    terms: Terms,
+    start: FloatArray,
+    rng: np.random.Generator,
+    seconds: float | None,
+) -> FloatArray:
+    """An assignment that breaks no hard constraint, by a random walk; or, where constraints are
+    too hard a puzzle for that, by local search."""
+    began = time.monotonic()
+
+    def is_late() -> bool:
+        return seconds is not None and time.monotonic() - began > seconds / 2
+
+    # Every chain walks in a random landscape of its own, so that they end in different places.
+    variable = terms.variable.copy()
+    variable["last"] = variable["split"]  # tables only
+    theta = np.where(np.isneginf(terms.theta), -np.inf, rng.random(len(terms.theta)))
+    tables = terms._replace(term=terms.term[: terms.num_tables], variable=variable, theta=theta)
+    flips, seed = MOST_FLIPS + PER_VARIABLE * len(start), int(rng.integers(2**63))
+    found = repair(tables, start, flips, random=RANDOM, seed=seed, is_late=is_late)
+    if found is not None:
+        return found
+    if seconds is not None:
+        seconds = max(seconds - (time.monotonic() - began), 0.0)
+    polished = polish(graph, start[None], seconds=seconds)
+    if polished.log_density == -np.inf:
+        raise ImpossibleEvidenceError(
+            "Gibbs begins where no hard constraint is broken, and local search found no "
+            "such assignment: the evidence may contradict the hard constraints, or they "
+            "are too hard a puzzle for it. Exact() can tell where it is feasible."
+        )
+    return polished.values

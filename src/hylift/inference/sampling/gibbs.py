@@ -15,13 +15,10 @@ from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
-from hylift.inference.sampling.chains import Chains
-from hylift.inference.sampling.grids import check_bounds
+from hylift.inference.sampling.chains import Chains, random_starts
 from hylift.inference.sampling.kernels.sweep import advance
-from hylift.inference.sampling.recorded import Recorded, room_to_warm_up
-from hylift.inference.sampling.starts import random_starts
-from hylift.inference.sampling.structure import groups_of, structure_of
-from hylift.inference.sampling.ties import Ties
+from hylift.inference.sampling.marginals import Recorded, check_bounds, room_to_warm_up
+from hylift.inference.sampling.structure import Ties, groups_of, structure_of
 from hylift.inference.search import polish
 from hylift.inference.search.layout import flat_terms
 from hylift.inference.settings import check_whole, refuse_start

@@ -1,13 +1,16 @@
-"""How the reals of a graph hang together, whatever the states."""
+"""Structure of the model: components of reals, and groups of states drawn together."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.elimination import connected, eliminate_reals
-from hylift.inference.sampling.kernels.arrays import MOST_NEAR, Groups, Reals
+from hylift.inference.sampling.kernels.arrays import MOST_JOINT, MOST_NEAR, Groups, Reals
+from hylift.inference.sampling.kernels.states import tie
 from hylift.inference.search.kernels.arrays import Terms
 from hylift.words import counted
 
@@ -168,3 +171,175 @@ def _edges_of(
 def _pointers(owner: NDArray[np.integer], count: int) -> NDArray[np.int64]:
     """(owner + 1,): where the things of each begin, were they sorted by owner."""
     return np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))]).astype(np.int64)
+
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+STRONG = 5.0
+"""Fall of a log-value beyond which a state counts as hard to reach."""
+
+MOST_CELLS = 1 << 25
+"""Joint states of all strong tables that are looked at."""
+
+MOST_ROUNDS = 64
+"""In which variables are set free."""
+
+LEAST_WORK, MORE_WORK = 1 << 18, 4
+"""Of drawing all groups: so much is no trouble, nor is so many times that of a plain sweep."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ties:
+    """What ties variables together."""
+
+    group: IntArray  # (variable,): its group of two or more that are drawn together, or -1
+    is_connected: bool
+    """Whether such draws, and those of one variable, are known to lead from every assignment that
+    breaks no hard table to every other."""
+
+    @classmethod
+    def of(cls, terms: Terms) -> Ties:
+        num_variables = len(terms.variable)
+        none = np.full(num_variables, -1, dtype=np.int64)
+        hard, strong = _strong_tables(terms)
+        if not len(strong):
+            return cls(none, True)
+        fast, fast_strong = _held(terms, hard, np.inf), _held(terms, strong, STRONG)
+        ptr_hard, members_hard = _scopes(terms, hard, fast)
+        ptr_strong, members_strong = _scopes(terms, strong, fast_strong)
+        record = terms.variable
+        log_states = np.log2(np.maximum(record["num_states"], 1).astype(np.float64))
+        parent = np.arange(num_variables, dtype=np.int64)
+        most = np.log2(_most_joint(terms, fast | fast_strong)) + 1e-9
+        # Hard tables come first: who draws their variables together can reach everything.
+        tie(ptr_hard, members_hard, log_states, most, parent)
+        tie(ptr_strong, members_strong, log_states, most, parent)
+        is_shared = np.bincount(parent, minlength=num_variables)[parent] > 1
+        none[is_shared] = np.unique(parent[is_shared], return_inverse=True)[1]
+        return cls(none, _is_within(ptr_hard, members_hard, parent, num_variables))
+
+
+def _strong_tables(terms: Terms) -> tuple[IntArray, IntArray]:
+    """The tables with a state that is impossible; and those with one that is hard to reach."""
+    tables = terms.term[: terms.num_tables]
+    hard, strong = np.zeros(len(tables), dtype=bool), np.zeros(len(tables), dtype=bool)
+    for num_joint in np.unique(tables["num_joint"]):
+        some = np.flatnonzero(tables["num_joint"] == num_joint)
+        base, which = np.unique(tables["base"][some], return_inverse=True)
+        values = terms.theta[base[:, None] + np.arange(num_joint)]
+        hard[some] = np.isneginf(values).any(axis=1)[which]
+        fall = values.max(axis=1) - np.where(np.isneginf(values), np.inf, values).min(axis=1)
+        strong[some] = hard[some] | (fall[which] * tables["multiplicity"][some] > STRONG)
+    return np.flatnonzero(hard), np.flatnonzero(strong)
+
+
+def _held(terms: Terms, tables: IntArray, fall: float) -> BoolArray:
+    """(variable,): whether tables hold it fast, as far as can be told.
+
+    A variable is free if it has a state into which it can go from wherever no table is at a value
+    that is lower by so much than its largest, without bringing one there. It may then be thought
+    to be in that state when others are looked at. If all are free, single flips lead from
+    everywhere to one assignment, and so from everywhere to everywhere.
+    """
+    record, term = terms.variable, terms.term[tables]
+    held = np.zeros(len(record), dtype=bool)
+    blocks = list(_by_shape(terms, tables))
+    for scope, _ in blocks:
+        held[scope] = True
+    if term["num_joint"].sum() > MOST_CELLS:
+        return held
+    allowed = [_allowed(terms, some, scope, fall) for scope, some in blocks]
+    owner = np.repeat(np.arange(len(record)), record["num_states"])
+    for _ in range(MOST_ROUNDS):
+        is_safe = held[owner]
+        for (scope, _), cells in zip(blocks, allowed, strict=True):
+            _rule_out(is_safe, record["scores"], scope, cells)
+        safe = np.flatnonzero(is_safe)
+        free, first = np.unique(owner[safe], return_index=True)
+        if not len(free):
+            break
+        held[free] = False
+        state = np.full(len(record), -1)
+        state[free] = safe[first] - record["scores"][free]
+        for (scope, _), cells in zip(blocks, allowed, strict=True):
+            _restrict(cells, state[scope])
+    return held
+
+
+def _by_shape(terms: Terms, tables: IntArray) -> list[tuple[IntArray, IntArray]]:
+    """Scopes (table, slot) and tables, those together that have as many states in each slot."""
+    found = []
+    term, num_states = terms.term[tables], terms.variable["num_states"]
+    arity = term["last"] - term["first"]
+    for count in np.unique(arity):
+        some = tables[arity == count]
+        slots = terms.term["first"][some][:, None] + np.arange(count)
+        scope = terms.entry["variable"][slots].astype(np.int64)
+        _, which = np.unique(num_states[scope], axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        found += [(scope[which == k], some[which == k]) for k in range(which.max(initial=-1) + 1)]
+    return found
+
+
+def _allowed(terms: Terms, tables: IntArray, scope: IntArray, fall: float) -> BoolArray:
+    """(table, *states): whether a joint state is not too low."""
+    term = terms.term[tables]
+    values = terms.theta[term["base"][:, None] + np.arange(term["num_joint"][0])]
+    with np.errstate(invalid="ignore"):
+        below = values.max(axis=1, keepdims=True) - values
+        is_allowed = below * term["multiplicity"][:, None] <= fall
+    is_allowed &= values > -np.inf
+    return is_allowed.reshape(len(tables), *terms.variable["num_states"][scope[0]])
+
+
+def _rule_out(is_safe: BoolArray, scores: IntArray, scope: IntArray, cells: BoolArray) -> None:
+    """Marks the states of variables into which they cannot always go."""
+    for slot in range(scope.shape[1]):
+        axes = tuple(axis for axis in range(1, cells.ndim) if axis != slot + 1)
+        blocked = (cells.any(axis=slot + 1, keepdims=True) & ~cells).any(axis=axes)
+        at = scores[scope[:, slot]][:, None] + np.arange(cells.shape[slot + 1])
+        is_safe[at[blocked]] = False
+
+
+def _restrict(cells: BoolArray, states: IntArray) -> None:
+    """Leaves those joint states in which slots are in these states: (table, slot), or -1."""
+    for slot in range(states.shape[1]):
+        size = cells.shape[slot + 1]
+        fits = (states[:, slot, None] < 0) | (states[:, slot, None] == np.arange(size))
+        shape = [len(cells)] + [1] * (cells.ndim - 1)
+        shape[slot + 1] = size
+        cells &= fits.reshape(shape)
+
+
+def _scopes(terms: Terms, tables: IntArray, held: BoolArray) -> tuple[IntArray, IntArray]:
+    """Pointers and members: the variables of each table that are held fast."""
+    term = terms.term[tables]
+    size = term["last"] - term["first"]
+    ends = np.cumsum(size)
+    entries = np.arange(size.sum()) + np.repeat(term["first"] - ends + size, size)
+    variable = terms.entry["variable"][entries].astype(np.int64)
+    kept = held[variable]
+    counts = np.bincount(np.repeat(np.arange(len(tables)), size)[kept], minlength=len(tables))
+    return np.concatenate([[0], np.cumsum(counts)]), variable[kept]
+
+
+def _most_joint(terms: Terms, held: BoolArray) -> int:
+    """Joint states up to which groups are drawn, so that drawing them all is not too much work."""
+    record = terms.variable
+    work = int((record["last"] - record["first"])[held].sum())
+    most = max(LEAST_WORK, MORE_WORK * len(terms.entry))
+    limit = MOST_JOINT
+    while limit > 4 and limit * work > most:
+        limit //= 2
+    return limit
+
+
+def _is_within(ptr: IntArray, members: IntArray, root: IntArray, num_variables: int) -> bool:
+    """Whether all that scopes connect is in one group."""
+    size = np.diff(ptr)
+    first = np.repeat(members[ptr[:-1][size > 0]], size[size > 0])
+    component = connected(num_variables, np.stack([first, members], axis=1).astype(np.int32))
+    held = np.unique(members)
+    pairs = np.unique(np.stack([component[held], root[held]], axis=1), axis=0)
+    return len(pairs) == len(np.unique(component[held]))

@@ -1,4 +1,4 @@
-"""Better assignments by local search on the true log-density."""
+"""Local search for the most probable assignment: polish for all methods, and MaxWalkSAT."""
 
 from hylift.inference.search.polish import Polished, polish
 

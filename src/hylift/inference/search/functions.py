@@ -1,4 +1,4 @@
-"""Moves of the variables of functions, whose values only Python can tell."""
+"""Coordinate ascent over the variables of functions, which are evaluated in Python."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.search.kernels.arrays import Terms
-from hylift.inference.search.kernels.coloring import color_apart
-from hylift.inference.search.kernels.flips import worth_of_each
+from hylift.inference.search.kernels.scores import color_apart, worth_of_each
 from hylift.potentials import Function
 
 NUM_POINTS = 17

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from hylift.compilation import announce_compilation
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
-from hylift.inference.search.blocks import large_blocks
 from hylift.inference.search.functions import FunctionMoves
-from hylift.inference.search.kernels.arrays import Search, Terms
-from hylift.inference.search.kernels.chains import ascend
-from hylift.inference.search.kernels.flips import count_broken, load, push_beside_moved
-from hylift.inference.search.kernels.settle import settle_reals
-from hylift.inference.search.kernels.walk import repair
+from hylift.inference.search.kernels.arrays import LONGEST, Factors, Search, Terms, Walk
+from hylift.inference.search.kernels.moves import ascend
+from hylift.inference.search.kernels.reals import settle_reals
+from hylift.inference.search.kernels.scores import count_broken, load, push_beside_moved
+from hylift.inference.search.kernels.walk import set_out, walk_on
 from hylift.inference.search.layout import flat_terms
 from hylift.progress import Progress, silent
 
@@ -35,6 +34,9 @@ MOST_ROUNDS = 100
 
 MOST_LOOKS = 500
 """Looks per variable. Few are needed, unless the density has no maximum."""
+
+RANDOM, AT_ONCE = 0.125, 20_000
+"""Probability of a random move while hard tables are broken; moves between checks of the clock."""
 
 MOST_KICKS = 4
 """States into which a block is put."""
@@ -93,6 +95,33 @@ def polish(
             return replace(best, finished=False)
     progress(1.0, "polishing")
     return best
+
+
+def repair(
+    terms: Terms,
+    start: FloatArray,
+    flips: int,
+    *,
+    random: float,
+    seed: int = 0,
+    is_late: Callable[[], bool],
+) -> FloatArray | None:
+    """An assignment that breaks no hard table, found by a random walk; None if none is found.
+
+    The walk moves a variable of a broken table: any one with probability `random`, otherwise one
+    that breaks least and of these gains most.
+    """
+    factors, search = Factors.of(terms, np.full(len(terms.term), -np.inf)), Search.empty(terms)
+    walk = Walk.empty(factors, np.uint64(seed))
+    set_out(terms, search, factors, walk, start, 0.0, 0.0)
+    while flips > 0 and not is_late():
+        picked = walk_on(terms, search, factors, walk, min(flips, AT_ONCE), random, 0.0)
+        if count_broken(terms, search) == 0:
+            return search.value["x"].copy()
+        if picked == 0:  # no variable of a broken table may move
+            break
+        flips -= picked
+    return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,12 +207,11 @@ class _Climber:
         finished = self._ascend(is_late)
         if not is_late() and count_broken(self.terms, self.search) > 0:
             before = self._values()
-            num_discrete = np.count_nonzero(self.terms.variable["num_states"])
-            room = np.empty((2, self.terms.num_tables), dtype=np.int64)
-            if repair(self.terms, self.search, room, 1000 + 50 * num_discrete):
+            flips = 1000 + 50 * np.count_nonzero(self.terms.variable["num_states"])
+            found = repair(self.terms, before, flips, random=RANDOM, is_late=is_late)
+            load(self.terms, self.search, before if found is None else found)
+            if found is not None:
                 finished = self._ascend(is_late)
-            else:
-                load(self.terms, self.search, before)
         return self._values(), finished
 
     def _ascend(self, is_late: Callable[[], bool]) -> bool:
@@ -209,3 +237,35 @@ class _Climber:
 
     def _values(self) -> FloatArray:
         return self.search.value["x"].copy()
+
+
+MOST_BLOCKS = 2
+
+MOST_VARIABLES = 20_000
+"""A larger graph has no blocks: climbing again from each would cost too much."""
+
+
+def large_blocks(terms: Terms) -> list[NDArray[np.int64]]:
+    """Discrete variables that share terms with one of them, for a few that share many.
+
+    Each block begins with the variable of most terms that no block before it has.
+    """
+    record = terms.variable
+    free = (record["num_states"] > 1) & (record["movable"] > 0)
+    if not free.any() or len(record) > MOST_VARIABLES:
+        return []
+    degree = np.where(free, record["last"] - record["first"], -1)
+    blocks: list[NDArray[np.int64]] = []
+    while len(blocks) < MOST_BLOCKS:
+        hub = record[int(np.argmax(degree))]
+        inside = terms.term[terms.incidence["term"][hub["first"] : hub["last"]]]
+        sizes = inside["last"] - inside["first"]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        entries = np.repeat(inside["first"], sizes) + within
+        block = np.unique(terms.entry["variable"][entries]).astype(np.int64)
+        block = block[free[block]]
+        if len(block) <= LONGEST or degree.max() < 0:
+            break
+        blocks.append(block)
+        degree[block] = -1
+    return blocks

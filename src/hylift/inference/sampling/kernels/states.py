@@ -1,9 +1,9 @@
-"""Discrete variables: what their states weigh, and how they are chosen and changed."""
+"""Discrete variables: log-weights of their states, draws, and groups tied together."""
 
 import numpy as np
 
 from hylift.inference.sampling.kernels.arrays import STALE
-from hylift.inference.sampling.kernels.inner import inner
+from hylift.inference.search.kernels import entry, inner
 
 
 @inner
@@ -115,3 +115,39 @@ def add_quadratic(terms, reals, chain, t, joint, m):
             edge = reals.pair_edge[terms.pair_of[pair]]
             chain.edges[edge] -= 2.0 * m * terms.theta[A + i * size + j]
             pair += 1
+
+
+@entry
+def tie(ptr, members, log_states, most, parent):
+    """Unites the members of each scope, in turn, where their group stays small enough.
+
+    log_states: (variable,), of each group at its root; `parent` is each variable itself at first,
+    and afterwards the root of its group.
+    """
+    for s in range(len(ptr) - 1):
+        total = 0.0
+        root = np.int64(-1)
+        for k in range(ptr[s], ptr[s + 1]):
+            other = _root(parent, members[k])
+            is_new = True
+            for j in range(ptr[s], k):
+                is_new &= _root(parent, members[j]) != other
+            if is_new:
+                total += log_states[other]
+                root = other
+        if total > most:
+            continue
+        for k in range(ptr[s], ptr[s + 1]):
+            parent[_root(parent, members[k])] = root
+        if root >= 0:
+            log_states[root] = total
+    for v in range(len(parent)):
+        parent[v] = _root(parent, v)
+
+
+@inner
+def _root(parent, v):
+    while parent[v] != v:
+        parent[v] = parent[parent[v]]
+        v = parent[v]
+    return np.int64(v)

@@ -9,15 +9,14 @@ import zoo
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval
 from hylift.graph import real as real_line
 from hylift.inference.control import Control
+from hylift.inference.search.kernels.arrays import BEST, MOVES, NOW, SATISFIED, UNSATISFIED
+from hylift.inference.search.kernels.walk import walk_on
 from hylift.inference.search.layout import flat_terms
-from hylift.inference.walk.factors import factors_of
-from hylift.inference.walk.kernels.arrays import BEST, MOVES, NOW, SATISFIED, UNSATISFIED
-from hylift.inference.walk.kernels.steps import walk_on
-from hylift.inference.walk.starts import scattered
-from hylift.inference.walk.walker import Pace, Walker
+from hylift.inference.search.limits import factors_of
+from hylift.inference.search.walker import Pace, Walker, scattered
 from hylift.potentials import ConditionalQuadratic
 from hylift.progress import silent
-from inference.walk.rugged import rugged
+from inference.search.rugged import rugged
 
 
 def walker_on(graph: FactorGraph) -> Walker:

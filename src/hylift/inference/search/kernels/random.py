@@ -4,7 +4,8 @@ SplitMix64 (Steele, Lea & Flood 2014).
 """
 
 import numpy as np
-from numba import njit
+
+from hylift.inference.search.kernels import inner
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -12,7 +13,7 @@ SECOND = np.uint64(0x94D049BB133111EB)
 S11, S27, S30, S31, S32 = (np.uint64(shift) for shift in (11, 27, 30, 31, 32))
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def _bits(random):
     """64 random bits."""
     random[0] += GOLDEN
@@ -22,19 +23,19 @@ def _bits(random):
     return z ^ (z >> S31)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def below(random, size):
     """A whole number from 0 to size - 1; size is less than 2³²."""
     return np.int64(((_bits(random) >> S32) * np.uint64(size)) >> S32)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def uniform(random):
     """A number from 0 to 1, 1 excluded."""
     return np.float64(_bits(random) >> S11) * 2.0**-53
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def normal(random):
     """A standard normal number (Box & Muller 1958)."""
     radius = np.sqrt(-2.0 * np.log(1.0 - uniform(random)))

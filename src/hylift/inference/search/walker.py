@@ -10,20 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
-from hylift.graph import FactorGraph
+from hylift.graph import FactorGraph, Variables
 from hylift.inference.checkpoint import Kept, arrays_in, go_to_place, place_of, put_back
 from hylift.inference.control import Control
 from hylift.inference.search.functions import FunctionMoves
-from hylift.inference.search.kernels.arrays import Search, Terms
+from hylift.inference.search.kernels.arrays import BEST, MOVES, NOW, Factors, Search, Terms, Walk
 from hylift.inference.search.kernels.moves import UNBROKEN
-from hylift.inference.search.kernels.settle import AIM, settle_reals
+from hylift.inference.search.kernels.reals import AIM, settle_reals
+from hylift.inference.search.kernels.walk import keep_best, set_out, walk_on
 from hylift.inference.search.layout import flat_terms
-from hylift.inference.walk.factors import factors_of, shortfall
-from hylift.inference.walk.growth import loose_real
-from hylift.inference.walk.kernels.arrays import BEST, MOVES, NOW, Factors, Walk
-from hylift.inference.walk.kernels.status import keep_best, set_out
-from hylift.inference.walk.kernels.steps import walk_on
-from hylift.inference.walk.starts import scattered
+from hylift.inference.search.limits import factors_of, loose_real, shortfall
 from hylift.potentials import Function
 
 FloatArray = NDArray[np.float64]
@@ -266,3 +262,15 @@ class Walker:
                 self.go_to(before)
             if self.loose is not None or not self.control.look():
                 return
+
+
+def scattered(variables: Variables, rng: np.random.Generator) -> FloatArray:
+    """Random states, and random reals within their bounds."""
+    num_states, lower, upper = variables.num_states, variables.lower, variables.upper
+    states = rng.integers(0, np.maximum(num_states, 1))
+    closed = np.isfinite(lower) & np.isfinite(upper)
+    share = rng.random(len(variables))
+    with np.errstate(invalid="ignore"):
+        between = lower + share * (upper - lower)
+    near = np.clip(rng.normal(size=len(variables)), lower, upper)
+    return np.where(num_states > 0, states, np.where(closed, between, near))

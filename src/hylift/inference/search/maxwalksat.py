@@ -1,23 +1,26 @@
-"""The method: its settings, and the way from a graph to an assignment."""
+"""Hybrid MaxWalkSAT: settings, starts, and the way from a graph to an assignment."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
+from hylift.graph import Variables
 from hylift.inference.control import Control
+from hylift.inference.earlier import places_among
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
+from hylift.inference.search.kernels.arrays import BEST
 from hylift.inference.search.kernels.moves import UNBROKEN
+from hylift.inference.search.kernels.walk import walk_on
+from hylift.inference.search.walker import Pace, Walker, scattered
 from hylift.inference.settings import check_whole, is_number
-from hylift.inference.walk.kernels.arrays import BEST
-from hylift.inference.walk.kernels.steps import walk_on
-from hylift.inference.walk.starts import assignments
-from hylift.inference.walk.walker import Pace, Walker
 from hylift.posterior import Posterior
 from hylift.words import counted
 
@@ -101,3 +104,46 @@ def _notes(walker: Walker) -> list[str]:
             f"'{name}' bounds, or add a rule such as '-0.01 {name}^2'."
         )
     return notes
+
+
+FloatArray = NDArray[np.float64]
+
+
+def assignments(
+    variables: Variables, earlier: Posterior | None, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    """First what is known or plain, then random assignments without end.
+
+    variables: those that are hidden.
+    """
+    first = _plain(variables)
+    yield first if earlier is None else _of_posterior(variables, earlier, first)
+    while True:
+        yield scattered(variables, rng)
+
+
+def _plain(variables: Variables) -> FloatArray:
+    """The first state of each discrete variable, and reals as near 0 as their bounds allow."""
+    real = np.clip(0.0, variables.lower, variables.upper)
+    return np.where(variables.num_states > 0, 0.0, real)
+
+
+def _of_posterior(variables: Variables, posterior: Posterior, otherwise: FloatArray) -> FloatArray:
+    """The best assignment of an earlier run, for the variables of the same names."""
+    known = posterior.variables
+    if posterior.assignment is not None:
+        values = posterior.assignment.values
+    elif posterior.all_marginals is not None:
+        values = posterior.all_marginals.modes(np.arange(len(known)))
+        if posterior.mixture is not None:
+            values[posterior.mixture.hidden] = posterior.mixture.mode()[0]
+    else:
+        raise UnsupportedError(
+            "a walk starts from a posterior with marginals or a MAP assignment, and this one has "
+            "neither: infer it with 'marginals' or 'map' among the tasks"
+        )
+    at = places_among(known, variables)
+    found = np.append(values, np.nan)[at]
+    is_real = variables.num_states == 0
+    clipped = np.clip(found, variables.lower, variables.upper)
+    return np.where(at >= 0, np.where(is_real, clipped, found), otherwise)

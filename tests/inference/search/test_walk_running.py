@@ -11,9 +11,9 @@ import zoo
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, boolean, interval
 from hylift.inference import BVI, Exact, Step, infer
-from hylift.inference.walk import MaxWalkSAT
+from hylift.inference.search.maxwalksat import MaxWalkSAT
 from hylift.potentials import ConditionalQuadratic, Table
-from inference.walk.rugged import rugged
+from inference.search.rugged import rugged
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
-"""An assignment and its scores, kept together while single variables change."""
+"""An assignment and its scores, kept up to date while single variables change."""
 
 import numpy as np
 from numba import njit
+
+from hylift.inference.search.kernels import entry, inner
 
 FIRST, SIZE, STAMP, RANDOM = 0, 1, 2, 3
 
@@ -10,7 +12,7 @@ MUCH = 1e-4
 stale."""
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def push(search, v, stale):
     """Marks a discrete variable to be looked at again, and so its chains where it is stale."""
     search.value[v].stale |= stale
@@ -22,7 +24,7 @@ def push(search, v, stale):
     counts[SIZE] += 1
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def pop(search):
     counts, lists = search.counts, search.lists
     v = np.int64(lists[0, counts[FIRST]])
@@ -32,7 +34,7 @@ def pop(search):
     return v
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@entry
 def load(terms, search, start):
     """Takes over an assignment: computes all scores, and queues every discrete variable."""
     for v in range(len(search.value)):
@@ -64,7 +66,7 @@ def load(terms, search, start):
             push(search, v, np.uint8(1))
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def _score_table(terms, search, t):
     m = terms.term[t].multiplicity
     for e in range(terms.term[t].first, terms.term[t].last):
@@ -79,7 +81,7 @@ def _score_table(terms, search, t):
                 search.score[entry].value += m * value
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def add_quadratic(terms, search, t, joint, m):
     """Adds m times a quadratic in one of its joint states to what is known of its reals."""
     first, last = terms.term[t].middle, terms.term[t].last
@@ -100,7 +102,7 @@ def add_quadratic(terms, search, t, joint, m):
             pair += 1
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def flip(terms, search, v, state, mark):
     """Puts a discrete variable into another state; marked, its neighbours are queued."""
     step = state - np.int64(search.value[v].x)
@@ -126,7 +128,7 @@ def flip(terms, search, v, state, mark):
                 push(search, u, np.uint8(1))
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def _rescore(terms, search, t, v, old, mark):
     """Scores of the other variables of a table whose joint state was another one."""
     theta, entry, variable = terms.theta, terms.entry, terms.variable
@@ -157,7 +159,7 @@ def _rescore(terms, search, t, v, old, mark):
             push(search, u, np.uint8(1))
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@inner
 def shift_real(terms, search, r, step):
     """Moves a real, and the slopes of those coupled to it."""
     old = search.value[r].x
@@ -169,7 +171,7 @@ def shift_real(terms, search, r, step):
         search.value[terms.link[k].other].slope += search.coupling[terms.link[k].pair] * step
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@entry
 def push_beside_moved(terms, search):
     """Queues the discrete variables that share a term with a real that moved."""
     for r in range(len(search.value)):
@@ -186,7 +188,7 @@ def push_beside_moved(terms, search):
                     push(search, u, stale)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@entry
 def worth_of_each(terms, x, variables, broken, total):
     """Adds, per variable, the multiplicity of its terms at -inf, and the sum of its others."""
     for i in range(len(variables)):
@@ -200,7 +202,7 @@ def worth_of_each(terms, x, variables, broken, total):
                 total[i] += terms.term[t].multiplicity * value
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@entry
 def count_broken(terms, search):
     """Multiplicity of the tables at -inf."""
     broken = 0.0
@@ -210,7 +212,7 @@ def count_broken(terms, search):
     return broken
 
 
-@njit(cache=True, nogil=True, _nrt=False, inline="always")
+@inner
 def term_value(terms, x, t):
     """Log-value of a term at an assignment."""
     entry, theta = terms.entry, terms.theta
@@ -227,3 +229,30 @@ def term_value(terms, x, t):
             inner += theta[A + i * size + j] * x[entry[middle + j].variable]
         value += inner * x[entry[middle + i].variable]
     return value
+
+
+@njit(cache=True, nogil=True)
+def color_apart(terms, scope, ptr, factor, first, color):
+    """Gives every variable of a function the smallest color that none has beside it.
+
+    scope: the variables of function f are scope[ptr[f] : ptr[f + 1]]; factor: the functions of
+    variable v are factor[first[v] : first[v + 1]]; color: (variable,), -1 before.
+    """
+    taken = np.zeros(len(color) + 1, dtype=np.int64)  # color -> last variable beside it, plus 1
+    for v in range(len(color)):
+        if first[v] == first[v + 1]:
+            continue
+        for k in range(first[v], first[v + 1]):
+            for e in range(ptr[factor[k]], ptr[factor[k] + 1]):
+                if color[scope[e]] >= 0:
+                    taken[color[scope[e]]] = v + 1
+        for k in range(terms.variable[v].first, terms.variable[v].last):
+            t = terms.incidence[k].term
+            for e in range(terms.term[t].first, terms.term[t].last):
+                u = terms.entry[e].variable
+                if color[u] >= 0:
+                    taken[color[u]] = v + 1
+        smallest = 0
+        while taken[smallest] == v + 1:
+            smallest += 1
+        color[v] = smallest

@@ -23,7 +23,7 @@ from hylift.graph import (
     real,
 )
 from hylift.inference import Exact, infer
-from hylift.inference.walk import MaxWalkSAT
+from hylift.inference.search.maxwalksat import MaxWalkSAT
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from random_models import graphs

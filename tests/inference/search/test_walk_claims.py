@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import Exact, infer
-from hylift.inference.walk import MaxWalkSAT
+from hylift.inference.search.maxwalksat import MaxWalkSAT
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 from random_models import graphs
