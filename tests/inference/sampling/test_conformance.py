@@ -92,7 +92,7 @@ def test_there_is_no_log_z_and_the_notes_say_so(model: ZooModel) -> None:
     _, found = answers(model)
 
     assert found.log_partition is None
-    assert "Draws tell no log Z." in found.solution.notes
+    assert "Gibbs does not estimate log Z." in found.solution.notes
 
 
 @pytest.mark.parametrize("model", [m for m in CLAIMED if "gaussian" in m.tags], ids=str)

@@ -42,7 +42,9 @@ def test_after_many_flips_all_scores_are_what_they_would_be_anew(model):
         assert walker.walk.sizes[:2].any()
 
     anew = walker_on(walker.graph)
-    anew.reals = anew.reals[:0]  # where it is, without a joint solve
+    anew.solve = anew.solve._replace(
+        reals=anew.solve.reals[:0]
+    )  # where it is, without a joint solve
     anew.go_to(walker.values())
 
     kept, search, walk = (walker.search, walker.walk), anew.search, anew.walk

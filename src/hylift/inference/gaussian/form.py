@@ -137,8 +137,8 @@ class GaussianForm:
         diagonal, J = self.J.diagonal(), self.J
         if not (diagonal > 0).all():
             raise self._not_held(int(np.argmin(diagonal)))
-        found, ended = conjugate_gradients(
-            J.indptr, J.indices, J.data, diagonal, right, 1e-12, most_steps
+        found, _, ended = conjugate_gradients(
+            J.indptr, J.indices, J.data, diagonal, right, np.zeros(len(right)), 1e-12, most_steps
         )
         if ended == INDEFINITE:
             raise self._not_held(int(np.argmin(self.precision)))

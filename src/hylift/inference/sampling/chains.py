@@ -16,7 +16,8 @@ from hylift.inference.checkpoint import Loop, arrays_in, go_to_place, place_of, 
 from hylift.inference.control import Control
 from hylift.inference.sampling.kernels.arrays import Chain, Groups, Reals, Record
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
-from hylift.inference.search.kernels.arrays import Terms
+from hylift.inference.search.kernels.arrays import Layout
+from hylift.inference.search.layout import joint_states
 from hylift.inference.search.polish import polish, repair
 from hylift.numerics.threads import in_order
 
@@ -30,12 +31,26 @@ SUMS = ("values", "probs", "mixtures", "density", "added", "coarse")
 """What changes in a record."""
 
 
+def chains_at(
+    starts: NDArray[np.float64], terms: Layout, reals: Reals, groups: Groups
+) -> list[Chain]:
+    """Chains at their starts (chain, variable)."""
+    most_joint = max(terms.variable["num_states"].max(initial=1), groups.num_joint.max(initial=1))
+    chains = []
+    for start in starts:
+        chain = Chain.empty(len(terms.variable), len(terms.term), reals, int(most_joint))
+        chain.x[:] = start
+        chain.joint[:] = joint_states(terms, start)
+        chains.append(chain)
+    return chains
+
+
 @dataclass(slots=True, eq=False)
 class Chains:
     """The chains of one run: what they share, and the state of each."""
 
     graph: FactorGraph
-    terms: Terms
+    terms: Layout
     reals: Reals
     groups: Groups
     rngs: list[np.random.Generator]
@@ -48,33 +63,6 @@ class Chains:
     """Draws that each chain has made, warming up included."""
     constant: float | None = None
     """What all terms leave out of the log-density; None before the first burst."""
-
-    @classmethod
-    def begin(
-        cls,
-        graph: FactorGraph,
-        terms: Terms,
-        reals: Reals,
-        groups: Groups,
-        rngs: list[np.random.Generator],
-        control: Control,
-        total: int,
-        thin: int,
-        starts: NDArray[np.float64],
-    ) -> Chains:
-        """Chains at their starts: (chain, variable)."""
-        most_joint = max(
-            1,
-            int(terms.variable["num_states"].max(initial=1)),
-            int(groups.num_joint.max(initial=1)),
-        )
-        members = []
-        for start in starts:
-            chain = Chain.empty(len(terms.variable), len(terms.term), reals, most_joint)
-            chain.x[:] = start
-            chain.joint[:] = joint_states(terms, start)
-            members.append(chain)
-        return cls(graph, terms, reals, groups, rngs, control, total, thin, members)
 
     def warm_up(self, records: list[Record], draws: int, least: int) -> int:
         """Sweeps that each chain has made: so many, or fewer if time ran out, but the least.
@@ -212,7 +200,7 @@ RANDOM = 0.5
 
 
 def random_starts(
-    graph: FactorGraph, terms: Terms, rngs: list[np.random.Generator], *, seconds: float | None
+    graph: FactorGraph, terms: Layout, rngs: list[np.random.Generator], *, seconds: float | None
 ) -> FloatArray:
     """(chain, variable): random assignments, led to where no hard constraint is broken.
 
@@ -236,17 +224,9 @@ def random_starts(
     return starts
 
 
-def joint_states(terms: Terms, start: FloatArray) -> NDArray[np.int64]:
-    """(term,): the number of its joint state in an assignment."""
-    states = terms.entry["stride"] * start[terms.entry["variable"]]
-    if not len(terms.term):
-        return np.zeros(0, dtype=np.int64)
-    return np.add.reduceat(states, terms.term["first"]).astype(np.int64)
-
-
 def _led(
     graph: FactorGraph,
-    terms: Terms,
+    terms: Layout,
     start: FloatArray,
     rng: np.random.Generator,
     seconds: float | None,

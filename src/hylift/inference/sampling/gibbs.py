@@ -15,7 +15,7 @@ from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
-from hylift.inference.sampling.chains import Chains, random_starts
+from hylift.inference.sampling.chains import Chains, chains_at, random_starts
 from hylift.inference.sampling.kernels.sweep import advance
 from hylift.inference.sampling.marginals import Recorded, check_bounds, room_to_warm_up
 from hylift.inference.sampling.structure import Ties, groups_of, structure_of
@@ -137,9 +137,8 @@ class _Run:
         half = request.seconds and request.seconds / 2
         starts = random_starts(graph, terms, rngs, seconds=half)
         total = method.warm_up + method.draws
-        chains = Chains.begin(
-            graph, terms, reals, groups, rngs, control, total, method.thin, starts
-        )
+        members = chains_at(starts, terms, reals, groups)
+        chains = Chains(graph, terms, reals, groups, rngs, control, total, method.thin, members)
         room = MOST_STORED // max(method.chains * graph.num_variables, 1)
         room = min(max(room, LEAST_DRAWS), method.draws)
         values = np.empty((method.chains, room, graph.num_variables))
@@ -189,7 +188,7 @@ class _Run:
                 "histograms, exact to the width of a panel."
             )
         if "logz" in request.tasks:
-            notes.append("Draws tell no log Z.")
+            notes.append("Gibbs does not estimate log Z.")
         return notes
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.search.kernels.arrays import Terms
+from hylift.inference.search.kernels.arrays import Layout
 from hylift.inference.search.kernels.scores import color_apart, worth_of_each
 from hylift.potentials import Function
 
@@ -47,11 +47,11 @@ class _Set:
 class FunctionMoves:
     """Coordinate ascent over the variables of functions, in sets that move in lock-step."""
 
-    terms: Terms
+    terms: Layout
     sets: list[_Set]
 
     @classmethod
-    def of(cls, graph: FactorGraph, terms: Terms) -> FunctionMoves:
+    def of(cls, graph: FactorGraph, terms: Layout) -> FunctionMoves:
         groups = [g for g in graph.groups if isinstance(g.potential, Function) and len(g)]
         if not groups:
             return cls(terms, [])
@@ -151,7 +151,7 @@ def _better(worth: Worth, other: Worth, least: float) -> NDArray[np.bool_]:
     return fewer | ((other[0] <= worth[0] + UNBROKEN) & (other[1] > worth[1] + least))
 
 
-def _colors(groups: list[FactorGroup], terms: Terms) -> NDArray[np.int64]:
+def _colors(groups: list[FactorGroup], terms: Layout) -> NDArray[np.int64]:
     """(variable,): which set of variables it moves with; -1 if it stands in no function."""
     scope = np.concatenate([group.scope.ravel() for group in groups])
     sizes = np.concatenate([np.full(len(group), group.arity) for group in groups])

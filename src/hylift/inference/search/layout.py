@@ -19,12 +19,15 @@ from hylift.inference.search.kernels.arrays import (
     LINK,
     TERM,
     VARIABLE,
-    Terms,
+    Layout,
 )
+from hylift.inference.terms import Terms
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
+FloatArray = NDArray[np.float64]
 
-def flat_terms(graph: FactorGraph, *, whole: bool = False) -> Terms:
+
+def flat_terms(graph: FactorGraph, *, whole: bool = False) -> Layout:
     """The terms of a graph without evidence, tables before quadratics; functions are left out.
 
     A quadratic is taken apart into pieces that share no real, unless it is to stay whole. A class
@@ -35,19 +38,18 @@ def flat_terms(graph: FactorGraph, *, whole: bool = False) -> Terms:
     parted = [p for group in graph.groups for p in _pieces(group, variables.multiplicity, whole)]
     parted.sort(key=lambda piece: not isinstance(piece.potential, Table))  # stable
     num_tables = sum(len(p) for p in parted if isinstance(p.potential, Table))
-    theta, base = _parameters(parted)
-    ptr = _pointers(_joined([np.full(len(p), p.arity) for p in parted], np.int64))
-    term = np.zeros(len(base), dtype=TERM)
-    term["first"], term["last"], term["base"] = ptr[:-1], ptr[1:], base
-    num_discrete = _joined([np.full(len(p), len(_states(p))) for p in parted], np.int64)
-    term["middle"] = term["first"] + num_discrete
-    sizes = [int(np.prod(_states(p), dtype=np.int64)) for p in parted]
+    flat = Terms.of(parted)
     counts = [len(p) for p in parted]
+    term = np.zeros(len(flat), dtype=TERM)
+    term["first"], term["last"], term["base"] = flat.slot_ptr[:-1], flat.slot_ptr[1:], flat.base
+    term["middle"] = term["first"] + flat.num_discrete
+    sizes = [int(np.prod(_states(p), dtype=np.int64)) for p in parted]
     term["num_joint"] = np.repeat(np.array(sizes, dtype=np.int64), counts)
-    term["multiplicity"] = _joined([p.multiplicity for p in parted], np.float64)
-    entry = np.zeros(ptr[-1], dtype=ENTRY)
-    entry["variable"] = _joined([p.scope.ravel() for p in parted], np.int32)
-    entry["stride"] = _joined([np.tile(_strides(p), len(p)) for p in parted], np.int32)
+    term["multiplicity"] = flat.multiplicity
+    entry = np.zeros(len(flat.slots), dtype=ENTRY)
+    entry["variable"] = flat.slots
+    if parted:
+        entry["stride"] = np.concatenate([np.tile(_strides(p), len(p)) for p in parted])
     variable = np.zeros(len(variables), dtype=VARIABLE)
     variable["num_states"] = variables.num_states
     variable["lower"], variable["upper"] = variables.lower, variables.upper
@@ -55,8 +57,16 @@ def flat_terms(graph: FactorGraph, *, whole: bool = False) -> Terms:
     variable["scores"] = _pointers(variable["num_states"])[:-1]
     incidence = _incidence(term, entry, num_tables, variable)
     pair_of, link = _links(term, entry["variable"], variable)
-    least = 1e-9 + 1e-13 * _measure(term, entry, theta, variable)
-    return Terms(num_tables, term, entry, theta, variable, incidence, pair_of, link, least)
+    least = 1e-9 + 1e-13 * _measure(term, entry, flat.theta, variable)
+    return Layout(num_tables, term, entry, flat.theta, variable, incidence, pair_of, link, least)
+
+
+def joint_states(layout: Layout, x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(term,): the joint state of each term at an assignment."""
+    if not len(layout.term):
+        return np.zeros(0, dtype=np.int64)
+    states = layout.entry["stride"] * x[layout.entry["variable"]]
+    return np.add.reduceat(states, layout.term["first"]).astype(np.int64)
 
 
 def _measure(
@@ -162,17 +172,6 @@ def _strides(piece: FactorGroup) -> NDArray[np.int64]:
     return strides
 
 
-def _parameters(pieces: list[FactorGroup]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """All parameter rows one after the other, and where the row of each term starts."""
-    flats = [piece.potential.flat for piece in pieces]
-    offsets = np.cumsum([0, *(flat.size for flat in flats)])
-    base = [
-        at + piece.row.astype(np.int64) * flat.shape[1]
-        for piece, flat, at in zip(pieces, flats, offsets, strict=False)
-    ]
-    return _joined([flat.ravel() for flat in flats], np.float64), _joined(base, np.int64)
-
-
 def _incidence(
     term: NDArray[np.void],
     entry: NDArray[np.void],
@@ -223,13 +222,6 @@ def _links(
 
 def _pointers(counts: NDArray[Any]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-
-
-def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
-
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

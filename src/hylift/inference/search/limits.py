@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.inference.search.kernels.arrays import FLAT, Factors, Search, Terms
-from hylift.inference.search.layout import Rows, flat_terms, rows_by_shape
+from hylift.inference.search.kernels.arrays import FLAT, Factors, Layout, Search
+from hylift.inference.search.layout import flat_terms, joint_states, rows_by_shape
 from hylift.potentials import ConditionalQuadratic
 
 FloatArray = NDArray[np.float64]
@@ -21,7 +21,7 @@ NEAR = 1e-9
 EPS = float(np.finfo(float).eps)
 
 
-def factors_of(graph: FactorGraph, terms: Terms) -> Factors:
+def factors_of(graph: FactorGraph, terms: Layout) -> Factors:
     """The tables and quadratics of a graph without evidence; `terms` are what they are made of.
 
     The best of a table is its largest value. That of a quadratic is its largest value in any
@@ -37,16 +37,16 @@ def factors_of(graph: FactorGraph, terms: Terms) -> Factors:
     return Factors.of(whole, enough)
 
 
-def shortfall(whole: Terms, x: FloatArray) -> float:
+def shortfall(whole: Layout, x: FloatArray) -> float:
     """By how much the sum of all factors may be below the sum of their bests, at most.
 
     x: (variable,), states and reals. It is 0 where there are only tables, and each has its
     largest value, however large that is.
     """
     best, rounding = _bests(whole)
-    total = 0.0
+    joint, total = joint_states(whole, x), 0.0
     for rows in rows_by_shape(whole.term, whole.theta):
-        at = rows.row, _joint(whole, rows, x)
+        at = rows.row, joint[rows.terms]
         inside = x[rows.reals(whole.term, whole.entry)]
         A = rows.A[at] * inside[:, None] * inside[:, :, None]
         b, c = rows.b[at] * inside, rows.c[at]
@@ -58,18 +58,7 @@ def shortfall(whole: Terms, x: FloatArray) -> float:
     return total
 
 
-def _joint(whole: Terms, rows: Rows, x: FloatArray) -> NDArray[np.int64]:
-    """(term,): the joint state."""
-    first = whole.term["first"][rows.terms]
-    joint = np.zeros(len(rows.terms), dtype=np.int64)
-    for slot in range(int((whole.term["middle"][rows.terms] - first).max(initial=0))):
-        at = np.minimum(first + slot, len(whole.entry) - 1)
-        states = x[whole.entry["variable"][at]].astype(np.int64) * whole.entry["stride"][at]
-        joint += np.where(first + slot < whole.term["middle"][rows.terms], states, 0)
-    return joint
-
-
-def _bests(whole: Terms) -> tuple[FloatArray, FloatArray]:
+def _bests(whole: Layout) -> tuple[FloatArray, FloatArray]:
     """(factor,): its largest value, and by how much rounding may have lowered it."""
     best, rounding = np.zeros((2, len(whole.term)))
     for rows in rows_by_shape(whole.term, whole.theta):
@@ -165,7 +154,9 @@ class _Derivatives:
         return self.grows & (convex | (sign * self.slope > 0))
 
 
-def loose_real(terms: Terms, search: Search, reals: IntArray, aim: FloatArray | None) -> int | None:
+def loose_real(
+    terms: Layout, search: Search, reals: IntArray, aim: FloatArray | None
+) -> int | None:
     """A real along which the density grows without end in the present states, if one is found.
 
     reals: those that may move. aim: (real,), a direction to look along as well; of several reals
@@ -188,7 +179,7 @@ def loose_real(terms: Terms, search: Search, reals: IntArray, aim: FloatArray | 
 
 
 def _quadratics(
-    terms: Terms, search: Search
+    terms: Layout, search: Search
 ) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
     """Reals (term, real), multiplicity, A and b in the present states, of terms of one shape."""
     for rows in rows_by_shape(terms.term, terms.theta):
@@ -198,7 +189,7 @@ def _quadratics(
             yield rows.reals(terms.term, terms.entry), m, rows.A[at], rows.b[at]
 
 
-def _along_each(terms: Terms, search: Search, reals: IntArray) -> _Derivatives:
+def _along_each(terms: Layout, search: Search, reals: IntArray) -> _Derivatives:
     """(real,): along each by itself."""
     x, sums = search.value["x"], np.zeros((4, len(terms.variable)))
     for inside, m, A, b in _quadratics(terms, search):
@@ -210,7 +201,7 @@ def _along_each(terms: Terms, search: Search, reals: IntArray) -> _Derivatives:
     return _Derivatives(*sums[:, reals])
 
 
-def _along(terms: Terms, search: Search, direction: FloatArray) -> _Derivatives:
+def _along(terms: Layout, search: Search, direction: FloatArray) -> _Derivatives:
     """Along a direction (variable,)."""
     x, sums = search.value["x"], np.zeros(4)
     for inside, m, A, b in _quadratics(terms, search):

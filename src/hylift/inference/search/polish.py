@@ -13,7 +13,14 @@ from hylift.compilation import announce_compilation
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.inference.search.functions import FunctionMoves
-from hylift.inference.search.kernels.arrays import LONGEST, Factors, Search, Terms, Walk
+from hylift.inference.search.kernels.arrays import (
+    LONGEST,
+    Factors,
+    JointSolve,
+    Layout,
+    Search,
+    Walk,
+)
 from hylift.inference.search.kernels.moves import ascend
 from hylift.inference.search.kernels.reals import settle_reals
 from hylift.inference.search.kernels.scores import count_broken, load, push_beside_moved
@@ -98,7 +105,7 @@ def polish(
 
 
 def repair(
-    terms: Terms,
+    terms: Layout,
     start: FloatArray,
     flips: int,
     *,
@@ -129,12 +136,10 @@ class _Climber:
     """The layout of a graph, and room for one search in it."""
 
     graph: FactorGraph
-    terms: Terms
+    terms: Layout
     search: Search
     functions: FunctionMoves
-    reals: NDArray[np.int64]  # those that the kernels move
-    number: NDArray[np.int64]  # (variable,): place in `reals`, or -1
-    room: FloatArray  # (7, real)
+    solve: JointSolve
 
     @classmethod
     def of(cls, graph: FactorGraph) -> _Climber:
@@ -144,12 +149,8 @@ class _Climber:
             )
         announce_compilation(ascend)
         terms = flat_terms(graph)
-        reals = np.flatnonzero((terms.variable["num_states"] == 0) & (terms.variable["movable"]))
-        number = np.full(len(terms.variable), -1)
-        number[reals] = np.arange(len(reals))
         functions = FunctionMoves.of(graph, terms)
-        room = np.zeros((7, len(reals)))
-        return cls(graph, terms, Search.empty(terms), functions, reals, number, room)
+        return cls(graph, terms, Search.empty(terms), functions, JointSolve.of(terms))
 
     def checked(self, starts: FloatArray) -> FloatArray:
         """The starts, each real within its bounds."""
@@ -218,7 +219,7 @@ class _Climber:
         """Moves and solves by turns until neither gains; false if time ran out."""
         looks = MOST_LOOKS * (20 + len(self.terms.variable))
         for _ in range(MOST_ROUNDS):
-            settle_reals(self.terms, self.search, self.reals, self.number, self.room, MOST_STEPS)
+            settle_reals(self.terms, self.search, self.solve, MOST_STEPS)
             push_beside_moved(self.terms, self.search)
             place, any_taken = 0, False
             while place < len(self.terms.variable):
@@ -245,7 +246,7 @@ MOST_VARIABLES = 20_000
 """A larger graph has no blocks: climbing again from each would cost too much."""
 
 
-def large_blocks(terms: Terms) -> list[NDArray[np.int64]]:
+def large_blocks(terms: Layout) -> list[NDArray[np.int64]]:
     """Discrete variables that share terms with one of them, for a few that share many.
 
     Each block begins with the variable of most terms that no block before it has.

@@ -14,9 +14,18 @@ from hylift.graph import FactorGraph, Variables
 from hylift.inference.checkpoint import Kept, arrays_in, go_to_place, place_of, put_back
 from hylift.inference.control import Control
 from hylift.inference.search.functions import FunctionMoves
-from hylift.inference.search.kernels.arrays import BEST, MOVES, NOW, Factors, Search, Terms, Walk
+from hylift.inference.search.kernels.arrays import (
+    BEST,
+    MOVES,
+    NOW,
+    Factors,
+    JointSolve,
+    Layout,
+    Search,
+    Walk,
+)
 from hylift.inference.search.kernels.moves import UNBROKEN
-from hylift.inference.search.kernels.reals import AIM, settle_reals
+from hylift.inference.search.kernels.reals import settle_reals
 from hylift.inference.search.kernels.walk import keep_best, set_out, walk_on
 from hylift.inference.search.layout import flat_terms
 from hylift.inference.search.limits import factors_of, loose_real, shortfall
@@ -70,14 +79,12 @@ class Walker:
     pace: Pace
     control: Control
     rng: np.random.Generator
-    terms: Terms
+    terms: Layout
     search: Search
     factors: Factors
     walk: Walk
     functions: FunctionMoves
-    reals: NDArray[np.int64]  # those that the kernels move
-    number: NDArray[np.int64]  # (variable,): place in `reals`, or -1
-    room: FloatArray  # (7, real)
+    solve: JointSolve
     picks: int = 0
     """Steps so far: factors that were picked, and moves of variables of functions."""
     loose: int | None = None
@@ -91,14 +98,10 @@ class Walker:
         factors = factors_of(graph, terms)
         walk = Walk.empty(factors, np.uint64(rng.integers(2**63)))
         walk.worth[BEST] = np.inf, -np.inf
-        reals = np.flatnonzero((terms.variable["num_states"] == 0) & (terms.variable["movable"]))
-        number = np.full(len(terms.variable), -1)
-        number[reals] = np.arange(len(reals))
         functions = FunctionMoves.of(graph, terms)
-        room = np.zeros((7, len(reals)))
         return cls(
             graph, pace, control, rng,
-            terms, Search.empty(terms), factors, walk, functions, reals, number, room,
+            terms, Search.empty(terms), factors, walk, functions, JointSolve.of(terms),
         )  # fmt: skip
 
     @property
@@ -120,7 +123,7 @@ class Walker:
             self._sweep_functions()
             if self._walk(done, 1 / num_starts):
                 return True
-            if len(self.reals) or self.functions.sets:
+            if len(self.solve.reals) or self.functions.sets:
                 self.go_to(self.walk.best.copy())
                 self._sweep_functions()
                 if self.control.ended not in ("stopped", "interrupted"):
@@ -133,17 +136,15 @@ class Walker:
         """Goes on from an assignment, with its reals at their joint optimum."""
         broken, value = self._fixed(values)
         set_out(self.terms, self.search, self.factors, self.walk, values, broken, value)
-        if len(self.reals):
-            size = len(self.reals) + len(self.terms.link)
+        if len(self.solve.reals):
+            size = len(self.solve.reals) + len(self.terms.link)
             most = max(5, min(MOST_STEPS, SOLVE // size))
-            is_loose = settle_reals(
-                self.terms, self.search, self.reals, self.number, self.room, most
-            )
+            is_loose = settle_reals(self.terms, self.search, self.solve, most)
             settled = self.values()
             set_out(self.terms, self.search, self.factors, self.walk, settled, broken, value)
             if self.loose is None and self.walk.worth[NOW, 0] <= UNBROKEN:
-                aim = self.room[AIM] if is_loose else None
-                self.loose = loose_real(self.terms, self.search, self.reals, aim)
+                aim = self.solve.direction if is_loose else None
+                self.loose = loose_real(self.terms, self.search, self.solve.reals, aim)
         keep_best(self.search, self.walk, 0.0)
 
     def values(self) -> FloatArray:

@@ -4,6 +4,7 @@ import numpy as np
 
 from hylift.inference.sampling.kernels.arrays import STALE
 from hylift.inference.search.kernels import entry, inner
+from hylift.inference.search.kernels.scores import term_value
 
 
 @inner
@@ -11,26 +12,8 @@ def log_density(terms, x, joint):
     """Sum of all terms."""
     total = 0.0
     for t in range(len(terms.term)):
-        total += terms.term[t].multiplicity * value_of(terms, x, t, joint[t])
+        total += terms.term[t].multiplicity * term_value(terms, x, t, joint[t])
     return total
-
-
-@inner
-def value_of(terms, x, t, joint):
-    """Log-value of a term in one of its joint states."""
-    middle, last, base = terms.term[t].middle, terms.term[t].last, terms.term[t].base
-    size = last - middle
-    if size == 0:
-        return terms.theta[base + joint]
-    A = base + joint * size * size
-    b = base + terms.term[t].num_joint * size * size + joint * size
-    value = 0.0
-    for i in range(size):
-        inner = terms.theta[b + i]
-        for j in range(size):
-            inner += terms.theta[A + i * size + j] * x[terms.entry[middle + j].variable]
-        value += inner * x[terms.entry[middle + i].variable]
-    return value
 
 
 @inner

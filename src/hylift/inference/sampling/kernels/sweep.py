@@ -11,10 +11,10 @@ from hylift.inference.sampling.kernels.states import (
     log_density,
     normalise,
     put,
-    value_of,
     weigh_tables,
 )
 from hylift.inference.search.kernels import entry, inner, part
+from hylift.inference.search.kernels.scores import term_value
 
 BEST, LAST = 0, 1
 
@@ -94,7 +94,7 @@ def _weigh(terms, x, joint, weight, v, num_states):
         t, stride = np.int64(terms.incidence[k].term), np.int64(terms.incidence[k].stride)
         m, first = terms.term[t].multiplicity, joint[t] - np.int64(x[v]) * stride
         for state in range(num_states):
-            weight[state] += m * value_of(terms, x, t, first + state * stride)
+            weight[state] += m * term_value(terms, x, t, first + state * stride)
     normalise(weight, num_states)
 
 
@@ -195,7 +195,7 @@ def _weigh_joint(terms, groups, x, joint, weight, near, g, integrating):
         elif total > -np.inf:
             for k in range(groups.quadratic_ptr[g], groups.quadratic_ptr[g + 1]):
                 t = groups.quadratic[k]
-                total += terms.term[t].multiplicity * value_of(terms, x, t, joint[t])
+                total += terms.term[t].multiplicity * term_value(terms, x, t, joint[t])
         weight[number] = total
         for k in range(groups.ptr[g + 1] - 1, groups.ptr[g] - 1, -1):
             v = groups.variable[k]

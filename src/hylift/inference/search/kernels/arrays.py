@@ -52,7 +52,7 @@ VARIABLE = np.dtype(
 )
 
 
-class Terms(NamedTuple):
+class Layout(NamedTuple):
     """Tables, then quadratics, over distinct variables.
 
     The parameters of a table are its log-values; those of a quadratic A of all joint states,
@@ -107,7 +107,7 @@ class Search(NamedTuple):
     root: NDArray[np.float64]  # (real, real): room for a matrix
 
     @classmethod
-    def empty(cls, terms: Terms) -> Search:
+    def empty(cls, terms: Layout) -> Search:
         """Room for a search; `load` fills it."""
         num_variables = len(terms.variable)
         num_scores = int(terms.variable["num_states"].sum())
@@ -135,16 +135,48 @@ NOW, BEST = 0, 1
 """Rows of `worth`."""
 
 
+class JointSolve(NamedTuple):
+    """A sparse linear system for all reals that kernels move, in rows with the diagonal first."""
+
+    reals: NDArray[np.int64]  # (real,): variables
+    indptr: NDArray[np.int32]  # (real + 1,)
+    indices: NDArray[np.int32]  # (entry,)
+    pair: NDArray[np.int64]  # (entry,): its pair of reals, or -1 on the diagonal
+    data: NDArray[np.float64]  # (entry,)
+    ones: NDArray[np.float64]  # (real,): the diagonal
+    scale: NDArray[np.float64]  # (real,): unit in which the diagonal is 1; 0 for a fixed real
+    gradient: NDArray[np.float64]  # (real,)
+    flat: NDArray[np.float64]  # (real,): a curvature of at most this is none
+    direction: NDArray[np.float64]  # (real,): the last one of the last solve
+
+    @classmethod
+    def of(cls, terms: Layout) -> JointSolve:
+        record = terms.variable
+        reals = np.flatnonzero((record["num_states"] == 0) & (record["movable"] > 0))
+        number = np.full(len(record), -1)
+        number[reals] = np.arange(len(reals))
+        source = np.repeat(np.arange(len(record)), record["links_end"] - record["links"])
+        row, column = number[source], number[terms.link["other"]]
+        kept = (row >= 0) & (column >= 0)
+        row = np.append(number[reals], row[kept])
+        order = np.argsort(row, kind="stable")
+        indices = np.append(number[reals], column[kept])[order].astype(np.int32)
+        pair = np.append(np.full(len(reals), -1), terms.link["pair"][kept])[order]
+        indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(reals)))).astype(np.int32)
+        room = np.ones((5, len(reals)))
+        return cls(reals, indptr, indices, pair, np.zeros(len(pair)), *room)
+
+
 class Factors(NamedTuple):
     """The factors of a graph as its author wrote them, and when they are satisfied."""
 
-    whole: Terms
+    whole: Layout
     enough: NDArray[np.float64]  # (factor,): log-value from which on it is satisfied
     first: NDArray[np.int64]  # (factor + 1,): its first entry in `member`
     member: NDArray[np.int32]  # variables that may move
 
     @classmethod
-    def of(cls, whole: Terms, enough: NDArray[np.float64]) -> Factors:
+    def of(cls, whole: Layout, enough: NDArray[np.float64]) -> Factors:
         slots, record = whole.entry["variable"], whole.variable
         moves = ((record["movable"] > 0) & (record["num_states"] != 1))[slots]
         count = np.concatenate([[0], np.cumsum(moves)])

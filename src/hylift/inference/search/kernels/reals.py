@@ -1,10 +1,13 @@
 """Optima of reals: of the few that a flip takes along, and of all of them jointly."""
 
 import numpy as np
+from numba import njit
 
-from hylift.inference.search.kernels import entry, inner
+from hylift.inference.gaussian.kernels.conjugate import times
+from hylift.inference.search.kernels import inner, inner_with_views
 from hylift.inference.search.kernels.arrays import MOST_REALS
 from hylift.inference.search.kernels.scores import shift_real
+from hylift.numerics.kernels.sparse import conjugate_gradients
 
 BUSY = 512
 """A real coupled to more others than this stays in place during a move."""
@@ -211,138 +214,100 @@ def _ascend(terms, search, n):
             break
 
 
-AIM = 4
-"""The row of the scratch array with the direction of the last step of a solve."""
-
 STILL = 1e-11
 """A step smaller than this, relative to unit and value, is none."""
 
+TOLERANCE = 1e-13
+"""Of joint solves, relative to the gradient."""
 
-@entry
-def settle_reals(terms, search, reals, number, room, most):
-    """Moves the given reals towards their joint optimum within bounds; the density never falls.
 
-    Conjugate gradients on those that no bound holds, then coordinate ascent for all. Where
-    nothing holds a real it stays. number: (variable,), the place in `reals`, or -1; room:
-    (7, real), scratch; `most` bounds the steps of each solve. Returns whether the last solve met
-    a direction in which nothing seems to hold the reals: it is left in room[AIM].
+@njit(cache=True, nogil=True)
+def settle_reals(terms, search, solve, most):
+    """Moves reals towards their joint optimum within bounds; the density never falls.
+
+    Conjugate gradients on those that no bound holds, then coordinate ascent for all; `most` bounds
+    the steps of each solve. Returns whether the last solve met a direction along which the density
+    is not concave: it is left in solve.direction.
     """
-    gradient, step, bent = room[0], room[1], room[2]
-    is_loose = False
+    image, is_loose = np.empty(len(solve.reals)), False
+    most = min(most, 2 * len(solve.reals) + 10)
     for _ in range(40):
-        _gradient(search, reals, gradient)
-        is_loose = _conjugate_gradients(terms, search, reals, number, room, most)
-        _times(terms, search, reals, number, step, bent)
-        moved = _advance(terms, search, reals, number, room)
-        moved = max(moved, _coordinates(terms, search, reals))
+        _assemble(terms, search, solve)
+        y, direction, ended = conjugate_gradients(
+            solve.indptr, solve.indices, solve.data, solve.ones, solve.gradient, solve.flat,
+            TOLERANCE, most,
+        )  # fmt: skip
+        is_loose = ended == -2
+        for i in range(len(direction)):
+            solve.direction[i] = direction[i] * solve.scale[i]
+        moved = _advance(terms, search, solve, y, image)
+        moved = max(moved, _coordinates(terms, search, solve.reals))
         if moved < STILL:
             break
     return is_loose
 
 
 @inner
-def _gradient(search, reals, out):
-    for i in range(len(reals)):
-        r = reals[i]
-        out[i] = 2.0 * search.value[r].curve * search.value[r].x + search.value[r].slope
+def _assemble(terms, search, solve):
+    """Gradient and minus the second derivatives of the density, with reals in units that make the
+    diagonal 1; a real is left out if a bound holds it or the density along it is not concave."""
+    for i in range(len(solve.reals)):
+        r = solve.reals[i]
+        x, curve, record = search.value[r].x, search.value[r].curve, terms.variable[r]
+        gradient = 2.0 * curve * x + search.value[r].slope
+        is_held = (x <= record.lower and gradient <= 0.0) or (x >= record.upper and gradient >= 0.0)
+        solve.scale[i] = 0.0
+        if curve < -record.flat and not is_held:
+            solve.scale[i] = 1.0 / np.sqrt(-2.0 * curve)
+        solve.gradient[i] = gradient * solve.scale[i]
+        solve.flat[i] = 2.0 * record.flat * solve.scale[i] ** 2
+    for i in range(len(solve.reals)):
+        first = solve.indptr[i]
+        solve.data[first] = 1.0
+        for k in range(first + 1, solve.indptr[i + 1]):
+            scale = solve.scale[i] * solve.scale[solve.indices[k]]
+            solve.data[k] = -search.coupling[solve.pair[k]] * scale
 
 
-@inner
-def _times(terms, search, reals, number, vector, out):
-    """The second derivatives of the density times a vector."""
-    for i in range(len(reals)):
-        r = reals[i]
-        value = 2.0 * search.value[r].curve * vector[i]
-        for k in range(terms.variable[r].links, terms.variable[r].links_end):
-            j = number[terms.link[k].other]
-            if j >= 0:
-                value += search.coupling[terms.link[k].pair] * vector[j]
-        out[i] = value
-
-
-@inner
-def _conjugate_gradients(terms, search, reals, number, room, most):
-    """The step to the joint optimum of the reals that no bound holds, the others staying.
-
-    Returns whether it ended early, where the density is not concave.
-    """
-    n, size = len(reals), 0.0
-    gradient, step = room[0], room[1]
-    rest, aim, image, free = room[3], room[AIM], room[5], room[6]
-    for i in range(n):
-        r = reals[i]
-        step[i] = 0.0
-        held = (search.value[r].x <= terms.variable[r].lower and gradient[i] <= 0.0) or (
-            search.value[r].x >= terms.variable[r].upper and gradient[i] >= 0.0
-        )
-        rest[i], aim[i], free[i] = 0.0, 0.0, 0.0
-        if search.value[r].curve < -terms.variable[r].flat and not held:
-            rest[i], free[i] = gradient[i], 1.0
-            aim[i] = rest[i] / (-2.0 * search.value[r].curve)
-            size += rest[i] * aim[i]
-    enough = size * 1e-26
-    for _ in range(min(most, 2 * n + 10)):
-        if size <= enough or size == 0.0:
-            break
-        _times(terms, search, reals, number, aim, image)
-        curvature, flat = 0.0, 0.0
-        for i in range(n):
-            curvature -= aim[i] * image[i]
-            flat += 2.0 * terms.variable[reals[i]].flat * aim[i] * aim[i]
-        if not curvature > flat:  # coordinate ascent does what can be done
-            return True
-        length = size / curvature
-        before, size = size, 0.0
-        for i in range(n):
-            if free[i]:
-                step[i] += length * aim[i]
-                rest[i] += length * image[i]
-                size += rest[i] * rest[i] / (-2.0 * search.value[reals[i]].curve)
-        for i in range(n):
-            if free[i]:
-                aim[i] = rest[i] / (-2.0 * search.value[reals[i]].curve) + size / before * aim[i]
-    return False
-
-
-@inner
-def _advance(terms, search, reals, number, room):
+@inner_with_views
+def _advance(terms, search, solve, y, image):
     """Takes a step as far as bounds allow, or its projection onto them if that is better.
 
-    Returns the largest relative movement.
+    y: (real,), the step in the units of `_assemble`. Returns the largest relative movement.
     """
-    n = len(reals)
-    gradient, step, bent, projected = room[0], room[1], room[2], room[3]
+    times(solve.indptr, solve.indices, solve.data, y, image)
     share, value, bend = 1.0, 0.0, 0.0
-    for i in range(n):
-        r = reals[i]
-        value += gradient[i] * step[i]
-        bend += 0.5 * step[i] * bent[i]
-        x, lower, upper = search.value[r].x, terms.variable[r].lower, terms.variable[r].upper
-        far = FAR * terms.variable[r].unit
-        space = min(upper - x if step[i] > 0 else x - lower, far)
-        if abs(step[i]) * share > space:
-            share = space / abs(step[i])
+    for i in range(len(y)):
+        r = solve.reals[i]
+        value += solve.gradient[i] * y[i]
+        bend -= 0.5 * y[i] * image[i]
+        step, x = abs(y[i]) * solve.scale[i], search.value[r].x
+        space = terms.variable[r].upper - x if y[i] > 0 else x - terms.variable[r].lower
+        space = min(space, FAR * terms.variable[r].unit)
+        if step * share > space:
+            share = space / step
     gain = (value + share * bend) * share
     if share < 1.0:
-        for i in range(n):
-            r = reals[i]
-            x, lower, upper = search.value[r].x, terms.variable[r].lower, terms.variable[r].upper
-            far = FAR * terms.variable[r].unit
-            projected[i] = min(max(x + step[i], lower, x - far), upper, x + far) - x
-        _times(terms, search, reals, number, projected, bent)
+        projected = np.zeros(len(y))
+        for i in range(len(y)):
+            r = solve.reals[i]
+            x, far = search.value[r].x, FAR * terms.variable[r].unit
+            low, high = max(terms.variable[r].lower, x - far), min(terms.variable[r].upper, x + far)
+            if solve.scale[i] > 0.0:
+                new = min(max(x + y[i] * solve.scale[i], low), high)
+                projected[i] = (new - x) / solve.scale[i]
+        times(solve.indptr, solve.indices, solve.data, projected, image)
         other = 0.0
-        for i in range(n):
-            other += (gradient[i] + 0.5 * bent[i]) * projected[i]
+        for i in range(len(y)):
+            other += (solve.gradient[i] - 0.5 * image[i]) * projected[i]
         if other > gain:
-            gain, share = other, 1.0
-            for i in range(n):
-                step[i] = projected[i]
+            gain, share, y = other, 1.0, projected
     if not gain > 0.0:
         return 0.0
     largest = 0.0
-    for i in range(n):
-        d = share * step[i]
-        r = reals[i]
+    for i in range(len(y)):
+        d = share * y[i] * solve.scale[i]
+        r = solve.reals[i]
         if d != 0.0:
             largest = max(largest, abs(d) / (terms.variable[r].unit + abs(search.value[r].x)))
             shift_real(terms, search, r, d)

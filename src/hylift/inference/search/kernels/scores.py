@@ -52,10 +52,7 @@ def load(terms, search, start):
     search.counts[SIZE] = 0
     search.counts[RANDOM] = 1
     for t in range(len(terms.term)):
-        joint = 0
-        first = terms.term[t].first
-        for e in range(first, terms.term[t].middle):
-            joint += np.int64(search.value[terms.entry[e].variable].x) * terms.entry[e].stride
+        joint = joint_state(terms, start, t)
         search.joint[t] = joint
         if t < terms.num_tables:
             _score_table(terms, search, t)
@@ -195,7 +192,7 @@ def worth_of_each(terms, x, variables, broken, total):
         v = variables[i]
         for k in range(terms.variable[v].first, terms.variable[v].last):
             t = np.int64(terms.incidence[k].term)
-            value = term_value(terms, x, t)
+            value = term_value(terms, x, t, joint_state(terms, x, t))
             if value == -np.inf:
                 broken[i] += terms.term[t].multiplicity
             else:
@@ -213,13 +210,19 @@ def count_broken(terms, search):
 
 
 @inner
-def term_value(terms, x, t):
-    """Log-value of a term at an assignment."""
+def joint_state(terms, x, t):
+    """The joint state of a term at an assignment."""
+    joint = np.int64(0)
+    for e in range(terms.term[t].first, terms.term[t].middle):
+        joint += np.int64(x[terms.entry[e].variable]) * np.int64(terms.entry[e].stride)
+    return joint
+
+
+@inner
+def term_value(terms, x, t, joint):
+    """Log-value of a term in one of its joint states."""
     entry, theta = terms.entry, terms.theta
     middle, last = terms.term[t].middle, terms.term[t].last
-    joint = 0
-    for e in range(terms.term[t].first, middle):
-        joint += np.int64(x[entry[e].variable]) * np.int64(entry[e].stride)
     size, num_joint, base = last - middle, terms.term[t].num_joint, terms.term[t].base
     A, b = base + joint * size * size, base + num_joint * size * size + joint * size
     value = theta[base + num_joint * (size * size + size) + joint]

@@ -16,7 +16,7 @@ from hylift.inference.search.kernels.arrays import (
 from hylift.inference.search.kernels.moves import best_flip, better, weigh
 from hylift.inference.search.kernels.random import below, normal, uniform
 from hylift.inference.search.kernels.reals import best_step
-from hylift.inference.search.kernels.scores import flip, load, shift_real, term_value
+from hylift.inference.search.kernels.scores import flip, joint_state, load, shift_real, term_value
 
 
 @entry
@@ -47,7 +47,7 @@ def measure(terms, search):
     broken, total = 0.0, 0.0
     x = search.value["x"]
     for t in range(len(terms.term)):
-        value = term_value(terms, x, t)
+        value = term_value(terms, x, t, joint_state(terms, x, t))
         if value == -np.inf:
             broken += terms.term[t].multiplicity
         else:
@@ -58,7 +58,8 @@ def measure(terms, search):
 @inner
 def _judge(factors, search, walk, t):
     """Puts a factor into the list where it belongs now; one that nobody can move into none."""
-    value = term_value(factors.whole, search.value["x"], t)
+    whole, x = factors.whole, search.value["x"]
+    value = term_value(whole, x, t, joint_state(whole, x, t))
     new = UNSATISFIED if value < factors.enough[t] else SATISFIED
     if value == -np.inf:
         new = BROKEN
@@ -232,6 +233,6 @@ def _shift(terms, search, factors, walk, r, step):
 
 @inner
 def _num_beside(terms, v):
-    """Terms and reals that hear of it when a variable moves."""
+    """Layout and reals that hear of it when a variable moves."""
     record = terms.variable[v]
     return record.last - record.first + record.links_end - record.links
