@@ -1,4 +1,7 @@
-"""Records of draws: mixtures of a few Gaussians, and densities on grids."""
+"""Records of draws: mixtures of a few Gaussians, and densities on grids.
+
+A grid has narrow panels where densities were seen while warming up.
+"""
 
 import numpy as np
 from numba import njit

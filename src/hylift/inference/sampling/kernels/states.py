@@ -1,4 +1,7 @@
-"""Discrete variables: log-weights of their states, draws, and groups tied together."""
+"""Discrete variables.
+
+Log-weights of their states, draws, and groups of variables that are tied together.
+"""
 
 import numpy as np
 

@@ -1,4 +1,7 @@
-"""Sweeps of a chain: all states, some of them in groups, then all reals."""
+"""Sweeps of a chain: all states, then all reals.
+
+One in a few sweeps also draws groups of states together with the reals next to them.
+"""
 
 import numpy as np
 
