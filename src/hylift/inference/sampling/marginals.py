@@ -182,8 +182,6 @@ def _cut_steps(terms: Layout, reals: Reals, is_cut: NDArray[np.uint8]) -> NDArra
     return np.flatnonzero(has_bound & ((is_cut | reals.has_states)[component] > 0))
 
 
-FloatArray = NDArray[np.float64]
-
 DEGREE = 4
 """Nodes of a panel."""
 

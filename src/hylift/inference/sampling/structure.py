@@ -174,7 +174,6 @@ def _pointers(owner: NDArray[np.integer], count: int) -> NDArray[np.int64]:
 
 
 BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 
 STRONG = 5.0
 """Fall of a log-value beyond which a state counts as hard to reach."""

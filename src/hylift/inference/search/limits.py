@@ -125,7 +125,6 @@ def _best_anywhere(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray
     return np.where(rises, np.inf, gain).sum(axis=2), doubt
 
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LEVEL = 1e-9

@@ -3,11 +3,10 @@
 import numpy as np
 from numba import njit
 
-from hylift.inference.gaussian.kernels.conjugate import times
 from hylift.inference.search.kernels import inner, inner_with_views
 from hylift.inference.search.kernels.arrays import MOST_REALS
 from hylift.inference.search.kernels.scores import shift_real
-from hylift.numerics.kernels.sparse import conjugate_gradients
+from hylift.numerics.kernels.sparse import conjugate_gradients, times
 
 BUSY = 512
 """A real coupled to more others than this stays in place during a move."""
