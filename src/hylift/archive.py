@@ -1,4 +1,4 @@
-"""Arrays and a header of JSON in one file, in NumPy's zip format. Never pickle."""
+"""Arrays and a JSON header in one file, in NumPy's zip format. Never pickle."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
 ZIP = b"PK"
-"""What a zip file begins with."""
+"""First bytes of a zip file."""
 
 MOST_PACKED = 1032
-"""Bytes that the compression of zip files makes of one, at most."""
+"""Highest compression ratio of zip files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A kind of file: what it holds, and in which version of its format."""
+    """A kind of file: its content, format and version."""
 
     what: str
     """With its article: 'a saved posterior'."""
     format: str
     version: int
     remedy: str = ""
-    """What to do about one that cannot be read: 'infer again and save it'."""
+    """What to do about an unreadable file: 'infer again and save it'."""
 
     def write(
         self, path: str | Path, header: Mapping[str, Any], arrays: Arrays, *, compress: bool = True
     ) -> None:
-        """Writes such a file; an existing one is replaced only when the new one is complete."""
+        """Writes a file; an existing one is replaced only when the new one is complete."""
         marked = {"format": self.format, "version": self.version, **header}
         stored = {"header": np.frombuffer(json.dumps(marked).encode(), dtype=np.uint8), **arrays}
         save = np.savez_compressed if compress else np.savez
         write_whole(path, lambda stream: save(stream, allow_pickle=False, **stored))
 
     def read(self, path: str | Path, restore: Callable[[dict[str, Any], Arrays], T]) -> T:
-        """What `restore` makes of the header and the arrays of such a file.
+        """The value that `restore` makes of the header and the arrays of a file.
 
-        Whatever goes wrong in a file that is damaged or of another kind is a `FormatError`.
+        Raises a `FormatError` if the file is damaged or of another kind.
         """
         content = read_bytes(path)
         remedy = f": {self.remedy}" if self.remedy else ""
@@ -82,10 +82,8 @@ class Archive:
 
 
 def _check_sizes(members: ZipFile, size: int) -> None:
-    """Raises if an array is said to be larger than what is stored of it can be.
-
-    So that a small file never makes us reserve much memory.
-    """
+    """Raises if an array claims to be larger than its stored bytes allow, so that a small file
+    never makes us reserve much memory."""
     for member in members.infolist():
         if not 0 <= member.compress_size <= size:
             raise ValueError(f"{member.filename} is said to be larger than the file")

@@ -1,4 +1,4 @@
-"""Reading and writing files so that bad ones give clear errors and good ones are never lost."""
+"""Files: clear errors for unreadable ones, and atomic writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hylift.errors import FormatError, HyliftError, UnsupportedError
 FIGURES = (".png", ".pdf", ".svg")
 
 TOKEN = 6
-"""Bytes by which files that are being written are told apart."""
+"""Random bytes in the name of a file that is being written."""
 
 
 class OutputError(HyliftError, OSError):
@@ -37,7 +37,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8, without the mark that some editors put before it."""
+    """The text of a UTF-8 file, without a byte order mark."""
     content = read_bytes(path)
     try:
         return content.decode().removeprefix("\ufeff")
@@ -53,15 +53,15 @@ def read_text(path: str | Path) -> str:
 
 
 def check_target(path: str | Path) -> None:
-    """Raises unless a file can be put at `path`: into a folder that is there and can be written to,
-    and not in place of a folder."""
+    """Raises unless a file can be written at `path`: its folder exists and is writable, and `path`
+    is not a folder."""
     target = Path(path)
     if not os.path.isdir(target.parent):
         raise OutputError(f"{path}: cannot be written: there is no folder '{target.parent}'")
     if os.path.isdir(target):
         raise OutputError(f"{path}: cannot be written: it is a folder")
     folder = Path(os.path.realpath(target)).parent
-    # What is no plain file, such as a pipe, is written to in its place.
+    # A pipe or a device is written to in place.
     if (target.is_file() or not target.exists()) and not os.access(folder, os.W_OK):
         raise OutputError(f"{path}: cannot be written: the folder '{folder}' is read-only")
 
@@ -74,9 +74,9 @@ def check_figure(path: str | Path) -> None:
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Writes a file beside its place and moves it there, so that `path` is old or complete.
+    """Writes a temporary file and moves it to `path`, which is thus old or complete at any time.
 
-    A device or a pipe is written to as it is.
+    A device or a pipe is written to in place.
     """
     check_target(path)
     target = Path(os.path.realpath(path))  # a link stays a link
@@ -101,7 +101,7 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def clear_partial(path: str | Path, seconds: float) -> None:
-    """Removes what writers of this file have left half-written, if it is as old as that."""
+    """Removes partial files that writers of this file have left, if older than `seconds`."""
     target = Path(os.path.realpath(path))
     prefix = _partial_prefix(target)
     if not target.parent.is_dir():

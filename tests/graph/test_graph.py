@@ -95,7 +95,7 @@ def test_some_variables_keep_names_domains_and_multiplicities() -> None:
     [
         (
             lambda: Variables((boolean,), [0, 0], Names.numbered(3), [1, 1]),
-            "2 domains, 3 names and 2 multiplicities do not make variables",
+            "2 domains, 3 names and 2 multiplicities: there must be one of each",
         ),
         (
             lambda: Variables((boolean,), [0, 1], Names.numbered(2), [1, 1]),
@@ -229,7 +229,7 @@ def test_merging_groups_keeps_the_density() -> None:
         ),
         (
             lambda: FactorGraph.build({"a": boolean, "b": boolean}, [(PAIR, ["b", "b"])]),
-            "'b' stands in slots 0 and 1; a variable may stand in a factor only once",
+            "'b' is in slots 0 and 1; a factor may have a variable only once",
         ),
         (
             lambda: FactorGraph.build(
@@ -297,7 +297,7 @@ def test_an_impossible_assignment_has_log_density_minus_infinity() -> None:
 def test_the_log_density_needs_a_value_per_variable() -> None:
     graph = FactorGraph.build({"a": boolean}, [(Table.shared([0.0, 1.0]), ["a"])])
 
-    with pytest.raises(ModelError, match=r"an assignment to 1 variables has as many values"):
+    with pytest.raises(ModelError, match=r"an assignment to 1 variables must have as many values"):
         graph.log_density(np.zeros(2))
 
 

@@ -370,5 +370,5 @@ def test_a_lifted_graph_is_refused() -> None:
 def test_unknown_ties_are_refused() -> None:
     graph = FactorGraph(Variables.uniform(real, 1), ())
 
-    with pytest.raises(ModelError, match="ties are 'first' or 'shared', not 'all'"):
+    with pytest.raises(ModelError, match="ties must be 'first' or 'shared', not 'all'"):
         merge_factors(graph, "all")  # type: ignore[arg-type]

@@ -154,7 +154,7 @@ def test_selected_names_keep_their_order() -> None:
         (
             Names.listed(["a", "b"]).take(np.array([1])),
             "a",
-            "there is no variable 'a'. It is observed, or otherwise left out here.",
+            "there is no variable 'a'. It is observed or otherwise left out here.",
         ),
         (
             Names((Atoms("rain", ()), Atoms("market", (MARKETS,)))),
@@ -177,7 +177,7 @@ def test_two_variables_cannot_have_one_name() -> None:
 
 
 def test_arguments_need_a_column_per_argument() -> None:
-    with pytest.raises(ModelError, match="atoms of 'lends' have 2 arguments each"):
+    with pytest.raises(ModelError, match="the arguments of 'lends' must be an array"):
         Atoms("lends", (MARKETS, BANKS), np.array([[0], [1]]))
 
 
@@ -323,7 +323,7 @@ def test_many_names_are_found_at_once() -> None:
 
 
 def test_blocks_that_could_hold_the_same_name_are_refused() -> None:
-    with pytest.raises(ModelError, match=r"two blocks of names begin with 'p\('"):
+    with pytest.raises(ModelError, match=r"two blocks of names have the prefix 'p\('"):
         Names((Atoms("p", (["a"],)), Atoms("p", (["b"],))))
 
 
@@ -335,7 +335,7 @@ def test_an_argument_without_constant_is_refused() -> None:
 @pytest.mark.parametrize(
     ("constants", "text"),
     [
-        (["r0", "r1"], "the constants of 'p' are one list per argument"),
+        (["r0", "r1"], "the constants of 'p' must be one list per argument"),
         ([["a", "a"]], "argument 1 of 'p' has a constant twice"),
     ],
 )
@@ -414,16 +414,16 @@ SOILS = Variables.in_blocks(
     [
         (
             "Soil(2,chalk)",
-            "A state is no part of a name: 'Soil(2)' is the variable; its states are chalk, clay.",
+            "A state is not part of a name: 'Soil(2)' is the variable; its states are chalk, clay.",
         ),
         (
             'Soil("a,b", chlak)',
-            "A state is no part of a name: 'Soil(\"a,b\")' is the variable; its "
+            "A state is not part of a name: 'Soil(\"a,b\")' is the variable; its "
             "states are chalk, clay.",
         ),
         (
             "Mode(hot)",
-            "A state is no part of a name: 'Mode' is the variable; its states are hot, cold.",
+            "A state is not part of a name: 'Mode' is the variable; its states are hot, cold.",
         ),
         ("Soil(3,chalk)", "'Soil' takes 1 argument, not 2."),
         ("Soil(2,105)", "'Soil' takes 1 argument, not 2."),
@@ -486,7 +486,7 @@ def test_names_of_one_question_are_looked_up_together(monkeypatch: pytest.Monkey
 
 
 def test_what_is_no_text_matches_nothing() -> None:
-    with pytest.raises(UnknownNameError, match=r"a variable is named by a text, not \['x'\]"):
+    with pytest.raises(UnknownNameError, match=r"a variable name must be a string, not \['x'\]"):
         SOILS.matching([["x"]])  # type: ignore[list-item]
 
 

@@ -20,7 +20,7 @@ from hylift.graph import (
     real,
 )
 from hylift.lifting import Structure
-from hylift.lifting.coarse import EvidenceClusters
+from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.potentials import ConditionalQuadratic, Function, Potential, Table
 from oracle import exchangeable
 from random_models import sums

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hylift.errors import ModelError
 from hylift.graph import Atoms, Evidence, FactorGraph, Soft, Variables, boolean, real
-from hylift.lifting.coarse import EvidenceClusters
+from hylift.lifting.coarse.clusters import EvidenceClusters
 
 
 def observed(values: list[float], multiplicity: list[float] | None = None) -> FactorGraph:
@@ -214,5 +214,5 @@ def test_no_size_of_values_is_too_small_or_too_large(scale: float) -> None:
 def test_what_to_split_is_said_by_truth_values() -> None:
     clusters = EvidenceClusters.of(observed([0.0, 1.0]))
 
-    with pytest.raises(ModelError, match=r"which of 1 clusters .* array of int64 of shape \(2,\)"):
+    with pytest.raises(ModelError, match=r"choice among 1 clusters .* of int64 of shape \(2,\)"):
         clusters.split(np.array([0, 1]))

@@ -22,8 +22,7 @@ from hylift.graph import (
     conditioned,
     real,
 )
-from hylift.lifting import Lifting, Structure, lift, stable_coloring
-from hylift.lifting.coarse import Level, coarse_to_fine
+from hylift.lifting import Level, Lifting, Structure, coarse_to_fine, lift, stable_coloring
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from lifting.observed_models import coarse_kinds, observed_graphs
 from oracle import solve
@@ -223,7 +222,7 @@ def test_epsilon_is_a_variance_below_which_nothing_is_split() -> None:
 
 @pytest.mark.parametrize("epsilon", [-1e-9, np.nan, np.inf])
 def test_epsilon_is_refused_before_anything_is_done(epsilon: float) -> None:
-    with pytest.raises(ModelError, match=rf"epsilon is the variance .* not {epsilon}"):
+    with pytest.raises(ModelError, match=rf"must be finite and non-negative, not {epsilon}"):
         coarse_to_fine(scored([1.0, 2.0]), epsilon=epsilon)
 
 
@@ -373,7 +372,7 @@ def test_a_choice_of_the_wrong_shape_is_refused() -> None:
     levels = coarse_to_fine(scored([0.0, 1.0]), choose=lambda level: np.array([True, False]))
     next(levels)
 
-    with pytest.raises(ModelError, match=r"which of 1 clusters .* of bool of shape \(2,\)"):
+    with pytest.raises(ModelError, match=r"the choice among 1 clusters .* of bool of shape \(2,\)"):
         next(levels)
 
 

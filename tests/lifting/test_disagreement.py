@@ -23,7 +23,8 @@ from hylift.graph import (
     boolean,
     real,
 )
-from hylift.lifting.coarse import Beliefs, Level, by_disagreement, coarse_to_fine, disagreement
+from hylift.lifting import Beliefs, Level, by_disagreement, coarse_to_fine
+from hylift.lifting.coarse.disagreement import disagreement
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from lifting.observed_models import observed_graphs
 from slow_objective import Mixture
@@ -313,12 +314,12 @@ def test_a_share_is_a_part_of_the_whole(share: float) -> None:
 @pytest.mark.parametrize("value", [-0.5, np.nan, np.inf, "a"])
 @pytest.mark.parametrize("name", ["growth", "enough"])
 def test_growth_and_enough_are_not_negative(name: str, value: object) -> None:
-    with pytest.raises(ModelError, match=f"{name} is a finite number that is not negative"):
+    with pytest.raises(ModelError, match=f"{name} must be finite and non-negative"):
         by_disagreement(random_beliefs, **{name: value})
 
 
 def test_beliefs_about_other_classes_are_refused() -> None:
     level = next(coarse_to_fine(leaves(3, {"x": 1.0})))
 
-    with pytest.raises(ModelError, match=r"shape \(1, 1\) .* not of \(1, 2\), \(1, 2\)"):
+    with pytest.raises(ModelError, match=r"shape \(1, 1\) .* not \(1, 2\), \(1, 2\)"):
         disagreement(level, Beliefs(np.ones(1), np.ones((1, 2)), np.ones((1, 2)), NONE))

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from experiments import instances
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Soft, Variables, boolean, real
-from hylift.lifting import Lifting, lift
-from hylift.lifting.coarse import coarse_to_fine
+from hylift.lifting import Lifting, coarse_to_fine, lift
 from hylift.lifting.explanation import Explanation, Size
 from hylift.lifting.explanation_text import alone
 from hylift.lifting.predicates import Predicates

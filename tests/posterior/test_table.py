@@ -124,7 +124,7 @@ def test_a_state_is_not_asked_for_by_name(posterior):
         posterior.marginal("Kind(Ann, A)")
 
     assert str(refusal.value) == (
-        "there is no variable 'Kind(Ann, A)'. A state is no part of a name: 'Kind(Ann)' is the "
+        "there is no variable 'Kind(Ann, A)'. A state is not part of a name: 'Kind(Ann)' is the "
         "variable; its states are A, B, C."
     )
 

@@ -1,4 +1,4 @@
-"""Evidence absorbed into the factors: an observed slot disappears."""
+"""Conditioning: evidence is absorbed into the factors, and observed slots disappear."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conditioned:
-    """A graph with its evidence absorbed, and where its variables and factors come from."""
+    """A graph with its evidence absorbed, and the origin of its variables and factors."""
 
     graph: FactorGraph
     """Of the hidden variables only."""
@@ -54,7 +54,7 @@ def condition(graph: FactorGraph) -> FactorGraph:
 
 
 def conditioned(graph: FactorGraph) -> Conditioned:
-    """What `condition` returns, and where it comes from."""
+    """The conditioned graph, and the origin of its variables and factors."""
     observed = _Observed.of(graph)
     log_constant = graph.log_constant
     groups, parts = [], []

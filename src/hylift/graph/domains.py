@@ -1,4 +1,4 @@
-"""What values a variable may take."""
+"""The values that a variable can take."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Domain:
         return len(self.states) if self.states is not None else 0
 
     @property
-    def states_told(self) -> str:
+    def states_text(self) -> str:
         """`its states are red, green`, for errors; a long list is cut."""
         states = self.states or ()
         return f"its states are {', '.join(states[:20])}{' …' if len(states) > 20 else ''}"
@@ -67,7 +67,7 @@ class Domain:
             return float(number)
         label = str(value)
         raise EvidenceError(
-            f"{name} cannot be {value!r}: {self.states_told}.{did_you_mean(label, self.states)}"
+            f"{name} cannot be {value!r}: {self.states_text}.{did_you_mean(label, self.states)}"
         )
 
     def _encode_real(self, value: object, name: str) -> float:

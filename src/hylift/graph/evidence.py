@@ -1,4 +1,4 @@
-"""What has been observed."""
+"""Observed values of variables."""
 
 from __future__ import annotations
 

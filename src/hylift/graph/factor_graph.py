@@ -1,4 +1,4 @@
-"""The narrow waist: what grounding and files make, lifting shrinks, and solvers take."""
+"""The factor graph: made by grounding and files, shrunk by lifting, taken by solvers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,31 @@ from hylift.errors import ModelError
 from hylift.graph.domains import Domain
 from hylift.graph.evidence import Evidence
 from hylift.graph.factors import FactorGroup
-from hylift.graph.size import SizeEstimate
 from hylift.graph.variables import Variables
 from hylift.potentials import ANY_STATES, REAL, Potential
 from hylift.words import counted
+
+
+@dataclass(frozen=True, slots=True)
+class SizeEstimate:
+    """Numbers of variables and factors, and the memory that their arrays take."""
+
+    num_variables: int
+    num_factors: int
+    num_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.num_variables:,} variables, {self.num_factors:,} factors, "
+            f"{bytes_text(self.num_bytes)}"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactorGraph:
     """Variables, groups of factors over them, and evidence, as immutable flat arrays.
 
-    Arrays that are given are viewed, not copied: change them no more.
+    Given arrays are viewed, not copied: do not mutate them afterwards.
     A lifted graph is a factor graph whose multiplicities are not all 1.
     """
 
@@ -71,7 +85,7 @@ class FactorGraph:
         evidence: Evidence,
         log_constant: float,
     ) -> FactorGraph:
-        """A graph of parts that are known to fit, without looking at each factor again."""
+        """A graph of parts that are known to fit, without checks."""
         _check_constant(log_constant)
         graph = object.__new__(cls)
         object.__setattr__(graph, "variables", variables)
@@ -110,10 +124,8 @@ class FactorGraph:
         return total / self.variables.multiplicity
 
     def size_estimate(self) -> SizeEstimate:
-        """How many variables and factors there are, and the memory of their arrays.
-
-        The parameters of the potentials and the names come on top.
-        """
+        """Numbers of variables and factors, and the memory of their arrays, without those of the
+        parameters of potentials and of names."""
         per_factor = (g.scope.nbytes + g.row.nbytes + g.multiplicity.nbytes for g in self.groups)
         variables = self.variables.domain_id.nbytes + self.variables.multiplicity.nbytes
         observed = self.evidence.variable.nbytes + 2 * self.evidence.value.nbytes
@@ -123,8 +135,8 @@ class FactorGraph:
     def observe(self, observed: Mapping[str, object] | Evidence) -> FactorGraph:
         """The graph with more evidence: a mapping from names, or `Evidence` by ids.
 
-        A mapping's values are states (`True`, `"red"`, 2), numbers, or `Soft(value, var)`. What
-        was observed of these variables before is replaced.
+        A mapping's values are states (`True`, `"red"`, 2), numbers, or `Soft(value, var)`. Earlier
+        observations of the same variables are replaced.
         """
         if not isinstance(observed, Evidence):
             observed = Evidence.from_mapping(self.variables, observed)
@@ -142,12 +154,12 @@ class FactorGraph:
     def log_density(self, values: NDArray[np.float64]) -> float:
         """The unnormalised log-density at an assignment (variable,) of states and reals.
 
-        Of the factors alone: evidence plays no part in it before `condition()`.
+        Of the factors alone: evidence is ignored before `condition()`.
         """
         values = np.asarray(values, dtype=np.float64)
         if values.shape != (self.num_variables,):
             raise ModelError(
-                f"an assignment to {self.num_variables} variables has as many values, "
+                f"an assignment to {self.num_variables} variables must have as many values, "
                 f"not the shape {values.shape}"
             )
         num_states = self.variables.num_states
@@ -170,6 +182,15 @@ class FactorGraph:
             f"{counted(self.num_factors, 'factor')} in {counted(len(self.groups), 'group')}, "
             f"{self.evidence.counts})"
         )
+
+
+def bytes_text(num_bytes: float) -> str:
+    """`512 bytes`, `1.5 GB`."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if num_bytes < 1000:
+            return f"{num_bytes:.0f} {unit}" if unit == "bytes" else f"{num_bytes:.1f} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:,.1f} TB"
 
 
 def _check_constant(log_constant: float) -> None:
@@ -201,7 +222,7 @@ def _check_scope(group: FactorGroup, variables: Variables, num_states: NDArray[n
 
 
 def _check_repeats(group: FactorGroup, variables: Variables) -> None:
-    """A variable stands once in a factor; only a class of several may stand there again."""
+    """Raises if a factor has a variable twice; only a class of several may be there again."""
     for slot in range(group.arity):
         for earlier in range(slot):
             same = group.scope[:, slot] == group.scope[:, earlier]
@@ -212,8 +233,8 @@ def _check_repeats(group: FactorGroup, variables: Variables) -> None:
                 at = int(np.argmax(same))
                 name = variables.names[int(group.scope[at, slot])]
                 raise ModelError(
-                    f"{group.named(at)}: '{name}' stands in slots {earlier} and {slot}; "
-                    "a variable may stand in a factor only once"
+                    f"{group.named(at)}: '{name}' is in slots {earlier} and {slot}; "
+                    "a factor may have a variable only once"
                 )
 
 
@@ -226,7 +247,7 @@ def _kind(num_states: int) -> str:
 def _as_scopes(
     names: Sequence[str] | Sequence[Sequence[str]], arity: int
 ) -> Sequence[Sequence[str]]:
-    """A list of scopes, from one scope or from several; an empty list has none of them."""
+    """A list of scopes, from one scope or from several."""
     if not names and arity:
         return []
     if isinstance(names, str):

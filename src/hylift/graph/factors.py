@@ -67,7 +67,7 @@ class FactorGroup:
         multiplicity: NDArray[np.float64],
         label: str,
     ) -> FactorGroup:
-        """A group of parts that are known to fit, without looking at each factor again."""
+        """A group of parts that are known to fit, without checks."""
         group = object.__new__(cls)
         object.__setattr__(group, "potential", potential)
         object.__setattr__(group, "scope", freeze(scope, np.int32))
@@ -95,7 +95,7 @@ class FactorGroup:
         return int(self.scope.shape[1])
 
     def named(self, factor: int | None = None) -> str:
-        """How errors call this group, or one factor of it."""
+        """Name of this group, or of one of its factors, in errors."""
         group = f"group '{self.label}'" if self.label else "a group without label"
         return group if factor is None else f"factor {factor} of {group}"
 

@@ -1,11 +1,11 @@
-"""Factors multiplied into factors that have all their variables, and others besides."""
+"""Factors multiplied into factors whose scopes contain theirs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations, islice
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,37 +14,41 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
-from hylift.graph.nesting import Ints, SetTable, inclusions
 from hylift.graph.variables import Variables
+from hylift.numerics.segments import first_of_each, number_lists, number_rows, ranges
 from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 Ties = Literal["first", "shared"]
-"""Where a factor goes that fits into several smallest ones."""
+"""What to do with a factor that several smallest ones contain."""
 
 MANY_SLOTS = 6
-"""Slots up to which a product's are put in order."""
+"""Slots up to which those of a product are sorted, and searched for subsets of any size."""
+
+QUERIES = 4_000_000
+"""Sets that are looked up at once; bounds the memory."""
 
 SAME = 1e-9
 """Relative difference of parameters that is taken for rounding."""
 
 
 def merge_factors(graph: FactorGraph, ties: Ties = "first") -> FactorGraph:
-    """The same density, with no factor whose variables all stand in another factor.
+    """The same density, without factors whose scope is contained in that of another factor.
 
-    Each such factor is multiplied into the smallest factor with its variables among those that
-    remain. Where several are smallest, it goes into the first of them, or an equal share of its
-    logarithm into each if ties are "shared". Both have the same energy under any beliefs; but
-    shares treat alike what is alike, which lifting lives on.
+    Each such factor is multiplied into the smallest remaining factor that contains its scope. Where
+    several are smallest, it goes into the first of them, or an equal share of its logarithm into
+    each if ties are "shared". Both have the same energy under any beliefs, but shares preserve
+    symmetry for lifting.
 
-    Tables and quadratics are merged, and their multiplicities become part of their parameters.
-    Functions stay as they are. Of factors with more than six slots only those parts are found
-    that have one or two variables, or all. Evidence is kept and plays no part: condition first,
-    since some scopes are nested only once observed slots are gone.
+    Tables and quadratics are merged; their multiplicities become part of their parameters.
+    Functions stay as they are. In factors of more than six slots, only scopes of one or two
+    variables, or of all, are found. Evidence is kept but ignored: condition first, since some
+    scopes are nested only after observed slots are removed.
     """
     if ties not in get_args(Ties):
-        raise ModelError(f"ties are 'first' or 'shared', not {ties!r}")
+        raise ModelError(f"ties must be 'first' or 'shared', not {ties!r}")
     _check_ground(graph.variables)
     closed = [_is_closed(group) for group in graph.groups]
     pool = _Pool.of([g for g, ok in zip(graph.groups, closed, strict=True) if ok and g.arity])
@@ -114,31 +118,31 @@ class _Pool:
         set_of, tables = self._sets(num_variables)
         num_sets = tables[-1].start + len(tables[-1].members)
         size = np.repeat([t.size for t in tables], [len(t.members) for t in tables])
-        first = _first_of_each(set_of)
-        inner, outer, share = _moves(*inclusions(tables), size, first, ties)
+        first = first_of_each(set_of)
+        inner, outer, share = _moves(*_inclusions(tables), size, first, ties)
         # From sets to the factors that have them.
         inner_start = np.searchsorted(inner, np.arange(num_sets + 1))
         count = np.diff(inner_start)[set_of]
         source = np.repeat(np.arange(len(set_of)), count)
-        move = _ranges(inner_start[set_of], count)
+        move = ranges(inner_start[set_of], count)
         multiplicity = np.concatenate([group.multiplicity for group in self.groups])
         target = first[outer[move]]
         order = np.argsort(target, kind="stable")
         weight = (multiplicity[source] * share[move])[order]
         return _Products(target[order], source[order], weight)
 
-    def _sets(self, num_variables: int) -> tuple[Ints, list[SetTable]]:
+    def _sets(self, num_variables: int) -> tuple[Ints, list[_SetTable]]:
         """(factor,): the number of its set of variables; and the sets, smallest first."""
         set_of = np.empty(self.start[-1], dtype=np.int64)
-        tables: list[SetTable] = []
+        tables: list[_SetTable] = []
         num_sets = 0
         for size in sorted({group.arity for group in self.groups}):
             alike = [at for at, group in enumerate(self.groups) if group.arity == size]
             scope = np.concatenate([self.groups[at].scope for at in alike])
-            factors = _ranges(self.start[alike], np.diff(self.start)[alike])
+            factors = ranges(self.start[alike], np.diff(self.start)[alike])
             if not len(factors):
                 continue
-            table, number = SetTable.of(np.sort(scope, axis=1), num_variables, num_sets)
+            table, number = _SetTable.of(np.sort(scope, axis=1), num_variables, num_sets)
             set_of[factors] = number + num_sets
             num_sets += len(table.members)
             tables.append(table)
@@ -156,9 +160,9 @@ class _Pool:
         terms = self._terms(group, target, source, weight)
         # Factors that are products of the same rows share a row.
         power = np.unique(weight, return_inverse=True)[1]
-        kind = _numbers(terms.spread, terms.row, power)[0]
+        kind = number_rows(terms.spread, terms.row, power)[0]
         order = np.argsort(owner * (int(kind.max()) + 1) + kind, kind="stable")
-        row, example = _list_numbers(owner[order], kind[order])
+        row, example = number_lists(owner[order], kind[order])
         is_example = np.zeros(len(kept), dtype=bool)
         is_example[example] = True
         flat = terms.summed(group, np.flatnonzero(is_example[owner]), row[owner], len(example))
@@ -182,7 +186,7 @@ class _Pool:
             factors = source[these] - self.start[at]
             row[these] = group.row[factors]
             slots = _places(group.scope[factors], into.scope[target[these]])
-            pattern, example = _numbers(*slots.T)
+            pattern, example = number_rows(*slots.T)
             number[these] = len(spreads) + pattern
             states = group.potential.slot_states, into.potential.slot_states
             spreads += [(group, _spread(*states, slots[some])) for some in example]
@@ -218,6 +222,69 @@ class _Terms:
         return flat
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _SetTable:
+    """Different sets of so many variables, to look sets up in."""
+
+    members: Ints  # (set, member), increasing
+    start: int
+    """Number of the first set among those of all sizes."""
+    first: Ints  # (variable,): the number of the sets' first members, or -1
+    codes: list[Ints]
+    """Per further member: (beginning,): beginning before it * variables + member, increasing."""
+
+    @classmethod
+    def of(cls, sets: NDArray[np.int32], num_variables: int, start: int) -> tuple[_SetTable, Ints]:
+        """The table of some sets (factor, member), and (factor,): where each stands in it."""
+        members = sets.astype(np.int64)
+        present = np.zeros(num_variables, dtype=bool)
+        present[members[:, 0]] = True
+        first = np.where(present, np.cumsum(present) - 1, -1)
+        number, codes = first[members[:, 0]], []
+        for column in members[:, 1:].T:
+            beginnings, number = np.unique(number * num_variables + column, return_inverse=True)
+            codes.append(beginnings)
+        distinct = np.empty((int(number.max()) + 1, members.shape[1]), dtype=np.int64)
+        distinct[number] = members
+        return cls(distinct, start, first, codes), number
+
+    @property
+    def size(self) -> int:
+        return int(self.members.shape[1])
+
+    def find(self, sets: Ints) -> Ints:
+        """(query,): the position of each set (query, member) in the table, or -1."""
+        number = self.first[sets[:, 0]]
+        for codes, column in zip(self.codes, sets[:, 1:].T, strict=True):
+            maybe = np.flatnonzero(number >= 0)
+            code = number[maybe] * len(self.first) + column[maybe]
+            at = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
+            number[maybe] = np.where(codes[at] == code, at, -1)
+        return number
+
+
+def _inclusions(tables: Sequence[_SetTable]) -> tuple[Ints, Ints]:
+    """Numbers of sets that are contained in a larger set, and of the larger ones."""
+    inner, outer = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for place, large in enumerate(tables):
+        for small in tables[:place]:
+            if large.size > MANY_SLOTS and small.size > 2:
+                continue
+            for slots in _some_at_once(large.size, small.size, QUERIES // len(large.members) + 1):
+                found = small.find(large.members[:, slots].reshape(-1, small.size))
+                hits = np.flatnonzero(found >= 0)
+                inner.append(found[hits] + small.start)
+                outer.append(hits // len(slots) + large.start)
+    return np.concatenate(inner), np.concatenate(outer)
+
+
+def _some_at_once(num_slots: int, size: int, count: int) -> Iterator[Ints]:
+    """All sets of so many slots, in arrays (set, slot) of up to `count`."""
+    sets = combinations(range(num_slots), size)
+    while some := list(islice(sets, count)):
+        yield np.fromiter(chain.from_iterable(some), np.int64).reshape(-1, size)
+
+
 def _moves(
     inner: Ints, outer: Ints, size: Ints, first: Ints, ties: Ties
 ) -> tuple[Ints, Ints, Floats]:
@@ -240,63 +307,12 @@ def _moves(
     return inner, outer, 1.0 / np.bincount(inner, minlength=len(size))[inner]
 
 
-def _ranges(start: Ints, count: Ints) -> Ints:
-    """start, start + 1, …: `count` numbers from each start on, one range behind the other."""
-    ends = np.cumsum(count)
-    return np.arange(ends[-1]) + np.repeat(start - (ends - count), count)
-
-
 def _places(inner: NDArray[np.int32], outer: NDArray[np.int32]) -> Ints:
     """(factor, slot of inner): the slot of outer with the same variable."""
     places = np.empty(inner.shape, dtype=np.int64)
     for slot, column in enumerate(inner.T):
         places[:, slot] = np.argmax(outer == column[:, None], axis=1)
     return places
-
-
-def _numbers(*columns: Ints) -> tuple[Ints, Ints]:
-    """(row,): from 0, equal for equal rows of these columns; and (number,): a row that has it."""
-    number = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        number = number * (int(column.max()) + 1) + column
-        highest = int(number.max())
-        if highest < 4 * len(number):  # flags are faster than sorting
-            present = np.zeros(highest + 1, dtype=bool)
-            present[number] = True
-            number = (np.cumsum(present) - 1)[number]
-        else:
-            number = np.unique(number, return_inverse=True)[1]
-    return number, _first_of_each(number)
-
-
-def _first_of_each(number: Ints) -> Ints:
-    """(number,): where each number from 0 on stands first."""
-    first = np.empty(int(number.max()) + 1, dtype=np.int64)
-    first[number[::-1]] = np.arange(len(number))[::-1]  # the last assignment counts
-    return first
-
-
-def _list_numbers(owner: Ints, item: Ints) -> tuple[Ints, Ints]:
-    """(owner,): from 0, equal for equal lists of items; and (number,): an owner that has it.
-
-    owner, item: (item,), numbers from 0 on, owners increasing. Neighbours in a list are replaced
-    by a number of the pair until one is left, so that long lists take few rounds.
-    """
-    result = np.zeros((2, int(owner[-1]) + 1), dtype=np.int64)
-    for level in range(len(owner).bit_length() + 1):
-        begins = np.append(True, owner[1:] != owner[:-1])
-        alone = begins & np.append(begins[1:], True)
-        result[0, owner[alone]], result[1, owner[alone]] = level, item[alone]
-        owner, item, begins = owner[~alone], item[~alone], begins[~alone]
-        if not len(owner):
-            break
-        start = np.flatnonzero(begins)
-        place = np.arange(len(owner)) - start[np.cumsum(begins) - 1]
-        left = place % 2 == 0
-        paired = np.append(~left[1:], False)  # an odd place follows
-        right = np.where(paired, np.append(item[1:], 0) + 1, 0)
-        owner, item = owner[left], _numbers(item[left], right[left])[0]
-    return _numbers(*result)
 
 
 def _put_in_order(potential: Potential, flat: Floats, is_product: NDArray[np.bool_]) -> Ints:

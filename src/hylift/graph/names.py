@@ -1,14 +1,14 @@
 """Names of variables, by id and by name, without a Python string per variable.
 
-A name is made when it is asked for. What is stored are blocks: a counted prefix, the constants of
-a predicate's arguments, or strings packed in one Arrow array.
+Names are rendered on demand from blocks: a counted prefix, the constants of a predicate's
+arguments, or strings packed in one Arrow array.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,154 +17,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnknownNameError, did_you_mean
-from hylift.graph.atom_text import quoted, split_atom
-from hylift.graph.constant_types import TEXT, read_as
-from hylift.graph.name_blocks import MAX_SUGGESTIONS, Listed, NameBlock, Numbered, positions
+from hylift.graph.name_blocks import (
+    MAX_SUGGESTIONS,
+    NO_VARIABLE,
+    Atoms,
+    Listed,
+    NameBlock,
+    Numbered,
+    split_atom,
+)
 
-NO_VARIABLE = " No factor mentions it; atoms of closed-world predicates are data, not variables."
-LEFT_OUT = " It is observed, or otherwise left out here."
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Atoms(NameBlock):
-    """Ground atoms of a predicate: `loss(c3,b1)`.
-
-    Without `arguments` there is one atom per combination of constants, the last argument running
-    fastest; with them, one atom per row.
-    """
-
-    predicate: str
-    constants: tuple[Any, ...]
-    """Per argument: the constants of its type. Given as any sequences of words."""
-    arguments: NDArray[np.int32] | None = None  # (atom, argument): positions in `constants`
-    distinct: bool = False
-    """Whether the constants are known to differ from each other, which saves looking."""
-    labels: tuple[str, ...] = ()
-    """Names of the arguments, for tables; arg1, arg2, … by default."""
-    types: tuple[pa.DataType, ...] = ()
-    """Of the arguments in tables, where their constants are not only text; text by default."""
-
-    def __post_init__(self) -> None:
-        if isinstance(self.constants, str) or any(isinstance(c, str) for c in self.constants):
-            raise ModelError(
-                f"the constants of '{self.predicate}' are one list per argument, such as "
-                f"[['a', 'b']], not {self.constants!r}"
-            )
-        packed = tuple(
-            c if isinstance(c, pa.StringArray) else pa.array([str(word) for word in c], pa.string())
-            for c in self.constants
-        )
-        object.__setattr__(self, "constants", packed)
-        for place, words in enumerate(packed if not self.distinct else ()):
-            if len(pc.unique(words)) < len(words):
-                raise ModelError(f"argument {place + 1} of '{self.predicate}' has a constant twice")
-        if self.types and len(self.types) != len(packed):
-            raise ModelError(
-                f"'{self.predicate}' has {len(packed)} arguments, but {len(self.types)} types"
-            )
-        if self.arguments is not None:
-            shape = np.shape(self.arguments)
-            if len(shape) != 2 or shape[1] != len(packed):
-                raise ModelError(
-                    f"atoms of '{self.predicate}' have {len(packed)} arguments each, so theirs are "
-                    f"an array (atom, {len(packed)}), not one of shape {shape}"
-                )
-            for place, (column, words) in enumerate(zip(self.arguments.T, packed, strict=True)):
-                if len(column) and (column.min() < 0 or column.max() >= len(words)):
-                    wrong = column[(column < 0) | (column >= len(words))][0]
-                    raise ModelError(
-                        f"an atom of '{self.predicate}' has {wrong} as argument {place + 1}, "
-                        f"which has {len(words)} constants"
-                    )
-
-    def __len__(self) -> int:
-        if self.arguments is not None:
-            return len(self.arguments)
-        return int(np.prod([len(c) for c in self.constants], dtype=np.int64))
-
-    def render(self, index: NDArray[np.int64]) -> pa.StringArray:
-        if not self.constants:
-            return pa.array([self.predicate] * len(index), pa.string())
-        columns = self._columns(index)
-        words = [
-            quoted(constants.take(pa.array(column)))
-            for constants, column in zip(self.constants, columns, strict=True)
-        ]
-        inside = pc.binary_join_element_wise(*words, ",") if len(words) > 1 else words[0]
-        return pc.binary_join_element_wise(f"{self.predicate}(", inside, ")", "")
-
-    def argument_columns(self) -> dict[str, pa.Array]:
-        """The arguments of all atoms, by label, each of its type."""
-        labels = self.labels or tuple(f"arg{i + 1}" for i in range(len(self.constants)))
-        types = self.types or (TEXT,) * len(self.constants)
-        return {
-            label: read_as(constants, kind).take(pa.array(ids))
-            for label, constants, kind, ids in zip(
-                labels, self.constants, types, self.constant_ids(), strict=True
-            )
-        }
-
-    def constant_ids(self) -> Sequence[NDArray[Any]]:
-        """Per argument, (atom,): its position among the constants."""
-        return self._columns(np.arange(len(self))) if self.constants else ()
-
-    def take(self, index: NDArray[np.int64]) -> Atoms:
-        """Some of the atoms."""
-        ids = np.array(self._columns(index), dtype=np.int32).T if self.constants else None
-        arguments = np.zeros((len(index), 0), np.int32) if ids is None else ids
-        return replace(self, arguments=arguments, distinct=True)
-
-    def _columns(self, index: NDArray[np.int64]) -> Sequence[NDArray[Any]]:
-        if self.arguments is not None:
-            return list(self.arguments[index].T)
-        return np.unravel_index(index, [len(c) for c in self.constants])
-
-    @property
-    def label(self) -> str:
-        return f"{self.predicate}("
-
-    def find(self, names: Sequence[str]) -> NDArray[np.int64]:
-        found = np.full(len(names), -1, dtype=np.int64)
-        if not len(self):
-            return found
-        atoms = [split_atom(name) for name in names]
-        fits = [p == self.predicate and len(w) == len(self.constants) for p, w in atoms]
-        place = np.flatnonzero(fits)
-        if not len(place) or not self.constants:
-            found[place] = 0
-            return found
-        words = zip(*(atoms[at][1] for at in place.tolist()), strict=True)
-        columns = [positions(c, w) for c, w in zip(self.constants, words, strict=True)]
-        known = np.all([column >= 0 for column in columns], axis=0)
-        code = self._code([column[known] for column in columns])
-        if self.arguments is not None:
-            atom_code = self._code(list(self.arguments.T))
-            order = np.argsort(atom_code, kind="stable")
-            at = np.minimum(np.searchsorted(atom_code[order], code), len(order) - 1)
-            code = np.where(atom_code[order[at]] == code, order[at], -1)
-        found[place[known]] = code
-        return found
-
-    def _code(self, columns: list[NDArray[Any]]) -> NDArray[np.int64]:
-        """One number per combination of constants, the last argument running fastest."""
-        code = np.zeros(len(columns[0]), dtype=np.int64)
-        for column, constants in zip(columns, self.constants, strict=True):
-            code = code * len(constants) + column
-        return code
-
-    def suggest(self, name: str) -> str:
-        predicate, words = split_atom(name)
-        if predicate != self.predicate:
-            return did_you_mean(predicate, [self.predicate])
-        if len(words) != len(self.constants):
-            arity = len(self.constants)
-            plural = "" if arity == 1 else "s"
-            return f" '{predicate}' takes {arity} argument{plural}, not {len(words)}."
-        for place, (constants, word) in enumerate(zip(self.constants, words, strict=True)):
-            if pc.index(constants, word).as_py() == -1:
-                close = did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
-                return f" '{word}' is not a constant of argument {place + 1} of it.{close}"
-        return NO_VARIABLE
+LEFT_OUT = " It is observed or otherwise left out here."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,7 +70,7 @@ class Names:
         labels = [block.label for block in self.blocks if block.label]
         for label in labels:
             if labels.count(label) > 1:
-                raise ModelError(f"two blocks of names begin with '{label}'")
+                raise ModelError(f"two blocks of names have the prefix '{label}'")
 
     @classmethod
     def numbered(cls, count: int, prefix: str = "x") -> Names:
@@ -219,7 +82,7 @@ class Names:
             names = list(names)
             for name in names:
                 if not isinstance(name, str):
-                    raise ModelError(f"a variable is named by a text, not {name!r}")
+                    raise ModelError(f"a variable name must be a string, not {name!r}")
         strings = names if isinstance(names, pa.StringArray) else pa.array(names, pa.string())
         if len(pc.unique(strings)) < len(strings):
             counts = pc.value_counts(strings)
@@ -278,7 +141,7 @@ class Names:
     ) -> NDArray[np.int64]:
         """The ids of names; an unknown one is an error that suggests the closest.
 
-        `advise` is asked first for a sentence that helps; it may have nothing to say.
+        advise: returns a hint for an unknown name, or nothing.
         """
         _check_texts(names)
         found = self.find(names)
@@ -307,7 +170,7 @@ class Names:
 
     @property
     def predicates(self) -> tuple[str, ...]:
-        """Those whose atoms are variables here, or were before some were left out."""
+        """Predicates whose atoms are variables here, or were before some were left out."""
         found: list[str] = []
         for block in self.blocks:
             found += [block.predicate] if isinstance(block, Atoms) else []
@@ -324,7 +187,7 @@ class Names:
         observed: NDArray[np.bool_] | None = None,
         advise: Callable[[str], str] | None = None,
     ) -> NDArray[np.int64]:
-        """Ids of what names, predicates and patterns with * and ? stand for, in their order.
+        """Ids of variables by name, predicate, or pattern with * and ?, in the order given.
 
         A predicate alone, unless a variable has just this name, stands for its atoms that are not
         `observed` (variable,), or for all if all are. An unknown name and a pattern without a match
@@ -369,7 +232,7 @@ class Names:
 
 
 def hidden_or_all(ids: NDArray[np.int64], observed: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """What a predicate alone stands for: those of its atoms that are not observed, if any are."""
+    """The atoms that a predicate stands for: those not observed, or all if all are."""
     hidden = ids[~observed[ids]]
     return hidden if len(hidden) else ids
 
@@ -377,4 +240,4 @@ def hidden_or_all(ids: NDArray[np.int64], observed: NDArray[np.bool_]) -> NDArra
 def _check_texts(names: Iterable[object]) -> None:
     for name in names:
         if not isinstance(name, str):
-            raise UnknownNameError(f"a variable is named by a text, not {name!r}")
+            raise UnknownNameError(f"a variable name must be a string, not {name!r}")

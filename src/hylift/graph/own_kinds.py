@@ -1,4 +1,4 @@
-"""Potentials of a user's own classes as functions, which solvers know."""
+"""Potentials of user-defined classes converted to functions, which solvers support."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
 
 KNOWN = (Table, ConditionalQuadratic, Function)
-"""What solvers have formulas or rules for."""
+"""Classes that solvers support."""
 
 
 def with_known_kinds(graph: FactorGraph) -> FactorGraph:
-    """The same graph, with potentials of other classes than the three that solvers know as
-    functions."""
+    """The same graph, with potentials of user-defined classes as functions."""
     own = [g for g in graph.groups if not isinstance(g.potential, KNOWN) and g.arity]
     if not own:
         return graph

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError, did_you_mean
-from hylift.graph.atom_text import split_atom
 from hylift.graph.domains import Domain, boolean
-from hylift.graph.name_blocks import MAX_SUGGESTIONS, NameBlock
-from hylift.graph.names import Atoms, Names
+from hylift.graph.name_blocks import MAX_SUGGESTIONS, Atoms, NameBlock, split_atom
+from hylift.graph.names import Names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +33,7 @@ class Variables:
         if len(sizes) > 1:
             raise ModelError(
                 f"{len(domain_id)} domains, {len(self.names)} names and {len(multiplicity)} "
-                "multiplicities do not make variables: there must be one of each per variable"
+                "multiplicities: there must be one of each per variable"
             )
         wrong = (domain_id < 0) | (domain_id >= len(self.domains))
         if wrong.any():
@@ -130,7 +129,7 @@ class Variables:
         return self.names.matching(patterns, observed, self._without_state)
 
     def _without_state(self, name: str) -> str:
-        """What to say of `Soil(2,chalk)`, or `chlak`, where `Soil(2)` has the state chalk."""
+        """A hint for `Soil(2,chalk)`, or `chlak`, where `Soil(2)` has the state chalk."""
         predicate, words = split_atom(name)
         if not words:
             return ""
@@ -141,7 +140,7 @@ class Variables:
         is_state = last in states or did_you_mean(last, states[:MAX_SUGGESTIONS])
         if domain == boolean or not is_state:
             return ""
-        return f" A state is no part of a name: '{own}' is the variable; {domain.states_told}."
+        return f" A state is not part of a name: '{own}' is the variable; {domain.states_text}."
 
     def take(self, ids: NDArray[Any]) -> Variables:
         """Some of the variables, given by increasing ids."""

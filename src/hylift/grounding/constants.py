@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import did_you_mean
-from hylift.graph.constant_types import TEXT, read_as
-from hylift.graph.name_blocks import MAX_SUGGESTIONS
+from hylift.graph.name_blocks import MAX_SUGGESTIONS, TEXT, read_as
 from hylift.grounding.evidence.columns import WordColumn
 from hylift.language.syntax import Atom, Comparison, Constant, Model, Variable, WeightTable
 from hylift.language.types import typed_variables

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hylift.graph import FactorGraph
-from hylift.graph.size import SizeEstimate
+from hylift.graph.factor_graph import SizeEstimate
 from hylift.grounding.atoms import AtomNumbers, AtomSpace, AtomTable, variables_of
 from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.observe import Observations, UnusedEvidence, observations

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hylift.errors import IntractableError
-from hylift.graph.size import SizeEstimate, bytes_text
+from hylift.graph.factor_graph import SizeEstimate, bytes_text
 from hylift.grounding.atoms import AtomNumbers, AtomSpace
 from hylift.grounding.engine import num_rows
 from hylift.grounding.observe import Observations

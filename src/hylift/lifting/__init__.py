@@ -1,11 +1,10 @@
 """Lifting: look-alike parts of a graph are found and solved once."""
 
-from hylift.lifting.coarse import (
-    Beliefs,
+from hylift.lifting.coarse.disagreement import Beliefs, by_disagreement
+from hylift.lifting.coarse.levels import (
     Choose,
     Level,
     Surroundings,
-    by_disagreement,
     by_distance,
     coarse_to_fine,
     every_cluster,

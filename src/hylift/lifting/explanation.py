@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import Evidence, FactorGraph, FactorGroup
-from hylift.lifting.coarse.clusters import EvidenceClusters
-from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys
+from hylift.lifting.coarse.keys import EvidenceKeys
 from hylift.lifting.coloring import stable_coloring
 from hylift.lifting.explanation_text import WORTHWHILE, plain_text
 from hylift.lifting.lift import Lifting
@@ -43,7 +42,7 @@ class LargeClasses:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Sizes before and after, the largest classes, and what evidence did to symmetry.
+    """Sizes before and after, the largest classes, and the effect of evidence on symmetry.
 
     `print(explanation)` shows it as a text, `to_dict()` is for JSON.
     """
@@ -65,7 +64,7 @@ class Explanation:
 
     @property
     def speed_up(self) -> float:
-        """How many times fewer grid points a step visits: an estimate of the time it takes."""
+        """Ratio of grid points per step, ground to lifted: an estimate of the ratio of times."""
         points = self.lifted.num_grid_points
         return self.ground.num_grid_points / points if points else 1.0
 
@@ -116,9 +115,9 @@ class Explanation:
 
 
 def explain(lifting: Lifting, progress: Progress = silent) -> Explanation:
-    """What a lifting saved, and what stood against it.
+    """What a lifting saves, and which evidence breaks symmetry.
 
-    Evidence is judged by lifting again without it, predicate by predicate, to the same tolerance.
+    The effect of evidence is measured by lifting again without it, predicate by predicate.
     """
     progress(0.0, "counting grid points")
     ground, lifted = Size.of(lifting.ground), Size.of(lifting.graph)
@@ -167,7 +166,7 @@ Chosen = NDArray[np.bool_]  # (observation,)
 
 @dataclass(frozen=True, slots=True)
 class EvidenceEffect:
-    """What the evidence on a predicate, or all evidence, does to the classes.
+    """The effect of the evidence on a predicate, or of all evidence, on the classes.
 
     Classes are counted among the variables that are hidden with all evidence.
     """
@@ -180,9 +179,9 @@ class EvidenceEffect:
     num_without: int
     """Classes without it."""
     num_broken: int
-    """How many more there are with it; negative where it restores symmetry."""
+    """Additional classes with it; negative where it restores symmetry."""
     num_alike: int | None
-    """Classes with it if its reals had all been observed with one value; None without reals."""
+    """Classes with it if all its reals had the same value; None without reals."""
 
 
 def evidence_effects(lifting: Lifting, progress: Progress) -> tuple[EvidenceEffect, ...]:
@@ -221,9 +220,9 @@ def evidence_effects(lifting: Lifting, progress: Progress) -> tuple[EvidenceEffe
 
 
 def _num_without(lifting: Lifting, chosen: Chosen) -> int:
-    """Classes of the hidden variables when these observations had not been made."""
-    source, given = lifting.source, lifting.source.evidence
-    fewer = Evidence(given.variable[~chosen], given.value[~chosen], given.var[~chosen])
+    """Classes of the hidden variables without these observations."""
+    source, full = lifting.source, lifting.source.evidence
+    fewer = Evidence(full.variable[~chosen], full.value[~chosen], full.var[~chosen])
     graph = FactorGraph.unchecked(source.variables, source.groups, fewer, source.log_constant)
     given = LiftingInput.of(graph, lifting.tolerance)
     classes = stable_coloring(given.structure)
@@ -236,70 +235,52 @@ def _num_without(lifting: Lifting, chosen: Chosen) -> int:
 
 def _num_alike(lifting: Lifting, reals: list[Chosen], progress: Progress) -> list[int | None]:
     """Per set of observed reals: classes if the values of each predicate in it were one."""
-    found: list[int | None] = []
-    one_value = _OneValue.of(lifting) if any(map(np.any, reals)) else None
+    found: list[int | None] = [None] * len(reals)
+    if not any(map(np.any, reals)):
+        return found
+    given = LiftingInput.of(lifting.source, lifting.tolerance)
+    keys = EvidenceKeys.of(given)
+    clusters, values = keys.clusters, keys.clusters.sorted
     for place, chosen in enumerate(reals):
         progress(0.5 + 0.5 * place / len(reals), "lifting with observed values taken for one")
-        if one_value is None or not chosen.any():
-            found.append(None)
-            continue
         # All evidence together may have no more reals than that on one predicate.
         same = [number for number, other in enumerate(reals[:place]) if (chosen == other).all()]
-        found.append(found[same[0]] if same else one_value.num_classes(chosen))
+        if same:
+            found[place] = found[same[0]]
+        elif chosen.any():
+            exact = ~chosen[values.observation]
+            cluster = clusters.cluster.copy()
+            cluster[values.observation[exact]] = len(clusters) + values.distinct[exact]
+            kinds = keys.kinds(replace(clusters, cluster=cluster))
+            found[place] = stable_coloring(given.structure, kinds.kind).num_variable_classes
     return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _OneValue:
-    """A graph as coarse-to-fine lifting sees it, whose clusters may hold all values or one."""
-
-    given: LiftingInput
-    keys: EvidenceKeys
-    clusters: EvidenceClusters
-
-    @classmethod
-    def of(cls, lifting: Lifting) -> _OneValue:
-        given = LiftingInput.of(lifting.source, lifting.tolerance)
-        clusters = EvidenceClusters.of(lifting.source, tolerance=lifting.tolerance)
-        keys = EvidenceKeys.of(given, Absorbed.of(given), clusters)
-        return cls(given, keys, clusters)
-
-    def num_classes(self, chosen: Chosen) -> int:
-        """Classes when the chosen reals of a predicate count as one value, others as they are."""
-        values = self.clusters.sorted
-        exact = ~chosen[values.observation]
-        cluster = self.clusters.cluster.copy()
-        cluster[values.observation[exact]] = len(self.clusters) + values.distinct[exact]
-        kinds = self.keys.kinds(replace(self.clusters, cluster=cluster))
-        coloring = stable_coloring(self.given.structure, kinds.kind)
-        return coloring.num_variable_classes
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a graph is, and how many grid points a step visits per component."""
+    """Size of a graph, and the number of grid points that a step visits per component."""
 
     num_variables: int
     num_factors: int
     num_grid_points: int
     """A grid of states and of nodes for each variable, and for each distinct scope of several."""
     num_joint_points: int
-    """Those of them that are of factors with several variables."""
+    """Those of factors with several variables."""
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Size:
-        joint = joint_points(graph)
-        return cls(graph.num_variables, graph.num_factors, single_points(graph) + joint, joint)
+        joint = _joint_points(graph)
+        return cls(graph.num_variables, graph.num_factors, _single_points(graph) + joint, joint)
 
 
-def single_points(graph: FactorGraph) -> int:
+def _single_points(graph: FactorGraph) -> int:
     """Points of the terms of single variables."""
     per_domain = [float(d.num_states or nodes_per_slot(1)) for d in graph.variables.domains]
     sizes = np.bincount(graph.variables.domain_id, minlength=len(per_domain))
     return int(sizes @ np.array(per_domain)) if len(per_domain) else 0
 
 
-def joint_points(graph: FactorGraph) -> int:
+def _joint_points(graph: FactorGraph) -> int:
     """Points of the terms of several variables.
 
     Scopes of the same variables, in whatever order, are one term.

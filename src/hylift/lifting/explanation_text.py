@@ -1,4 +1,4 @@
-"""An explanation in words: tables and sentences, for a terminal and for `str`."""
+"""An explanation as text: tables and sentences, for a terminal and for `str`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORTHWHILE = 1.2
 
 
 def plain_text(explanation: Explanation) -> str:
-    """Sizes, classes, what evidence did, and what follows."""
+    """Sizes, largest classes, effects of evidence, and conclusions."""
     blocks = [str(sizes(explanation))]
     if explanation.largest:
         blocks.append(f"The largest classes:\n{largest(explanation)}\n{alone(explanation)}")
@@ -93,7 +93,7 @@ def evidence(explanation: Explanation) -> TextTable:
 
 
 def verdict(explanation: Explanation) -> list[str]:
-    """What to expect, why, and what can be done."""
+    """The expected speed-up, its reasons, and possible remedies."""
     e = explanation
     if not e.ground.num_variables:
         return [
@@ -201,12 +201,12 @@ def _remedy(e: Explanation) -> list[str]:
 
 
 def _fewer(count: int, than: int) -> bool:
-    """Whether the difference is worth speaking of."""
+    """Whether the difference is worth mentioning."""
     return count * WORTHWHILE <= than
 
 
 def _ratio(number: float) -> str:
-    """Two digits, and no more than there is to know."""
+    """A ratio with two or three significant digits."""
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}" if number >= 2 else f"{number:.2f}"
 
 

@@ -1,4 +1,4 @@
-"""Which predicate each variable belongs to, without a name made for any of them."""
+"""The predicate of each variable, found without rendering names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hylift.graph import Atoms, Listed, NameBlock, Names, Numbered
 from hylift.graph.names import Selected
 
 UNNAMED = "variables"
-"""What variables are called together whose names follow no pattern."""
+"""Label of variables whose names follow no pattern."""
 
 MAX_LISTED = 100
-"""Most predicates that are read off names given one by one."""
+"""Most predicates that are parsed from listed names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class Predicates:
 
     @classmethod
     def of(cls, names: Names) -> Predicates:
-        """The predicates that blocks of names stand for; names given one by one are read."""
+        """The predicates of blocks of names; listed names are parsed."""
         labels: list[str] = []
         columns = []
         for block in names.blocks:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
-from hylift.graph.constant_types import TEXT, has_own_type
+from hylift.graph.name_blocks import TEXT, has_own_type
 
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """A number as text; Arrow's own parser stops at the first text that is none."""

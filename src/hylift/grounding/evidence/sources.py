@@ -27,9 +27,9 @@ from hylift.formats.tables import (
     read_table,
     row_labels,
 )
-from hylift.graph.atom_text import split_atom
 from hylift.graph.domains import as_float
 from hylift.graph.evidence import Soft
+from hylift.graph.name_blocks import split_atom
 from hylift.grounding.evidence.columns import WordColumn
 from hylift.grounding.evidence.facts import Facts, GivenConstants, Origin, Unmatched, more_rows
 from hylift.grounding.evidence.tables import LongTable, are_named, from_table

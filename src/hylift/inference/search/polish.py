@@ -208,7 +208,7 @@ class _Climber:
         finished = self._ascend(is_late)
         if not is_late() and count_broken(self.terms, self.search) > 0:
             before = self._values()
-            flips = 1000 + 50 * np.count_nonzero(self.terms.variable["num_states"])
+            flips = 1000 + 50 * int(np.count_nonzero(self.terms.variable["num_states"]))
             found = repair(self.terms, before, flips, random=RANDOM, is_late=is_late)
             load(self.terms, self.search, before if found is None else found)
             if found is not None:

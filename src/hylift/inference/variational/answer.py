@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.graph.barren import Trimmed
+from hylift.graph.leaves import WithoutLeaves
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.gaussian.bounds import LEAK, mass_beyond
@@ -18,8 +18,8 @@ from hylift.inference.method import Request
 from hylift.inference.parts import parts_of
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.terms import has_repeats
-from hylift.inference.variational.barren import Whole, mass_lost
 from hylift.inference.variational.hard import price
+from hylift.inference.variational.leaves import Restored, mass_lost
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
@@ -46,7 +46,7 @@ ALONE = 0.999
 
 def posterior_of(
     prepared: Prepared,
-    small: Trimmed,
+    small: WithoutLeaves,
     name: str,
     settings: Settings,
     fit: Fit,
@@ -58,9 +58,9 @@ def posterior_of(
     small: the graph that was fitted, without reals that could be integrated out.
     """
     view, graph = fit.view, prepared.source
-    whole = Whole.of(graph, small, mixture_of(fit))
+    whole = Restored.of(graph, small, mixture_of(fit))
     kind, notes = _trust(settings, fit, mixture_of(fit))
-    kind = _trust_in_barren(graph, small, fit, kind, notes)
+    kind = _trust_in_leaves(graph, small, fit, kind, notes)
     _note_parts(settings, view, notes)
     if control.has_patience() and (tied := note_on_tied_reals(view, mixture_of(fit))) is not None:
         notes.append(tied)
@@ -104,7 +104,7 @@ class _Search:
     """A search for the best assignment, from the modes of a mixture."""
 
     prepared: Prepared
-    small: Trimmed
+    small: WithoutLeaves
     """The graph that was fitted."""
     fit: Fit
     progress: Progress
@@ -138,7 +138,7 @@ class _Search:
         found = Mixture(
             np.ones(1), problem.layout, product.entries[0], view.variable_to_class, view.hidden
         )
-        return Whole.of(self.prepared.source, self.small, found).mixture.marginal_modes()
+        return Restored.of(self.prepared.source, self.small, found).mixture.marginal_modes()
 
 
 def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[str]]:
@@ -175,14 +175,17 @@ def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[s
     return kind, notes
 
 
-def _trust_in_barren(
-    graph: FactorGraph, small: Trimmed, fit: Fit, kind: Kind, notes: list[str]
+def _trust_in_leaves(
+    graph: FactorGraph, small: WithoutLeaves, fit: Fit, kind: Kind, notes: list[str]
 ) -> Kind:
     """The kind of log Z with what was integrated out; says so, and what that has beyond bounds."""
-    if not small.barren:
+    if not small.eliminated:
         return kind
     names = graph.variables.names
-    first, count = names[int(small.barren[0].variable[0])], graph.num_variables - len(small.kept)
+    first, count = (
+        names[int(small.eliminated[0].variable[0])],
+        graph.num_variables - len(small.kept),
+    )
     were = "was" if count == 1 else "were"
     notes.append(
         f"{counted(count, 'real')} that nothing else depends on, such as '{first}', {were} "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
-from hylift.graph.barren import Trimmed, trimmed
+from hylift.graph.leaves import WithoutLeaves, eliminate_leaves
 from hylift.inference.control import Control
 from hylift.inference.gaussian.bounds import LEAK
 from hylift.inference.gaussian.proper import check_proper
@@ -19,9 +19,9 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole, is_number
 from hylift.inference.variational.answer import mixture_of, posterior_of
-from hylift.inference.variational.barren import has_bounds, mass_lost
 from hylift.inference.variational.fit import Fitter
 from hylift.inference.variational.kernels.evaluate import energy_at_once
+from hylift.inference.variational.leaves import has_bounds, mass_lost
 from hylift.inference.variational.objective.objective import TOLERANCE
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
 from hylift.inference.variational.problem import beliefs_of
@@ -149,24 +149,24 @@ def _solve(
 ) -> Posterior:
     announce_compilation(energy_at_once)
     control, graph = Control.of(request), prepared.source
-    but = has_bounds(graph) if settings.reals == "beta" else np.zeros(graph.num_variables, bool)
-    small = trimmed(graph, but)
+    keep = has_bounds(graph) if settings.reals == "beta" else np.zeros(graph.num_variables, bool)
+    small = eliminate_leaves(graph, keep)
     fit = _best_fit(settings, _prepared(small, prepared), request, control, merge=merge)
     for number in range(MOST_FITS):
         beyond = mass_lost(graph, small, mixture_of(fit)) > LEAK
         if not beyond.any() or not control.look():
             break
-        but |= beyond if number < MOST_FITS - 1 else has_bounds(graph)
-        small = trimmed(graph, but)
+        keep |= beyond if number < MOST_FITS - 1 else has_bounds(graph)
+        small = eliminate_leaves(graph, keep)
         fit = _best_fit(settings, _prepared(small, prepared), request, control, merge=merge)
     if fit.view.shift is None:
         check_one_sided(fit.problem, fit.q)
     return posterior_of(prepared, small, name, settings, fit, control, request)
 
 
-def _prepared(small: Trimmed, whole: Prepared) -> Prepared:
+def _prepared(small: WithoutLeaves, whole: Prepared) -> Prepared:
     """The graph without its leaves, prepared; where there were none, that is the whole."""
-    return Prepared.of(small.graph) if small.barren else whole
+    return Prepared.of(small.graph) if small.eliminated else whole
 
 
 def _best_fit(

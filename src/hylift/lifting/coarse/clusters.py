@@ -1,4 +1,4 @@
-"""Observed reals, sorted into clusters of similar values."""
+"""Observed reals in clusters of similar values."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hylift.lifting.kernels.coarse import best_cuts, moments
 from hylift.lifting.predicates import Predicates
 from hylift.lifting.structure import TOLERANCE, snapped
 from hylift.numerics.kernels.grouping import group_pairs, snap_sorted
+from hylift.numerics.segments import ranges
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -36,8 +37,8 @@ class SortedValues:
 class EvidenceClusters:
     """Clusters of the observed reals; the observations of one have one predicate and one error.
 
-    A cluster stands for a value that is known as N(mean, variance) only. Where a cluster is split,
-    its larger part keeps the number and the other gets a new one: numbers only grow.
+    A cluster stands for a value known only as N(mean, variance). When a cluster is split, its
+    larger part keeps the number and the other gets a new one.
     """
 
     cluster: NDArray[np.int32]
@@ -73,12 +74,8 @@ class EvidenceClusters:
         error = snapped(evidence.var[ids], tolerance)
         cluster, count = group_pairs(predicate, error.view(np.uint64))
         order, distinct = _sorted(evidence.value[ids], cluster, count, tolerance)
-        values = SortedValues(
-            ids[order],
-            evidence.value[ids[order]],
-            variables.multiplicity[variable[order]],
-            distinct,
-        )
+        multiplicity = variables.multiplicity[variable[order]]
+        values = SortedValues(ids[order], evidence.value[ids[order]], multiplicity, distinct)
         sizes = np.bincount(cluster, minlength=count)
         end = np.cumsum(sizes)
         begin = end - sizes
@@ -104,12 +101,12 @@ class EvidenceClusters:
         return self.end - self.begin
 
     def checked(self, chosen: NDArray[Any]) -> NDArray[np.bool_]:
-        """What says which clusters to split, if it does: bool (cluster,)."""
+        """The choice of clusters to split; raises unless it is bool (cluster,)."""
         chosen = np.asarray(chosen)
         if chosen.shape != (len(self),) or chosen.dtype != np.bool_:
             raise ModelError(
-                f"which of {len(self)} clusters to split is said by as many truth values, "
-                f"not by an array of {chosen.dtype} of shape {chosen.shape}"
+                f"the choice among {len(self)} clusters must be an array of {len(self)} booleans, "
+                f"not an array of {chosen.dtype} of shape {chosen.shape}"
             )
         return chosen
 
@@ -130,9 +127,9 @@ class EvidenceClusters:
         begin, end = self.begin[origin], self.end[origin]
         begin[old], end[old] = np.where(lower_is_larger, (low, cut), (cut, high))
         begin[new], end[new] = np.where(lower_is_larger, (cut, high), (low, cut))
-        moved, numbers = _places(begin[new], end[new])
+        sizes = end[new] - begin[new]
         cluster = self.cluster.copy()
-        cluster[values.observation[moved]] = new[numbers]
+        cluster[values.observation[ranges(begin[new], sizes)]] = np.repeat(new, sizes)
         return EvidenceClusters(
             cluster,
             self.predicates,
@@ -145,18 +142,11 @@ class EvidenceClusters:
         )
 
 
-def _places(begin: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
-    """All places in some intervals, and the interval of each."""
-    sizes = end - begin
-    interval = np.repeat(np.arange(len(sizes)), sizes)
-    return np.arange(len(interval)) + (begin - np.cumsum(sizes) + sizes)[interval], interval
-
-
 def _sorted(
     value: FloatArray, cluster: NDArray[np.int32], count: int, tolerance: float
 ) -> tuple[IntArray, IntArray]:
     """The order by cluster and value, and along it the number of each distinct value."""
-    value = value + 0.0  # of two zeros one
+    value = value + 0.0  # -0.0 becomes 0.0
     order = np.argsort(value)
     same = snap_sorted(value, order, tolerance)
     if count > 1:

@@ -22,6 +22,12 @@ from hylift.potentials.base import along_axis, expectation_given
 
 FloatArray = NDArray[np.float64]
 
+MAX_POINTS = 1 << 17
+"""Log-potentials that are evaluated at once: more of them leave the cache."""
+
+IMPOSSIBLE = -1e6
+"""Stands for a log-potential of -inf, from which nothing can be subtracted."""
+
 
 def by_disagreement(
     beliefs: Callable[[Level], Beliefs],
@@ -32,16 +38,15 @@ def by_disagreement(
 ) -> Choose:
     """Picks the fewest clusters that together have at least this share of the disagreement.
 
-    beliefs: what a solver has come to believe at a level, about the classes of its lifting.
-    growth: by which share the number of clusters grows at least, where so many disagree, so that
-    there are not many levels that differ by little. enough: the disagreement per ground variable up
-    to which the next level is the last.
+    beliefs: those of a solver at a level, about the classes of its lifting. growth: least relative
+    growth of the number of clusters, where so many disagree, to avoid many levels that hardly
+    differ. enough: the disagreement per ground variable up to which the next level is the last.
     """
     if not isinstance(share, numbers.Real) or not 0 < share <= 1:
-        raise ModelError(f"the share of the disagreement is above 0 and at most 1, not {share!r}")
+        raise ModelError(f"share must be above 0 and at most 1, not {share!r}")
     for name, value in (("growth", growth), ("enough", enough)):
         if not isinstance(value, numbers.Real) or not 0 <= value < np.inf:
-            raise ModelError(f"{name} is a finite number that is not negative, not {value!r}")
+            raise ModelError(f"{name} must be finite and non-negative, not {value!r}")
 
     def choose(level: Level) -> NDArray[np.bool_] | None:
         found = np.where(level.splittable, disagreement(level, beliefs(level)), 0.0)
@@ -59,14 +64,14 @@ def by_disagreement(
 
 
 def disagreement(level: Level, beliefs: Beliefs) -> FloatArray:
-    """(cluster,): how much members of a class disagree about its beliefs, for what they absorbed.
+    """(cluster,): disagreement of members of a class about its beliefs, due to its observations.
 
     While the beliefs about all members of a class are the same, the gradients of the objective with
-    respect to single members differ only through evidence that their factors have absorbed. A
-    cluster's share in these differences is what its observations contribute; its disagreement is
-    the squared length of that share in the metric of the Fisher information, summed over members
-    and components. It is the rate at which the objective would fall along the natural gradient,
-    beyond what beliefs about classes can follow, were all members free.
+    respect to single members differ only through evidence that their factors have absorbed. The
+    disagreement of a cluster is the squared length of its contribution to these differences, in the
+    metric of the Fisher information, summed over members and components. It is the rate at which
+    the objective would fall along the natural gradient if all members were free, beyond the rate
+    that beliefs about classes allow.
     """
     beliefs.check(level.lifting.graph.variables)
     groups = _unlike_factors(level)
@@ -242,15 +247,6 @@ def _add_differences(
                 shares.add(total, pairs[place, slot, batch], -weight[batch], rows)
 
 
-FloatArray = NDArray[np.float64]
-
-MAX_POINTS = 1 << 17
-"""Log-potentials that are evaluated at once: more of them leave the cache."""
-
-IMPOSSIBLE = -1e6
-"""Stands for a log-potential of -inf, from which nothing can be subtracted."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Beliefs:
     """Σ_k w_k Π_i q_i^k over variables: the current state of a variational solver."""
@@ -261,17 +257,17 @@ class Beliefs:
     probs: FloatArray  # (component, variable, state), 0 beyond the last state
 
     def check(self, variables: Variables) -> None:
-        """Raises unless these are beliefs about these variables."""
+        """Raises unless the beliefs are finite and fit these variables."""
         for name in ("weights", "mean", "var", "probs"):
             if not np.isfinite(getattr(self, name)).all():
-                raise ModelError(f"beliefs are finite numbers, but some of their {name} are not")
+                raise ModelError(f"beliefs must be finite, but some of their {name} are not")
         shape = (len(self.weights), len(variables))
         most = int(variables.num_states.max(initial=0))
         shapes = self.mean.shape, self.var.shape, self.probs.shape[:2]
         if any(found != shape for found in shapes) or self.probs.shape[2] < most:
             raise ModelError(
-                f"{shape[0]} components of beliefs about {shape[1]} variables have means and "
-                f"variances of shape {shape} and probabilities of shape {(*shape, most)}, not of "
+                f"beliefs of {shape[0]} components about {shape[1]} variables must have means and "
+                f"variances of shape {shape} and probabilities of shape {(*shape, most)}, not "
                 f"{self.mean.shape}, {self.var.shape} and {self.probs.shape}"
             )
 

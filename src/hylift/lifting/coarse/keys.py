@@ -1,4 +1,4 @@
-"""Kinds of factors that know the real evidence by its clusters only."""
+"""Kinds of factors when real evidence is known only by its cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Absorbed:
         graph = given.source
         observed = _observation_of_variable(graph)
         columns, sizes = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int64)]
-        for part in _parts(given):
+        for _, part, _ in _placed_parts(given):
             if part.source < 0:
                 found = part.factors.astype(np.int32)[:, None]
             else:
@@ -43,9 +43,7 @@ class Absorbed:
 
     def mask(self, num_observations: int) -> NDArray[np.bool_]:
         """(observation,): whether any factor has absorbed it."""
-        mask = np.zeros(num_observations, dtype=bool)
-        mask[self.observation] = True
-        return mask
+        return np.bincount(self.observation, minlength=num_observations) > 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,47 +53,47 @@ class Kinds:
     kind: NDArray[np.int32]  # (factor,)
     num_kinds: int
     by_key: NDArray[np.int32]
-    """(factor,): before kinds were joined that have factors of one exact kind."""
+    """(factor,): kinds before those with factors of one exact kind were joined."""
     num_keys: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvidenceKeys:
-    """What makes the kind of a factor when real evidence is known by its clusters only.
+    """Keys that determine the kind of a factor when real evidence is known only by its cluster.
 
     Two factors have one key when they come from one group, with equal parameters there, the same
-    slots observed, the same states in discrete ones, and the same clusters in real ones. Evidence
-    that differs without a difference for the factors must not tell them apart: keys of factors of
-    one exact kind are joined. So kinds nest as clusters do, and the exact ones refine them all.
+    slots observed, the same states in discrete ones, and the same clusters in real ones. Keys of
+    factors of one exact kind are joined, since evidence that makes no difference to the factors
+    must not separate them. So kinds nest as clusters do, and the exact ones refine them all.
     """
 
     absorbed: Absorbed
+    clusters: EvidenceClusters
+    """The coarsest ones, of what was absorbed."""
     base: NDArray[np.int32]  # (factor,): the key without clusters
     num_bases: int
     links: tuple[NDArray[np.int64], NDArray[np.int64]]
     """Factors of one exact kind that have absorbed different values; usually there are none."""
 
     @classmethod
-    def of(
-        cls, given: LiftingInput, absorbed: Absorbed, clusters: EvidenceClusters
-    ) -> EvidenceKeys:
-        structure = given.structure
+    def of(cls, given: LiftingInput) -> EvidenceKeys:
+        structure, num_observations = given.structure, len(given.source.evidence)
+        absorbed = Absorbed.of(given)
+        clusters = EvidenceClusters.of(
+            given.source, absorbed.mask(num_observations), given.tolerance
+        )
         base, num_bases = _bases(given)
-        distinct = np.zeros(len(given.source.evidence), dtype=np.int64)
+        distinct = np.zeros(num_observations, dtype=np.int64)
         distinct[clusters.sorted.observation] = clusters.sorted.distinct
         differs, leader = differing(
-            structure.kind,
-            structure.num_kinds,
-            base,
-            absorbed.first,
-            absorbed.observation,
+            structure.kind, structure.num_kinds, base, absorbed.first, absorbed.observation,
             distinct,
-        )
+        )  # fmt: skip
         linked = np.flatnonzero(differs)
-        return cls(absorbed, base, num_bases, (linked, leader[structure.kind[linked]]))
+        return cls(absorbed, clusters, base, num_bases, (linked, leader[structure.kind[linked]]))
 
     def kinds(self, clusters: EvidenceClusters) -> Kinds:
-        """Kinds that follow these clusters."""
+        """Kinds for these clusters."""
         key, count = self.base, self.num_bases
         for place in range(self._most_absorbed()):
             at = self.absorbed.first[:-1] + place
@@ -106,9 +104,9 @@ class EvidenceKeys:
         return self._joined(key, count)
 
     def refined(self, kinds: Kinds, clusters: EvidenceClusters, num_before: int) -> Kinds:
-        """Kinds that follow clusters which were split once, from those before.
+        """Kinds for clusters that were split once, from the kinds before.
 
-        num_before: number of clusters before they were split.
+        num_before: number of clusters before the split.
         """
         key, count = kinds.by_key.copy(), kinds.num_keys
         for place in range(self._most_absorbed()):
@@ -126,11 +124,6 @@ class EvidenceKeys:
 
     def _most_absorbed(self) -> int:
         return int(np.diff(self.absorbed.first).max(initial=0))
-
-
-def _parts(given: LiftingInput) -> list[Part]:
-    """What the factors of the conditioned graph come from, in their order."""
-    return [part for parts in given.conditioned.parts for part in parts]
 
 
 def _placed_parts(given: LiftingInput) -> Iterator[tuple[int, Part, slice]]:
@@ -195,10 +188,10 @@ def _bases(given: LiftingInput) -> tuple[NDArray[np.int32], int]:
 def _part_columns(
     given: LiftingInput, rows: RowClasses, group: int, part: Part, factors: slice
 ) -> list[NDArray[Any]]:
-    """What tells apart factors that come from one group, but for values of observed reals.
+    """Columns that distinguish factors from one group, without the values of observed reals.
 
-    Equally many columns for all parts. Slots that may be exchanged count as one, so that it does
-    not matter which of them was observed.
+    Equally many columns for all parts. Exchangeable slots count as one, so that it does not matter
+    which of them was observed.
     """
     graph, size = given.source, len(part.factors)
     source = graph.groups[part.source]

@@ -21,14 +21,17 @@ from hylift.lifting.structure import TOLERANCE, LiftingInput, Structure
 from hylift.numerics.kernels.grouping import group_pairs
 from hylift.progress import Progress, silent
 
+MAX_CLASS_SHARE = 0.1
+"""Classes per variable above which the next lifting by distance is the exact one."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """A lifting that knows the real evidence by clusters, and how it follows from the one before.
+    """A lifting that knows real evidence only by its cluster, and its relation to the one before.
 
     Where factors of a class have different parameters, the lifted graph has their mean. For a
     quadratic in one observed real that is its expectation when the value has the mean and the
-    variance of the values that members of the class have absorbed: all of one cluster.
+    variance of the values, all of one cluster, that members of the class have absorbed.
     """
 
     lifting: Lifting
@@ -39,15 +42,15 @@ class Level:
     """(cluster,): whether it varies by more than epsilon, in a way that matters to some class."""
     is_last: bool
     coloring: Partition
-    """Classes of variables, and of factors that differ in evidence of one cluster only."""
+    """Classes of variables, and of factors that differ only in evidence of one cluster."""
     structure: Structure
     """Of `lifting.ground`."""
     absorbed: Absorbed
-    """What the factors of `lifting.ground` have absorbed."""
+    """The observations that the factors of `lifting.ground` have absorbed."""
 
 
 Choose = Callable[[Level], NDArray[np.bool_] | None]
-"""Which clusters (cluster,) to split next; of those that cannot be split any answer will do. None
+"""The clusters (cluster,) to split next; entries of clusters that cannot be split are ignored. None
 if the next level is to be the last."""
 
 
@@ -66,19 +69,18 @@ def coarse_to_fine(
 ) -> Iterator[Level]:
     """Ever finer liftings: at first all observed reals of a predicate count as one value.
 
-    Each next level divides clusters of evidence in two, those that `choose` picks and whose
-    variance exceeds `epsilon` (in squared units of the values), and goes on with color passing from
-    where it had stopped. Nothing is done ahead of what is asked for, so that `choose` may look at
-    what was inferred at the level before; if it picks nothing, all clusters are divided, and if it
-    answers None, all are divided to the end.
+    Each next level splits clusters of evidence in two, those that `choose` picks and whose variance
+    exceeds `epsilon` (in squared units of the values), and resumes color passing. Levels are
+    computed on demand, so that `choose` may use what was inferred at the level before; if it picks
+    nothing, all clusters are split, and if it returns None, all are split to the end.
 
     With epsilon = 0 the last level is the lifting that `lift` finds; without real evidence it is
     the only one.
     """
     if not isinstance(epsilon, numbers.Real) or not 0 <= epsilon < np.inf:
         raise ModelError(
-            f"epsilon is the variance up to which observed values count as one: a finite number "
-            f"that is not negative, not {epsilon!r}"
+            "epsilon, the variance up to which observed values count as one, must be finite and "
+            f"non-negative, not {epsilon!r}"
         )
     progress(0.0, "absorbing evidence")
     return _levels(LiftingInput.of(graph, tolerance), float(epsilon), choose, progress)
@@ -89,11 +91,12 @@ def _levels(
 ) -> Iterator[Level]:
     progress(0.0, "passing colors")
     ladder = _Ladder.of(given, epsilon)
-    kinds = ladder.keys.kinds(ladder.clusters)
-    coloring = stable_coloring(given.structure, kinds.kind)
-    level = ladder.level(ladder.clusters, kinds, coloring)
+    clusters = ladder.keys.clusters
+    kinds, num_values = ladder.keys.kinds(clusters), clusters.num_distinct.sum()
+    level = ladder.level(clusters, kinds, stable_coloring(given.structure, kinds.kind))
     while True:
-        progress(ladder.share(level), f"{len(level.clusters)} clusters of evidence")
+        done = 1.0 if level.is_last else len(level.clusters) / num_values
+        progress(done, f"{len(level.clusters)} clusters of evidence")
         yield level
         if level.is_last:
             return
@@ -112,26 +115,17 @@ class _Ladder:
 
     given: LiftingInput
     keys: EvidenceKeys
-    clusters: EvidenceClusters
-    """Those of the first level."""
     final: NDArray[np.int32]
     """(factor,): kinds of the last level."""
     epsilon: float
 
     @classmethod
     def of(cls, given: LiftingInput, epsilon: float) -> _Ladder:
-        absorbed = Absorbed.of(given)
-        evidence = given.source.evidence
-        clusters = EvidenceClusters.of(given.source, absorbed.mask(len(evidence)), given.tolerance)
-        keys = EvidenceKeys.of(given, absorbed, clusters)
+        keys = EvidenceKeys.of(given)
         final = given.structure.kind
         if epsilon > 0:
-            final = keys.kinds(_divided_to_the_end(clusters, epsilon)).kind
-        return cls(given, keys, clusters, final, epsilon)
-
-    @property
-    def structure(self) -> Structure:
-        return self.given.structure
+            final = keys.kinds(_divided_to_the_end(keys.clusters, epsilon)).kind
+        return cls(given, keys, final, epsilon)
 
     def level(
         self,
@@ -141,26 +135,27 @@ class _Ladder:
         before: Partition | None = None,
     ) -> Level:
         """The level of a coloring; before: the coloring of the level before."""
-        unlike = self._mixed(kinds, coloring, self.final)
+        structure = self.given.structure
+        unlike = _mixed(kinds, coloring, self.final)
         is_exact = not unlike.any()
         if self.epsilon > 0 and is_exact:
-            is_exact = not self._mixed(kinds, coloring, self.structure.kind).any()
+            is_exact = not _mixed(kinds, coloring, structure.kind).any()
         classes = coloring
-        if not is_exact and not all(self.structure.averages):
-            classes = tie(self.structure, coloring.variable, kinds.kind)
+        if not is_exact and not all(structure.averages):
+            classes = tie(structure, coloring.variable, kinds.kind)
         return Level(
             Lifting.of(self.given, classes, is_exact=is_exact),
-            before.variable[coloring.first_variable] if before else np.zeros(0, dtype=np.int32),
+            _parents(before.variable if before else None, coloring),
             clusters,
             self._splittable(clusters, kinds, unlike),
             not unlike.any(),
             coloring,
-            self.structure,
+            structure,
             self.keys.absorbed,
         )
 
     def divided(self, level: Level, kinds: Kinds, choose: Choose) -> tuple[EvidenceClusters, Kinds]:
-        """The clusters, some of them divided, and the kinds that follow from them."""
+        """The clusters, some of them split, and their kinds of factors."""
         chosen = choose(level) if level.splittable.any() else None
         if chosen is None:
             # Also where values equal to the tolerance have led to parameters that are not.
@@ -173,21 +168,8 @@ class _Ladder:
 
     def with_clusters(self, level: Level, clusters: EvidenceClusters, kinds: Kinds) -> Level:
         """The same level, with clusters and kinds that make no difference to its classes."""
-        unlike = self._mixed(kinds, level.coloring, self.final)
-        splittable = self._splittable(clusters, kinds, unlike)
+        splittable = self._splittable(clusters, kinds, _mixed(kinds, level.coloring, self.final))
         return replace(level, clusters=clusters, splittable=splittable)
-
-    def share(self, level: Level) -> float:
-        """How much of the way is done."""
-        return 1.0 if level.is_last else len(level.clusters) / self.clusters.num_distinct.sum()
-
-    def _mixed(
-        self, kinds: Kinds, coloring: Partition, wanted: NDArray[np.int32]
-    ) -> NDArray[np.bool_]:
-        """(kind,): whether it has a class of factors that have different wanted kinds."""
-        return mixed_kinds(
-            kinds.kind, kinds.num_kinds, wanted, coloring.factor, coloring.first_factor
-        )
 
     def _splittable(
         self, clusters: EvidenceClusters, kinds: Kinds, unlike: NDArray[np.bool_]
@@ -200,25 +182,25 @@ class _Ladder:
         return matters & _varying(clusters, self.epsilon)
 
 
+def _mixed(kinds: Kinds, coloring: Partition, wanted: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """(kind,): whether it has a class of factors with different wanted kinds."""
+    return mixed_kinds(kinds.kind, kinds.num_kinds, wanted, coloring.factor, coloring.first_factor)
+
+
 def _varying(clusters: EvidenceClusters, epsilon: float) -> NDArray[np.bool_]:
     return (clusters.variance > epsilon) & (clusters.num_distinct > 1)
 
 
 def _divided_to_the_end(clusters: EvidenceClusters, epsilon: float) -> EvidenceClusters:
-    """Clusters none of which varies by more than epsilon; in which order they are divided makes no
-    difference."""
+    """Clusters none of which varies by more than epsilon; the order of splits does not matter."""
     while (varying := _varying(clusters, epsilon)).any():
         clusters = clusters.split(varying)
     return clusters
 
 
-MAX_CLASS_SHARE = 0.1
-"""Classes per variable above which the next lifting is the exact one."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Surroundings:
-    """A lifting whose classes look alike as far as a number of factors away."""
+    """A lifting whose classes look alike up to a distance, counted in factors."""
 
     lifting: Lifting
     distance: int
@@ -235,39 +217,30 @@ def by_distance(
 
     Where no two variables look exactly alike, most may still have the same kinds of factors, and
     these the same kinds of neighbours. Objectives of variational inference on such a lifting are
-    those of the graph where all members of a class are treated alike.
+    those of the graph when all members of a class have the same beliefs.
     """
     progress(0.0, "absorbing evidence")
     given = LiftingInput.of(graph, tolerance)
     s = given.structure
     walk = (s.slots, s.first, s.orbit, s.kind, s.weight)
-    bits = (np.uint64(0), np.uint64(ALL_BITS))
     color, count, distance = s.color, s.num_colors, 0
     before: NDArray[np.int32] | None = None
     while True:
         progress(0.3, f"passing colors, round {distance + 1}")
-        heard, _ = collect(*walk, color, *bits)
+        heard, _ = collect(*walk, color, np.uint64(0), np.uint64(ALL_BITS))
         new, new_count = group_pairs(color, heard)
         distance += 1
-        if new_count == count or new_count > MAX_CLASS_SHARE * s.num_variables:
-            break
-        found = tie(s, new, s.kind)
-        yield Surroundings(
-            Lifting.of(given, found, is_exact=False),
-            distance,
-            _parents(before, found.first_variable),
-            False,
-        )
+        is_last = new_count == count or new_count > MAX_CLASS_SHARE * s.num_variables
+        found = stable_coloring(s) if is_last else tie(s, new, s.kind)
+        if is_last:
+            progress(1.0, "lifted")
+        lifting = Lifting.of(given, found, is_exact=is_last)
+        yield Surroundings(lifting, distance, _parents(before, found), is_last)
+        if is_last:
+            return
         color, count, before = new, new_count, found.variable
-    exact = stable_coloring(s)
-    progress(1.0, "lifted")
-    yield Surroundings(
-        Lifting.of(given, exact, is_exact=True),
-        distance,
-        _parents(before, exact.first_variable),
-        True,
-    )
 
 
-def _parents(before: NDArray[np.int32] | None, first: NDArray[np.int64]) -> NDArray[np.int32]:
-    return np.zeros(0, dtype=np.int32) if before is None else before[first]
+def _parents(before: NDArray[np.int32] | None, coloring: Partition) -> NDArray[np.int32]:
+    """(class,): the class before that each is part of; empty if there was none."""
+    return np.zeros(0, dtype=np.int32) if before is None else before[coloring.first_variable]

@@ -1,4 +1,4 @@
-"""Rounds of color passing over all factors, by hashes; and the check that needs none."""
+"""Rounds of color passing over all factors by hashes, and a check that does not rely on them."""
 
 import numpy as np
 from numba import njit
@@ -23,8 +23,7 @@ LOW_29 = np.uint64((1 << 29) - 1)
 
 @njit(cache=True)
 def collect(slots, first, orbit, kind, weight, color, seed, mask):
-    """uint64 (variable,): sum of what each variable hears from its factors; uint64 (factor,): their
-    hashes.
+    """uint64 (variable,): sum of the messages from its factors; uint64 (factor,): their hashes.
 
     weight: (factor,), or nothing where all are 1.
     """
@@ -55,7 +54,7 @@ def hash_factors(slots, first, orbit, kind, color):
 
 @njit(cache=True)
 def num_slots(flag, color, slots):
-    """Slots of variables of flagged classes."""
+    """Number of slots with variables of flagged classes."""
     count = 0
     for edge in range(len(slots)):
         count += flag[color[slots[edge]]]
@@ -64,8 +63,8 @@ def num_slots(flag, color, slots):
 
 @njit(cache=True)
 def moved(old, new, count):
-    """bool (class,): whether a new class is not the largest part of its old one; how many members
-    such classes have."""
+    """bool (class,): whether a new class is not the largest part of its old one; the number of
+    members of such classes."""
     size = np.zeros(count, dtype=np.int64)
     parent = np.empty(count, dtype=np.int32)
     for item in range(len(new)):
@@ -88,7 +87,7 @@ def moved(old, new, count):
 
 @njit(cache=True)
 def factor_hash(factor, slots, first, orbit, kind, color, seed):
-    """Of the kind, and per orbit of the multiset of colors in its slots.
+    """Hash of the kind and, per orbit, of the multiset of colors in its slots.
 
     Kinds and places start far apart, and far from 0, which `mix` leaves as it is.
     """
@@ -101,7 +100,7 @@ def factor_hash(factor, slots, first, orbit, kind, color, seed):
 
 @njit(cache=True)
 def message(hashed, orbit, mask):
-    """What a factor adds to the variable in a slot of this orbit."""
+    """The message of a factor to the variable in a slot of this orbit."""
     return mix(hashed + np.uint64(orbit) * ODD_2) & mask
 
 
@@ -206,12 +205,11 @@ def same_multisets(start, offset, size, slots, orbit, color):
 
 @njit(cache=True)
 def split_unlike(slots, first, orbit, weight, color, num_classes, factor_class, base, code):
-    """Gives new classes, in place, to variables that do not have the slots of their class's first
-    member: the same weight for each class of factors and orbit. Returns the number of classes.
+    """Moves variables, in place, to new classes if they differ from their class's first member in
+    the weight of a class of factors and orbit; returns the number of classes.
 
-    base: (factor class + 1,), numbers from which its orbits are counted. code: room for one number
-    per edge. All that differ from the first member of one class share one new class: what is alike
-    is never separated.
+    base: (factor class + 1,), offset of its orbits. code: room for one number per edge. All that
+    differ from the first member of a class share one new class: equal ones are never separated.
     """
     order, begin = members_by_class(color, num_classes)
     start, share = edge_codes(slots, first, orbit, weight, color, begin, factor_class, base, code)

@@ -1,8 +1,8 @@
-"""Classes of variables and factors, refined from where they are, without trust in hashes.
+"""Refinement of classes of variables and factors, exact whatever the hashes.
 
-Where a class is divided, its largest part keeps the number. What members of another class have to
-do with that part follows from what they have to do with the others, so that only these are looked
-at: each time something is looked at, its class has halved.
+When a class is divided, its largest part keeps the number. The relation of other classes to that
+part follows from their relation to the other parts, so only these are visited: each time an item is
+visited, its class has halved.
 """
 
 import numpy as np
@@ -11,22 +11,21 @@ from numba import njit
 from hylift.numerics.kernels.grouping import EMPTY, ONE, mix
 
 MANY = 16
-"""Links from which on it pays to sort only those that differ."""
+"""Number of links above which it pays to sort only distinct ones."""
 
 
 @njit(cache=True)
 def sign_variables(
     moved, by_kind, of_whole, fresh, walk, weight, num_orbits, group, color, size, at
 ):
-    """Variables in the slots of factors that have moved, and a number for each: equal for those of
-    one class that have the same total weight in each new class of factors and orbit; a bound on the
-    numbers.
+    """Variables in the slots of factors that have moved; a number for each, equal for those of one
+    class with the same total weight in each new class of factors and orbit; a bound on the numbers.
 
-    by_kind: 1 where factors have moved for their kinds; 0 where they have for `fresh` variables. A
-    fresh one hears nothing new from a factor that has moved with it alone, out of a class of which
-    others have stayed: all its members' factors in that class have moved, so that what is not new
-    of them is known from the rest. of_whole: (class of factors,): where none have stayed. walk:
-    slots, first, orbit. at: (variable,), zeros to work with.
+    by_kind: 1 if factors have moved because of their kinds, 0 if because of `fresh` variables. A
+    factor that has moved because of one fresh variable only tells that variable nothing new, if
+    other factors of its class have stayed: then all factors of the variable's class in that class
+    have moved. of_whole: (class of factors,): where none have stayed. walk: slots, first, orbit.
+    at: (variable,), zeros to work with.
     """
     slots, first, orbit = walk
     room = num_edges(moved, first)
@@ -60,7 +59,7 @@ def sign_variables(
 
 @njit(cache=True)
 def num_edges(moved, first):
-    """Slots of these factors."""
+    """Number of slots of these factors."""
     count = 0
     for place in range(len(moved)):
         count += first[moved[place] + 1] - first[moved[place]]
@@ -69,10 +68,10 @@ def num_edges(moved, first):
 
 @njit(cache=True)
 def by_listener(touched, listener, said, amount, at):
-    """What was said, sorted by variable: where that of each begins, what it is, and its weight.
+    """Messages sorted by variable: where those of each begin, the messages, and their weights.
 
-    amount: (message,), or nothing where all are 1. at: (variable,), how much each hears; zeros
-    then.
+    amount: (message,), or empty where all are 1. at: (variable,), number of messages of each; zeros
+    afterwards.
     """
     begin = np.zeros(len(touched) + 1, dtype=np.int64)
     for place in range(len(touched)):
@@ -114,10 +113,9 @@ def sign_factors(fresh, touched, walk, num_orbits, color, group):
 
 @njit(cache=True)
 def touched_factors(moved, start, factors, group, size, seen):
-    """Factors in whose slots these variables stand, unless alone in their class.
+    """The factors of these variables, unless alone in their class.
 
-    start, factors: from variables to the factors they stand in. seen: (factor,), all False, to work
-    with.
+    start, factors: the factors of each variable. seen: (factor,), all False, to work with.
     """
     count = 0
     for place in range(len(moved)):
@@ -147,14 +145,14 @@ def touched_factors(moved, start, factors, group, size, seen):
 
 @njit(cache=True)
 def divide(some, part, num_parts, number, size, of_whole, touched_of, largest_of, count):
-    """Gives new numbers, in place, to parts of classes; returns who has a new one, and how many
-    classes there are.
+    """Divides classes into parts, in place; returns the members with new numbers, and the number of
+    classes.
 
-    some: the members in question; part: (member,), equal for those of a class that stay together.
-    Members of a class that are not in question stay together, too, and keep its number; where there
-    are none, the largest part does. number: (item,). size: (class,), kept up to date. of_whole:
-    (class,), set to whether all members were in question of the class that a new one is part of.
-    touched_of, largest_of: (class,), zeros to work with.
+    some: members; part: (member,), equal for those of a class that stay together. The other members
+    of a class stay together, too, and keep its number; where there are none, the largest part does.
+    number: (item,). size: (class,), kept up to date. of_whole: (class,), set to whether `some` had
+    all members of the class that a new one is part of. touched_of, largest_of: (class,), zeros to
+    work with.
     """
     part_size = np.zeros(num_parts, dtype=np.int32)
     part_class = np.empty(num_parts, dtype=np.int32)
@@ -199,11 +197,11 @@ def divide(some, part, num_parts, number, size, of_whole, touched_of, largest_of
 
 @njit(cache=True)
 def number_chains(items, begin, link, share, number):
-    """int32 (item,): equal for those of one number whose links are the same, with the same shares
-    in all; a bound on these. Changes the order of links.
+    """int32 (item,): equal for items of one number with the same links and total shares; a bound on
+    these. Changes the order of links.
 
-    share: (link,), or nothing where all are 1 and no item has many. Links sorted make a chain,
-    which is known by the chain before its last link, and that link.
+    share: (link,), or empty where all are 1 and no item has many. Sorted links make a chain, which
+    is identified by its last link and the chain before it.
     """
     shared = len(share) > 0
     table, last = empty_table(len(link))
@@ -253,7 +251,7 @@ def sort_few(link):
 
 @njit(cache=True)
 def sort_links(link, share):
-    """Sorts links in place, equal ones made one with the sum of their shares; how many are left."""
+    """Sorts links in place and joins equal ones, summing their shares; returns their number."""
     if len(link) > MANY:
         kept = sum_shares(link, share)
         order = np.argsort(link[:kept])
@@ -278,7 +276,7 @@ def sort_links(link, share):
 
 @njit(cache=True)
 def sum_shares(link, share):
-    """Makes equal links one, in place and in any order; how many are left."""
+    """Joins equal links in place, in any order, summing their shares; returns their number."""
     table, last = empty_table(len(link))
     kept = 0
     for place in range(len(link)):
@@ -299,7 +297,7 @@ def sum_shares(link, share):
 
 @njit(cache=True)
 def empty_table(most):
-    """Room for so many numbers in a table with open addressing, and the last place of it."""
+    """An empty table with open addressing for so many numbers, and its last place."""
     size = 2
     while size < 2 * most:
         size *= 2

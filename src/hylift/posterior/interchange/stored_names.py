@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.graph import Atoms, NameBlock, Names, Numbered
-from hylift.graph.constant_types import TEXT, has_own_type, read_as
+from hylift.graph.name_blocks import TEXT, has_own_type, read_as
 
 
 def store_names(names: Names, arrays: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:

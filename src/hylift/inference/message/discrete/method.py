@@ -12,10 +12,10 @@ from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.control import Control
 from hylift.inference.message.answer import SETTLED, Decoded, Outcome, notes_on_loops, posterior_of
+from hylift.inference.message.categoricals import categoricals
 from hylift.inference.message.discrete.passing import How, Passing, Schedule, Tables
 from hylift.inference.message.kernels.discrete import send
 from hylift.inference.message.prepare import check_settings, view_of
-from hylift.inference.message.segments import categoricals
 from hylift.inference.message.steps import Steps
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View

@@ -22,13 +22,13 @@ from hylift.inference.message.kernels.discrete import (
     shift,
 )
 from hylift.inference.message.links import FloatArray, Links
-from hylift.inference.message.segments import (
+from hylift.inference.terms import Terms
+from hylift.numerics.segments import (
     Ids,
     largest,
     log_sums,
     place_of_largest,
 )
-from hylift.inference.terms import Terms
 from hylift.numerics.threads import cut, in_order
 
 Schedule = Literal["flooding", "residual"]

@@ -14,6 +14,7 @@ from hylift.inference.checkpoint import go_to_place, place_of
 from hylift.inference.control import Control
 from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.message.answer import Decoded, Outcome, notes_on_loops, posterior_of
+from hylift.inference.message.categoricals import categoricals
 from hylift.inference.message.kernels.particle import send
 from hylift.inference.message.links import FloatArray
 from hylift.inference.message.particle.density import Densities, densities
@@ -21,11 +22,11 @@ from hylift.inference.message.particle.factors import Factors
 from hylift.inference.message.particle.passing import MIDDLE, Passing
 from hylift.inference.message.particle.start import narrowest
 from hylift.inference.message.prepare import check_settings, view_of
-from hylift.inference.message.segments import categoricals, place_of_largest
 from hylift.inference.message.steps import Steps
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole
+from hylift.numerics.segments import place_of_largest
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
 

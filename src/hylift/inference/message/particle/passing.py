@@ -26,7 +26,7 @@ from hylift.inference.message.particle.factors import (
 )
 from hylift.inference.message.particle.proposals import Particles, Proposals
 from hylift.inference.message.particle.start import first_proposals
-from hylift.inference.message.segments import largest, largest_change, log_sums
+from hylift.numerics.segments import largest, largest_change, log_sums
 from hylift.numerics.threads import in_order
 from hylift.potentials.base import along_axis
 

@@ -1,8 +1,8 @@
-"""Reals that tell nothing of other variables' reals, integrated out.
+"""Leaves that nothing depends on are eliminated: reals whose integral is the same for all others.
 
-A reading that nobody took, a value that was never reported: a hidden real in a single factor, such
-as normal(y | a·x, v), which integrates to the same number whatever x is. Left in the graph it costs
-time, and approximations that take y and x for independent make x too sure of itself.
+An example is a reading that nobody took: a hidden real y in a single factor normal(y | a·x, v),
+which integrates to the same number whatever x is. Left in the graph it costs time, and
+approximations that make y and x independent make x too certain.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from hylift.potentials import ConditionalQuadratic, Table
 Floats = NDArray[np.float64]
 
 MOST_ROUNDS = 50
-"""Chains of such reals are as long as this; what is left of longer ones stays in the graph."""
+"""Longest chain of leaves that is eliminated; the rest of a longer one stays in the graph."""
 CANCELLED = 1e-14
-"""What rounding leaves of numbers that cancel, in parts of their size. Not more: beside a narrow
-link, what says something may be small."""
+"""Relative rounding error of numbers that cancel. Small, since the effect of a narrow link is."""
 ROUNDING = 1e-12
-"""Difference of logarithms that rounding makes, in parts of their size."""
+"""Relative rounding error of differences of logarithms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Barren:
-    """Reals that were integrated out of factors with one potential, each in the same slot."""
+class Leaves:
+    """Leaves eliminated from factors with one potential, each in the same slot."""
 
     group: FactorGroup
     """Their factors, over the variables of the whole graph."""
@@ -59,27 +58,27 @@ class Barren:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trimmed:
-    """A graph without its barren reals."""
+class WithoutLeaves:
+    """A graph without the leaves that nothing depends on."""
 
     graph: FactorGraph
     kept: NDArray[np.int64]
     """(variable of `graph`,): its id in the graph before."""
-    barren: tuple[Barren, ...]
-    """In the order in which they went: what a real depends on is gone later, if at all."""
+    eliminated: tuple[Leaves, ...]
+    """In the order of elimination: what a leaf depends on is eliminated later, if at all."""
 
 
-def trimmed(graph: FactorGraph, but: NDArray[np.bool_] | None = None) -> Trimmed:
-    """The graph with its barren reals integrated out, but for those (variable,) that shall stay.
+def eliminate_leaves(graph: FactorGraph, keep: NDArray[np.bool_] | None = None) -> WithoutLeaves:
+    """The graph without leaves that nothing depends on, except those (variable,) to keep.
 
-    Bounds of such reals are taken for far away: whoever asks looks afterwards whether they are.
+    Bounds of leaves are ignored: the caller checks afterwards that little mass lies beyond them.
     """
     may_go = graph.variables.num_states == 0
     may_go[graph.evidence.variable] = False
-    if but is not None:
-        may_go &= ~but
+    if keep is not None:
+        may_go &= ~keep
     hidden = graph.is_hidden
-    groups, barren = list(graph.groups), list[Barren]()
+    groups, eliminated = list(graph.groups), list[Leaves]()
     log_constant = graph.log_constant
     for _ in range(MOST_ROUNDS):
         num_factors = np.zeros(graph.num_variables, dtype=np.int64)
@@ -88,7 +87,7 @@ def trimmed(graph: FactorGraph, but: NDArray[np.bool_] | None = None) -> Trimmed
         is_leaf = may_go & (num_factors == 1)
         if not is_leaf.any():
             break
-        found: list[Barren] = []
+        found: list[Leaves] = []
         remaining: list[FactorGroup] = []
         for group in groups:
             left, gone = _split(group, is_leaf, hidden, graph.variables.multiplicity)
@@ -101,17 +100,20 @@ def trimmed(graph: FactorGraph, but: NDArray[np.bool_] | None = None) -> Trimmed
             remaining += rest
             log_constant += constant
         groups = [group for group in remaining if len(group)]
-        barren += found
-    if not barren:
-        return Trimmed(graph, np.arange(graph.num_variables), ())
-    return _without(graph, groups, tuple(barren), log_constant)
+        eliminated += found
+    if not eliminated:
+        return WithoutLeaves(graph, np.arange(graph.num_variables), ())
+    return _without(graph, groups, tuple(eliminated), log_constant)
 
 
 def _without(
-    graph: FactorGraph, groups: list[FactorGroup], barren: tuple[Barren, ...], log_constant: float
-) -> Trimmed:
+    graph: FactorGraph,
+    groups: list[FactorGroup],
+    eliminated: tuple[Leaves, ...],
+    log_constant: float,
+) -> WithoutLeaves:
     stays = np.ones(graph.num_variables, dtype=bool)
-    for one in barren:
+    for one in eliminated:
         stays[one.variable] = False
     new_id = (np.cumsum(stays) - 1).astype(np.int32)
     kept = np.flatnonzero(stays)
@@ -125,7 +127,7 @@ def _without(
         Evidence(new_id[evidence.variable], evidence.value, evidence.var),
         log_constant,
     )
-    return Trimmed(smaller, kept, barren)
+    return WithoutLeaves(smaller, kept, eliminated)
 
 
 def _split(
@@ -133,11 +135,11 @@ def _split(
     is_leaf: NDArray[np.bool_],
     hidden: NDArray[np.bool_],
     multiplicity: Floats,
-) -> tuple[list[FactorGroup], list[Barren]]:
-    """The factors that stay, and those with a barren real, by its slot.
+) -> tuple[list[FactorGroup], list[Leaves]]:
+    """The factors that stay, and those with a leaf to eliminate, by its slot.
 
-    A real that no other hidden variable stands beside can do no harm, and stays. Members of a class
-    must each have a factor of their own.
+    A leaf that is the only hidden variable of its factor stays. Members of a class must each have a
+    factor of their own.
     """
     potential = group.potential
     if not isinstance(potential, ConditionalQuadratic) or not is_leaf[group.scope].any():
@@ -150,14 +152,14 @@ def _split(
         fits = stays & has_others & is_leaf[leaf] & (group.multiplicity == multiplicity[leaf])
         if not fits.any():
             continue
-        fits &= _is_barren(potential, slot - potential.num_discrete)[group.row]
+        fits &= _can_eliminate(potential, slot - potential.num_discrete)[group.row]
         if fits.any():
-            found.append(Barren(group.take(np.flatnonzero(fits)), slot))
+            found.append(Leaves(group.take(np.flatnonzero(fits)), slot))
             stays &= ~fits
     return ([group] if stays.all() else [group.take(np.flatnonzero(stays))]), found
 
 
-def _is_barren(potential: ConditionalQuadratic, real: int) -> NDArray[np.bool_]:
+def _can_eliminate(potential: ConditionalQuadratic, real: int) -> NDArray[np.bool_]:
     """(row,): whether the integral over one real exists, and depends on no other real."""
     parts = _Parts.of(potential, real)
     possible = potential.c > -np.inf
@@ -174,11 +176,11 @@ def _cancel(one: Floats, other: Floats) -> NDArray[np.bool_]:
     return np.abs(one - other) <= CANCELLED * (np.abs(one) + np.abs(other))
 
 
-def _integrated(barren: Barren) -> tuple[list[FactorGroup], float]:
-    """What factors are without their real: tables of their states, and the sum of constants."""
-    group, potential = barren.group, barren.group.potential
+def _integrated(leaves: Leaves) -> tuple[list[FactorGroup], float]:
+    """Factors without their leaf: tables of their states, and the sum of constants."""
+    group, potential = leaves.group, leaves.group.potential
     assert isinstance(potential, ConditionalQuadratic)
-    parts = _Parts.of(potential, barren.slot - potential.num_discrete)
+    parts = _Parts.of(potential, leaves.slot - potential.num_discrete)
     square = np.where(parts.square < 0, parts.square, -1.0)
     integral = 0.5 * np.log(np.pi / -square) - parts.linear**2 / (4 * square)
     table = np.where(potential.c == -np.inf, -np.inf, potential.c + integral)

@@ -1,4 +1,4 @@
-"""What a mixture says of reals that were integrated out before it was fitted."""
+"""Marginals of the leaves that were eliminated before a mixture was fitted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.graph.barren import Barren, Trimmed
+from hylift.graph.leaves import Leaves, WithoutLeaves
 from hylift.inference.gaussian.bounds import mass_beyond
 from hylift.posterior import GaussianMixture, Marginals, Mixture
 from hylift.posterior.mixture.layout import GAUSSIAN, Layout
@@ -23,22 +23,22 @@ it has one per component, with the same mean and variance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Whole:
+class Restored:
     """A mixture and its marginals over all hidden variables of the user's graph."""
 
     mixture: Mixture
     marginals: Marginals
 
     @classmethod
-    def of(cls, graph: FactorGraph, trimmed: Trimmed, small: Mixture) -> Whole:
-        """small: the mixture of the trimmed graph."""
-        marginals = small.marginals(trimmed.graph.variables)
-        if not trimmed.barren:
+    def of(cls, graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> Restored:
+        """small: the mixture of the graph without leaves."""
+        marginals = small.marginals(reduced.graph.variables)
+        if not reduced.eliminated:
             return cls(small, marginals)
-        beliefs = _Beliefs.of(graph, trimmed, small)
-        found = [beliefs.told(barren) for barren in reversed(trimmed.barren)]
-        variable = np.concatenate([told.variable for told in found])
-        first, hidden = small.layout.first, trimmed.kept[small.hidden]
+        beliefs = _Beliefs.of(graph, reduced, small)
+        found = [beliefs.restore(leaves) for leaves in reversed(reduced.eliminated)]
+        variable = np.concatenate([one.variable for one in found])
+        first, hidden = small.layout.first, reduced.kept[small.hidden]
         layout = Layout(
             np.concatenate([small.layout.family, np.full(len(variable), GAUSSIAN, dtype=np.int8)]),
             np.concatenate([first, first[-1] + 2 * np.arange(1, len(variable) + 1)]),
@@ -55,8 +55,8 @@ class Whole:
             np.concatenate([small.variable_to_class, own])[order],
             everyone[order],
         )
-        batches = (*marginals.batches, *(told.marginal for told in found))
-        sizes = [len(told.variable) for told in found]
+        batches = (*marginals.batches, *(one.marginal for one in found))
+        sizes = [len(one.variable) for one in found]
         numbers = np.arange(len(marginals.batches), len(batches), dtype=np.int32)
         batch = np.concatenate([marginals.batch, np.repeat(numbers, sizes)])
         row = np.concatenate([marginals.row, *(np.arange(n, dtype=np.int32) for n in sizes)])
@@ -68,17 +68,17 @@ def has_bounds(graph: FactorGraph) -> NDArray[np.bool_]:
     return np.isfinite(graph.variables.lower) | np.isfinite(graph.variables.upper)
 
 
-def mass_lost(graph: FactorGraph, trimmed: Trimmed, small: Mixture) -> FloatArray:
+def mass_lost(graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> FloatArray:
     """(variable,): what reals that were integrated out have beyond their bounds, at most in one of
     the components."""
     variables, bounded = graph.variables, has_bounds(graph)
     found = np.zeros(graph.num_variables)
-    gone = [barren.variable for barren in trimmed.barren]
+    gone = [leaves.variable for leaves in reduced.eliminated]
     if not any(bounded[variable].any() for variable in gone):
         return found
-    beliefs = _Beliefs.of(graph, trimmed, small)
-    for barren in reversed(trimmed.barren):
-        beliefs.told(barren)
+    beliefs = _Beliefs.of(graph, reduced, small)
+    for leaves in reversed(reduced.eliminated):
+        beliefs.restore(leaves)
     variable = np.concatenate(gone)
     bounds = variables.lower[variable][:, None], variables.upper[variable][:, None]
     mass = mass_beyond(*bounds, beliefs.mean[variable], np.sqrt(beliefs.var[variable]))
@@ -87,7 +87,7 @@ def mass_lost(graph: FactorGraph, trimmed: Trimmed, small: Mixture) -> FloatArra
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Told:
+class _LeafMarginals:
     """Reals and their marginals."""
 
     variable: NDArray[np.int32]
@@ -106,29 +106,29 @@ class _Beliefs:
     observed: FloatArray  # (variable,): the value, where it is
 
     @classmethod
-    def of(cls, graph: FactorGraph, trimmed: Trimmed, small: Mixture) -> _Beliefs:
+    def of(cls, graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> _Beliefs:
         mean, var = np.zeros((2, graph.num_variables, small.num_components))
         evidence, observed = graph.evidence, np.zeros(graph.num_variables)
         hard = evidence.is_hard
         observed[evidence.variable[hard]] = evidence.value[hard]
         mean[:] = observed[:, None]
-        is_real = trimmed.graph.variables.num_states[small.hidden] == 0
-        reals = trimmed.kept[small.hidden[is_real]]
+        is_real = reduced.graph.variables.num_states[small.hidden] == 0
+        reals = reduced.kept[small.hidden[is_real]]
         mean[reals], var[reals] = small.moments(small.hidden[is_real])
         first = np.full(graph.num_variables, -1)
-        first[trimmed.kept[small.hidden]] = small.layout.first[small.variable_to_class]
+        first[reduced.kept[small.hidden]] = small.layout.first[small.variable_to_class]
         return cls(graph, small, mean, var, first, observed)
 
-    def told(self, barren: Barren) -> _Told:
+    def restore(self, leaves: Leaves) -> _LeafMarginals:
         """The reals of some factors given all others of their scopes, which are known by now."""
-        parameters, weights = barren.given_others(), self.small.weights
+        parameters, weights = leaves.given_others(), self.small.weights
         num_parts = int(np.prod(parameters[0].shape[1:])) * len(weights)
-        width = max(1, BLOCK // (num_parts * barren.group.arity))
+        width = max(1, BLOCK // (num_parts * leaves.group.arity))
         kept: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-        for begin in range(0, len(barren.group), width):
+        for begin in range(0, len(leaves.group), width):
             some = slice(begin, begin + width)
-            share, mean, var = self._parts(barren, parameters, some)
-            of = barren.variable[some]
+            share, mean, var = self._parts(leaves, parameters, some)
+            of = leaves.variable[some]
             self.mean[of] = centre = (share * mean).sum(axis=1)
             self.var[of] = (((mean - centre[:, None]) ** 2 + var) * share).sum(axis=1)
             if num_parts <= MOST_PARTS:
@@ -138,16 +138,16 @@ class _Beliefs:
         if kept:
             marginal = GaussianMixture(*(np.concatenate(p) for p in zip(*kept, strict=True)))
         else:
-            of = barren.variable
+            of = leaves.variable
             marginal = GaussianMixture(weights, self.mean[of], self.var[of])
-        return _Told(barren.variable, marginal)
+        return _LeafMarginals(leaves.variable, marginal)
 
     def _parts(
-        self, barren: Barren, parameters: tuple[FloatArray, ...], some: slice
+        self, leaves: Leaves, parameters: tuple[FloatArray, ...], some: slice
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Probability of each joint state of the other variables, and mean and variance of the real
         in it: (factor, joint state, component)."""
-        group = barren.group
+        group = leaves.group
         scope, row = group.scope[some], group.row[some]
         num_discrete = parameters[0].ndim - 1
         offset, coefficients, own = (part[row] for part in parameters)
@@ -157,7 +157,7 @@ class _Beliefs:
         for slot in range(num_discrete):
             probs = self._probs(scope[:, slot], states[slot])
             share = (share[:, :, None] * probs[:, None]).reshape(size, -1, components)
-        others = scope[:, [s for s in barren.others if s >= num_discrete]]
+        others = scope[:, [s for s in leaves.others if s >= num_discrete]]
         factors = coefficients.reshape(size, share.shape[1], -1)
         mean = offset.reshape(size, -1, 1) + np.einsum("fjo,fok->fjk", factors, self.mean[others])
         var = own.reshape(size, -1, 1) + np.einsum("fjo,fok->fjk", factors**2, self.var[others])

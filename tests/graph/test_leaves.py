@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hylift.graph import FactorGraph, boolean, interval, real
-from hylift.graph.barren import trimmed
+from hylift.graph.leaves import eliminate_leaves
 from hylift.inference import Exact, infer
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from zoo import ZOO, ZooModel
@@ -43,7 +43,7 @@ def test_log_z_and_the_marginals_of_what_stays_are_the_same(model: ZooModel) -> 
     graph = model.graph()
     whole = infer(graph, Exact())
 
-    found = trimmed(graph)
+    found = eliminate_leaves(graph)
     small = infer(found.graph, Exact())
 
     assert small.log_partition is not None
@@ -59,10 +59,10 @@ def test_log_z_and_the_marginals_of_what_stays_are_the_same(model: ZooModel) -> 
 def test_a_reading_that_nobody_took_goes_and_leaves_no_factor() -> None:
     graph = rooms().observe({"y1": 21.0})
 
-    found = trimmed(graph)
+    found = eliminate_leaves(graph)
 
     assert names(found.graph) == ["f1", "f2", "y1", "x"]
-    assert names(graph)[found.barren[0].variable[0]] == "y2"
+    assert names(graph)[found.eliminated[0].variable[0]] == "y2"
     assert found.graph.num_factors == graph.num_factors - 1
 
 
@@ -73,7 +73,7 @@ def test_factors_that_are_not_normalised_leave_a_table_of_their_states() -> None
         [(Q.gaussian([0.0], [[1.0]]), ["x"]), (on, ["d", "y", "x"])],
     )
 
-    found = trimmed(graph)
+    found = eliminate_leaves(graph)
 
     assert names(found.graph) == ["d", "x"]
     exact = infer(graph, Exact()).marginal("d").probs
@@ -92,11 +92,11 @@ def test_a_chain_goes_from_its_end_to_where_something_is_known() -> None:
         ],
     ).observe({"x2": 1.0})
 
-    found = trimmed(graph)
+    found = eliminate_leaves(graph)
 
     # What stands beside nothing hidden any more may stay.
     assert names(found.graph) == ["x0", "x1", "x2", "x3"]
-    assert [names(graph)[one.variable[0]] for one in found.barren] == ["x5", "x4"]
+    assert [names(graph)[one.variable[0]] for one in found.eliminated] == ["x5", "x4"]
 
 
 def test_what_says_something_stays() -> None:
@@ -110,18 +110,18 @@ def test_what_says_something_stays() -> None:
         ],
     )
 
-    found = trimmed(graph)
+    found = eliminate_leaves(graph)
 
     # z and x have a joint density: integrated over z it still says something of x.
     assert found.graph is graph
-    assert found.barren == ()
+    assert found.eliminated == ()
 
 
 def test_soft_evidence_and_wishes_keep_a_real() -> None:
     graph = rooms()
-    but = np.array([name == "y1" for name in graph.variables.names])
+    keep = np.array([name == "y1" for name in graph.variables.names])
 
-    assert names(trimmed(graph, but).graph) == ["f1", "f2", "y1", "x"]
+    assert names(eliminate_leaves(graph, keep).graph) == ["f1", "f2", "y1", "x"]
 
 
 def test_bounds_are_taken_for_far_away() -> None:
@@ -130,4 +130,4 @@ def test_bounds_are_taken_for_far_away() -> None:
         [(Q.gaussian([0.0], [[1.0]]), ["x"]), (Q.linear_gaussian([1.0], 1.0), ["y", "x"])],
     )
 
-    assert names(trimmed(graph).graph) == ["x"]
+    assert names(eliminate_leaves(graph).graph) == ["x"]

@@ -1,0 +1,102 @@
+"""Flat arrays cut into segments: offsets, ranges, reductions, and numbers of equal ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+
+def offsets(sizes: NDArray[Any]) -> Ids:
+    """(segment + 1,): where segments of these sizes start, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def ranges(start: NDArray[Any], size: NDArray[Any]) -> Ids:
+    """start, start + 1, …: `size` numbers from each start on, one range behind the other."""
+    ends = np.cumsum(size, dtype=np.int64)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - (ends - size), size)
+
+
+def largest(logs: FloatArray, start: Ids) -> FloatArray:
+    """(segment,): the largest number from each start to the next; no segment is empty."""
+    return np.maximum.reduceat(logs, start[:-1]) if len(start) > 1 else np.zeros(0)
+
+
+def log_sums(logs: FloatArray, start: Ids) -> FloatArray:
+    """(segment,): logarithms of the sums of exponentials, from each start to the next."""
+    if len(start) <= 1:
+        return np.zeros(0)
+    top = largest(logs, start)
+    safe = np.where(np.isneginf(top), 0.0, top)
+    with np.errstate(divide="ignore"):
+        return np.asarray(
+            safe
+            + np.log(np.add.reduceat(np.exp(logs - np.repeat(safe, np.diff(start))), start[:-1]))
+        )
+
+
+def largest_change(before: FloatArray, after: FloatArray) -> float:
+    """The largest change of logarithms, weighed as those of probabilities; -inf to -inf is none."""
+    with np.errstate(invalid="ignore"):
+        moved = np.minimum(np.abs(after - before), 1.0) * np.exp(np.maximum(after, before))
+    return float(np.nanmax(moved, initial=0.0))
+
+
+def place_of_largest(logs: FloatArray, start: Ids) -> Ids:
+    """(segment,): how far from its start the first of the largest numbers stands."""
+    if len(start) <= 1:
+        return np.zeros(0, dtype=np.int64)
+    width = np.diff(start)
+    is_largest = logs == np.repeat(largest(logs, start), width)
+    place = np.arange(len(logs)) - np.repeat(start[:-1], width)
+    return np.minimum.reduceat(np.where(is_largest, place, len(logs)), start[:-1])
+
+
+def number_rows(*columns: Ids) -> tuple[Ids, Ids]:
+    """(row,): from 0, equal for equal rows of these columns; and (number,): a row that has it."""
+    number = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        number = number * (int(column.max()) + 1) + column
+        highest = int(number.max())
+        if highest < 4 * len(number):  # flags are faster than sorting
+            present = np.zeros(highest + 1, dtype=bool)
+            present[number] = True
+            number = (np.cumsum(present) - 1)[number]
+        else:
+            number = np.unique(number, return_inverse=True)[1]
+    return number, first_of_each(number)
+
+
+def first_of_each(number: Ids) -> Ids:
+    """(number,): where each number from 0 on stands first."""
+    first = np.empty(int(number.max()) + 1, dtype=np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]  # the last assignment counts
+    return first
+
+
+def number_lists(owner: Ids, item: Ids) -> tuple[Ids, Ids]:
+    """(owner,): from 0, equal for equal lists of items; and (number,): an owner that has it.
+
+    owner, item: (item,), numbers from 0 on, owners increasing. Neighbours in a list are replaced
+    by a number of the pair until one is left, so that long lists take few rounds.
+    """
+    result = np.zeros((2, int(owner[-1]) + 1), dtype=np.int64)
+    for level in range(len(owner).bit_length() + 1):
+        begins = np.append(True, owner[1:] != owner[:-1])
+        alone = begins & np.append(begins[1:], True)
+        result[0, owner[alone]], result[1, owner[alone]] = level, item[alone]
+        owner, item, begins = owner[~alone], item[~alone], begins[~alone]
+        if not len(owner):
+            break
+        start = np.flatnonzero(begins)
+        place = np.arange(len(owner)) - start[np.cumsum(begins) - 1]
+        left = place % 2 == 0
+        paired = np.append(~left[1:], False)  # an odd place follows
+        right = np.where(paired, np.append(item[1:], 0) + 1, 0)
+        owner, item = owner[left], number_rows(item[left], right[left])[0]
+    return number_rows(*result)
