@@ -21,6 +21,7 @@ STAGES = [
     "language",
     "grounding",
     "lifting",
+    "proper",
 ]
 STAGES += ["posterior", "inference", "racing", "plot", "cli"]
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]  # may import every stage

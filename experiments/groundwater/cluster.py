@@ -16,7 +16,7 @@ from experiments.groundwater.filters.predictions import Measurements, Prediction
 from experiments.groundwater.filters.tuning import Shrinkage
 from experiments.groundwater.model import FloatArray, IntArray, Parameters, ground
 from hylift.graph import conditioned
-from hylift.inference.gaussian.form import centred
+from hylift.proper.gaussian import centred
 
 ALONE_SHARED, RELATIONAL_SHARED = "alone, shared parameters", "relational, shared parameters"
 ALONE_OWN, RELATIONAL_OWN = "alone, own parameters", "relational, own parameters"

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from hylift.inference import NaturalGradient as NaturalGradient
     from hylift.inference import NaturalNewton as NaturalNewton
     from hylift.inference import infer as infer
-    from hylift.inference.boundedness import bethe_certificate as bethe_certificate
     from hylift.inference.filtering import Filtered as Filtered
     from hylift.inference.filtering import kalman_filter as kalman_filter
     from hylift.language import Model as Model
@@ -88,6 +87,7 @@ if TYPE_CHECKING:
     from hylift.potentials import Function as Function
     from hylift.potentials import Potential as Potential
     from hylift.potentials import Table as Table
+    from hylift.proper.certificate import bethe_certificate as bethe_certificate
     from hylift.racing import Race as Race
     from hylift.racing import race as race
 
@@ -154,7 +154,7 @@ _HOME = {
     "Filtered": "inference.filtering",
     "kalman_filter": "inference.filtering",
     "plot_convergence": "plot",
-    "bethe_certificate": "inference.boundedness",
+    "bethe_certificate": "proper.certificate",
     "merge_factors": "graph.merge",
     "plot_classes": "plot",
     "plot_forest": "plot",

@@ -71,3 +71,13 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     same = [other for other in names if other.casefold() == name.casefold()]
     close = same or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def proper_rule(name: str) -> str:
+    """A rule that makes a density proper in a real, or in the atoms of a predicate."""
+    return f"add a rule such as '-0.01 {name}^2'"
+
+
+def proper_remedy(name: str) -> str:
+    """How to make a density proper in a real, or in the atoms of a predicate."""
+    return f"give it bounds or {proper_rule(name)}"

@@ -57,8 +57,8 @@ Tall(person)
 """
 
 WARNINGS = """\
-hylift: warning: doubtful.mln:3:1: nothing is sure to keep 'Age' finite: none of its rules has a \
-square of it that falls off. Add a prior such as '-0.01 Age(p)^2', or give it an interval
+hylift: warning: doubtful.mln:3:1: the density may be improper in 'Age': none of its rules has a \
+negative square of it; give it bounds or add a rule such as '-0.01 Age(p)^2'
     Age(person): real
     ^^^
 hylift: warning: doubtful.mln:4:1: no rule uses 'Tall'
@@ -253,13 +253,13 @@ def test_a_real_that_is_let_go_is_named_with_its_state(run: Run, folder: Path) -
     assert ended.code == 0
     assert ended.out == (
         "loose.mln: Bethe free energy not bounded below\n"
-        "The Bethe free energy of this model is not bounded below: nothing holds height(Ann) where "
-        "Tall(Ann) is false. The model has no finite integral, so BVI may diverge, with one "
-        "component and with more, and no other method has a right answer. Add a prior such as "
-        "'-0.01 height(Ann)^2', or give it an interval.\n"
-        "Also, nothing holds height(Bob) where Tall(Bob) is false.\n"
+        "The Bethe free energy of this model is not bounded below: the density is improper in "
+        "'height(Ann)' where Tall(Ann) is false. BVI may diverge with any number of components, "
+        "and no other method has a right answer; give it bounds or add a rule such as "
+        "'-0.01 height(Ann)^2'.\n"
+        "Also, the density is improper in 'height(Bob)' where Tall(Bob) is false.\n"
     )
-    assert "warning: loose.mln:3:1: nothing is sure to keep 'height' finite" in ended.err
+    assert "warning: loose.mln:3:1: the density may be improper in 'height'" in ended.err
 
 
 def test_evidence_may_hold_what_the_rules_let_go(run: Run, folder: Path) -> None:

@@ -192,8 +192,8 @@ def test_notes_say_what_was_left_out(run: Run, folder: Path) -> None:
 def test_a_real_that_nothing_holds_is_warned_about(run: Run, folder: Path) -> None:
     (folder / "free.mln").write_text("t = {A}\nx(t): real\n1 x(a)\n")
     warning = (
-        "hylift: warning: free.mln:2:1: nothing is sure to keep 'x' finite: none of its rules has "
-        "a square of it that falls off. Add a prior such as '-0.01 x(t)^2', or give it an interval"
+        "hylift: warning: free.mln:2:1: the density may be improper in 'x': none of its rules has "
+        "a negative square of it; give it bounds or add a rule such as '-0.01 x(t)^2'"
         "\n    x(t): real\n    ^\n"
     )
 
@@ -204,7 +204,7 @@ def test_a_real_that_nothing_holds_is_warned_about(run: Run, folder: Path) -> No
     assert (ground.code, ground.err) == (0, warning)
     assert infer.code == 2
     assert infer.err.startswith(
-        f"{warning}hylift: the model cannot be normalised: nothing holds 'x(A)' in place."
+        f"{warning}hylift: the model cannot be normalised: the density is improper in 'x(A)': "
     )
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
 

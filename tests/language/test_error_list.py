@@ -95,19 +95,19 @@ def test_an_error_is_told_in_full(text: str) -> None:
     assert str(raised.value) == text
 
 
-FINITE = "nothing is sure to keep 'x' finite"
-REMEDY = "Add a prior such as '-0.01 x(p)^2', or give it an interval"
+FINITE = "the density may be improper in 'x'"
+REMEDY = "give it bounds or add a rule such as '-0.01 x(p)^2'"
 
 
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        ("1  x(p)", "none of its rules has a square of it that falls off"),
-        ("1  x(p)^2", "its rules push it away"),
+        ("1  x(p)", "none of its rules has a negative square of it"),
+        ("1  x(p)^2", "its rules favour large values"),
         (
             "1  In(p, t) * (x(p) = 1)",
-            "its rules hold it only in some states (for example where In(p, t) is false nothing "
-            "does, unless 'In' is closed-world)",
+            "its rules confine it only in some states (for example, not where In(p, t) is "
+            "false, unless 'In' is closed-world)",
         ),
     ],
 )
@@ -115,5 +115,5 @@ def test_a_real_that_may_run_away_is_warned_about_in_full(rule: str, reason: str
     model = parse(f"{HEADER}x(paper): real\n{rule}\n", name="papers.mln")
 
     assert [str(warning) for warning in check(model)] == [
-        f"papers.mln:7:1: {FINITE}: {reason}. {REMEDY}\n    x(paper): real\n    ^"
+        f"papers.mln:7:1: {FINITE}: {reason}; {REMEDY}\n    x(paper): real\n    ^"
     ]

@@ -80,8 +80,8 @@ def reason(*rules: Rule | Expr, kinds: tuple[str, ...] | None = ("Door", "Wall",
     assert problem.place == PLACE
     assert problem.subject == "x"
     head, tail = (
-        "nothing is sure to keep 'x' finite: ",
-        (". Add a prior such as '-0.01 x(p)^2', or give it an interval"),
+        "the density may be improper in 'x': ",
+        "; give it bounds or add a rule such as '-0.01 x(p)^2'",
     )
     assert problem.message.startswith(head)
     assert problem.message.endswith(tail)
@@ -123,45 +123,45 @@ def test_all_states_of_a_listed_type_have_to_be_held() -> None:
     assert reason(*rules, kinds=("Door", "Wall")) == ""
     assert reason(*rules, kinds=None) == ""
     assert reason(*rules, kinds=("Door", "Wall", "Other")) == (
-        "its rules hold it only in some states (for example where Kind(p, Door) is false and "
-        "Kind(p, Wall) is false nothing does)"
+        "its rules confine it only in some states (for example, not where Kind(p, Door) is false "
+        "and Kind(p, Wall) is false)"
     )
 
 
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        ([soft(EQUAL, -0.3)], "its rules push it away"),
-        ([Power(X, 2.0)], "its rules push it away"),
-        ([soft(X, 0.3)], "none of its rules has a square of it that falls off"),
+        ([soft(EQUAL, -0.3)], "its rules favour large values"),
+        ([Power(X, 2.0)], "its rules favour large values"),
+        ([soft(X, 0.3)], "none of its rules has a negative square of it"),
         (
             [times(IN, EQUAL)],
-            "its rules hold it only in some states (for example where In(p, t) is false "
-            "nothing does, unless 'In' is closed-world)",
+            "its rules confine it only in some states (for example, not where In(p, t) is "
+            "false, unless 'In' is closed-world)",
         ),
         (
             [times(IN, times(B, EQUAL)), soft(times(IN, X), 2.0)],
-            "its rules hold it only in some states (for example where B(p) is false nothing does, "
+            "its rules confine it only in some states (for example, not where B(p) is false, "
             "unless 'In' and 'B' are closed-world)",
         ),
         (
             [times(Binary("v", IN, B), EQUAL)],
-            "its rules hold it only in some states (for example where In(p, t) is false and "
-            "B(p) is false nothing does, unless 'In' and 'B' are closed-world)",
+            "its rules confine it only in some states (for example, not where In(p, t) is false "
+            "and B(p) is false, unless 'In' and 'B' are closed-world)",
         ),
         (
             [times(Quantified("EXIST", ("t",), IN), EQUAL)],
-            "its rules hold it only in some states (for example where EXIST t In(p, t) is false "
-            "nothing does)",
+            "its rules confine it only in some states (for example, not where EXIST t In(p, t) is "
+            "false)",
         ),
         (
             [times(atom("B", "q"), EQUAL), times(Unary("!", B), EQUAL)],
-            "its rules hold it only in some states (for example where B(q) is false and B(p) is "
-            "true nothing does, unless 'B' is closed-world)",
+            "its rules confine it only in some states (for example, not where B(q) is false and "
+            "B(p) is true, unless 'B' is closed-world)",
         ),
         (
             [soft(EQUAL, WeightTable(((("C",), ONE),), ZERO))],
-            "none of its rules has a square of it that falls off",
+            "none of its rules has a negative square of it",
         ),
     ],
 )
@@ -193,7 +193,7 @@ def test_the_states_of_a_reals_own_arguments_are_not_free_to_choose() -> None:
 
     (problem,) = unheld_reals(pair)
 
-    assert "only in some states (for example where Kind(s, k) is false" in problem.message
+    assert "only in some states (for example, not where Kind(s, k) is false" in problem.message
     assert "'-0.01 x(t, k)^2'" in problem.message
 
 

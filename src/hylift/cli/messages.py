@@ -37,7 +37,7 @@ SAID_OTHERWISE = (
         r"run infer\(…\) with 'marginals' among the tasks",
         "run `hylift infer` with --task marginals",
     ),
-    (r" and bethe_certificate\(graph\) tell\b", " tells"),
+    (r"\bbethe_certificate\(graph\) lists\b", "`hylift check --bethe` lists"),
     (r"name other atoms, or use to_xarray\(…\)", "name other atoms with --query"),
     (r"name some of (the atoms|them)\b", "name some with --query"),
     (r"name atoms of one kind", "name atoms of one kind with --query"),

@@ -236,22 +236,20 @@ WAVE = Function(lambda x, y: np.cos(x - y), 0, 2)
             {"x": interval(0, 1)},
             [],
             UnsupportedError,
-            "GaBP ignores bounds, and without those of 'x' the model is not a distribution: add a "
+            "GaBP ignores bounds, and without them the density is improper in 'x': add a "
             "rule such as '-0.01 x^2', or use Exact, EPBP or BVI",
         ),
         (
             {"x": real, "y": real},
             [(SQUARE, [["x"], ["y"]]), (ConditionalQuadratic.product(3.0), ["x", "y"])],
             ModelError,
-            "the model is not a distribution: nothing holds 'x', whose log-density does not fall "
-            "in some direction. Give it bounds, or a rule such as '-0.01 x^2'",
+            "the density is improper in 'x': give it bounds or add a rule such as '-0.01 x^2'",
         ),
         (
             {"x": real, "y": real},
             [(SQUARE, ["y"])],
             ModelError,
-            "the model is not a distribution: nothing holds 'x', whose log-density does not fall "
-            "in some direction. Give it bounds, or a rule such as '-0.01 x^2'",
+            "the density is improper in 'x': give it bounds or add a rule such as '-0.01 x^2'",
         ),
     ],
     ids=["discrete", "function", "held by bounds", "rises", "not held"],

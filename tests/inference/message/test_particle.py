@@ -356,7 +356,7 @@ def test_what_it_cannot_do_is_said() -> None:
 
     with pytest.raises(UnsupportedError, match="use fewer particles or factors with fewer"):
         infer(large, EPBP(50))
-    with pytest.raises(UnsupportedError, match="EPBP does not know where to look for 'x'"):
+    with pytest.raises(UnsupportedError, match="EPBP cannot choose first particles for 'x'"):
         infer(loose, EPBP())
     with pytest.raises(UnsupportedError, match="use lift='exact' or lift='none'"):
         infer(gaussian_chain(), EPBP(), lift="coarse-to-fine")

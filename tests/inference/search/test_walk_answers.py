@@ -191,8 +191,8 @@ def test_a_real_that_nothing_holds_is_named():
 
     assert found.solution.result == "diverged"
     assert found.solution.notes[1] == (
-        "The density grows without end along 'x': there is no best assignment. Give 'x' bounds, "
-        "or add a rule such as '-0.01 x^2'."
+        "There is no best assignment, because the density grows without bound in 'x': give it "
+        "bounds or add a rule such as '-0.01 x^2'."
     )
 
 

@@ -127,7 +127,7 @@ def test_a_density_without_a_maximum_is_named_in_any_units(A, b, unit):
     found = walked(graph)
 
     assert found.solution.result == "diverged"
-    assert "The density grows without end along '" in found.solution.notes[1]
+    assert "because the density grows without bound in '" in found.solution.notes[1]
     assert np.isfinite(found.map().values).all()
 
 

@@ -20,7 +20,7 @@ from hylift.language.report import Problem
 from hylift.words import counted
 
 if TYPE_CHECKING:
-    from hylift.inference.boundedness import BetheCertificate, Densities
+    from hylift.proper.certificate import BetheCertificate, Densities
 
 MAX_SHOWN = 5
 """Densities that are listed before the rest is only counted."""
@@ -130,7 +130,7 @@ def _syntax_error(error: ModelError) -> dict[str, Any]:
 
 def _run_bethe(model: Path, given: Given, report: Output, *, quiet: bool) -> None:
     """Grounds a model, and shows or writes the certificate of its Bethe free energy."""
-    from hylift.inference.boundedness import bethe_certificate
+    from hylift.proper.certificate import bethe_certificate
 
     with progress_bar(quiet) as progress:
         graph, notes = read_graph(model, given, progress)

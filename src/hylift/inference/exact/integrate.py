@@ -28,6 +28,7 @@ from hylift.inference.exact.reals.gaussian import (
 )
 from hylift.inference.exact.reals.grid import Grid, put_on_grid
 from hylift.potentials import Table
+from hylift.proper.improper import ImproperDirection
 
 DIVERGES = 10 * INFINITE
 """Log-value of an infinite integral: larger than any finite one, yet it adds up."""
@@ -285,28 +286,25 @@ def raise_divergent(
     steps = np.concatenate([[failed], inside[inside != failed]])[:5]
     names = [parts.real_name(int(reals.of_step[step])) for step in steps]
     near = components.discrete[slice(*components.discrete_ptr[component : component + 2])]
-    where = ", ".join(_setting(parts, reals.grid, int(d), int(state[d])) for d in near[:12])
-    coupled = f" (it is coupled to {', '.join(names[1:])})" if len(names) > 1 else ""
+    states = [_setting(parts, reals.grid, int(d), int(state[d])) for d in near[:12]]
+    coupled = f" ('{names[0]}' is coupled to {', '.join(names[1:])})" if len(names) > 1 else ""
     if parts.has_bounds[reals.of_step[inside]].any():
+        where = ", ".join(f"{name} = {value}" for name, value in states)
         raise UnsupportedError(
-            f"exact inference cannot integrate over '{names[0]}'{coupled}"
-            f"{f' with {where}' if where else ''}: without their bounds the integral is infinite, "
-            "and numerical integration needs bounds on both sides of each of them."
+            f"exact inference cannot integrate over '{names[0]}'"
+            f"{f' with {where}' if where else ''}{coupled}: without their bounds the integral is "
+            "infinite, and numerical integration needs bounds on both sides of each of them."
         )
-    trouble = "exact MAP cannot be found" if maximise else "the model cannot be normalised"
-    raise DivergentModelError(
-        f"{trouble}: {f'with {where}, ' if where else ''}nothing holds '{names[0]}' in "
-        f"place{coupled}. To working precision its quadratic form is not negative definite there; "
-        "give it a prior or bounds."
-    )
+    trouble = "exact MAP cannot be found: " if maximise else "the model cannot be normalised: "
+    raise ImproperDirection(((names[0], 1.0),), tuple(states), context=trouble).error(coupled)
 
 
-def _setting(parts: Parts, grid: Grid, number: int, state: int) -> str:
-    """`name = state` of a discrete variable, or `name = value` of a gridded real."""
+def _setting(parts: Parts, grid: Grid, number: int, state: int) -> tuple[str, str]:
+    """The name of a discrete variable or gridded real, and its state or value."""
     if number >= grid.num_discrete:
         place = number - grid.num_discrete
-        return f"{parts.real_name(int(grid.real[place]))} = {grid.nodes[place, state]:.3g}"
+        return parts.real_name(int(grid.real[place])), f"{grid.nodes[place, state]:.3g}"
     variable = int(parts.discrete[number])
     states = parts.graph.variables.domain(variable).states
     assert states is not None
-    return f"{parts.graph.variables.names[variable]} = {states[state]}"
+    return parts.graph.variables.names[variable], states[state]

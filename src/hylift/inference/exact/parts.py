@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.decouple import pieces
+from hylift.graph.decouple import pieces
 from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 
 LARGEST = 1e290

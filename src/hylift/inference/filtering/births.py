@@ -14,6 +14,7 @@ from hylift.graph import Variables
 from hylift.inference.filtering.forms import ROUNDING, Forms
 from hylift.inference.filtering.kernels.births import plan_births
 from hylift.inference.filtering.times import FloatArray, IntArray
+from hylift.proper.improper import ImproperDirection
 from hylift.words import listed
 
 
@@ -274,7 +275,7 @@ def _holds(form: Forms, unborn: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _not_held(
     forms: list[Forms], step: IntArray, birth: IntArray, variables: Variables, times: IntArray
 ) -> DivergentModelError:
-    """The error of reals that no factor up to their time holds."""
+    """The error for reals that no factor up to their time makes proper."""
     loose = np.flatnonzero(birth < 0)
     at = int(loose[np.argmin(step[loose])])
     name, when = variables.names[at], times[step[at]]
@@ -284,9 +285,8 @@ def _not_held(
         both = (form.scope == at).any(axis=1) & (form.step == step[at])
         beside |= set(form.scope[both][unborn[both]][:8].tolist()) - {at}
     others = listed([f"'{variables.names[one]}'" for one in sorted(beside)[:3]])
-    why = f": it is only tied to {others}, which nothing holds either" if beside else ""
-    return DivergentModelError(
-        f"the model up to time {when} is not a distribution, so that it cannot be filtered: no "
-        f"factor up to then holds '{name}'{why}. Give it a prior, such as "
-        f"'normal({name} | 0, 100)'"
+    why = f" (it is only coupled to {others}, which is improper too)" if beside else ""
+    found = ImproperDirection(((name, 1.0),), context=f"up to time {when}, ")
+    return found.error(
+        f"{why}, so it cannot be filtered", f"add a prior such as 'normal({name} | 0, 100)'"
     )

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.compilation import announce_compilation
-from hylift.errors import DivergentModelError, ImpossibleEvidenceError, UnsupportedError
+from hylift.errors import DivergentModelError, UnsupportedError
 from hylift.graph import FactorGraph, conditioned
 from hylift.graph.condition import Conditioned
+from hylift.inference.bounds import LEAK, mass_beyond, too_narrow
 from hylift.inference.filtering.births import Births
 from hylift.inference.filtering.factors import forms_of
 from hylift.inference.filtering.filtered import Filtered
@@ -18,9 +19,10 @@ from hylift.inference.filtering.kernels.run import assign_places, run
 from hylift.inference.filtering.measured import Measurements, measurements_of
 from hylift.inference.filtering.program import PREDICTING, Program
 from hylift.inference.filtering.times import FloatArray, IntArray, times_of
-from hylift.inference.gaussian.bounds import LEAK, mass_beyond, too_narrow
 from hylift.potentials import ConditionalQuadratic, Function
 from hylift.progress import Progress, silent
+from hylift.proper.check import check_possible
+from hylift.proper.improper import ImproperDirection
 
 
 def kalman_filter(
@@ -48,7 +50,7 @@ def kalman_filter(
     tell(0.0, "absorbing evidence")
     rest = conditioned(graph)
     _check_quadratic(graph, rest)
-    _check_possible(rest)
+    check_possible(rest.graph)
     tell(0.2, "ordering reals")
     own = step[rest.hidden]
     forms = forms_of(graph, rest, step)
@@ -90,23 +92,19 @@ def _carried_out(
         operands = slice(ops.ptr[failed], ops.ptr[failed + 1])
         strongest = np.argmax(np.abs(ops.coefficient[operands]))
         name = variables.names[int(ops.variable[operands][strongest])]
-        raise _divergent(name, int(steps[ops.step[failed]]), ops.phase[failed] < PREDICTING)
+        raise _improper(name, int(steps[ops.step[failed]]), ops.phase[failed] < PREDICTING)
     return out, log_total + program.log_constant, error, width
 
 
-def _divergent(name: str, time: int, is_predicted: bool) -> DivergentModelError:
-    """The error of reals that some factors push away more than others hold them."""
+def _improper(name: str, time: int, is_predicted: bool) -> DivergentModelError:
+    """The error for factors whose product up to a time has no finite integral."""
+    without = " and without evidence of that time" if is_predicted else ""
+    found = ImproperDirection(((name, 1.0),), context=f"up to time {time}{without}, ")
     if is_predicted:
-        return DivergentModelError(
-            f"the factors up to time {time} that have no evidence of that time are not a "
-            f"distribution of '{name}', so that it cannot be predicted: their product does not "
-            f"fall in some direction. Add a rule such as '-0.01 {name}^2', or use infer with Exact"
-        )
-    return DivergentModelError(
-        f"the model up to time {time} is not a distribution, so that it cannot be filtered: the "
-        f"log-density of '{name}' does not fall in some direction. Add a rule such as "
-        f"'-0.01 {name}^2'"
-    )
+        note, remedy = ", so it cannot be predicted", f"{found.rule}, or use infer with Exact"
+    else:
+        note, remedy = ", so it cannot be filtered", found.rule
+    return found.error(note, remedy)
 
 
 def _observed_constants(
@@ -199,19 +197,6 @@ def _check_quadratic(graph: FactorGraph, rest: Conditioned) -> None:
                 f"{factor} is a function of '{name}': a Kalman filter needs quadratics. Observe "
                 "what keeps it from being one, or use infer with EPBP or BVI"
             )
-
-
-def _check_possible(rest: Conditioned) -> None:
-    """Raises if some factor allows no value of its reals."""
-    for group in rest.graph.groups:
-        if isinstance(group.potential, ConditionalQuadratic):
-            never = np.isneginf(group.potential.c)[group.row]
-            if never.any():
-                variable = int(group.scope[int(np.argmax(never)), 0])
-                raise ImpossibleEvidenceError(
-                    "the evidence breaks a hard constraint: no value of "
-                    f"'{rest.graph.variables.names[variable]}' is possible any more"
-                )
 
 
 def _check_moments(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
-from hylift.errors import ImpossibleEvidenceError, ModelError
+from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
 from hylift.inference.checkpoint import Loop, arrays_in, go_to_place, place_of, put_back
 from hylift.inference.control import Control
@@ -20,6 +20,7 @@ from hylift.inference.search.kernels.arrays import Layout
 from hylift.inference.search.layout import joint_states
 from hylift.inference.search.polish import polish, repair
 from hylift.numerics.threads import in_order
+from hylift.proper.improper import ImproperDirection
 
 BURST = 1 << 23
 """Work between two looks at the clock: some hundredths of a second."""
@@ -179,12 +180,8 @@ class Chains:
 
         for failed in in_order(run, [(chain, chain + 1) for chain in range(len(self.members))]):
             if failed >= 0:
-                name = self.graph.variables.names[failed]
-                raise ModelError(
-                    f"nothing holds '{name}' in a state that the model allows: the density along "
-                    "it has no finite integral there. Give it bounds, or add a rule such as "
-                    f"'-0.01 {name}^2'"
-                )
+                improper = ImproperDirection.of(self.graph.variables, {failed: 1.0})
+                raise improper.error(" given some values of the other variables")
         self.done += stop - first
         what = "sampling" if every else "warming up"
         self.control.record(self.energy, what, self.done / self.total)

@@ -10,7 +10,7 @@ from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 from hylift.graph import Variables
-from hylift.inference.gaussian.bounds import too_narrow
+from hylift.inference.bounds import too_narrow
 from hylift.inference.sampling.kernels.arrays import Mixtures, Reals, Record
 from hylift.inference.sampling.kernels.records import gather, lay_panels, spread_on_grids
 from hylift.inference.search.kernels.arrays import Layout

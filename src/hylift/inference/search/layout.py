@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.decouple import pieces
+from hylift.graph.decouple import pieces
 from hylift.inference.search.kernels.arrays import (
     ENTRY,
     FLAT,

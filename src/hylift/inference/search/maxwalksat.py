@@ -22,6 +22,7 @@ from hylift.inference.search.kernels.walk import walk_on
 from hylift.inference.search.walker import Pace, Walker, scattered
 from hylift.inference.settings import check_whole, is_number
 from hylift.posterior import Posterior
+from hylift.proper.improper import ImproperDirection
 from hylift.words import counted
 
 
@@ -98,11 +99,8 @@ def _notes(walker: Walker) -> list[str]:
             "other."
         )
     if walker.loose is not None:
-        name = walker.graph.variables.names[walker.loose]
-        notes.append(
-            f"The density grows without end along '{name}': there is no best assignment. Give "
-            f"'{name}' bounds, or add a rule such as '-0.01 {name}^2'."
-        )
+        found = ImproperDirection.of(walker.graph.variables, {walker.loose: 1.0}, curvature=-1.0)
+        notes.append(f"There is no best assignment, because {found}: {found.remedy}.")
     return notes
 
 

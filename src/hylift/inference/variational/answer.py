@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.graph.leaves import WithoutLeaves
+from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
-from hylift.inference.gaussian.bounds import LEAK, mass_beyond
 from hylift.inference.method import Request
 from hylift.inference.parts import parts_of
 from hylift.inference.prepared import Prepared, View

@@ -8,13 +8,14 @@ from typing import Literal
 import numpy as np
 
 from hylift.archive import Arrays
-from hylift.errors import ModelError
+from hylift.errors import DivergentModelError
 from hylift.inference.control import Control
 from hylift.inference.variational.kept import arrays_of, state_of
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers import Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.posterior.mixture.layout import CATEGORICAL, GAUSSIAN
+from hylift.proper.improper import LIST_ALL, ImproperDirection
 
 CALM = 5
 """Accepted steps in a row that change next to nothing, after which a start has converged."""
@@ -89,7 +90,7 @@ def again(objective: Objective, state: State) -> State:
 
 
 def check_held(problem: Problem, q: Mixtures) -> None:
-    """Raises if a real runs away, because nothing holds it in some states."""
+    """Raise if the variance of a real diverges, because the density is improper in it."""
     layout = problem.layout
     reals = np.flatnonzero((layout.family == GAUSSIAN) & ~np.isfinite(layout.upper - layout.lower))
     if not len(reals):
@@ -102,23 +103,16 @@ def check_held(problem: Problem, q: Mixtures) -> None:
     raise runaway(problem, int(reals[place]), q.entries[start, :, k])
 
 
-def runaway(problem: Problem, variable: int, entries: np.ndarray) -> ModelError:
-    """The error of a real that nothing holds in the most probable states of its neighbours."""
+def runaway(problem: Problem, variable: int, entries: np.ndarray) -> DivergentModelError:
+    """The error for a real that diverges, with the most probable states of its neighbours."""
     terms, layout, variables = problem.terms, problem.layout, problem.graph.variables
-    name = variables.names[variable]
     term_of = np.repeat(np.arange(len(terms)), np.diff(terms.slot_ptr))
     touching = np.isin(term_of, term_of[terms.slots == variable])
     around = np.unique(terms.slots[touching])
     around = around[layout.family[around] == CATEGORICAL][:4]
-    said = []
+    states = {}
     for neighbour in around.tolist():
         probs = entries[layout.first[neighbour] : layout.first[neighbour + 1]]
-        states = variables.domain(neighbour).states
-        assert states is not None
-        said.append(f"{variables.names[neighbour]} = {states[int(np.argmax(probs))]}")
-    where = f" where {', '.join(said)}" if said else ""
-    return ModelError(
-        f"inference diverges: nothing holds '{name}'{where}, so the model is not a distribution. "
-        f"Give '{name}' bounds, or add a rule such as '-0.01 {name}^2'; `hylift check --bethe` "
-        "and bethe_certificate(graph) tell which variables are not held"
-    )
+        states[neighbour] = int(np.argmax(probs))
+    found = ImproperDirection.of(variables, {variable: 1.0}, states, context="inference diverges: ")
+    return found.error(remedy=found.remedy + LIST_ALL)

@@ -9,9 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.control import Control
-from hylift.inference.gaussian.bounds import LEAK, mass_beyond
-from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.prepared import View
 from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import price, with_certain_zeros
@@ -42,6 +41,7 @@ from hylift.inference.variational.starts.random import (
 )
 from hylift.inference.variational.starts.warm import WarmStart, inherited
 from hylift.posterior.mixture.layout import BETA
+from hylift.proper.gaussian import GaussianForm
 
 SEARCH_STEPS = 20
 HIDES = 2e-3

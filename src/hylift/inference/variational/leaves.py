@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.graph.leaves import Leaves, WithoutLeaves
-from hylift.inference.gaussian.bounds import mass_beyond
+from hylift.inference.bounds import mass_beyond
 from hylift.posterior import GaussianMixture, Marginals, Mixture
 from hylift.posterior.mixture.layout import GAUSSIAN, Layout
 

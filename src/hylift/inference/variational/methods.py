@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph.leaves import WithoutLeaves, eliminate_leaves
+from hylift.inference.bounds import LEAK
 from hylift.inference.control import Control
-from hylift.inference.gaussian.bounds import LEAK
-from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole, is_number
@@ -35,6 +34,7 @@ from hylift.inference.variational.starts.warm import WarmStart
 from hylift.inference.variational.views import views
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
+from hylift.proper.check import check_proper
 
 MOST_FITS = 3
 """Fits after which all reals with bounds are kept, if bounds of those left out still matter."""

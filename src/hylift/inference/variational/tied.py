@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
 from hylift.graph import Evidence, FactorGraph, FactorGroup
-from hylift.inference.gaussian.form import LARGEST_FACTORISED, GaussianForm
 from hylift.inference.prepared import View
 from hylift.posterior import Mixture
 from hylift.posterior.mixture.layout import CATEGORICAL
 from hylift.potentials import ConditionalQuadratic, Function
+from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
 
 FloatArray = NDArray[np.float64]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
-from hylift.inference.gaussian.bounds import LEAK, mass_beyond
-from hylift.inference.gaussian.form import GaussianForm, centred
+from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.method import Lift
 from hylift.inference.prepared import Prepared, View
 from hylift.lifting import (
@@ -26,6 +25,7 @@ from hylift.lifting import (
     every_cluster,
 )
 from hylift.potentials import ConditionalQuadratic, Table
+from hylift.proper.gaussian import GaussianForm, centred
 
 MOST_STATES = 100
 """Of a variable, up to which classes are told apart by how much their members disagree."""

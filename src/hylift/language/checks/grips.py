@@ -51,14 +51,14 @@ def fault_of(grips: Sequence[Grip]) -> Fault | None:
     if any(grip.holds.any() for grip in grips):
         return _unheld_state(grips)
     if any(grip.pushes for grip in grips):
-        return Fault("its rules push it away")
-    return Fault("none of its rules has a square of it that falls off")
+        return Fault("its rules favour large values")
+    return Fault("none of its rules has a negative square of it")
 
 
 def in_words(fault: Fault, closable: Sequence[str]) -> str:
     if not fault.state:
         return fault.reason
-    text = f"for example where {fault.state} nothing does"
+    text = f"for example, not where {fault.state}"
     if closable:
         names = " and ".join(f"'{name}'" for name in closable)
         text += f", unless {names} {'is' if len(closable) == 1 else 'are'} closed-world"
@@ -67,7 +67,7 @@ def in_words(fault: Fault, closable: Sequence[str]) -> str:
 
 def _unheld_state(grips: Sequence[Grip]) -> Fault | None:
     """A joint state in which no rule holds a real; None if there is none."""
-    reason = "its rules hold it only in some states"
+    reason = "its rules confine it only in some states"
     choices = {key: labels for grip in grips for key, labels in grip.choices.items()}
     sizes = [len(labels) for labels in choices.values()]
     if math.prod(sizes) > MAX_JOINT_STATES:

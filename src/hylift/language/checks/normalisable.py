@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hylift.errors import ModelError
+from hylift.errors import ModelError, proper_remedy
 from hylift.language.checks.grips import Fault, Grip, Labels, fault_of, in_words
 from hylift.language.lowering.evaluate import TruthArray
 from hylift.language.lowering.lower import Leaf, Slot, lower
@@ -78,8 +78,7 @@ def _warning(declared: PredicateDeclaration, reason: str) -> Problem:
     atom = shown(Atom(declared.name, tuple(variables)))
     return Problem(
         "warning",
-        f"nothing is sure to keep '{declared.name}' finite: {reason}. "
-        f"Add a prior such as '-0.01 {atom}^2', or give it an interval",
+        f"the density may be improper in '{declared.name}': {reason}; {proper_remedy(atom)}",
         declared.place,
         declared.name,
     )

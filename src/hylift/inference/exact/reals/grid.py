@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.graph import FactorGroup, by_slots
+from hylift.inference.bounds import too_narrow
 from hylift.inference.exact.parts import Parts, RealFactors
-from hylift.inference.gaussian.bounds import too_narrow
 from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.potentials.base import along_axis

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.compilation import announce_compilation
+from hylift.inference.bounds import mass_beyond
 from hylift.inference.control import Control
-from hylift.inference.gaussian.bounds import mass_beyond
 from hylift.inference.message.answer import Decoded, Outcome, posterior_of
 from hylift.inference.message.gaussian.damping import Damping
 from hylift.inference.message.gaussian.notes import Findings

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.graph import Variables
-from hylift.inference.gaussian.bounds import LEAK
+from hylift.inference.bounds import LEAK
 from hylift.inference.message.answer import SETTLED
 from hylift.inference.message.gaussian.summable import Radius
 from hylift.inference.message.links import FloatArray

@@ -1,21 +1,22 @@
-"""Whether a graph of reals and quadratics has an integral without its bounds."""
+"""The check that a graph of reals and quadratics is proper without its bounds."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from hylift.errors import UnsupportedError
+from hylift.errors import DivergentModelError, UnsupportedError
 from hylift.graph import FactorGraph
-from hylift.inference.gaussian.form import GaussianForm, NotHeldError
-from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.message.gaussian.summable import Radius
 from hylift.potentials import ConditionalQuadratic
+from hylift.proper.check import check_proper
+from hylift.proper.gaussian import GaussianForm
+from hylift.proper.improper import ImproperDirection
 
 
 def check_definite(ground: FactorGraph, radius: Radius) -> None:
-    """Raises if a ground graph without evidence is no distribution, or none without its bounds.
+    """Raise if a ground graph without evidence is improper, or improper without its bounds.
 
-    A walk-summable model is one.
+    A walk-summable model is proper.
     """
     possible = all(
         np.isfinite(group.potential.c).all()
@@ -35,11 +36,11 @@ def check_definite(ground: FactorGraph, radius: Radius) -> None:
         return
     try:
         form.check_definite()
-    except NotHeldError:
+    except DivergentModelError:
         loose = bounded & ~(form.precision > 0)
         at = int(np.argmax(loose if loose.any() else bounded))
+        improper = ImproperDirection.of(variables, {at: 1.0})
         raise UnsupportedError(
-            f"GaBP ignores bounds, and without those of '{variables.names[at]}' the model is not "
-            f"a distribution: add a rule such as '-0.01 {variables.names[at]}^2', or use Exact, "
+            f"GaBP ignores bounds, and without them {improper}: {improper.rule}, or use Exact, "
             "EPBP or BVI"
         ) from None

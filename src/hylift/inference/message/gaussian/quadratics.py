@@ -8,8 +8,8 @@ import numpy as np
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
+from hylift.graph.decouple import pieces
 from hylift.graph.merge import merge_factors
-from hylift.inference.decouple import pieces
 from hylift.inference.message.links import FloatArray, Links
 from hylift.inference.terms import Terms
 from hylift.numerics.threads import cut

@@ -16,7 +16,7 @@ from hylift.errors import (
     UnsupportedError,
 )
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.decouple import decouple, pieces
+from hylift.graph.decouple import decouple, pieces
 from hylift.inference.message.impossible import contradiction, named
 from hylift.inference.message.links import FloatArray, Links
 from hylift.inference.terms import Terms, tabulated

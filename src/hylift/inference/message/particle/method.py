@@ -12,7 +12,6 @@ from hylift.archive import Arrays
 from hylift.compilation import announce_compilation
 from hylift.inference.checkpoint import go_to_place, place_of
 from hylift.inference.control import Control
-from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.message.answer import Decoded, Outcome, notes_on_loops, posterior_of
 from hylift.inference.message.categoricals import categoricals
 from hylift.inference.message.kernels.particle import send
@@ -29,6 +28,7 @@ from hylift.inference.settings import check_whole
 from hylift.numerics.segments import place_of_largest
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
+from hylift.proper.check import check_proper
 
 MOST_ADAPTING = 100
 """Steps in which proposals are adapted, at most."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import ModelError, UnsupportedError
+from hylift.errors import ModelError, UnsupportedError, proper_remedy
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
-from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.message.links import FloatArray
 from hylift.potentials import REAL, ConditionalQuadratic
+from hylift.proper.gaussian import GaussianForm
 
 FIRST_WIDTH = 2.0
 """First standard deviations, to those that a real has given all others, in the state that holds it
@@ -131,8 +131,8 @@ def _held(variables: Variables, groups: Sequence[FactorGroup]) -> list[FactorGro
     if lost.any():
         name = variables.names[int(np.argmax(lost))]
         raise UnsupportedError(
-            f"EPBP does not know where to look for '{name}': it has no bounds, and no quadratic "
-            f"holds it. Give it bounds, or a rule such as '-0.01 {name}^2'"
+            f"EPBP cannot choose first particles for '{name}', which has no bounds and no "
+            f"quadratic factor with a maximum: {proper_remedy(name)}"
         )
     precision[loose] = falls[loose] ** 2
     middle[loose] = (bound + np.where(np.isfinite(lower), 1, -1) / np.where(loose, falls, 1))[loose]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hylift.errors import UnsupportedError
-from hylift.inference.gaussian.bounds import LEAK, mass_beyond
+from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.variational.kernels.update import MOST_BETA
 from hylift.inference.variational.problem.problem import FloatArray, Mixtures, Problem
 from hylift.posterior.mixture import Mixture

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.inference.checkpoint import Loop
-from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.parts import parts_of
 from hylift.inference.variational.kernels.coordinate import (
     free_energies,
@@ -21,6 +20,7 @@ from hylift.inference.variational.kernels.coordinate import (
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN
+from hylift.proper.gaussian import GaussianForm
 
 MOST_SWEEPS = 60
 FIRST_SOLVE = 10

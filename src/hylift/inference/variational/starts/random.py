@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.inference.variational.problem.families import as_betas
 from hylift.inference.variational.starts.mean_field import (
@@ -17,6 +16,7 @@ from hylift.inference.variational.starts.mean_field import (
     ranked,
 )
 from hylift.posterior.mixture.layout import CATEGORICAL
+from hylift.proper.gaussian import GaussianForm
 
 LEAST_VERTICES, MOST_VERTICES = 4, 64
 VERTEX_WORK = 1_000_000

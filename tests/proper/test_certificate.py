@@ -17,10 +17,10 @@ from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup, Names, Variables, boolean, interval, real
 from hylift.grounding import ground
 from hylift.inference import Exact, infer
-from hylift.inference.boundedness import BetheCertificate, bethe_certificate
 from hylift.language import parse
 from hylift.lifting import lift
 from hylift.potentials import ConditionalQuadratic, Function, Table
+from hylift.proper.certificate import BetheCertificate, bethe_certificate
 from random_models import graphs
 
 TOY = (MODELS / "toy.mln").read_text(encoding="utf-8")
@@ -252,14 +252,13 @@ def test_the_toy_model_without_either_names_what_lets_its_positions_go() -> None
 
     assert found.holds is False
     assert found.sentence == (
-        "The Bethe free energy of this model is not bounded below: nothing holds posA(a0) where "
-        "attractedTo(a0,b0) is false, attractedTo(a0,b1) is false and attractedTo(a0,b2) is "
-        "false. The model has no finite integral, so BVI may diverge, with one component and with "
-        "more, and no other method has a right answer. Add a prior such as '-0.01 posA(a0)^2', or "
-        "give it an interval."
+        "The Bethe free energy of this model is not bounded below: the density is improper in "
+        "'posA(a0)' where attractedTo(a0,b0) is false, attractedTo(a0,b1) is false and "
+        "attractedTo(a0,b2) is false. BVI may diverge with any number of components, and no other "
+        "method has a right answer; give it bounds or add a rule such as '-0.01 posA(a0)^2'."
     )
     told = {violation.what: violation.where for violation in found.violations}
-    assert told["posB(b0)"] == "attractedTo(a0,b0) is true and attractedTo(a1,b0) is true"
+    assert told["'posB(b0)'"] == "attractedTo(a0,b0) is true and attractedTo(a1,b0) is true"
     assert len(told) == 5
 
 
@@ -272,7 +271,7 @@ def test_differences_alone_hold_nothing() -> None:
     found = bethe_certificate(graph)
 
     assert [str(violation) for violation in found.violations] == [
-        "nothing holds x, y and z together"
+        "the density is improper in 'x', 'y' and 'z' jointly"
     ]
 
 
@@ -281,7 +280,7 @@ def test_a_square_that_grows_pushes_its_real_outwards() -> None:
 
     found = bethe_certificate(graph)
 
-    assert repr(found) == "BetheCertificate(violated: the rules push x outwards)"
+    assert repr(found) == "BetheCertificate(violated: the density grows without bound in 'x')"
     assert found.to_dict()["violations"] == [
         {"direction": {"x": 1.0}, "states": {}, "curvature": -1.0}
     ]
@@ -304,10 +303,10 @@ def test_a_function_of_an_unbounded_real_is_not_judged() -> None:
 
     assert found.holds is None
     assert repr(found) == (
-        "BetheCertificate(not decided: 'factors 0' is a function of the user's own, and 'x' in it "
-        "has no bounds)"
+        "BetheCertificate(undecided: 'factors 0' is a user-defined function, and 'x' in it has no "
+        "bounds)"
     )
-    assert "or use NPVI, whose bound needs no more than a finite log Z." in found.sentence
+    assert "or use NPVI, which only needs a finite log Z." in found.sentence
 
 
 def test_a_function_of_bounded_reals_is_trusted_and_that_is_said() -> None:
@@ -318,7 +317,7 @@ def test_a_function_of_bounded_reals_is_trusted_and_that_is_said() -> None:
 
     assert (found.holds, found.log_bound) == (True, None)
     assert found.sentence.endswith(
-        "This takes for granted that 'factors 0', a function of the user's own, is bounded above."
+        "This assumes that 'factors 0', a user-defined function, is bounded above."
     )
 
 
@@ -350,7 +349,7 @@ def test_a_straight_fall_in_some_states_only_does_not_hold_a_real() -> None:
     found = bethe_certificate(graph)
 
     assert [str(violation) for violation in found.violations] == [
-        "nothing holds x where on is true"
+        "the density is improper in 'x' where on is true"
     ]
 
 
@@ -382,7 +381,7 @@ def test_a_state_that_others_forbid_may_let_a_real_go() -> None:
     )
 
     assert str(bethe_certificate(graph).violations[0]) == (
-        "nothing holds x where a is false and b is false"
+        "the density is improper in 'x' where a is false and b is false"
     )
     assert bethe_certificate(kept).holds
 
@@ -401,5 +400,5 @@ def test_many_reals_take_no_loop_over_them() -> None:
 
 
 def test_what_is_no_graph_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="a certificate is of a FactorGraph"):
+    with pytest.raises(UnsupportedError, match="bethe_certificate needs a FactorGraph"):
         bethe_certificate("toy.mln")

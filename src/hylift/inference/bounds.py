@@ -1,4 +1,4 @@
-"""What Gaussians make of bounds."""
+"""The mass of Gaussians beyond bounds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hylift.errors import UnsupportedError
 FloatArray = NDArray[np.float64]
 
 LEAK = 1e-3
-"""Mass of a Gaussian beyond the bounds, from which on they matter."""
+"""Mass of a Gaussian beyond the bounds from which on they matter."""
 
 
 def too_narrow(name: str) -> UnsupportedError:
-    """The error of a real whose bounds, or density, are as narrow as the numbers there."""
+    """The error for a real whose bounds or density are too narrow for floating point."""
     return UnsupportedError(
         f"'{name}' varies by less than numbers of its size can tell apart: give it another origin "
         "or unit"
@@ -25,5 +25,5 @@ def too_narrow(name: str) -> UnsupportedError:
 def mass_beyond(
     lower: FloatArray, upper: FloatArray, mean: FloatArray, sd: FloatArray
 ) -> FloatArray:
-    """The mass that Gaussians have beyond bounds; all arguments broadcast."""
+    """The mass of Gaussians beyond bounds; all arguments broadcast."""
     return np.asarray(ndtr((lower - mean) / sd) + ndtr((mean - upper) / sd))

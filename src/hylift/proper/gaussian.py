@@ -1,8 +1,9 @@
-"""Graphs of reals and quadratics only: their best product is known in closed form."""
+"""Graphs of reals and quadratics only: precision matrix, maximum and definiteness."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,23 +11,32 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
-from hylift.errors import ModelError
+from hylift.errors import DivergentModelError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables, real
 from hylift.numerics.kernels.sparse import conjugate_gradients, multiply_down
 from hylift.potentials import ConditionalQuadratic
-
-FloatArray = NDArray[np.float64]
+from hylift.potentials.base import FloatArray
+from hylift.proper.improper import ImproperDirection
 
 LARGEST_FACTORISED = 20_000
 """Reals up to which the linear system is factorised; above, conjugate gradients solve it."""
 TRIAL_STEPS = 100
-"""Steps in which conjugate gradients look for a direction in which a large form rises."""
+"""Steps of conjugate gradients that look for a direction of negative curvature in a large form."""
 INDEFINITE = -2
-"""How conjugate gradients end where they find one."""
+"""What conjugate gradients return if they find one."""
 
 
-class NotHeldError(ModelError):
-    """A model whose density does not fall in some direction."""
+def symmetric_lu(matrix: Any) -> Any:
+    """The sparse LU factors of a symmetric matrix, pivots on the diagonal; None if singular."""
+    try:
+        return splu(
+            matrix.tocsc(),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+    except RuntimeError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,17 +53,16 @@ class GaussianForm:
 
     @classmethod
     def solved(cls, graph: FactorGraph) -> GaussianForm | None:
-        """The form of a graph without evidence, with its maximum; None if it is not such a one.
+        """The form of a graph without evidence, with its maximum; None if it is not Gaussian.
 
-        Raises if the graph is no distribution. Where bounds hold what quadratics do not, it is no
-        Gaussian.
+        Raises if the density is improper. Where only bounds make it proper, it is not Gaussian.
         """
         form = cls.of(graph)
         if form is None:
             return None
         try:
             return replace(form, means=form._maximum())
-        except NotHeldError:
+        except DivergentModelError:
             bounded = np.isfinite(graph.variables.lower) | np.isfinite(graph.variables.upper)
             if bounded.any():
                 return None
@@ -61,7 +70,7 @@ class GaussianForm:
 
     @classmethod
     def of(cls, graph: FactorGraph) -> GaussianForm | None:
-        """The form of a graph without evidence; None if it is not such a one."""
+        """The form of a graph without evidence; None if it has other variables or factors."""
         size = graph.num_variables
         if not size or (graph.variables.num_states > 0).any():
             return None
@@ -97,37 +106,31 @@ class GaussianForm:
         return 1.0 / self.precision
 
     def check_definite(self) -> None:
-        """Raises if the form has no maximum."""
+        """Raise if the form has no maximum."""
         if len(self.h) <= LARGEST_FACTORISED:
             self._maximum()
         else:
-            # A direction in which the form rises shows in any vector that has a part of it.
+            # A random vector has a part in any direction of negative curvature.
             scale = np.sqrt(np.abs(self.J.diagonal()))
             trial = scale * np.random.default_rng(0).normal(size=len(self.h))
             self._by_conjugate_gradients(trial, TRIAL_STEPS)
 
     def _maximum(self) -> FloatArray:
         """(variable,): where the density is largest."""
-        loose = ~(self.precision > 0)
-        if loose.any():
-            raise self._not_held(int(np.argmax(loose)))
-        size = len(self.h)
-        if size > LARGEST_FACTORISED:
+        flat = ~(self.precision > 0)
+        if flat.any():
+            raise self._improper(int(np.argmax(flat)))
+        if len(self.h) > LARGEST_FACTORISED:
             found = self._by_conjugate_gradients(self.h)
             if found is not None:
                 return found
-        try:
-            factors = splu(
-                self.J.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )  # fmt: skip
-        except RuntimeError:  # exactly singular
-            raise self._not_held(int(np.argmin(self.precision))) from None
-        pivots = factors.U.diagonal()
-        scale = self.J.diagonal()[np.argsort(factors.perm_c)]
-        if not (pivots > 1e-12 * scale).all():
-            at = int(np.argsort(factors.perm_c)[np.argmin(pivots / scale)])
-            raise self._not_held(at)
+        factors = symmetric_lu(self.J)
+        if factors is None:
+            raise self._improper(int(np.argmin(self.precision)))
+        order = np.argsort(factors.perm_c)
+        share = factors.U.diagonal() / self.J.diagonal()[order]
+        if not (share > 1e-12).all():
+            raise self._improper(int(order[np.argmin(share)]))
         return np.asarray(factors.solve(self.h))
 
     def _by_conjugate_gradients(
@@ -136,21 +139,16 @@ class GaussianForm:
         """The solution of J x = right; None if it takes too many steps."""
         diagonal, J = self.J.diagonal(), self.J
         if not (diagonal > 0).all():
-            raise self._not_held(int(np.argmin(diagonal)))
+            raise self._improper(int(np.argmin(diagonal)))
         found, _, ended = conjugate_gradients(
             J.indptr, J.indices, J.data, diagonal, right, np.zeros(len(right)), 1e-12, most_steps
         )
         if ended == INDEFINITE:
-            raise self._not_held(int(np.argmin(self.precision)))
+            raise self._improper(int(np.argmin(self.precision)))
         return None if ended < 0 else found
 
-    def _not_held(self, variable: int) -> NotHeldError:
-        """The error of a real that the model does not hold."""
-        name = self.variables.names[variable]
-        return NotHeldError(
-            f"the model is not a distribution: nothing holds '{name}', whose log-density does not "
-            f"fall in some direction. Give it bounds, or a rule such as '-0.01 {name}^2'"
-        )
+    def _improper(self, variable: int) -> DivergentModelError:
+        return ImproperDirection.of(self.variables, {variable: 1.0}).error()
 
     def signs(self) -> NDArray[np.float64]:
         """(variable,): ±1, the same where partial correlations are positive, along a maximum
@@ -165,7 +163,7 @@ class GaussianForm:
         positive = sp.csr_array((partial, at), shape=shape)
         signs = np.ones(shape[0])
         count, label = csgraph.connected_components(forest, directed=False)
-        # One more vertex joins the trees, so that one walk visits them all.
+        # An extra vertex joins the trees, so that one traversal visits them all.
         _, roots = np.unique(label, return_index=True)
         joined = sp.coo_array(forest)
         edges = (
@@ -180,20 +178,13 @@ class GaussianForm:
         if not len(inner):
             return signs
         flips = np.sign(np.asarray(positive[inner, parent[inner]]).ravel())
-        return _along(signs, inner, parent, flips)
-
-
-def _along(
-    signs: FloatArray, order: NDArray[np.int32], parent: NDArray[np.int32], flips: FloatArray
-) -> FloatArray:
-    """Signs multiplied down a tree; order: parents before children."""
-    multiply_down(signs, order, parent, flips)
-    return signs
+        multiply_down(signs, inner, parent, flips)
+        return signs
 
 
 def is_dominant(graph: FactorGraph) -> bool:
-    """Whether each real is held more firmly than it is linked to others, so that a graph of reals
-    and quadratics has a maximum; a quick look that may miss it."""
+    """Whether the precision of a graph of reals and quadratics is diagonally dominant, which makes
+    it proper; a quick sufficient test."""
     size = graph.num_variables
     own, links = np.zeros(size), np.zeros(size)
     for group in graph.groups:
@@ -214,8 +205,8 @@ def is_dominant(graph: FactorGraph) -> bool:
 def centred(graph: FactorGraph, means: FloatArray) -> FactorGraph:
     """A Gaussian graph in coordinates in which its maximum is 0.
 
-    There the linear terms of all factors at a variable cancel, so that they can be left out: what
-    was observed makes no difference any more, only where something was observed does.
+    There the linear terms of all factors at a variable cancel and can be left out: observed values
+    make no difference any more, only which variables were observed.
     """
     groups = []
     for group in graph.groups:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hylift.inference.decouple import decouple
+from hylift.graph.decouple import decouple
 from hylift.potentials import ConditionalQuadratic
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -1,1 +1,0 @@
-"""States that let reals go: found, told, and asked whether they are possible."""

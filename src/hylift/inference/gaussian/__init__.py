@@ -1,1 +1,0 @@
-"""Graphs of reals and quadratics: maxima, bounds, and whether they are distributions."""
