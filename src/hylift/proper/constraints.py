@@ -43,11 +43,13 @@ class Constraints:
         unsure = np.zeros(graph.num_variables, dtype=np.bool_)
         for group in graph.groups:
             potential = group.potential
-            if not isinstance(potential, Table | ConditionalQuadratic):
+            if isinstance(potential, Table):
+                possible = potential.log_table > -np.inf
+            elif isinstance(potential, ConditionalQuadratic):
+                possible = potential.c > -np.inf
+            else:
                 unsure[group.scope] = True
                 continue
-            is_table = isinstance(potential, Table)
-            possible = (potential.log_table if is_table else potential.c) > -np.inf
             hard = ~np.asarray(possible.reshape(len(possible), -1).all(axis=1))
             factors = np.flatnonzero(hard[group.row])
             if len(known) + len(factors) > MAX_CONSTRAINTS:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hylift as hl
-from hylift.inference.filtering.times import times_of
+from hylift.inference.filtering.filter import times_of
 from inference.filtering.gaussian_chains import (
     CHAIN,
     SQUARES,

@@ -1,4 +1,4 @@
-"""Through which factor each hidden real comes to life."""
+"""The factor through which each hidden real enters the filter: its birth."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from scipy.sparse import csgraph
 
 from hylift.errors import DivergentModelError
 from hylift.graph import Variables
-from hylift.inference.filtering.forms import ROUNDING, Forms
-from hylift.inference.filtering.kernels.births import plan_births
-from hylift.inference.filtering.times import FloatArray, IntArray
+from hylift.inference.filtering.forms import ROUNDING, FloatArray, Forms, IntArray
+from hylift.inference.filtering.kernels.run import plan_births
 from hylift.proper.improper import ImproperDirection
 from hylift.words import listed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Births:
-    """For each factor that is the density of a real given older ones: which, and in what order."""
+    """The reals born through factors, as densities given older reals, and their order."""
 
     forms: list[Forms]
-    """All factors; some were taken apart, so that each has at most one real to give birth to."""
+    """All factors; some were split, so that each gives birth to at most one real."""
     slot: list[IntArray]
     """Per form (factor,): the slot that it gives birth to, or -1."""
     rank: IntArray
-    """(variable,): its place among all births. Older ones come first among those of a step."""
-
+    """(variable,): its place among all births of a step, older ones first."""
     origins: IntArray
     """The numbers, in the user's graph, of the factors that give birth."""
 
@@ -42,12 +40,12 @@ class Births:
             birth, order = _planned(forms, step)
             if len(order) == len(step):
                 break
-            looser = _taken_apart(forms, step, birth)
+            looser = _split_up(forms, step, birth)
             if looser is None:
                 looser, origins = _merged(forms, step, birth)
                 merged = np.concatenate([merged, origins])
             if looser is None:
-                raise _not_held(forms, step, birth, variables, times)
+                raise _improper(forms, step, birth, variables, times)
             forms = looser
         rank = np.empty(len(step), dtype=np.int64)
         rank[order] = np.arange(len(order))
@@ -63,10 +61,10 @@ class Births:
 
 
 def _planned(forms: list[Forms], step: IntArray) -> tuple[IntArray, IntArray]:
-    """What the kernel says of all factors, one behind the other.
+    """(variable,) the entry each is born through, or -1, and the order of births.
 
-    Of the factors that may give birth to a real, those of a low level come first, then the one that
-    holds it most firmly. All that follows is there so that the order of factors does not matter.
+    Of the factors that may give birth to a real, those of a low level come first, then the most
+    precise one. All further keys make the plan independent of the order of factors.
     """
     arity = np.concatenate([np.zeros(0, np.int64), *(np.full(len(f), f.arity) for f in forms)])
     variable = np.concatenate([np.zeros(0, np.int32), *(f.scope.ravel() for f in forms)])
@@ -90,7 +88,7 @@ def _planned(forms: list[Forms], step: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _keys(form: Forms) -> FloatArray:
-    """(factor and slot, key): what tells factors of a real apart, the last key above others."""
+    """(factor and slot, key): sort keys of the factors of a real, the last one first."""
     flat = form.absorbed()
     whole = np.stack([form.scope.max(axis=1), form.scope.sum(axis=1), flat.c], axis=1)
     of_factor = np.broadcast_to(whole[:, None, :], (*form.scope.shape, 3))
@@ -99,11 +97,11 @@ def _keys(form: Forms) -> FloatArray:
 
 
 def _levels(form: Forms, step: IntArray) -> NDArray[np.int8]:
-    """(factor, slot): -2 for a real that is known or of an earlier step, -1 for one that the factor
-    does not hold, and else how late it should be born through it.
+    """(factor, slot): -2 for a real that is known or of an earlier step, -1 for one without a
+    negative square in the factor, and else how late it should be born through it.
 
-    Evidence of its own step comes last: it should meet a real that its past speaks for. Densities
-    of their first real come first: they are what the user meant as such.
+    Evidence of its own step comes last, so that it meets a real with a prediction. Densities of
+    their first real come first: the user wrote them as such.
     """
     first = np.zeros(form.scope.shape, dtype=bool)
     first[:, 0] = form.leads
@@ -120,13 +118,13 @@ def _of_own_step(form: Forms, step: IntArray) -> NDArray[np.bool_]:
 
 
 def _unborn(form: Forms, step: IntArray, birth: IntArray) -> NDArray[np.bool_]:
-    """(factor, slot): whether it is a hidden real of the step of the factor that is not born."""
+    """(factor, slot): whether it is an unborn hidden real of the step of the factor."""
     return _of_own_step(form, step) & (np.append(birth, 0)[form.scope] < 0)
 
 
-def _taken_apart(forms: list[Forms], step: IntArray, birth: IntArray) -> list[Forms] | None:
-    """Factors that hold several unborn reals at once, as the density of one of them given the
-    others, and what is left over these; None where there are none."""
+def _split_up(forms: list[Forms], step: IntArray, birth: IntArray) -> list[Forms] | None:
+    """Factors of several unborn reals split into the density of one of them given the others, and
+    the rest; None where there are none."""
     found: list[Forms] = []
     changed = False
     for form in forms:
@@ -159,22 +157,22 @@ def _taken_apart(forms: list[Forms], step: IntArray, birth: IntArray) -> list[Fo
 def _merged(
     forms: list[Forms], step: IntArray, birth: IntArray
 ) -> tuple[list[Forms] | None, IntArray]:
-    """Factors that only together hold unborn reals, in one; None where this does not help. And the
-    numbers of those factors.
+    """Factors that only together are proper in unborn reals, summed, and the numbers of those
+    factors; None where this does not help.
 
-    Without evidence of their step, if they hold them then.
+    Without evidence of their step, if that suffices.
     """
     for with_new in (False, True):
         touching = [
             _unborn(form, step, birth).any(axis=1) & (with_new | ~form.is_new) for form in forms
         ]
         some = [form.take(at).absorbed() for form, at in zip(forms, touching, strict=True)]
-        tied = _tied([(f.scope, _unborn(f, step, birth)) for f in some], len(step))
+        tied = _components([(f.scope, _unborn(f, step, birth)) for f in some], len(step))
         good = np.zeros(len(step), dtype=bool)
         kept = []
         for form in _sums(some, tied):
             unborn = _unborn(form, step, birth)
-            holds = _holds(form, unborn)
+            holds = _is_density(form, unborn)
             good[form.scope[holds][unborn[holds]]] = True
             kept.append(form.take(holds))
         if good.any():
@@ -188,11 +186,10 @@ def _merged(
     return None, np.zeros(0, dtype=np.int64)
 
 
-def _tied(
+def _components(
     scopes: list[tuple[NDArray[np.int32], NDArray[np.bool_]]], num_variables: int
 ) -> list[IntArray]:
-    """Per form (factor,): the number of the component of unborn reals that it is of; scopes, and
-    which slots are unborn."""
+    """Per form (factor,): its component of unborn reals; scopes, and which slots are unborn."""
     first = [scope[np.arange(len(scope)), np.argmax(unborn, axis=1)] for scope, unborn in scopes]
     begin, end = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     for (scope, unborn), own in zip(scopes, first, strict=True):
@@ -205,7 +202,7 @@ def _tied(
 
 
 def _sums(forms: list[Forms], component: list[IntArray]) -> list[Forms]:
-    """The factors of each component in one, by the number of their reals; evidence is absorbed."""
+    """The sum of the factors of each component, by arity; evidence is absorbed."""
     bound = 1 + max((int(form.scope.max(initial=0)) for form in forms), default=0)
     entries = [
         (own[:, None] * bound + form.scope)[form.is_hidden]
@@ -219,7 +216,10 @@ def _sums(forms: list[Forms], component: list[IntArray]) -> list[Forms]:
         some = np.flatnonzero(size == arity)
         place = np.full(len(label), -1)
         place[some] = np.arange(len(some))
-        total = _zeros((pairs[begin[some][:, None] + np.arange(arity)] % bound).astype(np.int32))
+        scope = (pairs[begin[some][:, None] + np.arange(arity)] % bound).astype(np.int32)
+        count, none = len(scope), np.zeros(scope.shape)
+        empty = np.zeros((count, arity, arity)), none, np.zeros(count), np.zeros(count, np.int64)
+        total = Forms.of(scope, *empty, scale=none.copy())
         for form, own in zip(forms, component, strict=True):
             number = np.searchsorted(label, own)
             at = np.flatnonzero(place[number] >= 0)
@@ -231,27 +231,8 @@ def _sums(forms: list[Forms], component: list[IntArray]) -> list[Forms]:
     return found
 
 
-def _zeros(scope: NDArray[np.int32]) -> Forms:
-    """Factors that say nothing yet."""
-    count, arity = scope.shape
-    return Forms(
-        scope,
-        np.zeros(scope.shape),
-        np.full(scope.shape, -1),
-        np.zeros(scope.shape),
-        np.zeros((count, arity, arity)),
-        np.zeros(scope.shape),
-        np.zeros(count),
-        np.zeros(count),
-        np.zeros(count, dtype=np.int64),
-        np.zeros(count, dtype=bool),
-        np.zeros(count, dtype=bool),
-        np.full(count, -1),
-    )
-
-
 def _add(total: Forms, part: Forms, factor: IntArray, column: IntArray) -> None:
-    """Adds factors to those of these numbers, with their slots in these columns."""
+    """Add factors to those with these numbers, their slots in these columns."""
     np.add.at(total.A, (factor[:, None, None], column[:, :, None], column[:, None, :]), part.A)
     np.maximum.at(total.scale, (factor[:, None], column), np.where(part.is_hidden, part.scale, 0))
     np.add.at(total.b, (factor[:, None], column), part.b)
@@ -261,7 +242,7 @@ def _add(total: Forms, part: Forms, factor: IntArray, column: IntArray) -> None:
     np.logical_or.at(total.is_new, factor, part.is_new)
 
 
-def _holds(form: Forms, unborn: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _is_density(form: Forms, unborn: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(factor,): whether it is a density of its unborn reals given the others."""
     both = unborn[:, :, None] & unborn[:, None, :]
     own = -form.diagonal
@@ -272,7 +253,7 @@ def _holds(form: Forms, unborn: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(held & (np.linalg.eigvalsh(block)[:, 0] > ROUNDING))
 
 
-def _not_held(
+def _improper(
     forms: list[Forms], step: IntArray, birth: IntArray, variables: Variables, times: IntArray
 ) -> DivergentModelError:
     """The error for reals that no factor up to their time makes proper."""

@@ -1,4 +1,4 @@
-"""The Kalman filter of any Gaussian graph."""
+"""The Kalman filter for any Gaussian graph."""
 
 from __future__ import annotations
 
@@ -8,38 +8,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.compilation import announce_compilation
-from hylift.errors import DivergentModelError, UnsupportedError
-from hylift.graph import FactorGraph, conditioned
+from hylift.errors import (
+    DivergentModelError,
+    ModelError,
+    UnknownNameError,
+    UnsupportedError,
+    did_you_mean,
+)
+from hylift.graph import Atoms, FactorGraph, Names, conditioned
 from hylift.graph.condition import Conditioned
+from hylift.graph.names import Selected
+from hylift.grounding.constants import as_integers
 from hylift.inference.bounds import LEAK, mass_beyond, too_narrow
 from hylift.inference.filtering.births import Births
-from hylift.inference.filtering.factors import forms_of
 from hylift.inference.filtering.filtered import Filtered
+from hylift.inference.filtering.forms import (
+    FloatArray,
+    IntArray,
+    Measurements,
+    forms_of,
+    measurements_of,
+)
 from hylift.inference.filtering.kernels.run import assign_places, run
-from hylift.inference.filtering.measured import Measurements, measurements_of
 from hylift.inference.filtering.program import PREDICTING, Program
-from hylift.inference.filtering.times import FloatArray, IntArray, times_of
 from hylift.potentials import ConditionalQuadratic, Function
 from hylift.progress import Progress, silent
 from hylift.proper.check import check_possible
 from hylift.proper.improper import ImproperDirection
+from hylift.words import listed
+
+TIMELESS = -1
 
 
 def kalman_filter(
     graph: FactorGraph, time: str | NDArray[Any], *, progress: Progress | None = None
 ) -> Filtered:
-    """Each hidden real of a Gaussian graph given all factors and evidence up to its time; exact
-    up to rounding.
+    """Filter each hidden real of a Gaussian graph: its density given all factors and evidence up
+    to its time, exact up to rounding.
 
     `time` is the name of an argument of predicates, such as 'month', or an integer per variable,
-    -1 for those without a time. Constants that are whole numbers, none of them negative, are times
-    as they stand; others are numbered in the order of their type. What has no time belongs to the
-    first one. A factor counts from the latest time of its variables on, observed ones included;
-    soft evidence from that of its variable on.
+    -1 for those without a time. If all constants are non-negative integers, they are the times;
+    otherwise constants are numbered in the order of their type. Variables without a time belong to
+    the first one. A factor counts from the latest time of its variables on, observed ones included;
+    soft evidence from the time of its variable on.
 
-    With the evidence known, all factors are quadratics of reals; the model up to each time must be
-    a distribution. The cost of a measurement is the square of `width`, which is about the number
-    of reals of one time that hang together.
+    Given the evidence, all factors must be quadratics of reals, and the model up to each time must
+    be proper. A measurement costs the square of `width`, which is about the number of connected
+    reals of one time.
     """
     tell = progress or silent
     _check_graph(graph)
@@ -55,12 +70,12 @@ def kalman_filter(
     own = step[rest.hidden]
     forms = forms_of(graph, rest, step)
     births = Births.of(forms, own, rest.graph.variables, steps)
-    measured = [m.take(~np.isin(m.origin, births.origins)) for m in measurements_of(forms)]
+    measured = [m.take(~np.isin(m.origin, births.origins)) for m in map(measurements_of, forms)]
     ids = np.concatenate([np.zeros(0, np.int64), *(some.ids for some in measured)])
     end = np.where(times[rest.hidden] < 0, len(steps) - 1, own)
     program = Program.of(births, measured, own, end, step[ids], len(steps))
     tell(0.6, "filtering")
-    out, log_likelihood, error, width = _carried_out(program, rest, steps)
+    out, log_likelihood, error, width = _run(program, rest, steps)
     log_likelihood += _observed_constants(graph, rest, step, len(steps))
     log_likelihood[0] += graph.log_constant
     _check_moments(out, rest, graph, ids)
@@ -68,11 +83,11 @@ def kalman_filter(
     return _filtered(graph, rest, times, steps, measured, out, log_likelihood, error, width)
 
 
-def _carried_out(
+def _run(
     program: Program, rest: Conditioned, steps: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """Means and variances of all readings, (step,) log-likelihoods and their rounding, and the
-    size of the state."""
+    """Means and variances of all readings, (step,) log-likelihoods and their rounding errors, and
+    the size of the state."""
     ops, variables = program.operations, rest.graph.variables
     place, born, width = assign_places(ops.kind, ops.target, ops.ptr, ops.variable, len(variables))
     out, log_total = np.zeros((program.num_readings, 2)), np.zeros(len(steps))
@@ -110,7 +125,7 @@ def _improper(name: str, time: int, is_predicted: bool) -> DivergentModelError:
 def _observed_constants(
     graph: FactorGraph, rest: Conditioned, step: IntArray, num_steps: int
 ) -> FloatArray:
-    """(step,): the factors without hidden variables, but for quadratics, which are forms."""
+    """(step,): the sum of factors without hidden variables, except quadratics, which are forms."""
     value = np.zeros(graph.num_variables)
     value[graph.evidence.variable] = graph.evidence.value
     hidden = np.zeros(graph.num_variables, dtype=bool)
@@ -137,7 +152,7 @@ def _filtered(
     error: FloatArray,
     width: int,
 ) -> Filtered:
-    """The readings, sorted by what they are of."""
+    """The readings as a result, measurements sorted by variable."""
     count = len(rest.hidden)
     predicted, filtered, seen = out[:count], out[count : 2 * count], out[2 * count :]
     ids = np.concatenate([np.zeros(0, np.int64), *(some.ids for some in measured)])
@@ -164,18 +179,18 @@ def _filtered(
 
 
 def _check_graph(graph: FactorGraph) -> None:
-    """Raises if the graph is none of single reals."""
+    """Raise if the graph is lifted or has hidden discrete variables."""
     if not isinstance(graph, FactorGraph):
         raise UnsupportedError(
-            f"a filter takes a FactorGraph, such as hl.ground(model, evidence) makes, not a value "
-            f"of type '{type(graph).__name__}'"
+            "kalman_filter needs a FactorGraph, such as hl.ground(model, evidence) returns, not a "
+            f"value of type '{type(graph).__name__}'"
         )
     variables = graph.variables
     if (variables.multiplicity != 1).any():
         name = variables.names[int(np.argmax(variables.multiplicity != 1))]
         raise UnsupportedError(
-            f"a filter takes ground graphs, and '{name}' stands for several variables: give it the "
-            "graph as it was before lifting"
+            f"kalman_filter needs a ground graph, and '{name}' stands for several variables: pass "
+            "the graph before lifting"
         )
     hidden = graph.is_hidden
     discrete = hidden & (variables.num_states > 0)
@@ -188,7 +203,7 @@ def _check_graph(graph: FactorGraph) -> None:
 
 
 def _check_quadratic(graph: FactorGraph, rest: Conditioned) -> None:
-    """Raises if a factor is no quadratic of reals, now that the evidence is known."""
+    """Raise if a factor is not quadratic in its reals, given the evidence."""
     for group, parts in zip(rest.graph.groups, rest.parts, strict=True):
         if isinstance(group.potential, Function) and len(group):
             factor = graph.groups[parts[0].source].named(int(parts[0].factors[0]))
@@ -202,7 +217,7 @@ def _check_quadratic(graph: FactorGraph, rest: Conditioned) -> None:
 def _check_moments(
     out: FloatArray, rest: Conditioned, graph: FactorGraph, measured: IntArray
 ) -> None:
-    """Raises if a variance is lost in rounding, or if bounds of a real matter."""
+    """Raise if a variance is lost in rounding, or if the bounds of a real matter."""
     reals = np.concatenate([rest.hidden, rest.hidden, measured])
     narrow = ~(out[:, 1] > 0)
     if narrow.any():
@@ -219,3 +234,81 @@ def _check_moments(
             f"a Kalman filter ignores bounds, and those of '{name}' matter: {beyond[at]:.2g} of "
             "its density lies beyond them. Declare it `real`, or use infer with Exact or BVI"
         )
+
+
+def times_of(names: Names, time: str | NDArray[Any]) -> IntArray:
+    """(variable,): its time, or -1, from the name of an argument or from an array."""
+    times = _by_argument(names, time) if isinstance(time, str) else _given(names, time)
+    if not (times >= 0).any():
+        raise ModelError("no variable has a time")
+    return times
+
+
+def _given(names: Names, time: NDArray[Any]) -> IntArray:
+    """The array of times, validated."""
+    given = np.asarray(time)
+    if given.shape != (len(names),) or not np.issubdtype(given.dtype, np.integer):
+        raise ModelError(
+            f"time must be the name of an argument, such as 'month', or an integer for each of "
+            f"{len(names)} variables, not an array of {given.dtype} of shape {given.shape}"
+        )
+    if len(given) and given.max() > np.iinfo(np.int64).max:
+        at = int(np.argmax(given))
+        raise ModelError(f"'{names[at]}' has time {given[at]}: a time must be less than 2^63")
+    if len(given) and given.min() < TIMELESS:
+        at = int(np.argmin(given))
+        raise ModelError(
+            f"'{names[at]}' has time {given[at]}: a time must be non-negative, or -1 for a "
+            "variable without one"
+        )
+    return given.astype(np.int64)
+
+
+def _by_argument(names: Names, argument: str) -> IntArray:
+    """Times of atoms from an argument; from several of that name, the latest.
+
+    If all constants are non-negative integers, they are the times; otherwise the time is the place
+    of a constant in its type.
+    """
+    blocks = [block for block in names.blocks if isinstance(block, Atoms)]
+    if len(names.blocks) == 1 and isinstance(names.blocks[0], Selected):
+        inner = names.blocks[0]
+        return _by_argument(inner.names, argument)[inner.ids]
+    constants = [block.constants[place] for block in blocks for place in _places(block, argument)]
+    if not constants:
+        raise _no_argument(blocks, argument)
+    numbers = [as_integers(words) for words in constants]
+    counted = all(found is not None and found.min(initial=0) >= 0 for found in numbers)
+    if not counted and not all(words.equals(constants[0]) for words in constants):
+        raise ModelError(
+            f"the constants of argument '{argument}' are not non-negative integers, and not the "
+            "same for all predicates, so their order is unknown: pass an array of times"
+        )
+    times = np.full(len(names), TIMELESS, dtype=np.int64)
+    for block, offset in zip(names.blocks, names.offsets, strict=False):
+        if isinstance(block, Atoms):
+            own = times[offset : offset + len(block)]
+            ids = block.constant_ids()
+            for place in _places(block, argument):
+                found = as_integers(block.constants[place]) if counted else None
+                np.maximum(own, ids[place] if found is None else found[ids[place]], out=own)
+    return times
+
+
+def _places(block: Atoms, argument: str) -> list[int]:
+    """The positions of an argument; a type that occurs several times is numbered."""
+    if argument in block.labels:
+        return [block.labels.index(argument)]
+    numbered = [f"{argument}{1 + number}" for number in range(len(block.labels))]
+    places = [place for place, label in enumerate(block.labels) if label in numbered]
+    return places if len(places) > 1 else []
+
+
+def _no_argument(blocks: list[Atoms], argument: str) -> UnknownNameError:
+    known = list(dict.fromkeys(label for block in blocks for label in block.labels))
+    close = did_you_mean(argument, known)
+    if not known:
+        close = " The variables here are not atoms with named arguments: pass an array of times."
+    elif not close:
+        close = f" There are {listed([repr(label) for label in known])}."
+    return UnknownNameError(f"no predicate has an argument '{argument}'.{close}")

@@ -1,4 +1,4 @@
-"""What a filter says."""
+"""The result of a filter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from hylift.graph import Variables
-from hylift.inference.filtering.times import FloatArray, IntArray
+from hylift.inference.filtering.forms import FloatArray, IntArray
 from hylift.words import counted
 
 FOR_PANDAS = {

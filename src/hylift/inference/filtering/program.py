@@ -1,4 +1,4 @@
-"""A filter as a list of operations on a few reals at a time, in their order."""
+"""A filter as a sequence of operations on a few reals at a time."""
 
 from __future__ import annotations
 
@@ -12,25 +12,42 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from hylift.inference.filtering.births import Births
-from hylift.inference.filtering.forms import EPS, ROUNDING, Forms, Split
+from hylift.inference.filtering.forms import (
+    EPS,
+    ROUNDING,
+    FloatArray,
+    Forms,
+    IntArray,
+    Measurements,
+    Split,
+)
 from hylift.inference.filtering.kernels.run import BIRTH, READ, TILT
-from hylift.inference.filtering.measured import Measurements
-from hylift.inference.filtering.times import FloatArray, IntArray
 
-# What happens in a step, in this order. Tilts that take precision away come after those that add
-# it, so that nothing fails half-way that is a distribution in the end.
+# The phases of a step, in order. Tilts that reduce precision come after those that add it, so that
+# no intermediate density is improper if the final one is proper.
 BEARING, PAST, PAST_AWAY, PREDICTING, NEW, NEW_AWAY, FILTERING = range(7)
 NUM_PHASES = 7
 
 SMALL = 1e-3
-"""Share of the square of a known real below which others are taken out of a factor before it."""
+"""Share of the square of a known real below which others are split off a factor before it."""
+
+DTYPES = {
+    "kind": np.int8,
+    "target": np.int32,
+    "step": np.int32,
+    "phase": np.int8,
+    "offset": np.float64,
+    "size": np.float64,
+    "slope": np.float64,
+}
+"""Of the fields of operations with one number each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operations:
     """Operations of any kind on a sum: Σ coefficient · real + offset.
 
-    A birth makes a real that is this sum plus noise of variance `size`. A tilt multiplies the
+    A birth adds a real that is this sum plus noise of variance `size`. A tilt multiplies the
     density by exp(-½ size · sum² + slope · sum). A reading writes the mean of the sum, and its
     variance plus `size`.
     """
@@ -43,48 +60,40 @@ class Operations:
     size: FloatArray  # (operation,)
     slope: FloatArray  # (operation,): of tilts
     width: NDArray[np.int32]  # (operation,): number of operands
-    variable: NDArray[np.int32]  # (operand,): hidden variables, one operation's after another's
+    variable: NDArray[np.int32]  # (operand,): hidden variables, operation by operation
     coefficient: FloatArray  # (operand,)
 
     @classmethod
-    def equal(
+    def of(
         cls,
         kind: int,
-        target: Any,
-        step: IntArray,
-        phase: Any,
-        offset: Any,
-        size: Any,
-        slope: Any,
         scope: NDArray[Any],
         coefficient: FloatArray,
+        step: IntArray,
+        phase: Any,
+        **given: Any,
     ) -> Operations:
         """Operations of one kind; scope, coefficient: (operation, operand), scope is -1 where there
-        is no operand."""
-        count, some = len(scope), scope >= 0
-
-        def each(values: Any, dtype: Any) -> NDArray[Any]:
-            return np.broadcast_to(np.asarray(values, dtype=dtype), (count,))
-
+        is no operand. The other fields are 0 unless given."""
+        some = scope >= 0
+        values = {"target": 0, "offset": 0.0, "size": 0.0, "slope": 0.0, **given}
+        values |= {"kind": kind, "step": step, "phase": phase}
+        each = {
+            name: np.broadcast_to(np.asarray(value, dtype=DTYPES[name]), len(scope))
+            for name, value in values.items()
+        }
         return cls(
-            each(kind, np.int8),
-            each(target, np.int32),
-            each(step, np.int32),
-            each(phase, np.int8),
-            each(offset, np.float64),
-            each(size, np.float64),
-            each(slope, np.float64),
-            some.sum(axis=1, dtype=np.int32),
-            scope[some].astype(np.int32),
-            np.asarray(coefficient, dtype=np.float64)[some],
+            **each,
+            width=some.sum(axis=1, dtype=np.int32),
+            variable=scope[some].astype(np.int32),
+            coefficient=np.asarray(coefficient, dtype=np.float64)[some],
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Operations]) -> Operations:
-        """Operations one behind the other."""
+        """Operations one after the other."""
         nothing = np.zeros((0, 0))
-        none = cls.equal(0, 0, np.zeros(0, np.int64), 0, 0.0, 0.0, 0.0, nothing, nothing)
-        parts = [none, *parts]
+        parts = [cls.of(0, nothing, nothing, np.zeros(0, np.int64), 0), *parts]
         return cls(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__)
         )
@@ -99,27 +108,17 @@ class Operations:
         width = self.width[order]
         begin = np.cumsum(width, dtype=np.int64) - width
         at = np.repeat(self.ptr[order] - begin, width) + np.arange(int(width.sum()))
-        return Operations(
-            self.kind[order],
-            self.target[order],
-            self.step[order],
-            self.phase[order],
-            self.offset[order],
-            self.size[order],
-            self.slope[order],
-            width,
-            self.variable[at],
-            self.coefficient[at],
-        )
+        each = {name: getattr(self, name)[order] for name in (*DTYPES, "width")}
+        return Operations(**each, variable=self.variable[at], coefficient=self.coefficient[at])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """All operations in order, and what they leave constant."""
+    """All operations in order, and the constants they do not contain."""
 
     operations: Operations
     log_constant: FloatArray  # (step,)
-    error: FloatArray  # (step,): the rough size of the rounding of log_constant
+    error: FloatArray  # (step,): approximate rounding error of log_constant
     num_readings: int
 
     @classmethod
@@ -132,7 +131,7 @@ class Program:
         measured_step: IntArray,
         num_steps: int,
     ) -> Program:
-        """Readings are the predicted and the filtered hidden reals, then what is measured.
+        """Readings are the predicted and the filtered hidden reals, then the measurements.
 
         step, end: (hidden variable,): of its birth, and in which it is filtered.
         measured_step: (measurement,).
@@ -148,17 +147,17 @@ class Program:
         reals, count = np.arange(len(step))[:, None], len(step)
         ones = np.ones((count, 1))
         readings = [
-            Operations.equal(READ, reals[:, 0], step, PREDICTING, 0.0, 0.0, 0.0, reals, ones),
-            Operations.equal(READ, count + reals[:, 0], end, FILTERING, 0.0, 0.0, 0.0, reals, ones),
+            Operations.of(READ, reals, ones, step, PREDICTING, target=reals[:, 0]),
+            Operations.of(READ, reals, ones, end, FILTERING, target=count + reals[:, 0]),
         ]
         row = 2 * count
         for some in measured:
             target = row + np.arange(len(some.ids))
             own = measured_step[target - 2 * count]
             readings.append(
-                Operations.equal(
-                    READ, target, own, PREDICTING, some.offset, some.var, 0.0, some.scope,
-                    some.coefficients,
+                Operations.of(
+                    READ, some.scope, some.coefficients, own, PREDICTING,
+                    target=target, offset=some.offset, size=some.var,
                 )
             )  # fmt: skip
             row += len(some.ids)
@@ -169,17 +168,17 @@ class Program:
 
 
 def _births(births: Births) -> tuple[Operations, list[Forms]]:
-    """Births in their order, and what is left of their factors."""
+    """Births in order, and the rest of their factors."""
     born, rests = [], []
     for form, slots in zip(births.forms, births.slot, strict=True):
         own = np.flatnonzero(slots >= 0)
         some, slot = form.take(own), slots[own]
         parts, rest = some.split(slot)
         born.append(
-            Operations.equal(
-                BIRTH, some.scope[np.arange(len(own)), slot], some.step, BEARING,
-                parts.offset + (parts.coefficients * rest.known).sum(axis=1), parts.var, 0.0,
-                rest.scope, parts.coefficients,
+            Operations.of(
+                BIRTH, rest.scope, parts.coefficients, some.step, BEARING,
+                target=some.scope[np.arange(len(own)), slot],
+                offset=parts.offset + (parts.coefficients * rest.known).sum(axis=1), size=parts.var,
             )
         )  # fmt: skip
         rests.append(rest)
@@ -196,15 +195,15 @@ class Squares:
         self.error = np.zeros(num_steps)
 
     def add(self, form: Forms) -> None:
-        """Takes factors in.
+        """Add factors.
 
-        Those that only fall are taken apart into densities of one real after another, known ones
-        first: their sums are small distances, and nothing cancels.
+        Concave ones are split into densities of one real after another, known ones first: their
+        sums are small distances, and nothing cancels.
         """
         if not form.arity:
             self._add_others(form)
             return
-        falls = _falls(form)
+        falls = _is_concave(form)
         self._add_others(form.take(np.flatnonzero(~falls)))
         left = form.take(np.flatnonzero(falls))
         slopes = np.abs(left.b)
@@ -216,7 +215,7 @@ class Squares:
             left, slopes, held = left.take(some), slopes[some], held[some]
             if not len(left):
                 return
-            # The one of which most is left: dividing by little would make noise of the others.
+            # The largest remaining share: dividing by a small one would amplify noise.
             share = np.where(held, np.abs(left.diagonal) / np.where(held, left.scale, 1.0), 0.0)
             known = np.where(left.is_hidden | (share < SMALL), 0.0, share)
             slot = np.where(known.any(axis=1), np.argmax(known, axis=1), np.argmax(share, axis=1))
@@ -227,7 +226,7 @@ class Squares:
             left = replace(rest, b=np.where(np.abs(rest.b) <= ROUNDING * slopes, 0.0, rest.b))
 
     def _add_densities(self, form: Forms, parts: Split, slot: IntArray) -> None:
-        """Densities of one slot each given the others, which are parts of factors."""
+        """Add densities of one slot each given the others, split off factors."""
         link = parts.link(slot)
         precision = 1 / parts.var
         offset = (link * form.known).sum(axis=1) - parts.offset
@@ -239,17 +238,18 @@ class Squares:
         self._add_constants(form.step, constant, error)
         some = np.flatnonzero(hidden)
         self.tilts.append(
-            Operations.equal(
-                TILT, -1, form.step[some], np.where(form.is_new[some], NEW, PAST), offset[some],
-                precision[some], 0.0, form.scope[some], link[some],
+            Operations.of(
+                TILT, form.scope[some], link[some], form.step[some],
+                np.where(form.is_new[some], NEW, PAST),
+                target=-1, offset=offset[some], size=precision[some],
             )
         )  # fmt: skip
 
     def _add_others(self, form: Forms) -> None:
-        """Any quadratics, of their hidden reals.
+        """Add any quadratics, of their hidden reals.
 
-        The reals are measured in units in which their own squares have coefficients of ±1, so that
-        what is noise does not depend on the user's units.
+        Reals are scaled so that their squares have coefficients of ±1: what counts as noise does
+        not depend on the user's units.
         """
         form = form.absorbed()
         self._add_constants(form.step, form.c, form.error)
@@ -267,10 +267,10 @@ class Squares:
         factor, term = np.nonzero((curvature != 0) | (slope != 0))
         away = curvature[factor, term] < 0
         self.tilts.append(
-            Operations.equal(
-                TILT, -1, form.step[factor], np.where(form.is_new[factor], NEW, PAST) + away, 0.0,
-                curvature[factor, term], slope[factor, term], form.scope[factor],
-                vectors[factor, :, term] / unit[factor],
+            Operations.of(
+                TILT, form.scope[factor], vectors[factor, :, term] / unit[factor],
+                form.step[factor], np.where(form.is_new[factor], NEW, PAST) + away,
+                target=-1, size=curvature[factor, term], slope=slope[factor, term],
             )
         )  # fmt: skip
 
@@ -279,8 +279,8 @@ class Squares:
         self.error += np.bincount(step, error, len(self.error))
 
 
-def _falls(form: Forms) -> NDArray[np.bool_]:
-    """(factor,): whether it rises in no direction, but for a slope."""
+def _is_concave(form: Forms) -> NDArray[np.bool_]:
+    """(factor,): whether it is concave."""
     falls = form.is_conditional
     some = np.flatnonzero(~falls)
     if len(some):
@@ -310,7 +310,7 @@ def _units(form: Forms) -> FloatArray:
 def _components(operations: Operations, num_variables: int) -> IntArray:
     """(operation,): the component of the graph it belongs to.
 
-    One component is filtered after another, so that the state is as large as that of the largest.
+    Components are filtered one after the other, so that the state is only as large as the largest.
     """
     of = np.repeat(np.arange(len(operations.width)), operations.width)
     beside = np.flatnonzero(of[1:] == of[:-1])
