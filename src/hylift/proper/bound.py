@@ -205,4 +205,5 @@ def exponential_bound(quadratics: Sequence[Quadratics], variables: Variables) ->
     rate = np.where(np.abs(rate) <= FLAT * size, 0.0, rate) / variables.multiplicity
     positive = rate > 0
     total -= float(variables.multiplicity[positive] @ np.log(rate[positive]))
-    return ExponentialBound(*([s for s in part if len(s)] for part in (others, own)), rate, total)
+    others, own = ([some for some in part if len(some)] for part in (others, own))
+    return ExponentialBound(others, own, rate, total)

@@ -117,7 +117,7 @@ class Quadratics:
     def sum_by_real(self, values: FloatArray, num_variables: int) -> FloatArray:
         """(variable,): values (factor, open slot), or (factor, 1), summed with multiplicity."""
         each = np.broadcast_to(self.multiplicity[:, None] * values, self.open.shape)
-        return np.bincount(self.open.ravel(), each.ravel(), num_variables)
+        return np.bincount(self.open.ravel(), each.ravel(), num_variables).astype(np.float64)
 
 
 @dataclass(slots=True, eq=False)
@@ -250,7 +250,8 @@ def _summed(same: Sequence[Quadratics], scopes: IntArray, which: IntArray) -> Qu
         sums.append(np.zeros((len(scopes), *values.shape[1:])))
         np.add.at(sums[-1], which, values)
     split = one.discrete.shape[1]
-    return Quadratics.of(*sums, one.sizes, scopes[:, :split], scopes[:, split:], one.num_open)
+    B, h, k = sums
+    return Quadratics.of(B, h, k, one.sizes, scopes[:, :split], scopes[:, split:], one.num_open)
 
 
 def _largest(group: FactorGroup, log_table: FloatArray) -> float:
@@ -359,7 +360,7 @@ def without_couplings(matrices: FloatArray) -> FloatArray:
     return np.where(is_definite[:, None, None], _multiple_of_one(smallest, matrices), matrices)
 
 
-def _multiple_of_one(smallest: FloatArray, matrices: FloatArray) -> FloatArray:
+def _multiple_of_one(smallest: NDArray[Any], matrices: FloatArray) -> FloatArray:
     return np.maximum(smallest, 0.0)[:, None, None] * np.eye(matrices.shape[-1])
 
 

@@ -13,8 +13,8 @@ from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.condition import MEASUREMENTS, Conditioned
 from hylift.graph.factors import by_slots
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential
-from hylift.potentials.base import FloatArray
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 ROUNDING = 1e-12
