@@ -9,12 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Evidence
+from hylift.graph import Evidence, Variables
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.posterior import (
     Assignment,
+    Categorical,
     LogPartition,
     Marginals,
     Mixture,
@@ -90,6 +91,22 @@ def finish(
         GraphTarget(prepared, answer.find),
         answer.draws,
     )
+
+
+def categoricals(
+    variables: Variables, start: NDArray[np.int64], probs: NDArray[np.float64]
+) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    """Discrete variables by domain, with their distributions.
+
+    start: (variable,), where its states begin in `probs`
+    """
+    found: list[tuple[NDArray[Any], BatchedDistribution]] = []
+    for number, domain in enumerate(variables.domains):
+        ids = np.flatnonzero(variables.domain_id == number)
+        if len(ids) and domain.states is not None:
+            own = probs[start[ids][:, None] + np.arange(domain.num_states)]
+            found.append((ids, Categorical(own / own.sum(axis=1, keepdims=True), domain.states)))
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,30 @@ REAL = 0
 
 ANY_STATES = -1
 """Entry of `Potential.slot_states` for a slot that takes a discrete variable of any size."""
+
+
+class QuadraticForm(NamedTuple):
+    """xᵀ A x + bᵀ x + c of the real slots, for every joint state of the discrete slots."""
+
+    A: FloatArray  # (row, joint state, real slot, real slot)
+    b: FloatArray  # (row, joint state, real slot)
+    c: FloatArray  # (row, joint state); -inf marks what is impossible
+
+    @property
+    def num_reals(self) -> int:
+        return self.b.shape[-1]
+
+    def magnitude(self, row: IntArray, x: FloatArray) -> FloatArray:
+        """(factor,): the sum of the absolute values of all terms, in the joint state where it is
+        largest; row: (factor,), x: (factor, real slot)."""
+        A, b, x = np.abs(self.A), np.abs(self.b), np.abs(x)[:, None]
+        total = np.abs(np.where(np.isfinite(self.c), self.c, 0.0))[row]
+        for i in range(self.num_reals):
+            slope = b[..., i][row]
+            for j in range(self.num_reals):
+                slope += A[..., i, j][row] * x[..., j]
+            total += slope * x[..., i]
+        return np.asarray(total.max(axis=1))
 
 
 class Potential(ABC):
@@ -78,6 +102,18 @@ class Potential(ABC):
 
         Also the row each factor uses in it. With no slot left it is a `Table` of constants.
         """
+
+    def quadratic(self) -> QuadraticForm | None:
+        """The potential as a quadratic form per joint state; None where it has no such form.
+
+        A table has no real slots.
+        """
+        return None
+
+    @property
+    def num_discrete_slots(self) -> int:
+        """Discrete slots, which come before the real ones."""
+        return sum(states != REAL for states in self.slot_states)
 
     @abstractmethod
     def stack(self, others: Sequence[Self]) -> Self:

@@ -16,6 +16,7 @@ from hylift.potentials.base import (
     FloatArray,
     IntArray,
     Potential,
+    QuadraticForm,
     checked_flat,
     frozen_floats,
 )
@@ -294,6 +295,14 @@ class ConditionalQuadratic(Potential):
             return Table(c), new_row
         inner = A[..., hidden, :][..., hidden]
         return ConditionalQuadratic(inner, (b + 2 * Av)[..., hidden], c), new_row
+
+    def quadratic(self) -> QuadraticForm:
+        shape, reals = (self.num_rows, math.prod(self.c.shape[1:])), self.num_reals
+        return QuadraticForm(
+            self.A.reshape(*shape, reals, reals),
+            self.b.reshape(*shape, reals),
+            self.c.reshape(shape),
+        )
 
     def stack(self, others: Sequence[Self]) -> ConditionalQuadratic:
         parts = [self, *others]

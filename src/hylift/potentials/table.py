@@ -15,6 +15,7 @@ from hylift.potentials.base import (
     FloatArray,
     IntArray,
     Potential,
+    QuadraticForm,
     checked_flat,
     frozen_floats,
 )
@@ -105,6 +106,10 @@ class Table(Potential):
     ) -> tuple[Table, IntArray]:
         log_table, row = fix_states(self.log_table, row, slots, values)
         return Table(log_table), row
+
+    def quadratic(self) -> QuadraticForm:
+        shape = self.flat.shape
+        return QuadraticForm(np.zeros((*shape, 0, 0)), np.zeros((*shape, 0)), self.flat)
 
     def stack(self, others: Sequence[Self]) -> Table:
         return Table(np.concatenate([self.log_table, *(other.log_table for other in others)]))

@@ -13,8 +13,7 @@ from experiments.instances import kalman, rgm
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Soft, real
 from hylift.inference import Exact, infer
 from hylift.inference.message.gaussian import GaBP
-from hylift.inference.message.gaussian.quadratics import Quadratics, linked
-from hylift.inference.message.gaussian.summable import Radius
+from hylift.inference.message.gaussian.quadratics import Quadratics, Radius, linked
 from hylift.inference.method import Lift
 from hylift.lifting import lift
 from hylift.posterior import Posterior

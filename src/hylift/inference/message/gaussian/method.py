@@ -1,4 +1,4 @@
-"""Gaussian belief propagation: its settings, and the way from a graph to a posterior."""
+"""Gaussian belief propagation: settings, solution and notes."""
 
 from __future__ import annotations
 
@@ -7,51 +7,63 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.compilation import announce_compilation
-from hylift.inference.bounds import mass_beyond
+from hylift.graph import Variables
 from hylift.inference.control import Control
-from hylift.inference.message.answer import Decoded, Outcome, posterior_of
-from hylift.inference.message.gaussian.damping import Damping
-from hylift.inference.message.gaussian.notes import Findings
-from hylift.inference.message.gaussian.passing import Passing
-from hylift.inference.message.gaussian.proper import check_definite
-from hylift.inference.message.gaussian.quadratics import Quadratics, check_gaussian, linked
-from hylift.inference.message.gaussian.summable import Radius
+from hylift.inference.gaussian.bounds import LEAK, mass_beyond
+from hylift.inference.message.gaussian.passing import Damping, Passing
+from hylift.inference.message.gaussian.quadratics import (
+    Quadratics,
+    Radius,
+    check_definite,
+    check_gaussian,
+    linked,
+)
 from hylift.inference.message.kernels.gaussian import send
-from hylift.inference.message.prepare import check_settings, view_of
-from hylift.inference.message.steps import Steps
+from hylift.inference.message.layout import FloatArray
+from hylift.inference.message.running import (
+    SETTLED,
+    Decoded,
+    Outcome,
+    Steps,
+    check_settings,
+    posterior_of,
+    view_of,
+)
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.posterior import GaussianMixture, LogPartition, Posterior, Result
 
 GROWN = 1e6
-"""Largest change of a message, in the size of the first means and changes, from which on they
-are taken to grow without end. In a walk-summable model they do not grow."""
+"""Largest change of a message, relative to the first means and changes, from which messages are
+taken to diverge. In a walk-summable model they do not grow."""
+ROUNDING = 1e-9
+"""Rounding error up to which an answer is called exact."""
+NEGLIGIBLE = 1e-12
+"""Mass beyond bounds, of all reals together, up to which log Z is called exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class GaBP:
     """Gaussian belief propagation for reals and quadratics, with look-alikes' messages sent once.
 
-    Exact on forests. On graphs with loops means are exact where it converges, variances and log Z
-    are estimates; it converges where the model is walk-summable. Elsewhere it may diverge:
-    `solution.result` and `solution.notes` say so. Bounds of reals are ignored, and it is said
-    where they matter.
+    Exact on forests. On graphs with loops it converges where the model is walk-summable, and may
+    diverge elsewhere (see `solution.result`). Where it converges, means are exact, variances and
+    log Z are estimates. Bounds of reals are ignored; a note says where they matter.
     """
 
     damping: float | None = None
     """Share of its old precision and linear part that a message keeps; by default 0, and 0.5 on
-    graphs with loops from when on messages swing instead of coming closer."""
+    graphs with loops once messages oscillate."""
     max_steps: int = 1000
     tolerance: float = 1e-10
-    """Largest change of a message at which it has converged, in parts of the receiving belief's
-    precision and standard deviation."""
+    """Largest change of a message at which it has converged, relative to the precision and standard
+    deviation of the receiving belief."""
     merge_factors: bool = True
     """Whether factors whose scopes are nested become one. Gaussian belief propagation is defined
-    on the matrix of precisions, where all that links two reals is one entry."""
+    on the precision matrix, where all that couples two reals is one entry."""
 
     def __post_init__(self) -> None:
-        damping = 0.0 if self.damping is None else self.damping
-        check_settings(damping, self.max_steps, self.tolerance, self.merge_factors)
+        check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
 
     @property
     def name(self) -> str:
@@ -78,35 +90,28 @@ class GaBP:
             result, len(control.rows), cause, not passing.message.any(), on_forest, radius, beyond,
             variables, change, passing.rounding(),
         )  # fmt: skip
+        is_exact = findings.is_exact
 
         def decode(seconds: float | None) -> Decoded:
-            least = None
-            if findings.is_exact:
-                least = -view.graph.log_density(means)
-            return Decoded(means[None], least)
+            return Decoded(means[None], -view.graph.log_density(means) if is_exact else None)
 
+        log_z = LogPartition(passing.log_total(), "estimate")
+        if is_exact:
+            log_z = LogPartition(log_z.value, "exact", findings.rounding)
         mixture = GaussianMixture(np.ones(1), means[:, None], variances[:, None])
-        outcome = Outcome(
-            result,
-            LogPartition(
-                passing.log_total(),
-                "exact" if findings.is_exact else "estimate",
-                findings.rounding if findings.is_exact else 0.0,
-            ),
-            [(np.arange(len(means)), mixture)],
-            decode,
-            findings.notes(),
-        )
+        beliefs = [(np.arange(len(means)), mixture)]
+        outcome = Outcome(result, log_z, beliefs, decode, findings.notes())
         return posterior_of(self.name, view, outcome, control, request)
 
     def _passed(
         self, quadratics: Quadratics, damping: Damping, control: Control
     ) -> tuple[Passing, Result, str]:
-        """Messages after as many steps as are needed or allowed, how they ended, and why they
-        diverged if they did."""
+        """The final messages, how they ended, and why they diverged if they did."""
         passing = Passing.start(quadratics)
         scale = max(1.0, passing.size)
-        steps = Steps.of(control, lambda: passing.arrays() | damping.arrays(), self.max_steps)
+        steps = Steps.of(
+            control, lambda: passing.arrays() | {"damping": damping.state}, self.max_steps
+        )
         for _ in steps:
             change = passing.step(damping.share)
             if change is None:
@@ -117,3 +122,70 @@ class GaBP:
             if change > GROWN * max(scale, first):
                 return Passing.start(quadratics), "diverged", "messages grow without end"
         return passing, steps.result, ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """How messages ended, and properties of the model that the notes mention."""
+
+    result: Result
+    num_steps: int
+    cause: str
+    """Why it diverged, if it did."""
+    is_alone: bool
+    """Whether the answer ignores all couplings."""
+    on_forest: bool
+    radius: Radius
+    beyond: FloatArray  # (variable,): mass of its belief beyond its bounds
+    variables: Variables
+    change: float
+    """The last change of a message."""
+    rounding: float
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether marginals and log Z are exact."""
+        lost = float(self.variables.multiplicity @ self.beyond)
+        is_settled = self.result == "converged" and self.change <= SETTLED
+        return self.on_forest and is_settled and lost <= NEGLIGIBLE and self.rounding <= ROUNDING
+
+    def notes(self) -> tuple[str, ...]:
+        found = []
+        if not self.on_forest and self.radius.is_above_one:
+            found.append(
+                f"The model is not walk-summable (spectral radius {self.radius.lower:.2f} >= 1): "
+                "Gaussian BP may diverge, and where it converges its means are exact but its "
+                "variances are not."
+            )
+        elif not self.on_forest:
+            found.append(
+                "The graph has loops: where Gaussian BP converges its means are exact, its "
+                "variances and log Z are estimates."
+            )
+        if self.result == "diverged":
+            found.append(self._of_divergence())
+        if self.result == "max_steps" and self.rounding <= ROUNDING:
+            found.append("Messages did not converge: more steps, or some damping, may help.")
+        if self.rounding > ROUNDING:
+            found.append(
+                f"Rounding may change log Z, and means in standard deviations, by about "
+                f"{self.rounding:.1e}: the model's numbers differ too much in size. Centring or "
+                "rescaling its reals would help."
+            )
+        if (self.beyond > LEAK).any():
+            at = int(np.argmax(self.beyond))
+            found.append(
+                f"GaBP ignores bounds, and {self.beyond[at]:.2g} of the mass of "
+                f"'{self.variables.names[at]}' lies beyond its own: marginals and log Z are "
+                "estimates. Exact, EPBP and BVI respect bounds."
+            )
+        return tuple(found)
+
+    def _of_divergence(self) -> str:
+        answer = f"that of step {self.num_steps}"
+        if self.is_alone:
+            answer = "that of each real by itself, with all others at 0"
+        return (
+            f"Gaussian BP diverged after step {self.num_steps}: {self.cause}. The answer is "
+            f"{answer}: do not rely on it. Damping may help; Exact and BVI do not diverge."
+        )

@@ -1,4 +1,4 @@
-"""The messages of a Gaussian graph, and what they say."""
+"""The messages of a Gaussian graph, their damping, and the beliefs they make."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.archive import Arrays
-from hylift.graph import FactorGraph
 from hylift.inference.message.gaussian.quadratics import Quadratics
 from hylift.inference.message.kernels.gaussian import IMPROPER, gather, log_ratios, send
-from hylift.inference.message.links import FloatArray
-from hylift.numerics.threads import in_order
-from hylift.potentials import ConditionalQuadratic
+from hylift.inference.message.layout import FloatArray, in_blocks
 
 EPS = float(np.finfo(np.float64).eps)
+DAMPING = 0.5
+"""Default for messages that oscillate."""
+PATIENCE = 20
+"""Steps within which the largest change falls where messages converge."""
+FALLEN = 0.9
+"""Share of the least change so far below which it has fallen."""
 
 
 @dataclass(slots=True, eq=False)
 class Passing:
-    """Messages on their way; every step replaces them, unless it leaves something improper."""
+    """The messages; a step replaces them, unless that would make a belief improper."""
 
     quadratics: Quadratics
     message: FloatArray  # (link, 2): precision and linear part
@@ -29,7 +32,7 @@ class Passing:
 
     @classmethod
     def start(cls, quadratics: Quadratics) -> Passing:
-        """Before the first step: no factor says anything."""
+        """Before the first step: all messages are flat."""
         message, candidate = np.zeros((2, len(quadratics.links), 2))
         total, next_total = np.zeros((2, len(quadratics.own), 4))
         passing = cls(quadratics, message, candidate, total, next_total)
@@ -42,9 +45,14 @@ class Passing:
         return {"message": self.message, "total": self.total}
 
     def step(self, damping: float) -> float | None:
-        """Sends all messages; returns the largest change of one, or None where what they would
-        say has no integral, and they stay as they are."""
-        change = self._send(damping)
+        """Send all messages, and return the largest change; None where a belief would be
+        improper, and messages stay as they are."""
+        quadratics, terms = self.quadratics, self.quadratics.terms
+        changes = in_blocks(
+            send, quadratics.factor_blocks, quadratics.room, terms.slot_ptr, terms.slots,
+            terms.base, terms.theta, self.message, self.total, damping, self.candidate,
+        )  # fmt: skip
+        change = IMPROPER if IMPROPER in changes else max(changes)
         if change == IMPROPER or not self._gather():
             return None
         self._adopt()
@@ -54,28 +62,11 @@ class Passing:
         self.message, self.candidate = self.candidate, self.message
         self.total, self.next_total = self.next_total, self.total
 
-    def _send(self, damping: float) -> float:
-        terms, room = self.quadratics.terms, self.quadratics.room
-
-        def run(begin: int, end: int) -> float:
-            return send(
-                begin, end, room, terms.slot_ptr, terms.slots, terms.base, terms.theta,
-                self.message, self.total, damping, self.candidate,
-            )  # fmt: skip
-
-        changes = list(in_order(run, self.quadratics.factor_blocks))
-        return IMPROPER if IMPROPER in changes else max(changes)
-
     def _gather(self) -> bool:
         links, own = self.quadratics.links, self.quadratics.own
-
-        def run(begin: int, end: int) -> bool:
-            return gather(
-                begin, end, links.variable_ptr, links.order, links.count, own, self.candidate,
-                self.next_total,
-            )  # fmt: skip
-
-        return all(list(in_order(run, self.quadratics.variable_blocks)))
+        at = (links.variable_ptr, links.order, links.count)
+        blocks = self.quadratics.variable_blocks
+        return all(in_blocks(gather, blocks, *at, own, self.candidate, self.next_total))
 
     @property
     def means(self) -> FloatArray:
@@ -91,54 +82,67 @@ class Passing:
         return float(np.abs(self.total[:, 2] / self.total[:, 3]).max(initial=0.0))
 
     def rounding(self) -> float:
-        """Rough size of what rounding does to log Z and, in standard deviations, to means.
+        """Rough size of the rounding error of log Z and, in standard deviations, of means.
 
-        A belief's precision is what messages leave of its own terms, a mean what they leave of
-        linear parts; log-densities are sums of numbers that may be much larger.
+        Precisions, means and log-densities are what is left of terms that may be much larger.
         """
-        quadratics, total = self.quadratics, self.total
-        lost = np.abs(quadratics.own[:, 0]) / total[:, 0]
+        graph, total = self.quadratics.graph, self.total
+        lost = np.abs(self.quadratics.own[:, 0]) / total[:, 0]
         far = 1.0 + np.abs(total[:, 2]) / total[:, 3]
-        belief = float((lost * far).max(initial=0.0))
-        volume = float(quadratics.graph.variables.multiplicity @ lost)
-        return EPS * (belief + volume + _sizes(quadratics.graph, self.means))
+        size = abs(graph.log_constant) + float(graph.variables.multiplicity @ lost)
+        for group in graph.groups:
+            if len(group) and group.arity and (form := group.potential.quadratic()):
+                terms = form.magnitude(group.row, self.means[group.scope])
+                size += float(group.multiplicity @ terms)
+        return EPS * (float((lost * far).max(initial=0.0)) + size)
 
     def log_total(self) -> float:
         """Bethe's log Z of these messages.
 
         Σ n_v log Z_v + Σ n_c (log Z_c - Σ log Z_v of its slots). At a fixed point all beliefs have
-        the same means, so this is the log-density there, and what remains are volumes, which means
-        far from 0 do not drown. Away from one the belief of a factor may have no integral; it then
-        counts for nothing.
+        the same means, so this is the log-density there plus volumes, which do not drown in means
+        far from 0. Away from one the belief of a factor may be improper; it then counts as 0.
         """
         quadratics, terms = self.quadratics, self.quadratics.terms
         ratio = np.zeros(len(terms))
-
-        def run(begin: int, end: int) -> None:
-            log_ratios(
-                begin, end, quadratics.room, terms.slot_ptr, terms.slots, terms.base, terms.theta,
-                self.message, self.total, ratio,
-            )  # fmt: skip
-
-        for _ in in_order(run, quadratics.factor_blocks):
-            pass
+        in_blocks(
+            log_ratios, quadratics.factor_blocks, quadratics.room, terms.slot_ptr, terms.slots,
+            terms.base, terms.theta, self.message, self.total, ratio,
+        )  # fmt: skip
         shared = float(terms.multiplicity @ np.nan_to_num(ratio))
         volume = 0.5 * np.log(2 * np.pi * self.variances)
         own = float(quadratics.graph.variables.multiplicity @ volume)
         return quadratics.graph.log_density(self.means) + own + shared
 
 
-def _sizes(graph: FactorGraph, x: FloatArray) -> float:
-    """The sum of the sizes of all terms of the log-density at x."""
-    total = abs(graph.log_constant)
-    size = np.abs(x)
-    for group in graph.groups:
-        if not len(group) or not group.arity:
-            continue
-        assert isinstance(group.potential, ConditionalQuadratic)
-        quadratic = group.potential
-        A, b, c = (np.abs(p)[group.row] for p in (quadratic.A, quadratic.b, quadratic.c))
-        at = size[group.scope]
-        values = np.einsum("fi,fij,fj->f", at, A, at) + (b * at).sum(axis=1) + c
-        total += float(group.multiplicity @ values)
-    return total
+@dataclass(slots=True, eq=False)
+class Damping:
+    """The share of its old value that a message keeps: given, or `DAMPING` once messages oscillate.
+
+    On forests messages converge without, and elsewhere damping halves the speed where it is not
+    needed.
+    """
+
+    is_fixed: bool
+    state: FloatArray
+    """The share, the least change so far, and the number of steps since it fell."""
+
+    @classmethod
+    def of(cls, given: float | None, *, on_forest: bool) -> Damping:
+        return cls(given is not None or on_forest, np.array([given or 0.0, np.inf, 0.0]))
+
+    @property
+    def share(self) -> float:
+        return float(self.state[0])
+
+    def follow(self, change: float) -> None:
+        """Take account of the largest change of a step."""
+        _, least, steps = self.state
+        if self.is_fixed:
+            return
+        if change < FALLEN * least:
+            self.state[1:] = change, 0.0
+        elif steps + 1 < PATIENCE:
+            self.state[2] += 1
+        else:
+            self.state[0] = DAMPING

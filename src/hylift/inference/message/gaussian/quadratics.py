@@ -1,4 +1,4 @@
-"""Graphs of reals and quadratics: which they are, and how message passing reads them."""
+"""Graphs of reals and quadratics: their layout, walk-summability, and whether they are proper."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.decouple import pieces
 from hylift.graph.merge import merge_factors
-from hylift.inference.message.links import FloatArray, Links
+from hylift.inference.decouple import pieces
+from hylift.inference.gaussian.form import GaussianForm, NotHeldError
+from hylift.inference.gaussian.proper import check_proper
+from hylift.inference.message.kernels.gaussian import gather, stretch
+from hylift.inference.message.layout import Blocks, FloatArray, Links, in_blocks, offsets, own_terms
 from hylift.inference.terms import Terms
-from hylift.numerics.threads import cut
-from hylift.potentials import ConditionalQuadratic, Function
-
-Blocks = list[tuple[int, int]]
+from hylift.inference.threads import cut
 
 WORK = 4
 """Of a link, in the units in which blocks are cut."""
+MOST_SWEEPS = 100
+CLOSE = 1e-3
+"""Relative distance of the bounds on a radius at which it is known well enough."""
+ROUNDING = 1e-12
+"""Distance from 1 that rounding may explain."""
 
 
 def check_gaussian(graph: FactorGraph) -> None:
-    """Raises if a hidden variable is discrete, or stands in a function.
-
-    graph: with evidence absorbed
-    """
+    """Raise if a graph without evidence has discrete variables or factors that are functions."""
     discrete = graph.variables.num_states > 0
     if discrete.any():
         name = graph.variables.names[int(np.argmax(discrete))]
@@ -34,7 +37,7 @@ def check_gaussian(graph: FactorGraph) -> None:
             "discrete, and else EPBP or BVI"
         )
     for group in graph.groups:
-        if isinstance(group.potential, Function) and len(group):
+        if group.potential.quadratic() is None and len(group):
             name = graph.variables.names[int(group.scope[0, 0])]
             raise UnsupportedError(
                 f"{group.named(0)} is a function of '{name}': GaBP needs quadratics. "
@@ -43,11 +46,11 @@ def check_gaussian(graph: FactorGraph) -> None:
 
 
 def linked(graph: FactorGraph, *, merge: bool) -> FactorGraph:
-    """The same density of hidden reals, with factors taken apart where they couple nothing, and
-    those of several reals merged if so.
+    """The same density, with factors split where they couple nothing, and those of several reals
+    merged where asked for.
 
-    Factors of one real are not merged into others: they would tell apart couplings that are alike.
-    Nor is anything in a lifted graph, where factors of the same classes have different members.
+    Factors of one real are not merged into others: couplings that are alike would become different.
+    Nothing is merged in a lifted graph, where factors of the same classes have different members.
     """
     narrow: list[FactorGroup] = []
     wide: list[FactorGroup] = []
@@ -63,23 +66,24 @@ def linked(graph: FactorGraph, *, merge: bool) -> FactorGraph:
 
 
 def _parts(group: FactorGroup) -> list[FactorGroup]:
-    """The group itself where all its slots are coupled in all rows, and else its pieces."""
-    assert isinstance(group.potential, ConditionalQuadratic)
-    apart = ~np.eye(group.arity, dtype=bool)
-    return [group] if (group.potential.A[:, apart] != 0).all() else pieces(group)
+    """The group itself where all its slots are coupled in all rows, else its pieces."""
+    form = group.potential.quadratic()
+    assert form is not None
+    apart = ~np.eye(form.num_reals, dtype=bool)
+    return [group] if (form.A[:, 0, apart] != 0).all() else pieces(group)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratics:
-    """A graph of reals without evidence as the kernels read it."""
+    """A graph of reals without evidence, laid out for the kernels."""
 
     graph: FactorGraph
     terms: Terms
-    """What couples reals."""
+    """The factors of two or more reals."""
     links: Links
     own: FloatArray
-    """(variable, 2): precision and linear part of one member, from the diagonals of all factors.
-    What factors say at first, which is nothing, then leaves every belief proper."""
+    """(variable, 2): precision and linear part of one member, from the diagonals of all factors:
+    its belief before the first message."""
     room: int
     """Largest arity."""
     factor_blocks: Blocks
@@ -91,29 +95,100 @@ class Quadratics:
         links = Links.of(graph, terms)
         arity = np.diff(terms.slot_ptr)
         # Factors of few slots cost their links, others a factorisation.
-        cost = np.concatenate([[0], np.cumsum(np.where(arity == 2, arity, arity**3))])
+        cost = offsets(np.where(arity == 2, arity, arity**3))
         held = links.variable_ptr + np.arange(len(links.variable_ptr))
         return cls(
             graph,
             terms,
             links,
-            _own_terms(graph),
+            np.stack(own_terms(graph.variables, graph.groups), axis=1),
             int(arity.max(initial=1)),
             cut(cost, WORK),
             cut(held, WORK),
         )
 
 
-def _own_terms(graph: FactorGraph) -> FloatArray:
-    """(variable, 2): sums of -2 times the diagonals, and of the linear parts, at each member."""
-    size = graph.num_variables
-    own = np.zeros((size, 2))
-    for group in graph.groups:
-        if not len(group) or not group.arity:
-            continue
-        assert isinstance(group.potential, ConditionalQuadratic)
-        precision = -2 * np.diagonal(group.potential.A, axis1=1, axis2=2)
-        scope, weight = group.scope.ravel(), group.multiplicity[:, None]
-        for column, values in enumerate((precision, group.potential.b)):
-            own[:, column] += np.bincount(scope, (weight * values[group.row]).ravel(), size)
-    return own / graph.variables.multiplicity[:, None]
+@dataclass(frozen=True, slots=True)
+class Radius:
+    """Bounds on the spectral radius of |R|, R = I - D^-½ J D^-½, factor by factor.
+
+    Below 1 the model is walk-summable (Malioutov, Johnson & Willsky 2006): it is a distribution,
+    and Gaussian belief propagation converges. The couplings of several factors between the same
+    two reals count by their sizes; merged factors have none such where all have two slots.
+    """
+
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, quadratics: Quadratics) -> Radius:
+        """By power iteration from above and below: the largest (Mx)_v / x_v of a positive x is an
+        upper bound, and Rayleigh's quotient a lower one, here for M = D^-1 |off-diagonal J|.
+
+        Classes are equitable, so M takes what is constant on them to such again: the lifted graph
+        has the radius of the ground graph.
+        """
+        precision = quadratics.own[:, 0]
+        if not (precision > 0).all():
+            return cls(0.0, np.inf)
+        if not len(quadratics.links):
+            return cls(0.0, 0.0)
+        weight = quadratics.graph.variables.multiplicity * precision
+        x = 1 / np.sqrt(precision)
+        lower, upper = 0.0, np.inf
+        for _ in range(MOST_SWEEPS):
+            image = _walked(quadratics, x) / precision
+            lower = max(lower, float((weight * x) @ image) / float((weight * x) @ x))
+            upper = min(upper, float((image / x).max()))
+            if upper < 1 or (lower >= 1 and upper - lower <= CLOSE * upper):
+                break
+            # The mean with x itself does not swing to and fro between two sides of a graph.
+            x = x + image
+            x *= 1 / np.sqrt(float((weight * x) @ x))
+        return cls(lower, upper)
+
+    @property
+    def is_below_one(self) -> bool:
+        return self.upper < 1 - ROUNDING
+
+    @property
+    def is_above_one(self) -> bool:
+        return self.lower >= 1 + ROUNDING
+
+
+def _walked(quadratics: Quadratics, x: FloatArray) -> FloatArray:
+    """(variable,): the sum over its links of |coupling| times x at the other end."""
+    terms, links = quadratics.terms, quadratics.links
+    steps, total, nothing = (np.zeros(s) for s in ((len(links), 2), (len(x), 4), (len(x), 2)))
+    where = (terms.slot_ptr, terms.slots, terms.base, terms.theta)
+    in_blocks(stretch, quadratics.factor_blocks, *where, x, steps)
+    at = (links.variable_ptr, links.order, links.count)
+    in_blocks(gather, quadratics.variable_blocks, *at, nothing, steps, total)
+    return np.ascontiguousarray(total[:, 0])
+
+
+def check_definite(ground: FactorGraph, radius: Radius) -> None:
+    """Raise if a ground graph without evidence is improper, with or without its bounds.
+
+    A walk-summable model is proper.
+    """
+    forms = (group.potential.quadratic() for group in ground.groups if group.arity)
+    possible = all(form is None or np.isfinite(form.c).all() for form in forms)
+    if possible and radius.is_below_one:
+        return
+    variables = ground.variables
+    bounded = np.isfinite(variables.lower) | np.isfinite(variables.upper)
+    form = GaussianForm.of(ground) if bounded.any() else None
+    if form is None:
+        check_proper(ground)
+        return
+    try:
+        form.check_definite()
+    except NotHeldError:
+        loose = bounded & ~(form.precision > 0)
+        at = int(np.argmax(loose if loose.any() else bounded))
+        raise UnsupportedError(
+            f"GaBP ignores bounds, and without those of '{variables.names[at]}' the model is not "
+            f"a distribution: add a rule such as '-0.01 {variables.names[at]}^2', or use Exact, "
+            "EPBP or BVI"
+        ) from None

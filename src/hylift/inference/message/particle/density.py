@@ -1,4 +1,4 @@
-"""The densities of reals, from what the final messages say anywhere between the particles."""
+"""The densities of reals, from the final messages at points between the particles."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from hylift.inference.bounds import too_narrow
-from hylift.inference.message.links import FloatArray
+from hylift.inference.gaussian.bounds import too_narrow
+from hylift.inference.message.layout import FloatArray, Ids
 from hylift.inference.message.particle.factors import Places
 from hylift.inference.message.particle.passing import Passing
 from hylift.numerics.quadrature import gauss_legendre_nodes
@@ -41,7 +41,7 @@ MOST_OFF = 10.0
 class Densities:
     """Beliefs about all reals of a graph."""
 
-    real: NDArray[np.int64]  # (real,): variables
+    real: Ids  # (real,): variables
     density: PiecewiseDensity
     error: FloatArray
     """(real,): how far sums over particles are from the integrals of the beliefs, as a share, up to
@@ -93,7 +93,7 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
     )
 
 
-def _incoming(passing: Passing, real: NDArray[np.int64], nodes: FloatArray) -> FloatArray:
+def _incoming(passing: Passing, real: Ids, nodes: FloatArray) -> FloatArray:
     """(real, node): what all messages say about nodes of some reals."""
     num_points = np.zeros(len(passing.fewest), dtype=np.int64)
     num_points[real] = nodes.shape[1]
@@ -101,7 +101,7 @@ def _incoming(passing: Passing, real: NDArray[np.int64], nodes: FloatArray) -> F
     return passing.incoming(targets, nodes.ravel()).reshape(nodes.shape)
 
 
-def _check_increasing(passing: Passing, real: NDArray[np.int64], edges: FloatArray) -> None:
+def _check_increasing(passing: Passing, real: Ids, edges: FloatArray) -> None:
     """Raises where a density is narrower than numbers of the size of its real can tell apart."""
     lost = ~(np.diff(edges, axis=1) > 0).all(axis=1)
     if lost.any():
@@ -109,9 +109,7 @@ def _check_increasing(passing: Passing, real: NDArray[np.int64], edges: FloatArr
         raise too_narrow(name)
 
 
-def _equal_panels(
-    passing: Passing, real: NDArray[np.int64], reach: float, num_panels: int
-) -> FloatArray:
+def _equal_panels(passing: Passing, real: Ids, reach: float, num_panels: int) -> FloatArray:
     """(real, edge): of panels that reach so many standard deviations of the proposals."""
     proposals = passing.proposals
     mean, away = proposals.mean[real], reach * proposals.sd[real]

@@ -1,34 +1,38 @@
-"""Expectation particle belief propagation: its settings, and the way to a posterior."""
+"""Expectation particle belief propagation: settings, solution and notes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.compilation import announce_compilation
 from hylift.inference.checkpoint import go_to_place, place_of
 from hylift.inference.control import Control
-from hylift.inference.message.answer import Decoded, Outcome, notes_on_loops, posterior_of
-from hylift.inference.message.categoricals import categoricals
+from hylift.inference.finish import categoricals
+from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.message.kernels.particle import send
-from hylift.inference.message.links import FloatArray
+from hylift.inference.message.layout import FloatArray, argmaxima
 from hylift.inference.message.particle.density import Densities, densities
 from hylift.inference.message.particle.factors import Factors
 from hylift.inference.message.particle.passing import MIDDLE, Passing
-from hylift.inference.message.particle.start import narrowest
-from hylift.inference.message.prepare import check_settings, view_of
-from hylift.inference.message.steps import Steps
+from hylift.inference.message.particle.proposals import narrowest
+from hylift.inference.message.running import (
+    Beliefs,
+    Decoded,
+    Outcome,
+    Steps,
+    check_settings,
+    notes_on_loops,
+    posterior_of,
+    view_of,
+)
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole
 from hylift.numerics.segments import place_of_largest
 from hylift.posterior import LogPartition, Posterior, Result
-from hylift.posterior.distributions import BatchedDistribution
-from hylift.proper.check import check_proper
 
 MOST_ADAPTING = 100
 """Steps in which proposals are adapted, at most."""
@@ -73,8 +77,7 @@ class EPBP:
     """Whether factors whose scopes are nested become one, which leaves fewer loops."""
 
     def __post_init__(self) -> None:
-        damping = 0.0 if self.damping is None else self.damping
-        check_settings(damping, self.max_steps, self.tolerance, self.merge_factors)
+        check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
         check_whole("particles", self.particles, LEAST_PARTICLES)
 
     @property
@@ -113,8 +116,7 @@ class EPBP:
     def _pass(
         self, passing: Passing, control: Control, rng: np.random.Generator
     ) -> tuple[Result, float]:
-        """Takes as many steps as are needed or allowed; returns how they ended, and the damping of
-        the last."""
+        """Take steps until convergence or a limit; returns how they ended, and the last damping."""
         adapting = min(MOST_ADAPTING, self.max_steps // 2) if passing.factors.is_real.any() else 0
 
         def arrays() -> Arrays:
@@ -210,16 +212,14 @@ def _notes_on_messages(view: View, result: Result) -> list[str]:
     return notes
 
 
-def _beliefs(
-    passing: Passing, found: Densities | None
-) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+def _beliefs(passing: Passing, found: Densities | None) -> Beliefs:
     beliefs = categoricals(passing.factors.graph.variables, passing.places.first, passing.probs())
     return beliefs if found is None else [*beliefs, (found.real, found.density)]
 
 
 def _modes(passing: Passing, found: Densities | None) -> FloatArray:
-    """(variable,): the value that each belief holds for the most probable."""
-    values = place_of_largest(passing.probs(), passing.places.first).astype(np.float64)
+    """(variable,): the most probable value of each belief."""
+    values = argmaxima(passing.probs(), passing.places.first).astype(np.float64)
     if found is not None:
         values[found.real] = found.density.mode
     return values

@@ -1,26 +1,36 @@
-"""Where particles come from: a Gaussian per real, with the moments of its belief, or so wide that
-it reaches all that has probability."""
+"""Gaussian proposals that particles are drawn from: the first ones, and their adaptation."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
-from hylift.inference.message.links import FloatArray
+from hylift.errors import ModelError, UnsupportedError
+from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
+from hylift.inference.gaussian.form import GaussianForm
+from hylift.inference.message.layout import FloatArray, own_terms
 from hylift.inference.message.particle.factors import Factors, Places
+from hylift.potentials import ConditionalQuadratic
+from hylift.potentials.base import QuadraticForm
 
 REACH = 6.5
-"""How far out the outermost of particles lie, in standard deviations of the proposals: particles
-are drawn from wider Gaussians, so that their weights fall off to both sides. Sums over strata are
-then nearly exact."""
+"""Distance of the outermost particles, in standard deviations of the proposals. Particles are drawn
+from wider Gaussians, so that their weights fall off to both sides and sums over strata are nearly
+exact."""
 NOTHING = 1e-10
-"""Weight of a particle below which it need not be reached."""
+"""Weight of a particle that proposals need not reach."""
 BEYOND, MARGIN = 1.1, 1.3
-"""How much further out than a Gaussian's something must lie to be reached, and with what margin."""
+"""How far beyond a Gaussian's tails mass must lie to widen a proposal, and by how much."""
 FASTEST = 2.0
-"""Most by which a standard deviation grows or shrinks in a step."""
+"""Factor by which a standard deviation grows or shrinks in a step, at most."""
+FIRST_WIDTH = 2.0
+"""First standard deviations, relative to those of a real given all others in the loosest state;"""
+WIDEST = 1e4
+"""variances at most this times those over all states."""
 LOG_ROOT = 0.5 * float(np.log(2 * np.pi))
 
 
@@ -61,18 +71,14 @@ class Proposals:
     def adapted(
         self, places: Places, particles: Particles, probs: FloatArray, damping: float
     ) -> tuple[Proposals, float]:
-        """Proposals with the moments of the beliefs, and the largest change of one, in standard
-        deviations.
-
-        probs: (point,), the beliefs.
-        """
+        """Proposals with the moments of the beliefs `probs` (point,), and their largest change, in
+        standard deviations."""
         whose, count, x = places.variable, len(self.mean), particles.point
         mean = np.bincount(whose, probs * x, count)
-        # A particle stands for what lies around it: one alone is no point.
+        # A particle stands for the interval around it.
         around = (x - mean[whose]) ** 2 + _gaps(x, places) ** 2 / 12
         sd = np.sqrt(np.bincount(whose, probs * around, count))
-        # Of a Gaussian nothing is left beyond; but another mode may lie further out, and shall not
-        # stand at the very end.
+        # Reach other modes that lie beyond a Gaussian's tails, with a margin.
         farthest = np.zeros(count)
         np.maximum.at(farthest, whose, np.where(probs > NOTHING, np.abs(x - mean[whose]), 0.0))
         needed = farthest / REACH
@@ -89,7 +95,7 @@ class Proposals:
 
 
 def _gaps(x: FloatArray, places: Places) -> FloatArray:
-    """(point,): mean distance of each particle from its neighbours among those of its variable."""
+    """(point,): mean distance of each particle from its neighbours."""
     first, last = places.first[places.variable], places.first[places.variable + 1] - 1
     place = np.arange(len(x))
     before, after = np.maximum(place - 1, first), np.minimum(place + 1, last)
@@ -107,10 +113,10 @@ class Particles:
     def drawn(
         cls, proposals: Proposals, factors: Factors, places: Places, states: FloatArray, at: float
     ) -> Particles:
-        """One particle from each of so many equally probable strata, at the same place in all.
+        """One particle from each of equally probable strata, at the same position from 0 to 1.
 
-        The same for all variables: sums run over all combinations of particles, so that nothing is
-        lost, and look-alikes stay alike. states: (point,), of discrete variables; at: from 0 to 1.
+        The same for all variables, so that look-alikes stay alike: sums run over all combinations
+        of particles anyway. states: (point,), of discrete variables.
         """
         mean, sd = proposals.mean, proposals.wider * proposals.sd
         whose = places.variable
@@ -125,3 +131,162 @@ class Particles:
         z = (point[real] - mean[of]) / sd[of]
         log_base[real] = 0.5 * z**2 + LOG_ROOT + np.log(sd * share)[of] - np.log(count)
         return cls(point, log_base)
+
+
+def first_proposals(graph: FactorGraph) -> tuple[FloatArray, FloatArray]:
+    """(variable,): centres and standard deviations; 0 and 1 of discrete variables.
+
+    Centres maximise the density with quadratics averaged over discrete states, and bounds replaced
+    by Gaussians. Widths are those in the loosest states: adapted proposals become narrower, but
+    find no other mode.
+    """
+    variables = graph.variables
+    centre, sd = np.zeros(len(variables)), np.ones(len(variables))
+    reals = np.flatnonzero(variables.num_states == 0)
+    if not len(reals):
+        return centre, sd
+    own_id = np.full(len(variables), -1, dtype=np.int32)
+    own_id[reals] = np.arange(len(reals))
+    groups = [_averaged(group, form, own_id) for group, form in _quadratics(graph.groups)]
+    own = variables.take(reals)
+    held = _held(own, groups)
+    try:
+        form = GaussianForm.solved(_of_reals(own, [*groups, held]))
+    except ModelError:
+        form = None
+    if form is None:
+        form = GaussianForm.solved(_of_reals(own, [*groups, held, _dominant(own, groups)]))
+    assert form is not None
+    centre[reals] = np.clip(form.means, own.lower, own.upper)
+    loosest = _loosest(graph)[reals] + own_terms(own, [held])[0]
+    var = 1.0 / np.maximum(loosest, form.precision / WIDEST)
+    var += _switching(graph, centre, reals, form.var) ** 2
+    sd[reals] = FIRST_WIDTH * np.sqrt(var)
+    return centre, sd
+
+
+def narrowest(graph: FactorGraph) -> FloatArray:
+    """(variable,): the least standard deviation that one quadratic gives a real, in any state and
+    with all others fixed; infinite where there is none."""
+    precision = np.zeros(graph.num_variables)
+    for group, form in _quadratics(graph.groups):
+        held = _precisions(form)
+        most = held.max(axis=1, initial=0.0, where=np.isfinite(held))[group.row]
+        np.maximum.at(precision, _reals(group).ravel(), most.ravel())
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / np.sqrt(precision))
+
+
+def _loosest(graph: FactorGraph) -> FloatArray:
+    """(variable,): the least precision that all quadratics give one member, in any state."""
+    precision = np.zeros(graph.num_variables)
+    for group, form in _quadratics(graph.groups):
+        held = _precisions(form)
+        least = np.where(np.isfinite(held), held, np.inf).min(axis=1)[group.row]
+        least = np.where(np.isfinite(least), least, 0.0) * group.multiplicity[:, None]
+        precision += np.bincount(_reals(group).ravel(), least.ravel(), len(precision))
+    return precision / graph.variables.multiplicity
+
+
+def _quadratics(groups: Sequence[FactorGroup]) -> Iterator[tuple[FactorGroup, QuadraticForm]]:
+    """The groups that are quadratic in some reals."""
+    for group in groups:
+        form = group.potential.quadratic()
+        if len(group) and form is not None and form.num_reals:
+            yield group, form
+
+
+def _precisions(form: QuadraticForm) -> FloatArray:
+    """(row, joint state, real slot): given all other reals; NaN in impossible states."""
+    held = -2 * np.diagonal(form.A, axis1=-2, axis2=-1)
+    return np.where(np.isfinite(form.c)[..., None], held, np.nan)
+
+
+def _reals(group: FactorGroup) -> NDArray[np.int32]:
+    """(factor, real slot)"""
+    return group.scope[:, group.potential.num_discrete_slots :]
+
+
+def _averaged(group: FactorGroup, form: QuadraticForm, own_id: NDArray[np.int32]) -> FactorGroup:
+    """Quadratics of reals alone: averages over the possible states of discrete slots."""
+    weight = _possible(form)
+    A = np.einsum("rs,rsij->rij", weight, form.A)
+    b = np.einsum("rs,rsi->ri", weight, form.b)
+    mean = ConditionalQuadratic(A, b, np.zeros(len(b)))
+    scope = own_id[_reals(group)]
+    return FactorGroup.unchecked(mean, scope, group.row, group.multiplicity, group.label)
+
+
+def _possible(form: QuadraticForm) -> FloatArray:
+    """(row, joint state): equal weights of the possible states."""
+    possible = np.isfinite(form.c).astype(np.float64)
+    return np.asarray(possible / np.maximum(possible.sum(axis=1, keepdims=True), 1.0))
+
+
+def _held(variables: Variables, groups: Sequence[FactorGroup]) -> FactorGroup:
+    """Gaussians in place of bounds: on an interval with the variance of a uniform density; with one
+    bound alone, and no square, with that of an exponential one."""
+    lower, upper = variables.lower, variables.upper
+    closed = np.isfinite(lower) & np.isfinite(upper)
+    with np.errstate(invalid="ignore"):
+        precision = np.where(closed, 12.0 / (upper - lower) ** 2, 0.0)
+        middle = np.where(closed, 0.5 * (upper + lower), 0.0)
+    square, slope = own_terms(variables, groups)
+    loose = ~closed & ~(square > 0)
+    bound = np.where(np.isfinite(lower), lower, upper)
+    falls = np.where(np.isfinite(lower), -slope, slope)
+    lost = loose & ~(np.isfinite(bound) & (falls > 0))
+    if lost.any():
+        name = variables.names[int(np.argmax(lost))]
+        raise UnsupportedError(
+            f"EPBP does not know where to look for '{name}': it has no bounds, and no quadratic "
+            f"holds it. Give it bounds, or a rule such as '-0.01 {name}^2'"
+        )
+    precision[loose] = falls[loose] ** 2
+    middle[loose] = (bound + np.where(np.isfinite(lower), 1, -1) / np.where(loose, falls, 1))[loose]
+    return _squares(variables, np.flatnonzero(precision > 0), precision, middle)
+
+
+def _dominant(variables: Variables, groups: Sequence[FactorGroup]) -> FactorGroup:
+    """Squares around 0 that outweigh all products of reals, for models that only bounds or discrete
+    states make proper."""
+    beside = np.zeros(len(variables))
+    for group, form in _quadratics(groups):
+        A = np.abs(form.A[group.row, 0])
+        off = 2 * (A.sum(axis=2) - np.diagonal(A, axis1=1, axis2=2))
+        off = group.multiplicity[:, None] * off
+        beside += np.bincount(group.scope.ravel(), off.ravel(), len(variables))
+    square, _ = own_terms(variables, groups)
+    missing = 1.01 * beside / variables.multiplicity + np.maximum(-square, 0.0)
+    return _squares(variables, np.flatnonzero(missing > 0), missing, np.zeros(len(variables)))
+
+
+def _squares(
+    variables: Variables, ids: NDArray[np.int64], precision: FloatArray, middle: FloatArray
+) -> FactorGroup:
+    """-½ precision (x - middle)² for some reals."""
+    p, m = precision[ids], middle[ids]
+    potential = ConditionalQuadratic(-0.5 * p[:, None, None], (p * m)[:, None], -0.5 * p * m**2)
+    row = np.arange(len(ids), dtype=np.int32)
+    scope = ids.astype(np.int32)[:, None]
+    return FactorGroup.unchecked(potential, scope, row, variables.multiplicity[ids], "bounds")
+
+
+def _switching(
+    graph: FactorGraph, centre: FloatArray, reals: NDArray[np.int64], var: FloatArray
+) -> FloatArray:
+    """(real,): how far discrete states push it from its centre, if they all push together."""
+    push = np.zeros(graph.num_variables)
+    for group, form in _quadratics(graph.groups):
+        scope, weight = _reals(group), _possible(form)[group.row][:, :, None]
+        pull = 2 * np.einsum("fsij,fj->fsi", form.A[group.row], centre[scope])
+        slope = form.b[group.row] + pull
+        mean = (weight * slope).sum(axis=1, keepdims=True)
+        spread = np.sqrt((weight * (slope - mean) ** 2).sum(axis=1))
+        each = (group.multiplicity[:, None] * spread).ravel()
+        push += np.bincount(scope.ravel(), each, graph.num_variables)
+    return push[reals] / graph.variables.multiplicity[reals] * var
+
+
+def _of_reals(variables: Variables, groups: Sequence[FactorGroup]) -> FactorGraph:
+    return FactorGraph.unchecked(variables, groups, Evidence.none(), 0.0)

@@ -1,0 +1,177 @@
+"""What all message passing shares: settings, the graph, the loop, and the way to a posterior."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.archive import Arrays
+from hylift.errors import UnsupportedError
+from hylift.inference.checkpoint import Loop, put_back
+from hylift.inference.control import LEAST_SECONDS, Control
+from hylift.inference.finish import Answer, finish
+from hylift.inference.message.layout import FloatArray
+from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared, View
+from hylift.inference.search import polish
+from hylift.inference.settings import check_whole, is_number, refuse_start
+from hylift.inference.terms import has_repeats
+from hylift.posterior import Assignment, LogPartition, Marginals, Mixture, Posterior, Result
+from hylift.posterior.distributions import BatchedDistribution
+
+SETTLED = 1e-9
+"""Largest last change of a message at which an answer on a forest is exact."""
+EQUAL = 1e-11
+"""Relative difference of energies that is due to rounding."""
+
+Beliefs = Sequence[tuple[NDArray[Any], BatchedDistribution]]
+"""Variables and their marginals, in batches."""
+
+
+def check_settings(damping: Any, max_steps: Any, tolerance: Any, merge_factors: Any) -> None:
+    """Raise unless the settings that all message passing has make sense."""
+    if damping is not None and (not is_number(damping) or not 0 <= float(damping) < 1):
+        raise UnsupportedError(
+            f"damping is the share of its old value that a message keeps, at least 0 and below 1, "
+            f"not {damping!r}"
+        )
+    check_whole("max_steps", max_steps)
+    if not is_number(tolerance) or not 0 < float(tolerance) < 1:
+        raise UnsupportedError(f"tolerance is a number between 0 and 1, not {tolerance!r}")
+    if not isinstance(merge_factors, bool):
+        raise UnsupportedError(f"merge_factors is True or False, not {merge_factors!r}")
+
+
+def view_of(name: str, prepared: Prepared, request: Request, *, merge: bool = False) -> View:
+    """The graph to pass messages in: lifted, and with nested factors merged, where asked for."""
+    if request.lift == "coarse-to-fine":
+        raise UnsupportedError(
+            f"{name} passes messages between classes whose members are alike, which those of "
+            "coarse-to-fine lifting are not: use lift='exact' or lift='none'"
+        )
+    refuse_start(name, request.start)
+    if merge:
+        prepared = prepared.with_merged_factors()
+    return prepared.view(is_lifted=request.lift == "exact")
+
+
+@dataclass(slots=True, eq=False)
+class Steps:
+    """The loop of message passing: iterates over the remaining steps, numbered from 0."""
+
+    control: Control
+    loop: Loop
+    arrays: Callable[[], Arrays]
+    """The state that the next step depends on, not copied."""
+    most: int
+    taken: int = 0
+    result: Result = "max_steps"
+
+    @classmethod
+    def of(cls, control: Control, arrays: Callable[[], Arrays], most: int) -> Steps:
+        """All steps; or those that a checkpoint has left, with the arrays restored from it."""
+        steps = cls(control, control.loop(), arrays, most)
+        if (earlier := steps.loop.earlier) is not None:
+            put_back(arrays(), earlier)
+            steps.taken = int(earlier.arrays["taken"])
+            if earlier.arrays["converged"]:
+                steps.result = "converged"
+        return steps
+
+    def __iter__(self) -> Iterator[int]:
+        while self.taken < self.most and self.result == "max_steps":
+            yield self.taken
+
+    def end_step(self, change: float, *, is_converged: bool) -> None:
+        """Record a step, and whether it was the last."""
+        self.taken += 1
+        going = self.control.record(change, "passing messages", self.taken / self.most)
+        if is_converged:
+            self.result = "converged"
+        if is_converged or self.taken == self.most:
+            self.loop.finish(self._kept)
+        elif not going:
+            assert self.control.ended is not None
+            self.result = self.control.ended
+            self.loop.leave(self._kept)
+        else:
+            self.loop.keep(self._kept)
+
+    def _kept(self) -> Arrays:
+        converged = self.result == "converged"
+        return self.arrays() | {"taken": np.array(self.taken), "converged": np.array(converged)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """Assignments to start the search for the best one from."""
+
+    values: FloatArray  # (start, variable of the view's graph)
+    least_energy: float | None = None
+    """A lower bound on the energy of any assignment, where one is known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What message passing found in a view."""
+
+    result: Result
+    log_partition: LogPartition | None
+    beliefs: Beliefs
+    """Of variables of the view's graph; empty where they were not asked for."""
+    decode: Callable[[float | None], Decoded]
+    """Look for good assignments, in so many seconds."""
+    notes: Sequence[str] = ()
+
+
+def notes_on_loops(name: str, view: View, *, is_settled: bool) -> list[str]:
+    """Notes for a graph that is not known to be a forest."""
+    if not (view.ground.variables.multiplicity == 1).all():
+        return [
+            "Whether the ground graph has loops cannot be seen in a lifted one: log Z is called an "
+            "estimate."
+        ]
+    notes = []
+    if is_settled:
+        notes.append("The graph has loops: the answers are those of Bethe's approximation.")
+    if has_repeats(view.ground):
+        notes.append(
+            "Several factors have the same variables, which is a loop between them: "
+            f"{name}(merge_factors=True) makes them one."
+        )
+    return notes
+
+
+def posterior_of(
+    name: str, view: View, outcome: Outcome, control: Control, request: Request
+) -> Posterior:
+    """The posterior of all variables of the user's graph."""
+    prepared, marginals = view.prepared, None
+    if "marginals" in request.tasks:
+        classes = Marginals.assemble(view.graph.num_variables, outcome.beliefs)
+        marginals = classes.spread(view.variable_to_class)
+
+    def find(
+        mixture: Mixture | None = None,
+        seconds: float | None = None,
+        go_on: Callable[[], bool] | None = None,
+    ) -> Assignment:
+        began = time.perf_counter()
+        decoded = outcome.decode(seconds)
+        if seconds is not None:
+            seconds = max(seconds - (time.perf_counter() - began), LEAST_SECONDS)
+        starts = decoded.values[:, view.variable_to_class]
+        best = polish(view.ground, starts, seconds=seconds, go_on=go_on, progress=request.progress)
+        energy, least = -best.log_density, decoded.least_energy
+        is_least = least is not None and energy - least <= EQUAL * (1 + abs(energy))
+        return prepared.assignment(best.values, energy, "exact" if is_least else "estimate")
+
+    log_z = outcome.log_partition
+    objective = None if log_z is None else -log_z.value
+    answer = Answer(outcome.result, objective, outcome.notes, find, log_z, marginals)
+    return finish(name, prepared, request, control, answer)
