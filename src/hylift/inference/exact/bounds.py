@@ -1,5 +1,8 @@
-"""Reals on intervals: left to the Gaussians where the bounds make no difference, and otherwise
-integrated numerically, on ever finer grids, until the answer stands still."""
+"""Integrals over reals on intervals, with estimates of their errors.
+
+Where bounds make no difference, reals are left to the Gaussians; elsewhere they are integrated
+numerically, on ever finer grids, until the answer converges.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
-from hylift.graph import FactorGraph
-from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
+from hylift.graph import FactorGraph, FactorGroup, conditioned
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids
+from hylift.inference.exact.grid import MAX_PANELS, Grid, halved, make_grid, resolving_edges
+from hylift.inference.exact.integrate import NEGLIGIBLE, Outcome, Reals, integrate_reals, sum_states
 from hylift.inference.exact.parts import Parts
-from hylift.inference.exact.reals.grid import Grid, make_grid
-from hylift.inference.exact.reals.panels import MAX_PANELS, halved, resolving_edges
-from hylift.inference.exact.rounding import EPS, rounding
 from hylift.posterior.answers import Kind
+from hylift.potentials.base import QuadraticForm
 from hylift.progress import Progress
 
+EPS = float(np.finfo(np.float64).eps)
 MAX_REFINED = 2**22
-"""Largest table of a function of the user's own that is refined only to settle further digits."""
+"""Largest table of a user's own function that is refined only to settle further digits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Integral:
-    """The last pass, with what is known of its error and what else is worth knowing about it."""
+    """The outcome of the last pass, its error, and notes for the user."""
 
     outcome: Outcome
     kind: Kind
@@ -44,11 +47,11 @@ def integrate(
     marginals: bool,
     progress: Progress,
 ) -> Integral:
-    """The exact integral over all hidden variables, and their marginals where asked for.
+    """The integral over all hidden variables, and their marginals where asked for.
 
-    graph: with its evidence; parts: of what is left of it when that is absorbed.
     First without bounds. Then reals that have probability beyond their bounds, or no finite
     integral without them, are put on a grid, and the others are Gaussian given its nodes.
+    graph: with its evidence; parts: of the conditioned graph.
     """
     bounded = bool(parts.has_bounds.any())
     gridded = in_functions(parts)
@@ -68,7 +71,7 @@ def integrate(
         gridded[more] = True
 
 
-def in_functions(parts: Parts) -> NDArray[np.bool_]:
+def in_functions(parts: Parts) -> Flags:
     """(real,): whether it is in a factor that is not quadratic."""
     touched = np.zeros(len(parts.real), dtype=bool)
     for factors in parts.functions:
@@ -76,8 +79,8 @@ def in_functions(parts: Parts) -> NDArray[np.bool_]:
     return touched
 
 
-def grid_check(parts: Parts, gridded: NDArray[np.bool_]) -> None:
-    """Raises if a real that must be integrated numerically is not bounded on both sides."""
+def grid_check(parts: Parts, gridded: Flags) -> None:
+    """Raise if a real that must be integrated numerically is not bounded on both sides."""
     endless = gridded & ~parts.is_closed
     if endless.any():
         name = parts.real_name(int(np.argmax(endless)))
@@ -88,25 +91,20 @@ def grid_check(parts: Parts, gridded: NDArray[np.bool_]) -> None:
         )
 
 
-def improper_but_closed(parts: Parts, reals: Reals) -> NDArray[np.int64]:
-    """Reals bounded on both sides, in components without a finite integral: for the grid."""
-    improper = reals.improper
-    return improper[parts.is_closed[improper]]
+def improper_but_closed(parts: Parts, reals: Reals) -> Ids:
+    """Reals bounded on both sides, in components without a finite integral."""
+    return reals.improper[parts.is_closed[reals.improper]]
 
 
 def _refine(
     parts: Parts,
-    gridded: NDArray[np.bool_],
+    gridded: Flags,
     max_entries: int,
     tolerance: float,
     marginals: bool,
     progress: Progress,
 ) -> Integral | Reals:
-    """The integral on grids halved until it converges, or the reals that have no finite one.
-
-    An answer on a grid that resolves all quadratics is compared with one on half of it, if a
-    function of the user's own is involved again and again.
-    """
+    """The integral on ever finer grids until it converges; or the reals, where it is infinite."""
     kind: Kind = "estimate" if in_functions(parts).any() else "exact"
     edges = resolving_edges(parts, gridded)
     best: Integral | None = None
@@ -161,10 +159,8 @@ def _advance(progress: Progress, grid: Grid) -> Callable[[float], None]:
 
 
 def _difference(before: Outcome, after: Outcome, tolerance: float) -> tuple[float, bool]:
-    """How far two grids disagree, and whether that is within the tolerance.
-
-    In log Z, in probabilities of states, and in means relative to the interval's width.
-    """
+    """The largest difference of two grids, and whether it is within the tolerance: in log Z, in
+    probabilities of states, and in means relative to the interval's width."""
     change = abs(before.log_total - after.log_total)
     settled = change <= tolerance + 8 * EPS * abs(after.log_total)
     states, means = [], []
@@ -180,10 +176,7 @@ def _difference(before: Outcome, after: Outcome, tolerance: float) -> tuple[floa
 
 
 def _with_rounding(integral: Integral, lost: float, tolerance: float) -> Integral:
-    """The integral with an estimate of rounding added to its error.
-
-    Where that exceeds the tolerance, the answer is no longer called exact.
-    """
+    """The integral with rounding added to its error; no longer exact where that is large."""
     last_digits = 64 * EPS * abs(integral.outcome.log_total)
     if lost <= tolerance + last_digits:
         return replace(integral, error=integral.error + lost + last_digits)
@@ -195,20 +188,14 @@ def _with_rounding(integral: Integral, lost: float, tolerance: float) -> Integra
     return replace(integral, kind="estimate", error=integral.error + lost, notes=notes)
 
 
-def _leaks(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
-    """(real,): what the Gaussians, left unbounded, put beyond its bounds: probability, or second
-    moment about the middle in widths squared if that is more.
+def _leaks(parts: Parts, outcome: Outcome) -> FloatArray:
+    """(real,): what the unbounded Gaussians put beyond its bounds: probability, or second moment
+    about the middle in widths squared if that is more.
 
-    The sum bounds the change that the bounds could make of log Z, of any probability, and of any
-    mean in widths.
+    The sum bounds what the bounds change in log Z, any probability, and any mean in widths.
     """
-    gaussian, components = outcome.reals.gaussian, outcome.reals.components
-    assert outcome.weights is not None
-    count = np.diff(gaussian.state_ptr)[components.of_step]
-    step = np.repeat(np.arange(len(count)), count)
-    within = np.arange(len(step)) - gaussian.real_ptr[step]
-    weight = outcome.weights[gaussian.state_ptr[components.of_step[step]] + within]
-    real = outcome.reals.of_step[step]
+    gaussian = outcome.reals.gaussian
+    real, weight = outcome.real_states()
     std = np.sqrt(gaussian.var)
     closed = parts.is_closed
     middle, width = np.zeros(len(closed)), np.full(len(closed), np.inf)
@@ -229,3 +216,51 @@ def _leaks(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
         np.add.at(leak, real, weight * ndtr(z))
         np.add.at(moment, real, weight * np.maximum(second, 0.0) / width**2)
     return np.maximum(leak, moment)
+
+
+def rounding(graph: FactorGraph, parts: Parts, outcome: Outcome) -> float:
+    """Rough size of the rounding error of log Z; graph: with its evidence.
+
+    A relative error of eps in a term of a factor changes log Z by eps times the term where the
+    reals are, even where other terms cancel it: as o²/r of an observed o, while evidence is
+    absorbed, and when factors are added up.
+    """
+    if not len(parts.real):
+        return 0.0
+    quadratic = [group for group in graph.groups if _quadratic(group)]
+    # Functions and soft evidence may become quadratic once evidence is absorbed.
+    others = [group for group in graph.groups if not _quadratic(group)]
+    rest = conditioned(FactorGraph.unchecked(graph.variables, others, graph.evidence, 0.0))
+    value = np.zeros(graph.num_variables)
+    value[rest.hidden[parts.real]] = _sizes(parts, outcome)
+    hard = graph.evidence.is_hard
+    value[graph.evidence.variable[hard]] = graph.evidence.value[hard]
+    total = sum(_magnitude(group, value) for group in quadratic)
+    total += sum(_magnitude(group, value[rest.hidden]) for group in rest.graph.groups)
+    return EPS * total + outcome.rounding
+
+
+def _sizes(parts: Parts, outcome: Outcome) -> FloatArray:
+    """(real,): how far from 0 it is, in the probable state in which it is farthest."""
+    grid, found = outcome.reals.grid, np.zeros(len(parts.real))
+    real, weight = outcome.real_states()
+    size = np.where(weight > NEGLIGIBLE, np.abs(outcome.reals.gaussian.mean), 0.0)
+    np.maximum.at(found, real, size)
+    if len(grid.real) and outcome.marginals is not None:
+        probs = outcome.marginals[-grid.nodes.size :].reshape(grid.nodes.shape)
+        found[grid.real] = np.sqrt((probs * grid.nodes**2).sum(axis=1))
+    return found
+
+
+def _quadratic(group: FactorGroup) -> QuadraticForm | None:
+    """The quadratic form of a group with reals."""
+    form = group.potential.quadratic()
+    return form if form is not None and form.num_reals and len(group) else None
+
+
+def _magnitude(group: FactorGroup, value: FloatArray) -> float:
+    """The sum of the absolute values of all terms of quadratics, at values (variable,)."""
+    if (form := _quadratic(group)) is None:
+        return 0.0
+    reals = value[group.scope[:, group.potential.num_discrete_slots :]]
+    return float(group.multiplicity @ form.magnitude(group.row, reals))

@@ -19,52 +19,57 @@ from scipy.sparse.linalg import splu
 from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
 
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.int64]
+Ids32 = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+
 SMALL_TABLES = 100_000
-"""Total number of table entries below which no better order is searched for."""
+"""Table entries, in total, below which no better order is searched for."""
 
 HOPELESS = float(np.log(2.0**30))
-"""How far tables may exceed their limit, in logs, for further orders to be worth a try."""
+"""Log excess of tables over their limit beyond which no further orders are tried."""
 
 MAX_BAND = 64
-"""Widest band of an order that is tried as it is."""
+"""Widest band of a given order that is tried."""
 
 MAX_TRIES = 64
 MAX_TRIED_VARIABLES = 200_000
 MAX_WORK = 2**28
-"""Limits of that search: passes, passes times variables, and pairs of neighbours looked at."""
+"""Limits of that search: passes, passes times variables, and pairs of neighbours visited."""
 
 CHUNK = 2**23
-"""Pairs of neighbours that are looked at before the user can interrupt: some tenths of a second."""
+"""Pairs of neighbours visited before the user can interrupt: some tenths of a second."""
 
 FEW_VARIABLES = 64
-"""A graph of no more is not bounded: its orders are soon tried, and tell its width."""
+"""Graphs up to this size are not bounded first: trying orders is fast enough."""
 
 SAMPLE = 500_000
-"""Factors of each group that a first bound looks at."""
+"""Factors of each group that a first bound considers."""
 
 MARGIN = 1e-6
-"""By how much a table must pass the limit, in logs, to be surely beyond it."""
+"""Log excess at which a table is certainly beyond the limit."""
 
 MAX_ROUNDS = 32
-"""Times that a bound drops variables whose tables fit, before it is given up."""
+"""Rounds of dropping variables whose tables fit, before a bound is given up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Elimination:
     """An elimination order with the neighbours that each variable has when its turn comes."""
 
-    order: NDArray[np.int32]  # (step,): the variable eliminated
-    step: NDArray[np.int32]  # (variable,): when it is eliminated
-    ptr: NDArray[np.int64]  # (step + 1,)
-    later: NDArray[np.int32]  # steps of the remaining neighbours, increasing within each step
+    order: Ids32  # (step,): the variable eliminated
+    step: Ids32  # (variable,): when it is eliminated
+    ptr: Ids  # (step + 1,)
+    later: Ids32  # steps of the remaining neighbours, increasing within each step
 
     @property
-    def parent(self) -> NDArray[np.int32]:
+    def parent(self) -> Ids32:
         """(step,): the first of the later neighbours, or -1."""
         padded = np.append(self.later, np.int32(-1))
         return np.where(np.diff(self.ptr) > 0, padded[self.ptr[:-1]], np.int32(-1))
 
-    def separator_sums(self, per_step: NDArray[np.float64]) -> NDArray[np.float64]:
+    def separator_sums(self, per_step: FloatArray) -> FloatArray:
         """(step,): sum of a number per step over the later neighbours of each."""
         sums = np.zeros(len(self.order))
         some = np.diff(self.ptr) > 0
@@ -73,11 +78,7 @@ class Elimination:
 
 
 def eliminate_tables(
-    log_states: NDArray[np.float64],
-    edges: NDArray[np.int32],
-    *,
-    seed: int = 0,
-    log_limit: float = np.inf,
+    log_states: FloatArray, edges: Ids32, *, seed: int = 0, log_limit: float = np.inf
 ) -> Elimination:
     """An order that keeps the tables of discrete variables small; log_states: (variable,).
 
@@ -115,12 +116,12 @@ def eliminate_tables(
 
 
 def _orders(
-    log_states: NDArray[np.float64],
-    edges: NDArray[np.int32],
-    component: NDArray[np.int32],
-    log_limit: NDArray[np.float64],
+    log_states: FloatArray,
+    edges: Ids32,
+    component: Ids32,
+    log_limit: FloatArray,
     rng: np.random.Generator,
-) -> Iterator[tuple[Elimination, NDArray[np.bool_]]]:
+) -> Iterator[tuple[Elimination, Flags]]:
     """Orders worth trying, the likeliest first, each with the components (component,) for which
     it was given up, because its tables pass the limit: log_limit (component,), read at every try.
     """
@@ -142,13 +143,13 @@ def _orders(
 
 
 def _greedy(
-    log_states: NDArray[np.float64],
-    edges: NDArray[np.int32],
-    component: NDArray[np.int32],
-    log_limit: NDArray[np.float64],
-    noise: NDArray[np.float64],
+    log_states: FloatArray,
+    edges: Ids32,
+    component: Ids32,
+    log_limit: FloatArray,
+    noise: FloatArray,
     by_fill: bool,
-) -> tuple[Elimination, NDArray[np.bool_], int]:
+) -> tuple[Elimination, Flags, int]:
     """A greedy order, the components (component,) for which it was given up, and the work done."""
     state = _start(log_states, edges, component, log_limit, noise)
     work = 0
@@ -162,17 +163,13 @@ def _greedy(
     state.ptr[step:] = state.ptr[step]
     later = state.later[: state.ptr[step]]
     given_up = state.share > 1 + kernels.ROUNDING
-    return _in_steps(state.order, state.ptr, later), given_up, work
+    return _sorted(state.order, state.ptr, _inverse(state.order)[later]), given_up, work
 
 
 def _start(
-    log_states: NDArray[np.float64],
-    edges: NDArray[np.int32],
-    component: NDArray[np.int32],
-    log_limit: NDArray[np.float64],
-    noise: NDArray[np.float64],
+    log_states: FloatArray, edges: Ids32, component: Ids32, log_limit: FloatArray, noise: FloatArray
 ) -> kernels.Greedy:
-    """A greedy elimination that has yet to begin."""
+    """The initial state of a greedy elimination."""
     num, room = len(log_states), 2 * len(edges) + 16
     counts = np.zeros(7, dtype=np.int64)
     counts[kernels.LEFT], counts[kernels.PENDING] = num, -1
@@ -234,13 +231,13 @@ def _power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length()
 
 
-def _bandwidth(order: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
+def _bandwidth(order: Ids32, edges: Ids32) -> int:
     """The largest distance of two neighbours in an order."""
     step = _inverse(order)
     return int(np.abs(step[edges[:, 0]] - step[edges[:, 1]]).max(initial=0))
 
 
-def eliminate_reals(num_variables: int, edges: NDArray[np.int32]) -> Elimination:
+def eliminate_reals(num_variables: int, edges: Ids32) -> Elimination:
     """An order that keeps the factor of a sparse matrix sparse: SciPy's minimum degree, with
     variables of very many neighbours last."""
     degree = np.bincount(edges.reshape(-1), minlength=num_variables)
@@ -263,38 +260,34 @@ def eliminate_reals(num_variables: int, edges: NDArray[np.int32]) -> Elimination
     return _eliminate_by(np.argsort(rank, kind="stable").astype(np.int32), edges)
 
 
-def _eliminate_by(order: NDArray[np.int32], edges: NDArray[np.int32]) -> Elimination:
+def _eliminate_by(order: Ids32, edges: Ids32) -> Elimination:
     """The elimination in a given order."""
     step = _inverse(order)
     low, high = np.sort(step[edges], axis=1).T
     start = np.searchsorted(np.sort(low), np.arange(len(order) + 1))
     ptr, later = kernels.symbolic(start, high[np.argsort(low, kind="stable")])
-    return _sorted(order, step, ptr, later)
+    return _sorted(order, ptr, later)
 
 
-def connected(num_variables: int, edges: NDArray[np.int32]) -> NDArray[np.int32]:
+def connected(num_variables: int, edges: Ids32) -> Ids32:
     """(variable,): the connected component of each."""
     return connected_components(_links(num_variables, edges), directed=False)[1]
 
 
-def _links(num_variables: int, edges: NDArray[np.int32]) -> coo_array:
+def _links(num_variables: int, edges: Ids32) -> coo_array:
     """The symmetric matrix with a 1 for every edge."""
     both = np.concatenate([edges, edges[:, ::-1]])
     return coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), (num_variables,) * 2)
 
 
-def check_factors(
-    log_states: NDArray[np.float64], scopes: list[NDArray[np.int32]], log_limit: float
-) -> None:
-    """Raises if some of the factors alone make a table beyond the limit, whatever the order."""
+def check_factors(log_states: FloatArray, scopes: list[Ids32], log_limit: float) -> None:
+    """Raise if some of the factors alone make a table beyond the limit in any order."""
     sample = scope_edges([scope[:SAMPLE] for scope in scopes], len(log_states))
     _check_bound(log_states, sample, log_limit)
 
 
-def _check_bound(
-    log_states: NDArray[np.float64], edges: NDArray[np.int32], log_limit: float
-) -> None:
-    """Raises if every order makes a table beyond the limit, as far as a quick look can tell."""
+def _check_bound(log_states: FloatArray, edges: Ids32, log_limit: float) -> None:
+    """Raise if every order certainly makes a table beyond the limit."""
     if len(log_states) <= FEW_VARIABLES or not np.isfinite(log_limit):
         return
     width, log_size = 0, log_limit
@@ -310,8 +303,8 @@ def _check_bound(
 
 
 def _core(
-    log_states: NDArray[np.float64], edges: NDArray[np.int32], log_limit: float
-) -> tuple[NDArray[np.int32], int, float] | None:
+    log_states: FloatArray, edges: Ids32, log_limit: float
+) -> tuple[Ids32, int, float] | None:
     """The edges of a subgraph in which every variable has a table beyond the limit, with its
     neighbours; the fewest neighbours there, and the least log of entries.
 
@@ -341,7 +334,7 @@ def _remedy(log_limit: float) -> str:
     )
 
 
-def scope_edges(scopes: list[NDArray[np.int32]], num_variables: int) -> NDArray[np.int32]:
+def scope_edges(scopes: list[Ids32], num_variables: int) -> Ids32:
     """(edge, 2): the pairs of variables that share a factor, each once."""
     codes = [np.zeros(0, dtype=np.int64)]
     for scope in scopes:
@@ -355,31 +348,19 @@ def scope_edges(scopes: list[NDArray[np.int32]], num_variables: int) -> NDArray[
     return np.stack([low, code - low * num_variables], axis=1, dtype=np.int32, casting="unsafe")
 
 
-def _distinct(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _distinct(codes: Ids) -> Ids:
     """Each number once, in order; sorted, since NumPy's own hashing is slow on many numbers."""
     codes = np.sort(codes)
     return codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]]
 
 
-def _in_steps(
-    order: NDArray[np.int32], ptr: NDArray[np.int64], later: NDArray[np.int32]
-) -> Elimination:
-    """The elimination, from the variables that are left beside each in turn."""
-    step = _inverse(order)
-    return _sorted(order, step, ptr, step[later])
-
-
-def _sorted(
-    order: NDArray[np.int32],
-    step: NDArray[np.int32],
-    ptr: NDArray[np.int64],
-    later: NDArray[np.int32],
-) -> Elimination:
+def _sorted(order: Ids32, ptr: Ids, later: Ids32) -> Elimination:
+    """The elimination, with the steps of the later neighbours sorted."""
     owner = np.repeat(np.arange(len(order)), np.diff(ptr))
-    return Elimination(order, step, ptr, later[np.lexsort((later, owner))])
+    return Elimination(order, _inverse(order), ptr, later[np.lexsort((later, owner))])
 
 
-def _inverse(order: NDArray[np.int32]) -> NDArray[np.int32]:
+def _inverse(order: Ids32) -> Ids32:
     """(variable,): its place in an order."""
     step = np.empty_like(order)
     step[order] = np.arange(len(order), dtype=np.int32)

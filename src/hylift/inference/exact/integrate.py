@@ -1,4 +1,4 @@
-"""One exact pass: reals integrated out, then tables over the discrete variables."""
+"""One exact pass: integrate out the reals, then sum tables over the discrete variables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.errors import (
     DivergentModelError,
@@ -17,16 +16,24 @@ from hylift.errors import (
 )
 from hylift.graph import FactorGroup
 from hylift.inference.exact import tables
-from hylift.inference.exact.elimination import Elimination, eliminate_tables, scope_edges
-from hylift.inference.exact.kernels.tables import INFINITE
-from hylift.inference.exact.parts import Parts
-from hylift.inference.exact.reals.gaussian import (
+from hylift.inference.exact.elimination import (
+    Elimination,
+    FloatArray,
+    Ids,
+    Ids32,
+    eliminate_tables,
+    scope_edges,
+)
+from hylift.inference.exact.gaussian import (
     Components,
     GaussianStates,
     find_components,
     solve_states,
 )
-from hylift.inference.exact.reals.grid import Grid, put_on_grid
+from hylift.inference.exact.grid import Grid, put_on_grid
+from hylift.inference.exact.kernels.tables import INFINITE
+from hylift.inference.exact.parts import Parts
+from hylift.inference.terms import Terms
 from hylift.potentials import Table
 from hylift.proper.improper import ImproperDirection
 
@@ -41,7 +48,7 @@ NEGLIGIBLE = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reals:
-    """Reals integrated out, or maximised over, in every state of what they depend on."""
+    """Reals integrated out, or maximised over, in every state of their discrete neighbours."""
 
     grid: Grid  # those that are integrated numerically, and the others, which are free
     tables: list[FactorGroup]  # of discrete variables and nodes
@@ -49,7 +56,7 @@ class Reals:
     gaussian: GaussianStates
 
     @property
-    def improper(self) -> NDArray[np.int64]:
+    def improper(self) -> Ids:
         """Reals in components whose integral diverges in some state."""
         states = np.diff(self.gaussian.state_ptr)
         owner = np.repeat(np.arange(len(states)), states)
@@ -58,7 +65,7 @@ class Reals:
         return self.of_step[steps]
 
     @property
-    def of_step(self) -> NDArray[np.int64]:
+    def of_step(self) -> Ids:
         """(step,): which real is eliminated."""
         return self.grid.free[self.components.elimination.order]
 
@@ -69,19 +76,29 @@ class Outcome:
 
     log_total: float
     reals: Reals
-    state: NDArray[np.int32] | None  # (discrete,): the maximising state
-    marginals: NDArray[np.float64] | None  # flat, by discrete variable
-    weights: NDArray[np.float64] | None  # per component of reals and state: its probability
+    state: Ids32 | None  # (discrete,): the maximising state
+    marginals: FloatArray | None  # flat, by discrete variable
+    weights: FloatArray | None  # per component of reals and state: its probability
 
     @property
     def rounding(self) -> float:
-        """Rough size of what rounding does to volumes of reals, in the worst state that matters."""
+        """Rough rounding error of the volumes of reals, in the worst probable state."""
         gaussian = self.reals.gaussian
         weights = np.ones_like(gaussian.rounding) if self.weights is None else self.weights
         relevant = np.where(weights > NEGLIGIBLE, gaussian.rounding, 0.0)
         if not len(relevant):
             return 0.0
         return float(np.maximum.reduceat(relevant, gaussian.state_ptr[:-1]).sum())
+
+    def real_states(self) -> tuple[Ids, FloatArray]:
+        """The real and the probability, 1 where unknown, of every state of every free real."""
+        gaussian, of_step = self.reals.gaussian, self.reals.components.of_step
+        count = np.diff(gaussian.state_ptr)[of_step]
+        step = np.repeat(np.arange(len(count)), count)
+        if self.weights is None:
+            return self.reals.of_step[step], np.ones(len(step))
+        within = np.arange(len(step)) - gaussian.real_ptr[step]
+        return self.reals.of_step[step], self.weights[gaussian.state_ptr[of_step[step]] + within]
 
 
 def integrate_reals(parts: Parts, grid: Grid, max_entries: int, *, maximise: bool) -> Reals:
@@ -113,7 +130,7 @@ def sum_states(
         log_limit=float(np.log(max_entries)),
     )
     _check_cliques(order, num_states, len(reals.grid.real), max_entries)
-    factors = _flatten(reals.tables, of_components, order)
+    factors = _terms(reals.tables, of_components, order)
     plan = tables.plan(num_states[order.order], order, factors)
     share = 0.5 if marginals else 1.0
     messages, log_sum = tables.collect(
@@ -144,13 +161,13 @@ def sum_states(
 class ComponentTables:
     """The log-integrals of components that depend on discrete variables, as table factors."""
 
-    component: NDArray[np.int64]  # (table,)
-    ptr: NDArray[np.int64]  # (table + 1,)
-    scope: NDArray[np.int32]  # discrete numbers
-    base: NDArray[np.int64]  # (table,): start in the log-totals of all components
-    values: NDArray[np.float64]
+    component: Ids  # (table,)
+    ptr: Ids  # (table + 1,)
+    scope: Ids32  # discrete numbers
+    base: Ids  # (table,): start in the log-totals of all components
+    values: FloatArray
 
-    def scopes(self) -> list[NDArray[np.int32]]:
+    def scopes(self) -> list[Ids32]:
         """The scopes as arrays (table, slot), one per arity."""
         arity = np.diff(self.ptr)
         return [
@@ -158,7 +175,7 @@ class ComponentTables:
             for size in np.unique(arity)
         ]
 
-    def groups(self, num_states: NDArray[np.int32]) -> list[FactorGroup]:
+    def groups(self, num_states: Ids32) -> list[FactorGroup]:
         """The tables as factors, one group per arity and number of states of each slot."""
         arity = np.diff(self.ptr)
         found = []
@@ -173,7 +190,7 @@ class ComponentTables:
                 found.append(FactorGroup(Table(log_table), scope[at]))
         return found
 
-    def spread(self, joints: NDArray[np.float64], gaussian: GaussianStates) -> NDArray[np.float64]:
+    def spread(self, joints: FloatArray, gaussian: GaussianStates) -> FloatArray:
         """Probabilities per component and state, from those of the tables, in their order."""
         weights = np.ones(len(gaussian.log_total))
         size = np.diff(gaussian.state_ptr)[self.component]
@@ -194,39 +211,21 @@ def component_tables(reals: Reals) -> tuple[ComponentTables, float]:
     return found, float(values[start[arity == 0]].sum())
 
 
-def _flatten(
-    groups: list[FactorGroup], components: ComponentTables, order: Elimination
-) -> tables.TableFactors:
-    """All table factors as flat arrays; the components' come last."""
-    arity, scope, base, multiplicity, values = [], [], [], [], []
-    offset = 0
-    for group in groups:
-        assert isinstance(group.potential, Table)
-        log_table = group.potential.log_table
-        size = int(np.prod(log_table.shape[1:]))
-        arity.append(np.full(len(group), group.arity))
-        scope.append(group.scope.reshape(-1))
-        base.append(offset + group.row.astype(np.int64) * size)
-        multiplicity.append(group.multiplicity)
-        values.append(log_table.reshape(-1))
-        offset += log_table.size
-    arity.append(np.diff(components.ptr))
-    scope.append(components.scope)
-    base.append(offset + components.base)
-    multiplicity.append(np.ones(len(components.base)))
-    values.append(components.values)
-    return tables.TableFactors(
-        np.concatenate([[0], np.cumsum(np.concatenate(arity))]).astype(np.int64),
-        order.step[np.concatenate(scope)],
-        np.concatenate(base).astype(np.int64),
-        np.concatenate(multiplicity),
-        np.concatenate(values),
+def _terms(groups: list[FactorGroup], components: ComponentTables, order: Elimination) -> Terms:
+    """All tables over elimination steps; the components' come last."""
+    terms = Terms.of(groups)
+    arity = np.concatenate([np.diff(terms.slot_ptr), np.diff(components.ptr)])
+    return Terms(
+        np.concatenate([[0], np.cumsum(arity)]),
+        order.step[np.concatenate([terms.slots, components.scope])],
+        arity.astype(np.int32),
+        np.concatenate([terms.base, len(terms.theta) + components.base]),
+        np.concatenate([terms.multiplicity, np.ones(len(components.base))]),
+        np.concatenate([terms.theta, components.values]),
     )
 
 
-def _from_steps(
-    by_step: NDArray[np.float64], num_states: NDArray[np.int32], order: Elimination
-) -> NDArray[np.float64]:
+def _from_steps(by_step: FloatArray, num_states: Ids32, order: Elimination) -> FloatArray:
     """Flat marginals in the order of variables instead of steps."""
     size = num_states[order.order].astype(np.int64)
     start = (np.cumsum(size) - size)[order.step]
@@ -252,7 +251,7 @@ def _check_components(parts: Parts, grid: Grid, components: Components, max_entr
 
 
 def _check_cliques(
-    order: Elimination, num_states: NDArray[np.int32], num_gridded: int, max_entries: int
+    order: Elimination, num_states: Ids32, num_gridded: int, max_entries: int
 ) -> None:
     log_states = np.log(num_states[order.order].astype(np.float64))
     sizes = log_states + order.separator_sums(log_states)
@@ -269,9 +268,7 @@ def _check_cliques(
     )
 
 
-def raise_divergent(
-    parts: Parts, reals: Reals, state: NDArray[np.int32], maximise: bool
-) -> NoReturn:
+def raise_divergent(parts: Parts, reals: Reals, state: Ids32, maximise: bool) -> NoReturn:
     """Names the reals that are not integrable in this joint state of the discrete variables."""
     components, gaussian = reals.components, reals.gaussian
     joint = gaussian.state_ptr[:-1] + components.joint_states(state, reals.grid.num_states)

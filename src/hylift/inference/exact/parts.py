@@ -1,16 +1,17 @@
-"""A conditioned graph taken apart by kind: tables, quadratics in the reals, and functions."""
+"""The factors of a conditioned graph by kind: tables, quadratics in the reals, and functions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.graph.decouple import pieces
-from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
+from hylift.inference.decouple import pieces
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
+from hylift.potentials import Potential
+from hylift.potentials.base import QuadraticForm
 
 LARGEST = 1e290
 """Finite log-values beyond this, in size, are refused: their sums would pass for infinite ones."""
@@ -18,15 +19,22 @@ LARGEST = 1e290
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RealFactors:
-    """Factors of one potential, their slots split by kind: discrete numbers, and real numbers."""
+    """Factors of one potential, with discrete and real slots apart."""
 
     potential: Potential
-    discrete: NDArray[np.int32]  # (factor, discrete slot)
-    real: NDArray[np.int32]  # (factor, real slot)
-    row: NDArray[np.int32]  # (factor,)
-    multiplicity: NDArray[np.float64]  # (factor,)
+    discrete: Ids32  # (factor, discrete slot)
+    real: Ids32  # (factor, real slot)
+    row: Ids32  # (factor,)
+    multiplicity: FloatArray  # (factor,)
 
-    def take(self, factors: NDArray[np.int64]) -> RealFactors:
+    @property
+    def form(self) -> QuadraticForm:
+        """The coefficients of quadratics."""
+        form = self.potential.quadratic()
+        assert form is not None
+        return form
+
+    def take(self, factors: Ids) -> RealFactors:
         return RealFactors(
             self.potential,
             self.discrete[factors],
@@ -44,34 +52,34 @@ class Parts:
     """
 
     graph: FactorGraph
-    discrete: NDArray[np.int64]  # variables that are discrete
-    real: NDArray[np.int64]  # variables that are real
-    number: NDArray[np.int32]  # (variable,): its position in the one or the other
+    discrete: Ids  # variables that are discrete
+    real: Ids  # variables that are real
+    number: Ids32  # (variable,): its position in the one or the other
     tables: list[FactorGroup]
     quadratics: list[RealFactors]
     functions: list[RealFactors]  # of discrete slots, of reals, or of both
     log_constant: float
 
     @property
-    def num_states(self) -> NDArray[np.int32]:
+    def num_states(self) -> Ids32:
         """(discrete,): number of states."""
         return self.graph.variables.num_states[self.discrete]
 
     @property
-    def lower(self) -> NDArray[np.float64]:
+    def lower(self) -> FloatArray:
         return self.graph.variables.lower[self.real]
 
     @property
-    def upper(self) -> NDArray[np.float64]:
+    def upper(self) -> FloatArray:
         return self.graph.variables.upper[self.real]
 
     @property
-    def has_bounds(self) -> NDArray[np.bool_]:
+    def has_bounds(self) -> Flags:
         """(real,): whether it is bounded on at least one side."""
         return np.isfinite(self.lower) | np.isfinite(self.upper)
 
     @property
-    def is_closed(self) -> NDArray[np.bool_]:
+    def is_closed(self) -> Flags:
         """(real,): whether it is bounded on both sides."""
         return np.isfinite(self.lower) & np.isfinite(self.upper)
 
@@ -97,35 +105,26 @@ def take_apart(graph: FactorGraph) -> Parts:
     constant = graph.log_constant
     parted = [piece for whole in graph.groups if len(whole) for piece in pieces(whole)]
     for group in parted:
-        scope = number[group.scope]
-        split = sum(states != REAL for states in group.potential.slot_states)
+        scope, split = number[group.scope], group.potential.num_discrete_slots
+        form, rest = group.potential.quadratic(), (group.row, group.multiplicity)
         if not group.arity:
             constant += group.log_sum(np.zeros(0))
-        elif isinstance(group.potential, Table):
-            tables.append(FactorGroup(group.potential, scope, group.row, group.multiplicity))
+        elif form is not None and not form.num_reals:
+            tables.append(FactorGroup(group.potential, scope, *rest))
         else:
-            is_quadratic = isinstance(group.potential, ConditionalQuadratic)
-            (quadratics if is_quadratic else functions).append(
-                RealFactors(
-                    group.potential,
-                    scope[:, :split],
-                    scope[:, split:],
-                    group.row,
-                    group.multiplicity,
-                )
-            )
+            kind = functions if form is None else quadratics
+            kind.append(RealFactors(group.potential, scope[:, :split], scope[:, split:], *rest))
     parts = Parts(graph, discrete, real, number, tables, quadratics, functions, constant)
     _check_log_values(parts)
     return parts
 
 
 def _check_log_values(parts: Parts) -> None:
-    """Raises if a finite number in a table is too large to compute with."""
+    """Raise if a finite number in a table is too large to compute with."""
     found = 0.0 if parts.log_constant == -np.inf else abs(parts.log_constant)
     whose = "the factors of what is observed add up to"
     for group in parts.tables:
-        assert isinstance(group.potential, Table)
-        values = group.potential.log_table.reshape(group.potential.num_rows, -1)
+        values = group.potential.flat
         largest = np.abs(values).max(axis=1, where=values > -np.inf, initial=0.0)
         if largest.max(initial=0.0) * group.multiplicity.max(initial=1.0) <= LARGEST:
             continue

@@ -15,18 +15,11 @@ from hylift.inference.exact.bounds import Integral, integrate
 from hylift.inference.exact.elimination import check_factors
 from hylift.inference.exact.maximum import maximise
 from hylift.inference.exact.parts import Parts, take_apart
-from hylift.inference.finish import Answer, finish
+from hylift.inference.finish import Answer, categoricals, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.settings import refuse_start
-from hylift.posterior import (
-    Assignment,
-    Categorical,
-    GaussianMixture,
-    LogPartition,
-    PiecewiseDensity,
-    Posterior,
-)
+from hylift.posterior import Assignment, GaussianMixture, LogPartition, PiecewiseDensity, Posterior
 from hylift.posterior.distributions import BatchedDistribution
 
 LEAST_TOLERANCE = 1e-13
@@ -114,19 +107,12 @@ class Exact:
 
 def _marginals(parts: Parts, integral: Integral) -> list[tuple[NDArray[Any], BatchedDistribution]]:
     """Batches of one family and size each, with the positions of their variables."""
-    batches: list[tuple[NDArray[Any], BatchedDistribution]] = []
     outcome = integral.outcome
     assert outcome.marginals is not None
     assert outcome.weights is not None
-    num_states = parts.num_states.astype(np.int64)
+    num_states = parts.graph.variables.num_states.astype(np.int64)  # 0 of reals
     start = np.cumsum(num_states) - num_states
-    domain_id = parts.graph.variables.domain_id[parts.discrete]
-    for number, domain in enumerate(parts.graph.variables.domains):
-        at = np.flatnonzero(domain_id == number)
-        if domain.states is not None and len(at):
-            probs = outcome.marginals[start[at][:, None] + np.arange(domain.num_states)]
-            batches.append((parts.discrete[at], Categorical(probs, domain.states)))
-
+    batches = categoricals(parts.graph.variables, start, outcome.marginals)
     grid = outcome.reals.grid
     if len(grid.real):
         first = int(num_states.sum())

@@ -1,8 +1,7 @@
-"""Sums and maxima of products of tables, variable by variable, in log space.
+"""Sums and maxima of products of tables by variable elimination, in log space.
 
-The clique of a step is the variable eliminated there, behind its later neighbours (its separator).
-Factors and messages are tables of log-values in one flat array each; a clique's table is made
-when it is needed and not kept. Sums and maxima run through the same passes.
+The clique of a step is its later neighbours (its separator), then the variable eliminated there.
+Factors and messages are in one flat array each; a clique's table is made when needed, not kept.
 """
 
 from __future__ import annotations
@@ -15,51 +14,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.inference.exact.elimination import Elimination
+from hylift.inference.exact.elimination import Elimination, FloatArray, Ids, Ids32
 from hylift.inference.exact.kernels import tables as kernels
+from hylift.inference.terms import Terms
 
 PARTS = 64
-"""Pieces into which a pass is cut, so that progress can be told and the user can interrupt."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TableFactors:
-    """Table factors as flat arrays; variables are called by elimination step."""
-
-    ptr: NDArray[np.int64]  # (factor + 1,)
-    scope: NDArray[np.int32]  # steps
-    base: NDArray[np.int64]  # (factor,): where its table starts in `values`
-    multiplicity: NDArray[np.float64]  # (factor,)
-    values: NDArray[np.float64]  # log-values, last variable of a scope running fastest
+"""Pieces of a pass, between which progress is reported and the user can interrupt."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TablePlan:
-    """Where everything stands: which factors a clique holds, and where its message goes."""
+    """The factors of each clique, and where its message goes; variables are elimination steps."""
 
-    num_states: NDArray[np.int32]  # (step,)
+    num_states: Ids32  # (step,)
     elimination: Elimination
-    factors: TableFactors
-    held_ptr: NDArray[np.int64]  # (step + 1,)
-    held: NDArray[np.int64]  # factors of each clique
-    child_ptr: NDArray[np.int64]  # (step + 1,)
-    child: NDArray[np.int64]  # children of each clique
-    message_ptr: NDArray[np.int64]  # (step + 1,): where its message to its parent starts
+    factors: Terms
+    held_ptr: Ids  # (step + 1,)
+    held: Ids  # factors of each clique
+    child_ptr: Ids  # (step + 1,)
+    child: Ids  # children of each clique
+    message_ptr: Ids  # (step + 1,): where its message to its parent starts
 
     @property
-    def size(self) -> NDArray[np.int64]:
+    def size(self) -> Ids:
         """(step,): entries of the clique's table."""
         return np.diff(self.message_ptr) * self.num_states.astype(np.int64)
 
 
-def plan(
-    num_states: NDArray[np.int32], elimination: Elimination, factors: TableFactors
-) -> TablePlan:
-    """Assigns each factor to the clique in which its first variable is eliminated."""
+def plan(num_states: Ids32, elimination: Elimination, factors: Terms) -> TablePlan:
+    """Assign each factor to the clique in which its first variable is eliminated."""
     num_steps = len(num_states)
     first = np.zeros(0, dtype=np.int64)
     if len(factors.base):
-        first = np.minimum.reduceat(factors.scope, factors.ptr[:-1]).astype(np.int64)
+        first = np.minimum.reduceat(factors.slots, factors.slot_ptr[:-1]).astype(np.int64)
     parent = elimination.parent
     inner = np.flatnonzero(parent >= 0)
     log_states = np.log(num_states.astype(np.float64))
@@ -74,9 +61,7 @@ def plan(
     )
 
 
-def _csr(
-    owner: NDArray[Any], item: NDArray[np.int64], num_owners: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _csr(owner: NDArray[Any], item: Ids, num_owners: int) -> tuple[Ids, Ids]:
     order = np.argsort(owner, kind="stable")
     ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=num_owners))])
     return ptr.astype(np.int64), item[order].astype(np.int64)
@@ -84,7 +69,7 @@ def _csr(
 
 def collect(
     at: TablePlan, *, maximise: bool, advance: Callable[[float], None] = lambda share: None
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[FloatArray, float]:
     """The messages from every clique to its parent, and the log-sum or log-maximum over all."""
     messages = np.empty(at.message_ptr[-1])
     scale = np.empty(len(at.num_states))
@@ -98,12 +83,8 @@ def collect(
 
 
 def distribute(
-    at: TablePlan,
-    messages: NDArray[np.float64],
-    wanted: NDArray[np.int64],
-    *,
-    advance: Callable[[float], None],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    at: TablePlan, messages: FloatArray, wanted: Ids, *, advance: Callable[[float], None]
+) -> tuple[FloatArray, FloatArray]:
     """Marginals of each variable and of the scopes of the `wanted` factors, as flat arrays.
 
     `messages` come from `collect`, and are used up.
@@ -123,7 +104,7 @@ def distribute(
     return marginals, joints
 
 
-def decode(at: TablePlan, messages: NDArray[np.float64]) -> NDArray[np.int32]:
+def decode(at: TablePlan, messages: FloatArray) -> Ids32:
     """(step,): the most probable joint state, from the messages of a maximising `collect`."""
     state = np.zeros(len(at.num_states), dtype=np.int32)
     work = np.empty(int(at.size.max(initial=1)))
@@ -132,14 +113,14 @@ def decode(at: TablePlan, messages: NDArray[np.float64]) -> NDArray[np.int32]:
     return state
 
 
-def _factor_sizes(at: TablePlan) -> NDArray[np.int64]:
+def _factor_sizes(at: TablePlan) -> Ids:
     if not len(at.factors.base):
         return np.zeros(0, dtype=np.int64)
-    states = at.num_states[at.factors.scope].astype(np.int64)
-    return np.multiply.reduceat(states, at.factors.ptr[:-1])
+    states = at.num_states[at.factors.slots].astype(np.int64)
+    return np.multiply.reduceat(states, at.factors.slot_ptr[:-1])
 
 
-def _parts(size: NDArray[np.int64]) -> list[tuple[int, int, float]]:
+def _parts(size: Ids) -> list[tuple[int, int, float]]:
     """Runs of cliques of about equal work, with their share of the whole."""
     work = np.concatenate([[0.0], np.cumsum(size, dtype=np.float64)])
     if work[-1] == 0:
@@ -154,7 +135,7 @@ def _arrays(at: TablePlan) -> tuple[Any, ...]:
     factors = at.factors
     return (
         at.num_states, at.elimination.ptr, at.elimination.later,
-        factors.ptr, factors.scope, factors.base, factors.multiplicity, factors.values,
+        factors.slot_ptr, factors.slots, factors.base, factors.multiplicity, factors.theta,
         at.held_ptr, at.held, at.child_ptr, at.child, at.message_ptr,
         int(np.diff(at.elimination.ptr).max(initial=0)) + 1,
     )  # fmt: skip

@@ -11,11 +11,10 @@ import time
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.errors import ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGroup
-from hylift.inference.exact.elimination import connected, scope_edges
+from hylift.inference.exact.elimination import Flags, Ids32, connected, scope_edges
 from hylift.inference.exact.integrate import (
     NO_STATE,
     Outcome,
@@ -26,7 +25,6 @@ from hylift.inference.exact.integrate import (
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.maximum.linear_program import Program, make_program, num_entries
 from hylift.inference.exact.parts import Parts
-from hylift.potentials import Table
 
 PROVEN = 1e-9
 """Largest gap that counts as none, beside the last digits of the energy."""
@@ -65,29 +63,26 @@ def best_states(parts: Parts, reals: Reals, seconds: float) -> Outcome:
     return Outcome(log_max + parts.log_constant + constant, reals, state, None, None)
 
 
-def _diverges(group: FactorGroup) -> NDArray[np.bool_]:
-    assert isinstance(group.potential, Table)
-    return group.potential.log_table > INFINITE
+def _diverges(group: FactorGroup) -> Flags:
+    return group.potential.flat > INFINITE
 
 
 def _counting(group: FactorGroup) -> FactorGroup:
     """The factors with 1 for each divergent entry, and 0 for each other that is possible."""
-    assert isinstance(group.potential, Table)
-    possible = group.potential.log_table > -np.inf
+    possible = group.potential.flat > -np.inf
     values = np.where(possible, _diverges(group).astype(np.float64), -np.inf)
-    return FactorGroup(Table(values), group.scope, group.row)
+    return FactorGroup(group.potential.with_flat(values), group.scope, group.row)
 
 
 def _without_divergent(group: FactorGroup) -> FactorGroup:
     """The factors with -inf for each divergent entry."""
-    assert isinstance(group.potential, Table)
-    values = np.where(_diverges(group), -np.inf, group.potential.log_table)
-    return FactorGroup(Table(values), group.scope, group.row, group.multiplicity)
+    table = group.potential.with_flat(np.where(_diverges(group), -np.inf, group.potential.flat))
+    return FactorGroup(table, group.scope, group.row, group.multiplicity)
 
 
 def _solve_apart(
-    groups: list[FactorGroup], num_states: NDArray[np.int32], deadline: float
-) -> tuple[NDArray[np.int32], float]:
+    groups: list[FactorGroup], num_states: Ids32, deadline: float
+) -> tuple[Ids32, float]:
     """The best joint state (variable,) and its log-value, each large component by itself.
 
     In one program, choices in one component would be tried with all choices in the others.
@@ -111,9 +106,7 @@ def _solve_apart(
     return state, total
 
 
-def _solve(
-    groups: list[FactorGroup], num_states: NDArray[np.int32], deadline: float
-) -> tuple[NDArray[np.int32], float]:
+def _solve(groups: list[FactorGroup], num_states: Ids32, deadline: float) -> tuple[Ids32, float]:
     """The joint state (variable,) of the largest log-value, and that value."""
     numbers = num_entries(groups)
     if numbers > MAX_NUMBERS:
@@ -146,7 +139,7 @@ def negligible_gap(energy: float) -> float:
     return PROVEN + 64 * EPS * abs(energy)
 
 
-def _energy(groups: list[FactorGroup], state: NDArray[np.int32]) -> float:
+def _energy(groups: list[FactorGroup], state: Ids32) -> float:
     """Of a joint state, summed from the tables."""
     return -float(sum(group.log_sum(state.astype(np.float64)) for group in groups))
 

@@ -8,15 +8,14 @@ case is that none of them is negative). Any assignment with t may then be exchan
 that is as good: some most probable assignment is without t. Of states that beat each other the
 lowest stays.
 
-A factor in which t is impossible can only gain. Reals count as unbounded, which makes the smallest
-differences smaller, and so errs on the safe side. So do a function of the user's own, whose
-variables keep all their states, and rounding, which `least_value` counts against s throughout.
+A factor in which t is impossible can only gain. Reals count as unbounded, which errs on the safe
+side. So do a user's own functions, whose variables keep all their states, and rounding, which
+`least_value` counts against s.
 
-One thing is forgiven. The constants of quadratics have been rounded: of -w (x - 2.1)², which is
-never above 0, the stored c may leave a top of 10⁻¹⁶. A loss of that size counts as none, and what
-this can cost is added up over all states dropped: the best assignment without them is worse than
-the best of all by `Reduced.forgiven` at most. Curvatures and slopes are never forgiven, since along
-an unbounded real they have no such limit.
+Only rounded constants are forgiven: of -w (x - 2.1)², which is never above 0, the stored c may
+leave a maximum of 10⁻¹⁶. A loss of that size counts as none, and `Reduced.forgiven` bounds what
+this costs over all dropped states. Curvatures and slopes are never forgiven: along an unbounded
+real they have no such limit.
 """
 
 from __future__ import annotations
@@ -29,22 +28,31 @@ from numpy.typing import NDArray
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import Evidence, FactorGraph, FactorGroup
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids
 from hylift.inference.exact.integrate import NO_STATE
-from hylift.inference.exact.maximum.least_value import difference, least_value
 from hylift.potentials import ConditionalQuadratic, Potential, Table
-from hylift.potentials.base import FloatArray, along_axis
+from hylift.potentials.base import along_axis
+
+EPS = float(np.finfo(np.float64).eps)
+TINY = float(np.finfo(np.float64).tiny)
+
+SPLIT = 2.0**27 + 1
+"""Factor that splits a float into two halves, whose products are exact."""
+
+UNDERFLOW = 1e-200
+"""Products this small may have lost digits."""
 
 MARGIN = 1e-9
-"""Share by which summed gains must exceed summed losses, if there are any: more than rounding."""
+"""Share by which summed gains must exceed summed losses: more than rounding."""
 
 ROUNDING = 32 * float(np.finfo(np.float64).eps)
 """Largest loss that is forgiven, relative to 1 + the largest constant of the quadratic."""
 
 MAX_STATES = 32
-"""Variables of more states are left alone: all pairs of their states would be compared."""
+"""Variables with more states are left alone, since all pairs of states are compared."""
 
 MAX_EXPANDED = 2**22
-"""Most numbers that are made at once."""
+"""Numbers computed at once, at most."""
 
 MAX_ROUNDS = 100
 
@@ -57,8 +65,8 @@ class Reduced:
     """
 
     graph: FactorGraph
-    left: NDArray[np.int64]  # (variable of `graph`,): its id in the whole graph
-    fixed: NDArray[np.float64]  # (variable of the whole graph,): states of those that are not left
+    left: Ids  # (variable of `graph`,): its id in the whole graph
+    fixed: FloatArray  # (variable of the whole graph,): states of those that are not left
     num_dropped: int  # states, over all variables
     forgiven: float = 0.0
 
@@ -66,7 +74,7 @@ class Reduced:
     def num_fixed(self) -> int:
         return len(self.fixed) - len(self.left)
 
-    def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def spread(self, values: FloatArray) -> FloatArray:
         """An assignment to the whole graph, from one to `graph`."""
         whole = self.fixed.copy()
         whole[self.left] = values
@@ -75,36 +83,34 @@ class Reduced:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class States:
-    """All states of all variables in one row, and which of them have been dropped."""
+    """The states of all variables, and which of them have been dropped."""
 
-    num_states: NDArray[np.int64]  # (variable,)
-    dropped: NDArray[np.bool_]  # flat
+    num_states: Ids  # (variable,)
+    dropped: Flags  # flat
 
     @property
-    def first(self) -> NDArray[np.int64]:
+    def first(self) -> Ids:
         """(variable,): where its states start."""
         return np.cumsum(self.num_states) - self.num_states
 
     @property
-    def owner(self) -> NDArray[np.int64]:
+    def owner(self) -> Ids:
         """(state,): its variable."""
         return np.repeat(np.arange(len(self.num_states)), self.num_states)
 
     @property
-    def num_left(self) -> NDArray[np.int64]:
+    def num_left(self) -> Ids:
         """(variable,): states that are not dropped."""
         return np.bincount(self.owner[~self.dropped], minlength=len(self.num_states))
 
-    def of(self, variable: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    def of(self, variable: NDArray[Any], size: int) -> Flags:
         """(variable, state): which are dropped, of variables of one size."""
         return np.asarray(self.dropped[self.first[variable][:, None] + np.arange(size)])
 
 
 def without_dominated(graph: FactorGraph) -> Reduced:
-    """Drops beaten states and absorbs variables with one state left, until nothing changes.
-
-    The graph has no evidence.
-    """
+    """Drop beaten states and absorb variables with one state left, until nothing changes; the graph
+    has no evidence."""
     num_states = graph.variables.num_states.astype(np.int64)
     states = States(num_states, np.zeros(num_states.sum(), dtype=bool))
     left, fixed = np.arange(graph.num_variables), np.zeros(graph.num_variables)
@@ -130,9 +136,7 @@ def without_dominated(graph: FactorGraph) -> Reduced:
     return Reduced(_with_dropped(graph, states), left, fixed, num_dropped, forgiven)
 
 
-def _absorbed(
-    graph: FactorGraph, variable: NDArray[np.int64], state: NDArray[np.float64]
-) -> FactorGraph:
+def _absorbed(graph: FactorGraph, variable: Ids, state: FloatArray) -> FactorGraph:
     try:
         return graph.observe(Evidence.of(variable.astype(np.int32), state)).condition()
     except ImpossibleEvidenceError:
@@ -154,7 +158,7 @@ def _with_dropped(graph: FactorGraph, states: States) -> FactorGraph:
 class Changes:
     """Smallest differences, summed over factors by sign, for pairs of states (variable, s, t)."""
 
-    first: NDArray[np.int64]  # (variable,): where its pairs start
+    first: Ids  # (variable,): where its pairs start
     gain: FloatArray  # flat
     loss: FloatArray  # flat
     rounding: FloatArray  # flat: the part of `loss` that may be forgiven
@@ -167,7 +171,7 @@ class Changes:
         return np.where(self.gain == np.inf, 0.0, np.maximum(uncovered, 0.0))
 
     @property
-    def beats(self) -> NDArray[np.bool_]:
+    def beats(self) -> Flags:
         return self.price <= self.rounding
 
 
@@ -199,36 +203,33 @@ def _drop(graph: FactorGraph, states: States) -> tuple[States, float]:
 
 
 def _without_dropped(group: FactorGroup, states: States) -> list[FactorGroup]:
-    """The factors, with -inf at dropped states, which then count no more.
-
-    Where that would take too many numbers they go on counting: less is dropped then.
-    """
+    """The factors with -inf at dropped states, unless that takes too many numbers: then fewer
+    further states are dropped."""
     some = states.num_left < states.num_states
     has_some = some[group.scope].any(axis=1)
     touched, others = np.flatnonzero(has_some), np.flatnonzero(~has_some)
-    potential = group.potential
-    if not len(touched) or not isinstance(potential, Table | ConditionalQuadratic):
+    potential, form = group.potential, group.potential.quadratic()
+    if not len(touched) or form is None:
         return [group]
-    values = potential.log_table if isinstance(potential, Table) else potential.c
-    numbers = potential.A if isinstance(potential, ConditionalQuadratic) else values
-    if len(touched) * numbers[0].size > MAX_EXPANDED:
+    if len(touched) * max(form.A[0].size, form.c[0].size) > MAX_EXPANDED:
         return [group]
     inside = group.take(touched)
-    changed = values[inside.row]
-    for slot, size in enumerate(values.shape[1:]):
+    sizes = potential.slot_states[: potential.num_discrete_slots]
+    changed = form.c[inside.row].reshape(len(inside), *sizes)
+    for slot, size in enumerate(sizes):
         mask = states.of(inside.scope[:, slot], size)
-        shape = along_axis(slot, values.ndim - 1, len(mask))
+        shape = along_axis(slot, len(sizes), len(mask))
         changed = np.where(mask.reshape(shape), -np.inf, changed)
-    if isinstance(potential, Table):
-        own: Potential = Table(changed)
-    else:
-        own = ConditionalQuadratic(potential.A[inside.row], potential.b[inside.row], changed)
+    own: Potential = Table(changed)
+    if form.num_reals:
+        A, b = (v[inside.row].reshape(*changed.shape, *v.shape[2:]) for v in (form.A, form.b))
+        own = ConditionalQuadratic(A, b, changed)
     rows = np.arange(len(inside), dtype=np.int32)
     return [group.take(others), FactorGroup(own, inside.scope, rows, inside.multiplicity)]
 
 
-def _add_differences(group: FactorGroup, num_states: NDArray[np.int64], changes: Changes) -> None:
-    """Adds the smallest differences of each factor to those of its variables' pairs."""
+def _add_differences(group: FactorGroup, num_states: Ids, changes: Changes) -> None:
+    """Add the smallest differences of each factor to those of its variables' pairs."""
     forgivable = _forgivable(group.potential)
     for slot in range(group.arity):
         sizes = num_states[group.scope[:, slot]]
@@ -250,40 +251,133 @@ def _add_differences(group: FactorGroup, num_states: NDArray[np.int64], changes:
 
 def _forgivable(potential: Potential) -> FloatArray:
     """(row,): the largest loss that may be due to rounded constants."""
-    if not isinstance(potential, ConditionalQuadratic):
+    form = potential.quadratic()
+    if form is None or not form.num_reals:
         return np.zeros(potential.num_rows)
-    size = np.abs(np.where(np.isfinite(potential.c), potential.c, 0.0))
-    return ROUNDING * (1 + size.reshape(potential.num_rows, -1).max(axis=1))
+    return ROUNDING * (1 + np.abs(np.where(np.isfinite(form.c), form.c, 0.0)).max(axis=1))
 
 
 def _smallest_differences(potential: Potential, slot: int, size: int) -> FloatArray:
     """(row, s, t): least log ψ(s, ·) - log ψ(t, ·) over the other slots, where t is possible."""
-    least = np.full((potential.num_rows, size, size), -np.inf)
-    if not isinstance(potential, Table | ConditionalQuadratic):
+    least, form = np.full((potential.num_rows, size, size), -np.inf), potential.quadratic()
+    if form is None:
         return least
-    values = potential.log_table if isinstance(potential, Table) else potential.c
-    constant = _by_state(values, slot, size)  # (row, state, joint state of the other slots)
+    states = potential.slot_states[: potential.num_discrete_slots]
+    c = _by_state(form.c, states, slot)
     for t in range(size):
-        beaten = constant[:, t : t + 1]
         with np.errstate(invalid="ignore"):
-            change = constant - beaten
-        if isinstance(potential, ConditionalQuadratic):
-            over_reals = _least_of_quadratic(potential, slot, t)
-            change = np.where(np.isfinite(change), over_reals, change)
-        least[:, :, t] = np.where(beaten == -np.inf, np.inf, change).min(axis=2)
+            change = c - c[:, t : t + 1]
+        if form.num_reals:
+            finite = form._replace(c=np.where(np.isfinite(form.c), form.c, 0.0))
+            A, b, constant = (_by_state(values, states, slot) for values in finite)
+            pairs = (difference(values, values[:, t : t + 1]) for values in (A, b, constant))
+            change = np.where(np.isfinite(change), least_value(*pairs), change)
+        least[:, :, t] = np.where(c[:, t : t + 1] == -np.inf, np.inf, change).min(axis=2)
     return least
 
 
-def _by_state(values: FloatArray, slot: int, size: int, trailing: int = 0) -> FloatArray:
-    """`values` (row, states..., trailing...) as (row, state of the slot, other states, ...)."""
-    front = np.moveaxis(values, 1 + slot, 1)
-    return front.reshape(len(values), size, -1, *values.shape[values.ndim - trailing :])
+def _by_state(values: FloatArray, states: tuple[int, ...], slot: int) -> FloatArray:
+    """`values` (row, joint state, ...) as (row, state of the slot, other states, ...)."""
+    rows, _, *rest = values.shape
+    front = np.moveaxis(values.reshape(rows, *states, *rest), 1 + slot, 1)
+    return front.reshape(rows, states[slot], -1, *rest)
 
 
-def _least_of_quadratic(potential: ConditionalQuadratic, slot: int, t: int) -> FloatArray:
-    """(row, s, other states): least difference over all reals, constants of -inf counting as 0."""
-    size = potential.slot_states[slot]
-    A = _by_state(potential.A, slot, size, 2)
-    b = _by_state(potential.b, slot, size, 1)
-    c = _by_state(np.where(np.isfinite(potential.c), potential.c, 0.0), slot, size)
-    return least_value(*(difference(values, values[:, t : t + 1]) for values in (A, b, c)))
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounded:
+    """Numbers, and how far at most the true ones are from them."""
+
+    value: FloatArray
+    error: FloatArray
+
+    @property
+    def is_zero(self) -> Flags:
+        """Where the true number certainly is 0."""
+        return (self.value == 0) & (self.error == 0)
+
+    def at(self, *index: int | slice) -> Rounded:
+        """Entries along the last axes."""
+        return Rounded(self.value[..., *index], self.error[..., *index])
+
+
+def difference(x: FloatArray, y: FloatArray) -> Rounded:
+    """x - y, with the very error of its rounding."""
+    value = x - y
+    taken = value - x
+    return Rounded(value, np.abs((x - (value - taken)) - (y + taken)))
+
+
+def least_value(A: Rounded, b: Rounded, c: Rounded) -> FloatArray:
+    """(...): a lower bound on xᵀAx + bᵀx + c over all reals, tight up to rounding, or -inf.
+
+    The quadratic is half of (x, 1)ᵀ M (x, 1), M = [[2A, b], [bᵀ, 2c]]. Minimising over the first
+    real leaves M's Schur complement, and in the end twice the least value. Each real has to be
+    curved (its diagonal entry certainly positive) or flat (its row exactly zero), otherwise the
+    answer is -inf. Errors are bounded throughout, so that an almost flat direction never counts as
+    flat: along it even the smallest slope changes the log-density by any amount. Entries that
+    cancel are found by exact products, so that (x - y)² is flat along one direction.
+
+    A: (..., real, real), symmetric; b: (..., real); c: (...), finite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # Neither counts as curved or flat.
+        form = Rounded(_form(A.value, b.value, c.value), _form(A.error, b.error, c.error))
+        endless = np.zeros(c.value.shape, dtype=bool)
+        while form.value.shape[-1] > 1:
+            pivot, row = form.at(0, 0), form.at(0, slice(1, None))
+            curved = pivot.value > pivot.error
+            endless |= ~(curved | (pivot.is_zero & row.is_zero.all(axis=-1)))
+            form = _minimised(form, curved)
+        least = 0.5 * (form.value - form.error)[..., 0, 0]
+    return np.where(endless | np.isnan(least), -np.inf, least)
+
+
+def _form(A: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
+    """The matrix [[2A, b], [bᵀ, 2c]]."""
+    above = np.concatenate([2 * A, b[..., None]], axis=-1)
+    below = np.concatenate([b, 2 * c[..., None]], axis=-1)
+    return np.concatenate([above, below[..., None, :]], axis=-2)
+
+
+def _minimised(form: Rounded, curved: Flags) -> Rounded:
+    """The form of the other reals, at the least over the first where it is curved."""
+    pivot = np.where(curved, form.value[..., 0, 0], 1.0)[..., None, None]
+    least_pivot = pivot - np.where(curved, form.error[..., 0, 0], 0.0)[..., None, None]
+    row = np.where(curved[..., None], form.value[..., 0, 1:], 0.0)
+    size = np.abs(row) + np.where(curved[..., None], form.error[..., 0, 1:], 0.0)
+    rest = form.at(slice(1, None), slice(1, None))
+
+    left, right = row[..., :, None], row[..., None, :]
+    taken = left / pivot * right
+    value = rest.value - taken
+    # Of a product and quotient, the value with all errors at their worst exceeds that without any
+    # by more than any other; then come the roundings just made, of `most` itself too.
+    most = size[..., :, None] * size[..., None, :] / least_pivot
+    error = rest.error + (most - np.abs(taken)) + 8 * EPS * (most + np.abs(value)) + TINY
+    untouched = (size[..., :, None] == 0) | (size[..., None, :] == 0)
+    error = np.where(untouched, rest.error, error)
+
+    exact = (form.error[..., :1, :] == 0).all(axis=-1)[..., None] & (rest.error == 0)
+    cancels = exact & ~untouched & _same_products(pivot, rest.value, left, right)
+    return Rounded(np.where(cancels, 0.0, value), np.where(cancels, 0.0, error))
+
+
+def _same_products(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray) -> Flags:
+    """Whether ab = cd without any rounding; no if that cannot be told."""
+    first, first_rest = _product(a, b)
+    second, second_rest = _product(c, d)
+    return (first == second) & (first_rest == second_rest) & (np.abs(first) > UNDERFLOW)
+
+
+def _product(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """xy rounded, and what rounding took away (Dekker's product)."""
+    product = x * y
+    x_high, x_low = _halves(x)
+    y_high, y_low = _halves(y)
+    rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    return product, rest
+
+
+def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    scaled = SPLIT * x
+    high = scaled - (scaled - x)
+    return high, x - high

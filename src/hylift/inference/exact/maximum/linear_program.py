@@ -18,14 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from hylift.graph import FactorGroup
-from hylift.potentials import Table
-from hylift.potentials.base import FloatArray
-
-IntVector = NDArray[np.int64]
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
 
 COMPACT = 8
 """A table with exceptions is written as these where that takes so many times fewer numbers."""
@@ -35,13 +31,13 @@ COMPACT = 8
 class Indicators:
     """Each state's indicator: offset + sign * column; states of all variables in one row."""
 
-    first: IntVector  # (variable,): where its states start
-    column: IntVector  # (state,)
+    first: Ids  # (variable,): where its states start
+    column: Ids  # (state,)
     sign: FloatArray  # (state,)
     offset: FloatArray  # (state,)
     num_columns: int
 
-    def states(self, columns: FloatArray) -> NDArray[np.int32]:
+    def states(self, columns: FloatArray) -> Ids32:
         """(variable,): the state whose indicator is the largest."""
         value = self.offset + self.sign * columns[self.column]
         owner = np.repeat(np.arange(len(self.first)), np.diff([*self.first, len(value)]))
@@ -57,8 +53,8 @@ class Block:
     """
 
     cost: FloatArray  # (own column,)
-    row: IntVector  # (entry,)
-    column: IntVector  # (entry,)
+    row: Ids  # (entry,)
+    column: Ids  # (entry,)
     value: FloatArray  # (entry,)
     lower: FloatArray  # (row,)
     upper: FloatArray  # (row,)
@@ -80,7 +76,7 @@ class Program:
         return self.indicators.num_columns
 
 
-def make_indicators(num_states: NDArray[np.int32]) -> Indicators:
+def make_indicators(num_states: Ids32) -> Indicators:
     """One column for two states, as many as states for more, none for a single state."""
     size = num_states.astype(np.int64)
     columns = np.where(size > 2, size, size - 1)
@@ -99,7 +95,7 @@ def num_entries(groups: list[FactorGroup]) -> int:
     total = 0
     for group in groups:
         form = _forms(group)
-        slots, size = group.arity, _flat(group).shape[1]
+        slots, size = group.arity, group.potential.flat.shape[1]
         per_row = np.where(form.compact, 2 * slots * form.exceptions, 0)
         per_row[form.pair] = 4
         per_row[form.joint] = slots * (size + 1)
@@ -107,7 +103,7 @@ def num_entries(groups: list[FactorGroup]) -> int:
     return total
 
 
-def make_program(groups: list[FactorGroup], num_states: NDArray[np.int32]) -> Program:
+def make_program(groups: list[FactorGroup], num_states: Ids32) -> Program:
     """The program whose solution is the joint state of the largest summed log-value."""
     at = make_indicators(num_states)
     state_cost = np.zeros(len(at.column))
@@ -141,16 +137,16 @@ def make_program(groups: list[FactorGroup], num_states: NDArray[np.int32]) -> Pr
 class Forms:
     """(row,) each: in which form a row of a table is written."""
 
-    linear: NDArray[np.bool_]
-    compact: NDArray[np.bool_]
-    pair: NDArray[np.bool_]
-    joint: NDArray[np.bool_]
+    linear: Flags
+    compact: Flags
+    pair: Flags
+    joint: Flags
     base: FloatArray  # the value that is not an exception
-    exceptions: IntVector  # how many differ from it
+    exceptions: Ids  # how many differ from it
 
 
 def _forms(group: FactorGroup) -> Forms:
-    flat = _flat(group)
+    flat = group.potential.flat
     size, slots = flat.shape[1], group.arity
     # A value that more than half of the entries share is their median.
     base = np.partition(flat, size // 2, axis=1)[:, size // 2]
@@ -159,11 +155,11 @@ def _forms(group: FactorGroup) -> Forms:
     finite = np.isfinite(flat).all(axis=1)
     linear = np.full(len(flat), slots == 1)
     compact = few & np.isfinite(base) & ~linear
-    pair = finite & (_shape(group) == (2, 2)) & ~linear & ~compact
+    pair = finite & (group.potential.slot_states == (2, 2)) & ~linear & ~compact
     return Forms(linear, compact, pair, ~(linear | compact | pair), base, exceptions)
 
 
-def _one_state_each(at: Indicators, num_states: NDArray[np.int32]) -> Block:
+def _one_state_each(at: Indicators, num_states: Ids32) -> Block:
     """Indicators of a variable of more than two states sum to 1."""
     owner = np.repeat(np.arange(len(num_states)), num_states)
     some = np.flatnonzero(num_states[owner] > 2)
@@ -174,7 +170,7 @@ def _one_state_each(at: Indicators, num_states: NDArray[np.int32]) -> Block:
 
 def _linear(at: Indicators, group: FactorGroup, state_cost: FloatArray) -> tuple[Block, float]:
     """Tables of one slot: added to the costs of its states; impossible states are forbidden."""
-    values = _flat(group)[group.row] * group.multiplicity[:, None]
+    values = group.potential.flat[group.row] * group.multiplicity[:, None]
     state = at.first[group.scope] + np.arange(values.shape[1])
     possible = values > -np.inf
     np.add.at(state_cost, state[possible], -values[possible])
@@ -184,7 +180,7 @@ def _linear(at: Indicators, group: FactorGroup, state_cost: FloatArray) -> tuple
 
 def _exceptions(at: Indicators, group: FactorGroup, state_cost: FloatArray) -> tuple[Block, float]:
     """Tables of one value with exceptions."""
-    flat, base = _flat(group), _forms(group).base
+    flat, base = group.potential.flat, _forms(group).base
     factor, entry = _ragged(flat != base[:, None], group.row)
     row, times = group.row[factor], group.multiplicity[factor]
     change = times * (flat[row, entry] - base[row])
@@ -197,7 +193,7 @@ def _pairs(at: Indicators, group: FactorGroup, state_cost: FloatArray) -> tuple[
 
     θ(x, y) = θ00 + (θ10 - θ00) x + (θ01 - θ00) y + (θ11 - θ10 - θ01 + θ00) x y.
     """
-    values = _flat(group)[group.row] * group.multiplicity[:, None]
+    values = group.potential.flat[group.row] * group.multiplicity[:, None]
     none, second, first, both = values.T
     state = at.first[group.scope] + 1
     np.add.at(state_cost, state[:, 0], none - first)
@@ -207,19 +203,16 @@ def _pairs(at: Indicators, group: FactorGroup, state_cost: FloatArray) -> tuple[
     return _at_exceptions(at, state[some], change[some]), -float(none.sum())
 
 
-def _at_exceptions(at: Indicators, state: IntVector, change: FloatArray) -> Block:
+def _at_exceptions(at: Indicators, state: Ids, change: FloatArray) -> Block:
     """What is added to the log-value where all states of a row (exception, slot) hold."""
     better = change > 0
     return _joined(
-        [
-            _worse(at, state[~better], change[~better]),
-            _better(at, state[better], change[better]),
-        ],
+        [_worse(at, state[~better], change[~better]), _better(at, state[better], change[better])],
         at.num_columns,
     )
 
 
-def _worse(at: Indicators, state: IntVector, change: FloatArray) -> Block:
+def _worse(at: Indicators, state: Ids, change: FloatArray) -> Block:
     """Σ indicators - z <= slots - 1; without z where the joint state is impossible."""
     num, slots = state.shape
     soft = np.flatnonzero(change > -np.inf)
@@ -230,7 +223,7 @@ def _worse(at: Indicators, state: IntVector, change: FloatArray) -> Block:
     return Block(-change[soft], row, column, value, np.full(num, -np.inf), upper)
 
 
-def _better(at: Indicators, state: IntVector, change: FloatArray) -> Block:
+def _better(at: Indicators, state: Ids, change: FloatArray) -> Block:
     """z - indicator <= 0, for each slot."""
     num, slots = state.shape
     row = np.arange(num * slots)
@@ -248,7 +241,7 @@ def _joint_states(
 
     The first state of every slot but the first is left out: it follows from the others.
     """
-    flat, shape = _flat(group), _shape(group)
+    flat, shape = group.potential.flat, group.potential.slot_states
     possible = flat > -np.inf
     top = np.where(possible.any(axis=1), flat.max(axis=1), 0.0)
     factor, entry = _ragged(possible, group.row)
@@ -295,7 +288,7 @@ def _joined(blocks: list[Block], num_indicators: int) -> Block:
     )
 
 
-def _ragged(chosen: NDArray[np.bool_], row: NDArray[np.int32]) -> tuple[IntVector, IntVector]:
+def _ragged(chosen: Flags, row: Ids32) -> tuple[Ids, Ids]:
     """Factor and entry of all that is chosen (row, entry) in the row of each factor."""
     count = np.count_nonzero(chosen, axis=1)
     entry = np.nonzero(chosen)[1]
@@ -305,17 +298,7 @@ def _ragged(chosen: NDArray[np.bool_], row: NDArray[np.int32]) -> tuple[IntVecto
     return factor, entry[(np.cumsum(count) - count)[row][factor] + within]
 
 
-def _states(at: Indicators, group: FactorGroup, factor: IntVector, entry: IntVector) -> IntVector:
+def _states(at: Indicators, group: FactorGroup, factor: Ids, entry: Ids) -> Ids:
     """(entry, slot): the state of each slot at an entry of a factor's table."""
-    digits = np.stack(np.unravel_index(entry, _shape(group)), axis=1)
+    digits = np.stack(np.unravel_index(entry, group.potential.slot_states), axis=1)
     return at.first[group.scope[factor]] + digits
-
-
-def _flat(group: FactorGroup) -> FloatArray:
-    """(row, entry): the log-values, last slot running fastest."""
-    assert isinstance(group.potential, Table)
-    return group.potential.flat
-
-
-def _shape(group: FactorGroup) -> tuple[int, ...]:
-    return group.potential.slot_states

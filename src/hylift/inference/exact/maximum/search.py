@@ -6,17 +6,15 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.bounds import grid_check, improper_but_closed, in_functions
-from hylift.inference.exact.elimination import connected, scope_edges
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32, connected, scope_edges
+from hylift.inference.exact.grid import halved, make_grid, resolving_edges
 from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
 from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
 from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.parts import Parts, take_apart
-from hylift.inference.exact.reals.grid import make_grid
-from hylift.inference.exact.reals.panels import halved, resolving_edges
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
 
@@ -25,13 +23,10 @@ BestStates = Callable[[Parts, Reals], Outcome]
 
 def maximise(
     parts: Parts, *, max_entries: int, seconds: float, progress: Progress
-) -> tuple[NDArray[np.float64], float, Kind]:
-    """Values of all hidden variables, their energy, and whether they are surely the best.
-
-    They are where every bounded real has its unbounded optimum inside its interval, and rounding
-    decides nothing. Otherwise bounded reals are searched on a grid, and polished given the best
-    discrete states.
-    """
+) -> tuple[FloatArray, float, Kind]:
+    """Values of all hidden variables, their energy, and whether they are certainly the best: where
+    every bounded real has its unbounded optimum inside its interval. Otherwise bounded reals are
+    searched on a grid, and polished given the best discrete states."""
 
     def by_tables(parts: Parts, reals: Reals) -> Outcome:
         return sum_states(
@@ -51,9 +46,7 @@ def maximise(
     return values, energy, "estimate" if unsure else "exact"
 
 
-def _search(
-    parts: Parts, gridded: NDArray[np.bool_], max_entries: int, best: BestStates
-) -> NDArray[np.float64]:
+def _search(parts: Parts, gridded: Flags, max_entries: int, best: BestStates) -> FloatArray:
     """The best assignment; adds to `gridded` (real,) the reals that have to be searched on a grid.
 
     `best` finds the best joint state once the other reals have been maximised over.
@@ -78,17 +71,16 @@ def _search(
 
 def _search_beyond(
     whole: Parts,
-    gridded: NDArray[np.bool_],
+    gridded: Flags,
     max_entries: int,
     by_tables: BestStates,
     seconds: float,
     refusal: IntractableError,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
-    """The best assignment of a model too large for tables, the reals it has on a grid, and by how
-    much rounding may have made it worse than the best.
+) -> tuple[FloatArray, Flags, float]:
+    """The best assignment of a model too large for tables, the reals on a grid, and how much worse
+    than the best rounding may have made it.
 
-    Dominated states are dropped; where what is left is still too large, branch and bound finds
-    the best states. If none was dropped it goes on where tables have failed.
+    Drops dominated states; where the rest is still too large, branch and bound finds the best.
     """
     reduced = without_dominated(whole.graph)
     parts = whole
@@ -117,7 +109,7 @@ def _search_beyond(
     return values, gridded, reduced.forgiven
 
 
-def _values(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
+def _values(parts: Parts, outcome: Outcome) -> FloatArray:
     """The assignment (variable,) that a maximising pass has found."""
     assert outcome.state is not None
     values = np.empty(parts.graph.num_variables)
@@ -133,7 +125,7 @@ def _values(parts: Parts, outcome: Outcome) -> NDArray[np.float64]:
     return values
 
 
-def real_components(parts: Parts) -> NDArray[np.int32]:
+def real_components(parts: Parts) -> Ids32:
     """(real,): the component of each real, where factors couple all their reals."""
     num_reals = len(parts.real)
     edges = scope_edges([f.real for f in (*parts.quadratics, *parts.functions)], num_reals)
@@ -144,9 +136,7 @@ SWEEPS = 100
 """Most rounds over all reals in which each is moved to the top of a parabola."""
 
 
-def _polish(
-    parts: Parts, values: NDArray[np.float64], reals: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _polish(parts: Parts, values: FloatArray, reals: Ids) -> FloatArray:
     """Climbs the true log-density over some reals, everything else fixed.
 
     First along gradients, then real by real to the top of the parabola through three points,
@@ -160,7 +150,7 @@ def _polish(
     scale = np.where(closed, upper - lower, 1.0 + np.abs(values[ids]))
     box = list(zip((lower - values[ids]) / scale, (upper - values[ids]) / scale, strict=True))
 
-    def energy(moved: NDArray[np.float64]) -> float:
+    def energy(moved: FloatArray) -> float:
         trial = values.copy()
         trial[ids] = np.clip(values[ids] + scale * moved, lower, upper)
         return -parts.graph.log_density(trial)
@@ -186,8 +176,8 @@ def _polish(
 
 
 def _parabola_top(
-    energy: Callable[[NDArray[np.float64]], float],
-    at: NDArray[np.float64],
+    energy: Callable[[FloatArray], float],
+    at: FloatArray,
     here: float,
     i: int,
     low: float,

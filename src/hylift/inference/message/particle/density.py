@@ -18,23 +18,23 @@ from hylift.posterior import PiecewiseDensity
 
 NUM_PANELS = 40
 FEW_PANELS = 10
-"""Where time has run out."""
+"""Used when time has run out."""
 DEGREE = 8
 REACH = 12.0
 """Standard deviations that the first panels reach to both sides."""
 TAILS = 10.0
-"""Standard deviations of a proposal that panels cover at least: a density that ended where sums
-over particles leave nothing would call impossible what is only improbable."""
+"""Standard deviations of a proposal that panels cover at least, so that improbable values do not
+become impossible."""
 VANISHED = 1e-26
-"""Density, to the largest one, beyond which nothing is looked at."""
+"""Density, relative to the largest, that is ignored."""
 LEAST_SHARE = 1e-9
-"""Of the proposals in the densities."""
+"""Share of the proposals in the densities."""
 ROUGH = 1e-6
-"""Coefficients of the last degrees, to the largest density, at which panels are narrow enough."""
+"""Coefficients of the last degrees, relative to the density, at which panels are narrow enough."""
 ROUNDS = 6
-"""Times that panels are laid out anew, at most."""
+"""Refinements of the panels, at most."""
 MOST_OFF = 10.0
-"""Error of sums over particles, as a share, beyond which nobody needs to know more."""
+"""Largest relative error of sums over particles that is reported."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,15 +44,13 @@ class Densities:
     real: Ids  # (real,): variables
     density: PiecewiseDensity
     error: FloatArray
-    """(real,): how far sums over particles are from the integrals of the beliefs, as a share, up to
-    `MOST_OFF`."""
+    """(real,): relative error of sums over particles against integrals, up to `MOST_OFF`."""
 
 
 def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | None:
     """The densities of all reals; None where there are none.
 
-    Panels reach as far as anything is left of a density, and are narrow where it is large, if
-    there is time to lay them out anew.
+    Panels cover all that is left of a density, and are refined where it is large, in the time left.
     """
     real = np.flatnonzero(passing.factors.is_real)
     if not len(real):
@@ -75,7 +73,7 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
         logs[open_ones] = _incoming(passing, real[open_ones], nodes[open_ones])
     values = np.exp(logs - logs.max(axis=1, keepdims=True))
     total = (weights * values).sum(axis=1)
-    # Far out, couplings may be narrower than particles are apart: there is something between.
+    # Far out, couplings may be narrower than the gaps between particles.
     mean, sd = proposals.mean[real][:, None], proposals.sd[real][:, None]
     far = np.exp(-0.5 * ((nodes - mean) / sd) ** 2) / (np.sqrt(2 * np.pi) * sd)
     far = np.where(np.isneginf(logs), 0.0, far)
@@ -94,7 +92,7 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
 
 
 def _incoming(passing: Passing, real: Ids, nodes: FloatArray) -> FloatArray:
-    """(real, node): what all messages say about nodes of some reals."""
+    """(real, node): sum of all messages at nodes of some reals."""
     num_points = np.zeros(len(passing.fewest), dtype=np.int64)
     num_points[real] = nodes.shape[1]
     targets = Places.of(passing.factors, num_points)
@@ -102,7 +100,7 @@ def _incoming(passing: Passing, real: Ids, nodes: FloatArray) -> FloatArray:
 
 
 def _check_increasing(passing: Passing, real: Ids, edges: FloatArray) -> None:
-    """Raises where a density is narrower than numbers of the size of its real can tell apart."""
+    """Raise where a density is narrower than the spacing of floats of its size."""
     lost = ~(np.diff(edges, axis=1) > 0).all(axis=1)
     if lost.any():
         name = passing.factors.graph.variables.names[int(real[np.argmax(lost)])]
@@ -110,7 +108,7 @@ def _check_increasing(passing: Passing, real: Ids, edges: FloatArray) -> None:
 
 
 def _equal_panels(passing: Passing, real: Ids, reach: float, num_panels: int) -> FloatArray:
-    """(real, edge): of panels that reach so many standard deviations of the proposals."""
+    """(real, edge): equal panels over so many standard deviations of the proposals."""
     proposals = passing.proposals
     mean, away = proposals.mean[real], reach * proposals.sd[real]
     low = np.maximum(mean - away, proposals.lower[real])
@@ -122,13 +120,11 @@ def _better_edges(
     edges: FloatArray, nodes: FloatArray, weights: FloatArray, values: FloatArray,
     lower: FloatArray, upper: FloatArray, least: FloatArray,
 ) -> tuple[NDArray[np.bool_], FloatArray]:  # fmt: skip
-    """(real,): whether the panels will do; and panels that are better.
-
-    least: (real, 2), what panels must cover.
-    """
+    """(real,): whether the panels are good enough; and better ones. least: (real, 2), the interval
+    that panels must cover."""
     low, high = edges[:, :1], edges[:, -1:]
     wide = high - low
-    # An end that is no bound goes further out while something is left there, and else inwards.
+    # An end that is no bound moves outwards while mass is left there, otherwise inwards.
     there = values > VANISHED
     open_low = (values[:, 0] > VANISHED) & (edges[:, 0] > lower)
     open_high = (values[:, -1] > VANISHED) & (edges[:, -1] < upper)
@@ -158,8 +154,7 @@ def _roughness(values: FloatArray) -> FloatArray:
 
 
 def _laid_out(edges: FloatArray, mass: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Edges from low to high (real, 1) that follow half the length, and half the mass (real,
-    panel) that was found between edges."""
+    """Edges from low to high (real, 1), spaced half by length and half by mass (real, panel)."""
     knots = np.concatenate([low, np.clip(edges, low, high), high], axis=1)
     found = np.cumsum(mass, axis=1)
     none = np.zeros_like(low)

@@ -35,24 +35,23 @@ from hylift.numerics.segments import place_of_largest
 from hylift.posterior import LogPartition, Posterior, Result
 
 MOST_ADAPTING = 100
-"""Steps in which proposals are adapted, at most."""
+"""Steps that adapt proposals, at most."""
 PATIENCE, DAMPING = 100, 0.5
-"""Steps between fixed particles after which messages are damped, and how much."""
+"""Steps between fixed particles after which messages are damped, and the default damping."""
 AT_REST = 0.05
-"""Change of proposals, in standard deviations, at which they are left as they are."""
+"""Change of proposals, in standard deviations, at which adaptation ends."""
 LEAST_PARTICLES = 8
 """With fewer, beliefs have no shape that proposals could follow."""
 FAR = 0.02
-"""Error of sums over particles, as a share, above which the user is told."""
+"""Relative error of sums over particles above which a note is made."""
 UNSURE = 0.05
-"""Change of a belief, as total variation, when particles are moved, above which marginals are not
-to be trusted. Where some KL to the exact marginal was above 1 because of particles, it was 0.1 or
-more; where answers were right, 0.04 or less from 20 particles on."""
+"""Total variation of a belief when particles are moved, above which marginals are not to be
+trusted. Where particles made some KL to the exact marginal exceed 1 it was 0.1 or more; where
+answers were right, 0.04 or less from 20 particles on."""
 LOST = 2.0
-"""Effective particles of a real at some step, below which modes between them may be lost."""
+"""Effective particles of a real at some step below which modes between them may be lost."""
 APART = 2.5
-"""Distance of particles, in standard deviations of what a factor says, from which on sums over
-them are some per cent off."""
+"""Gap of particles, in standard deviations of a factor, from which sums are some per cent off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +127,10 @@ class EPBP:
             go_to_place(rng, earlier.arrays["rng"])
         for step in steps:
             damping = self._damping_at(step, adapting)
-            # From here on messages are damped: those to new particles were not.
+            # Messages to new particles were not damped; from here on they are.
             if step in (adapting + 1, adapting + PATIENCE):
                 passing.forget_if_grown()
-            # Before the first step no message says anything to adapt to.
+            # Before the first step there are no messages to adapt to.
             is_adapting = 0 < step <= adapting
             if is_adapting:
                 at = MIDDLE if step == adapting else float(rng.random())

@@ -1,9 +1,8 @@
-"""Reals integrated out (or maximised over) exactly, in every joint state of what they depend on.
+"""Reals integrated out (or maximised over) exactly, in every state of their discrete neighbours.
 
-Reals fall into components: those that no factor couples are independent given the discrete
-variables. For each component the discrete variables next to it are enumerated, and in each of
-their joint states the component is one Gaussian, factorised as LDLᵀ on the structure of an
-elimination. A graph without discrete variables is the case of a single state.
+Reals that no factor couples are in different components, independent given the discrete variables.
+In each joint state of its discrete neighbours a component is one Gaussian, factorised as LDLᵀ on
+the structure of an elimination.
 """
 
 from __future__ import annotations
@@ -11,38 +10,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hylift.inference.exact.elimination import Elimination, eliminate_reals, scope_edges
+from hylift.inference.exact.elimination import (
+    Elimination,
+    FloatArray,
+    Ids,
+    Ids32,
+    eliminate_reals,
+    scope_edges,
+)
 from hylift.inference.exact.kernels import gaussian as kernels
 from hylift.inference.exact.parts import RealFactors
-from hylift.potentials import ConditionalQuadratic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
-    """Reals that hang together, and the discrete variables they depend on."""
+    """Connected components of the reals, and their discrete neighbours."""
 
     elimination: Elimination  # of the reals
-    of_step: NDArray[np.int32]  # (step,): the component of each real
-    ptr: NDArray[np.int64]  # (component + 1,)
-    steps: NDArray[np.int64]  # the steps of each component, increasing
-    discrete_ptr: NDArray[np.int64]  # (component + 1,)
-    discrete: NDArray[np.int32]  # discrete variables of each component, increasing
-    log_num_states: NDArray[np.float64]  # (component,): of their joint states
+    of_step: Ids32  # (step,): the component of each real
+    ptr: Ids  # (component + 1,)
+    steps: Ids  # the steps of each component, increasing
+    discrete_ptr: Ids  # (component + 1,)
+    discrete: Ids32  # discrete variables of each component, increasing
+    log_num_states: FloatArray  # (component,): of their joint states
 
     @property
     def num_components(self) -> int:
         return len(self.log_num_states)
 
     @property
-    def num_states(self) -> NDArray[np.int64]:
+    def num_states(self) -> Ids:
         """(component,): number of joint states; ask `log_num_states` first whether they fit."""
         return np.rint(np.exp(self.log_num_states)).astype(np.int64)
 
-    def joint_states(
-        self, state: NDArray[np.int32], num_states: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
+    def joint_states(self, state: Ids32, num_states: Ids32) -> Ids:
         """(component,): index of the joint state that the discrete variables' states make."""
         arity = np.diff(self.discrete_ptr)
         joint = np.zeros(self.num_components, dtype=np.int64)
@@ -52,7 +54,7 @@ class Components:
             joint[some] = joint[some] * num_states[discrete] + state[discrete]
         return joint
 
-    def log_work(self) -> NDArray[np.float64]:
+    def log_work(self) -> FloatArray:
         """(component,): log of the numbers that its Gaussians take up in all states together."""
         degree = np.diff(self.elimination.ptr) + 2.0
         per_state = np.bincount(self.of_step, weights=degree, minlength=self.num_components)
@@ -63,17 +65,17 @@ class Components:
 class GaussianStates:
     """The Gaussian of every component in every joint state of its discrete variables."""
 
-    state_ptr: NDArray[np.int64]  # (component + 1,)
-    log_total: NDArray[np.float64]  # per component and state: log-integral, or log-maximum
-    rounding: NDArray[np.float64]  # per component and state: rough error of its volume
-    failed: NDArray[np.int64]  # per component and state: a step that is not definite, or -1
-    real_ptr: NDArray[np.int64]  # (step + 1,)
-    mean: NDArray[np.float64]  # per step and state
-    var: NDArray[np.float64]  # per step and state
+    state_ptr: Ids  # (component + 1,)
+    log_total: FloatArray  # per component and state: log-integral, or log-maximum
+    rounding: FloatArray  # per component and state: rough error of its volume
+    failed: Ids  # per component and state: a step that is not definite, or -1
+    real_ptr: Ids  # (step + 1,)
+    mean: FloatArray  # per step and state
+    var: FloatArray  # per step and state
 
 
 def find_components(
-    num_reals: int, log_states: NDArray[np.float64], factors: list[RealFactors]
+    num_reals: int, log_states: FloatArray, factors: list[RealFactors]
 ) -> Components:
     """Components of the reals under the factors; log_states: (discrete variable,)."""
     elimination = eliminate_reals(num_reals, scope_edges([f.real for f in factors], num_reals))
@@ -100,11 +102,7 @@ def find_components(
 
 
 def solve_states(
-    components: Components,
-    num_states: NDArray[np.int32],
-    factors: list[RealFactors],
-    *,
-    maximise: bool,
+    components: Components, num_states: Ids32, factors: list[RealFactors], *, maximise: bool
 ) -> GaussianStates:
     """Integrates (or maximises) every component in every state; num_states: (discrete,)."""
     elimination = components.elimination
@@ -138,22 +136,17 @@ def solve_states(
             components.of_step, components.discrete_ptr, components.discrete, num_states, count,
             state_ptr, real_ptr, mean, failed, log_total, lost,
         )  # fmt: skip
-    # Numbers beyond all bounds, which cancel to no number, are too large as any other.
+    # Overflows that cancel to NaN.
     log_total[np.isnan(log_total)] = np.inf
     return GaussianStates(state_ptr, log_total, rounding, failed, real_ptr, mean, var)
 
 
-def _coefficients(factors: RealFactors) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A (row, state, real, real) and b (row, state, real)."""
-    potential = factors.potential
-    assert isinstance(potential, ConditionalQuadratic)
-    # Copies, so that kernels meet one kind of array and are compiled once.
-    num_rows, num_reals = potential.num_rows, factors.real.shape[1]
-    A = np.array(potential.A).reshape(num_rows, -1, num_reals, num_reals)
-    return A, np.array(potential.b).reshape(num_rows, -1, num_reals)
+def _coefficients(factors: RealFactors) -> tuple[FloatArray, FloatArray]:
+    """A and b; copies, so that kernels meet one kind of array and are compiled once."""
+    return np.array(factors.form.A), np.array(factors.form.b)
 
 
-def _roots(parent: NDArray[np.int32]) -> NDArray[np.int32]:
+def _roots(parent: Ids32) -> Ids32:
     """(step,): the last step of the tree each step is in."""
     root = np.where(parent >= 0, parent, np.arange(len(parent), dtype=np.int32))
     while True:

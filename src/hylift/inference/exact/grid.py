@@ -1,4 +1,10 @@
-"""Bounded reals as discrete variables: the nodes of composite Gauss-Legendre rules."""
+"""Bounded reals as discrete variables: the nodes of composite Gauss-Legendre rules.
+
+Panels are chosen so that quadratics are resolved. As a function of one real, with all else fixed, a
+sum of quadratics is a bell, or rises towards an end of the interval. Panels of a few standard
+deviations of the narrowest possible bell resolve the one, panels that shrink towards both ends the
+other, however steep.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.graph import FactorGroup, by_slots
-from hylift.inference.bounds import too_narrow
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
 from hylift.inference.exact.parts import Parts, RealFactors
 from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.potentials import ConditionalQuadratic, Table
@@ -20,7 +26,16 @@ DEGREE = 16
 """Nodes per panel."""
 
 SAME = 1e-10
-"""Relative difference of densities at neighbouring numbers that no answer shows."""
+"""Relative difference of densities at neighbouring floats that does not matter."""
+
+FEWEST_PANELS = 2
+MAX_PANELS = 8192
+
+PANEL_SDS = 8.0
+"""Widest panel, in standard deviations of the narrowest bell that a real can have."""
+
+PANEL_DECAY = 20.0
+"""Widest panel at an end of the interval, in lengths over which the density can fall e-fold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,14 +45,14 @@ class Grid:
     The other reals are numbered anew.
     """
 
-    real: NDArray[np.int64]  # (gridded,): which reals
-    free: NDArray[np.int64]  # (free,): the others
-    number: NDArray[np.int32]  # (real,): discrete number of a gridded one, else -1
-    free_number: NDArray[np.int32]  # (real,): number among the free ones, else -1
-    edges: NDArray[np.float64]  # (gridded, panel + 1)
-    nodes: NDArray[np.float64]  # (gridded, node)
-    weights: NDArray[np.float64]  # (gridded, node)
-    num_states: NDArray[np.int32]  # (discrete + gridded,): of the discrete variables, then nodes
+    real: Ids  # (gridded,): which reals
+    free: Ids  # (free,): the others
+    number: Ids32  # (real,): discrete number of a gridded one, else -1
+    free_number: Ids32  # (real,): number among the free ones, else -1
+    edges: FloatArray  # (gridded, panel + 1)
+    nodes: FloatArray  # (gridded, node)
+    weights: FloatArray  # (gridded, node)
+    num_states: Ids32  # (discrete + gridded,): of the discrete variables, then nodes
 
     @property
     def num_discrete(self) -> int:
@@ -45,7 +60,7 @@ class Grid:
         return len(self.num_states) - len(self.real)
 
 
-def make_grid(parts: Parts, gridded: NDArray[np.bool_], edges: NDArray[np.float64]) -> Grid:
+def make_grid(parts: Parts, gridded: Flags, edges: FloatArray) -> Grid:
     """Nodes on these panels (gridded, panel + 1) over the domain of every real in `gridded`.
 
     Edges that numbers cannot tell apart are moved to the next numbers where that changes nothing.
@@ -95,9 +110,7 @@ def put_on_grid(
     return tables, quadratics
 
 
-def _told_apart(
-    parts: Parts, real: NDArray[np.int64], edges: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _told_apart(parts: Parts, real: Ids, edges: FloatArray) -> FloatArray:
     """The edges (gridded, panel + 1), which increase; raises where there are too few numbers."""
     equal = np.flatnonzero((np.diff(edges) <= 0).any(axis=1))
     if not len(equal):
@@ -118,17 +131,17 @@ def _told_apart(
     return edges
 
 
-def _places(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+def _places(numbers: FloatArray) -> Ids:
     """How many floats away from 0 each one is, with its sign."""
     size = np.abs(numbers).view(np.int64)  # the bits of positive floats are in their order
     return np.where(numbers < 0, -size, size)
 
 
-def _at_places(places: NDArray[np.int64]) -> NDArray[np.float64]:
+def _at_places(places: Ids) -> FloatArray:
     return np.copysign(np.abs(places).view(np.float64), places)
 
 
-def _slopes(parts: Parts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _slopes(parts: Parts) -> tuple[FloatArray, FloatArray]:
     """(real,): the least and the most that quadratics rise in it, in any state and in the box.
 
     A neighbour without bounds counts as fixed at 0, as for the panels.
@@ -137,17 +150,12 @@ def _slopes(parts: Parts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     low, high = (np.where(parts.is_closed, ends, 0.0) for ends in (parts.lower, parts.upper))
     middle, reach = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
     for f in parts.quadratics:
-        assert isinstance(f.potential, ConditionalQuadratic)
-        on = (slice(None),) + (None,) * f.discrete.shape[1]
-        A, b = f.potential.A[f.row], f.potential.b[f.row]  # (factor, states..., real slot, ...)
-        slope = b + 2 * (A * middle[f.real][on][..., None, :]).sum(axis=-1)
-        spread = 2 * (np.abs(A) * reach[f.real][on][..., None, :]).sum(axis=-1)
-        states = tuple(range(1, slope.ndim - 1))
-        for total, ends in (
-            (least, (slope - spread).min(axis=states)),
-            (most, (slope + spread).max(axis=states)),
-        ):
-            np.add.at(total, f.real, f.multiplicity[:, None] * ends)
+        A, b = f.form.A[f.row], f.form.b[f.row]  # (factor, joint state, real slot, ...)
+        slope = b + 2 * (A * middle[f.real][:, None, None]).sum(axis=-1)
+        spread = 2 * (np.abs(A) * reach[f.real][:, None, None]).sum(axis=-1)
+        times = f.multiplicity[:, None]
+        np.add.at(least, f.real, times * (slope - spread).min(axis=1))
+        np.add.at(most, f.real, times * (slope + spread).max(axis=1))
     return least, most
 
 
@@ -176,7 +184,6 @@ def _given_nodes(
 
     the table x_gᵀ A_gg x_g + b_gᵀ x_g, and the quadratic of h with b_h + 2 A_hg x_g.
     """
-    assert isinstance(factors.potential, ConditionalQuadratic)
     g = list(gridded)
     h = [slot for slot in range(factors.real.shape[1]) if slot not in gridded]
     num_discrete = factors.discrete.shape[1]
@@ -185,8 +192,9 @@ def _given_nodes(
     shape = [*states, *([num_nodes] * len(g))]
     _check_entries(len(factors.row), [*shape, len(h), len(h)], len(g), max_entries)
 
-    on = (slice(None),) * (1 + num_discrete) + (None,) * len(g)
-    A, b = factors.potential.A[factors.row][on], factors.potential.b[factors.row][on]
+    on = (len(factors.row), *states, *(1,) * len(g))
+    A = factors.form.A[factors.row].reshape(*on, *factors.form.A.shape[2:])
+    b = factors.form.b[factors.row].reshape(*on, -1)
     table, linear = np.zeros((1,) * (1 + len(shape))), b[..., h]
     for i, slot in enumerate(g):
         nodes = grid.nodes[grid.number[factors.real[:, slot]] - grid.num_discrete]
@@ -219,3 +227,57 @@ def _check_entries(num_factors: int, shape: list[int], num_gridded: int, max_ent
             f"factors with {num_gridded} bounded reals each; the limit is {max_entries:.3g} "
             "(Exact(max_entries=…)). Bounded reals are integrated only where that is small."
         )
+
+
+def resolving_edges(parts: Parts, gridded: Flags) -> FloatArray:
+    """(gridded, panel + 1): edges of panels that resolve every quadratic factor."""
+    reals = np.flatnonzero(gridded)
+    lower, width = parts.lower[reals], (parts.upper - parts.lower)[reals]
+    precision, slope = _steepest(parts)
+    precision, slope = precision[reals], slope[reals]
+    needed = width * np.sqrt(precision) / PANEL_SDS
+    if needed.max(initial=0.0) > MAX_PANELS:
+        worst = int(np.argmax(needed))
+        raise IntractableError(
+            f"'{parts.real_name(int(reals[worst]))}' may be held to within "
+            f"{1 / np.sqrt(precision[worst]):.2g} on an interval of width {width[worst]:.3g}: "
+            "numerical integration would need too many nodes. Narrow its interval, or leave it "
+            "unbounded."
+        )
+    count = max(FEWEST_PANELS, int(np.ceil(needed.max(initial=0.0))))
+    decay = (width / count * slope).max(initial=0.0) / PANEL_DECAY
+    levels = int(np.ceil(np.log2(max(decay, 1.0))))
+    inner = np.linspace(0.0, 1.0, count + 1)
+    towards = inner[1] * 0.5 ** np.arange(levels, 0, -1)
+    unit = np.concatenate([[0.0], towards, inner[1:-1], 1.0 - towards[::-1], [1.0]])
+    return lower[:, None] + width[:, None] * unit
+
+
+def halved(edges: FloatArray) -> FloatArray:
+    """(gridded, 2 panel + 1): every panel cut in two."""
+    middle = 0.5 * (edges[:, 1:] + edges[:, :-1])
+    finer = np.empty((len(edges), edges.shape[1] + middle.shape[1]))
+    finer[:, ::2], finer[:, 1::2] = edges, middle
+    return finer
+
+
+def _steepest(parts: Parts) -> tuple[FloatArray, FloatArray]:
+    """(real,): bounds on its precision, and on the slope in it anywhere in the box, given all else.
+
+    Each sums over its factors the largest in any state. A neighbour without bounds counts as
+    fixed at 0: integrated out, it can only make the density wider.
+    """
+    precision, slope = np.zeros(len(parts.real)), np.zeros(len(parts.real))
+    reach = np.maximum(np.abs(parts.lower), np.abs(parts.upper))
+    reach = np.where(np.isfinite(reach), reach, 0.0)
+    for f in parts.quadratics:
+        A, b, _ = f.form
+        for slot in range(f.real.shape[1]):
+            bell = np.maximum(-2 * A[..., slot, slot], 0.0).max(axis=1)
+            np.add.at(precision, f.real[:, slot], bell[f.row] * f.multiplicity)
+            steep = np.abs(b[..., slot]).max(axis=1)[f.row]
+            for other in range(f.real.shape[1]):
+                pull = 2 * np.abs(A[..., slot, other]).max(axis=1)[f.row]
+                steep = steep + pull * reach[f.real[:, other]]
+            np.add.at(slope, f.real[:, slot], steep * f.multiplicity)
+    return precision, slope
