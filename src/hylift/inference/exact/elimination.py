@@ -110,7 +110,7 @@ def eliminate_tables(
         raise IntractableError(
             f"exact elimination of these {num_variables} variables has tables of more than "
             f"2^{(log_limit + HOPELESS) / np.log(2):.0f} entries in every order tried. "
-            + _remedy(log_limit)
+            + remedy(log_limit)
         )
     return _eliminate_by(np.lexsort((rank, component)).astype(np.int32), edges)
 
@@ -298,7 +298,7 @@ def _check_bound(log_states: FloatArray, edges: Ids32, log_limit: float) -> None
         raise IntractableError(
             f"exact elimination of these {len(log_states)} variables has width at least {width} "
             f"in any order: its largest table would have 2^{least / np.log(2):.1f} entries or "
-            f"more. {_remedy(log_limit)}"
+            f"more. {remedy(log_limit)}"
         )
 
 
@@ -327,7 +327,8 @@ def _core(
     return None
 
 
-def _remedy(log_limit: float) -> str:
+def remedy(log_limit: float) -> str:
+    """The last sentences of an error about tables beyond the limit."""
     return (
         f"The limit is {np.exp(log_limit):.3g} entries of eight bytes (Exact(max_entries=…)); "
         "evidence on some variables would make it smaller."

@@ -22,6 +22,7 @@ from hylift.inference.exact.elimination import (
     Ids,
     Ids32,
     eliminate_tables,
+    remedy,
     scope_edges,
 )
 from hylift.inference.exact.gaussian import (
@@ -263,8 +264,7 @@ def _check_cliques(
     raise IntractableError(
         f"exact elimination of these {len(num_states)} variables{note} has width {width}: its "
         f"largest table would have 2^{sizes.max() / np.log(2):.1f} entries, its messages together "
-        f"2^{messages / np.log(2):.1f}. The limit is {max_entries:.3g} entries of eight bytes "
-        "(Exact(max_entries=…)); evidence on some variables would make it smaller."
+        f"2^{messages / np.log(2):.1f}. {remedy(float(np.log(max_entries)))}"
     )
 
 
