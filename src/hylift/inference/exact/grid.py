@@ -61,16 +61,16 @@ class Grid:
 
 
 def make_grid(parts: Parts, gridded: Flags, edges: FloatArray) -> Grid:
-    """Nodes on these panels (gridded, panel + 1) over the domain of every real in `gridded`.
+    """Nodes on the panels with these edges (gridded, panel + 1).
 
-    Edges that numbers cannot tell apart are moved to the next numbers where that changes nothing.
+    Edges that coincide in floating point are moved to the next floats where that changes nothing.
     """
     real, free = np.flatnonzero(gridded), np.flatnonzero(~gridded)
     number = np.full(len(gridded), -1, dtype=np.int32)
     number[real] = len(parts.discrete) + np.arange(len(real), dtype=np.int32)
     free_number = np.full(len(gridded), -1, dtype=np.int32)
     free_number[free] = np.arange(len(free), dtype=np.int32)
-    edges = _told_apart(parts, real, edges)
+    edges = _increasing(parts, real, edges)
     nodes, weights = gauss_legendre_nodes(edges, DEGREE)
     num_nodes = np.full(len(real), nodes.shape[1], dtype=np.int32)
     num_states = np.concatenate([parts.num_states, num_nodes])
@@ -110,8 +110,8 @@ def put_on_grid(
     return tables, quadratics
 
 
-def _told_apart(parts: Parts, real: Ids, edges: FloatArray) -> FloatArray:
-    """The edges (gridded, panel + 1), which increase; raises where there are too few numbers."""
+def _increasing(parts: Parts, real: Ids, edges: FloatArray) -> FloatArray:
+    """The edges (gridded, panel + 1), increasing; raises where there are too few floats."""
     equal = np.flatnonzero((np.diff(edges) <= 0).any(axis=1))
     if not len(equal):
         return edges
@@ -132,7 +132,7 @@ def _told_apart(parts: Parts, real: Ids, edges: FloatArray) -> FloatArray:
 
 
 def _places(numbers: FloatArray) -> Ids:
-    """How many floats away from 0 each one is, with its sign."""
+    """Signed number of floats between 0 and each number."""
     size = np.abs(numbers).view(np.int64)  # the bits of positive floats are in their order
     return np.where(numbers < 0, -size, size)
 
@@ -142,10 +142,8 @@ def _at_places(places: Ids) -> FloatArray:
 
 
 def _slopes(parts: Parts) -> tuple[FloatArray, FloatArray]:
-    """(real,): the least and the most that quadratics rise in it, in any state and in the box.
-
-    A neighbour without bounds counts as fixed at 0, as for the panels.
-    """
+    """(real,): bounds on the slope of the quadratics in it, in any state and anywhere in the box; a
+    neighbour without bounds counts as fixed at 0."""
     least, most = np.zeros(len(parts.real)), np.zeros(len(parts.real))
     low, high = (np.where(parts.is_closed, ends, 0.0) for ends in (parts.lower, parts.upper))
     middle, reach = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low

@@ -1,4 +1,4 @@
-"""Exact inference, choosing its way by what the graph holds."""
+"""Exact inference: settings and solution."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ LEAST_TOLERANCE = 1e-13
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Exact marginals, log Z and MAP, or a refusal that says what stands in the way.
+    """Exact marginals, log Z and MAP, or an error that names the obstacle.
 
-    Only functions of the user's own, and numbers that rounding defeats, make it an estimate, and
-    it says so.
+    Answers are estimates, and say so, only with a user's own functions and where rounding errors
+    are large.
 
     Discrete variables are eliminated in tables, Gaussian reals by sparse factorisation; reals
     that depend on discrete variables come out as exact Gaussian mixtures. Reals on an interval

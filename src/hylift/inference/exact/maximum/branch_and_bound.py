@@ -27,12 +27,12 @@ from hylift.inference.exact.maximum.linear_program import Program, make_program,
 from hylift.inference.exact.parts import Parts
 
 PROVEN = 1e-9
-"""Largest gap that counts as none, beside the last digits of the energy."""
+"""Largest gap that counts as none, in addition to the last digits of the energy."""
 
 EPS = float(np.finfo(np.float64).eps)
 
 SCALE = 2.0**13
-"""Factor of all costs: HiGHS stops at a gap of 1e-6, which SciPy gives no way to change."""
+"""Factor of all costs, since HiGHS stops at a gap of 1e-6, which SciPy cannot change."""
 
 MAX_NUMBERS = 5_000_000
 """Most numbers in the matrix of a program."""
@@ -41,7 +41,7 @@ SMALL = 16
 """Components of at most so many variables are solved together."""
 
 LIMIT, INFEASIBLE = 1, 2
-"""Where `scipy.optimize.milp` may end, beside an optimum."""
+"""Statuses of `scipy.optimize.milp` other than an optimum."""
 
 
 def best_states(parts: Parts, reals: Reals, seconds: float) -> Outcome:
@@ -135,7 +135,7 @@ def _solve(groups: list[FactorGroup], num_states: Ids32, deadline: float) -> tup
 
 
 def negligible_gap(energy: float) -> float:
-    """Up to which an energy is the least one."""
+    """The largest gap at which an energy counts as the least."""
     return PROVEN + 64 * EPS * abs(energy)
 
 
@@ -145,7 +145,7 @@ def _energy(groups: list[FactorGroup], state: Ids32) -> float:
 
 
 def _raise_unproven(num_variables: int, found: Any, energy: float, bound: float) -> NoReturn:
-    """Says how far branch and bound has come."""
+    """Raise, with the best state and bound that branch and bound has found."""
     ended = f"ended ('{found.message.strip()}')"
     if found.status == LIMIT:
         ended = "ran out of time (Exact(map_seconds=…))"
