@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.graph import FactorGroup, by_slots
+from hylift.inference.bounds import too_narrow
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
 from hylift.inference.exact.parts import Parts, RealFactors
 from hylift.numerics.quadrature import gauss_legendre_nodes

@@ -8,7 +8,7 @@ import numpy as np
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.decouple import pieces
+from hylift.graph.decouple import pieces
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
 from hylift.potentials import Potential
 from hylift.potentials.base import QuadraticForm

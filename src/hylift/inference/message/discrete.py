@@ -50,7 +50,7 @@ from hylift.inference.message.running import (
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.terms import MOST_STATES, Terms, tabulated
-from hylift.inference.threads import cut, in_order
+from hylift.numerics.threads import cut, in_order
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.answers import Kind
 

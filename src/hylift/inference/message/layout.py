@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hylift.errors import HyliftError, ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.terms import Terms
-from hylift.inference.threads import in_order
+from hylift.numerics.threads import in_order
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]

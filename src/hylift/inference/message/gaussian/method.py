@@ -8,8 +8,8 @@ import numpy as np
 
 from hylift.compilation import announce_compilation
 from hylift.graph import Variables
+from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.control import Control
-from hylift.inference.gaussian.bounds import LEAK, mass_beyond
 from hylift.inference.message.gaussian.passing import Damping, Passing
 from hylift.inference.message.gaussian.quadratics import (
     Quadratics,

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hylift.errors import UnsupportedError
+from hylift.errors import DivergentModelError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.decouple import pieces
 from hylift.graph.merge import merge_factors
-from hylift.inference.decouple import pieces
-from hylift.inference.gaussian.form import GaussianForm, NotHeldError
-from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.message.kernels.gaussian import gather, stretch
 from hylift.inference.message.layout import Blocks, FloatArray, Links, in_blocks, offsets, own_terms
 from hylift.inference.terms import Terms
-from hylift.inference.threads import cut
+from hylift.numerics.threads import cut
+from hylift.proper.check import check_proper
+from hylift.proper.gaussian import GaussianForm
+from hylift.proper.improper import ImproperDirection
 
 WORK = 4
 """Of a link, in the units in which blocks are cut."""
@@ -184,11 +184,11 @@ def check_definite(ground: FactorGraph, radius: Radius) -> None:
         return
     try:
         form.check_definite()
-    except NotHeldError:
+    except DivergentModelError:
         loose = bounded & ~(form.precision > 0)
         at = int(np.argmax(loose if loose.any() else bounded))
+        improper = ImproperDirection.of(variables, {at: 1.0})
         raise UnsupportedError(
-            f"GaBP ignores bounds, and without those of '{variables.names[at]}' the model is not "
-            f"a distribution: add a rule such as '-0.01 {variables.names[at]}^2', or use Exact, "
+            f"GaBP ignores bounds, and without them {improper}: {improper.rule}, or use Exact, "
             "EPBP or BVI"
         ) from None

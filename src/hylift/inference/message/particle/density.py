@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from hylift.inference.gaussian.bounds import too_narrow
+from hylift.inference.bounds import too_narrow
 from hylift.inference.message.layout import FloatArray, Ids
 from hylift.inference.message.particle.factors import Places
 from hylift.inference.message.particle.passing import Passing

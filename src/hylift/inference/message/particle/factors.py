@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.decouple import decouple, pieces
+from hylift.graph.decouple import decouple, pieces
 from hylift.inference.message.layout import Blocks, Ids, Links, offsets, products, quoted_names
 from hylift.inference.terms import Terms, tabulated
-from hylift.inference.threads import cut
+from hylift.numerics.threads import cut
 from hylift.potentials import ConditionalQuadratic
 
 MOST_POINTS = 2**26

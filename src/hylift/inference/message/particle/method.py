@@ -11,7 +11,6 @@ from hylift.compilation import announce_compilation
 from hylift.inference.checkpoint import go_to_place, place_of
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
-from hylift.inference.gaussian.proper import check_proper
 from hylift.inference.message.kernels.particle import send
 from hylift.inference.message.layout import FloatArray, argmaxima
 from hylift.inference.message.particle.density import Densities, densities
@@ -31,8 +30,8 @@ from hylift.inference.message.running import (
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole
-from hylift.numerics.segments import place_of_largest
 from hylift.posterior import LogPartition, Posterior, Result
+from hylift.proper.check import check_proper
 
 MOST_ADAPTING = 100
 """Steps that adapt proposals, at most."""

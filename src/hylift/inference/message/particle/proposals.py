@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from hylift.errors import ModelError, UnsupportedError
+from hylift.errors import ModelError, UnsupportedError, proper_remedy
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
-from hylift.inference.gaussian.form import GaussianForm
 from hylift.inference.message.layout import FloatArray, own_terms
 from hylift.inference.message.particle.factors import Factors, Places
 from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import QuadraticForm
+from hylift.proper.gaussian import GaussianForm
 
 REACH = 6.5
 """Distance of the outermost particles, in standard deviations of the proposals. Particles are drawn
@@ -239,8 +239,8 @@ def _held(variables: Variables, groups: Sequence[FactorGroup]) -> FactorGroup:
     if lost.any():
         name = variables.names[int(np.argmax(lost))]
         raise UnsupportedError(
-            f"EPBP does not know where to look for '{name}': it has no bounds, and no quadratic "
-            f"holds it. Give it bounds, or a rule such as '-0.01 {name}^2'"
+            f"EPBP cannot choose first particles for '{name}', which has no bounds and no "
+            f"quadratic factor with a maximum: {proper_remedy(name)}"
         )
     precision[loose] = falls[loose] ** 2
     middle[loose] = (bound + np.where(np.isfinite(lower), 1, -1) / np.where(loose, falls, 1))[loose]
