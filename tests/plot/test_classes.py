@@ -20,8 +20,8 @@ from hylift.files import OutputError
 from hylift.graph import FactorGraph, FactorGroup, boolean
 from hylift.lifting import lift
 from hylift.plot import plot_classes
-from hylift.plot.classes.class_graph import MAX_SQUARES, ClassGraph
-from hylift.plot.classes.layout import layout
+from hylift.plot.class_graph import MAX_SQUARES, ClassGraph
+from hylift.plot.class_layout import layout
 from hylift.potentials import Table
 from zoo import ZOO, ZooModel, friends_and_smokers, relational_gaussian_model, toy_hybrid_mln
 

@@ -11,7 +11,7 @@ from hylift.errors import EvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, Soft, boolean, categorical, interval, real
 from hylift.inference import MeanField, infer
 from hylift.plot import plot_marginals
-from hylift.plot.marginals.density import curve
+from hylift.plot.marginals import curve
 from hylift.posterior import BetaMixture, GaussianMixture, Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 

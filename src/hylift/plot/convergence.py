@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
-from hylift.plot.several import by_label
+from hylift.plot.inputs import by_label
 from hylift.plot.style import (
     COLORS,
     DASHES,

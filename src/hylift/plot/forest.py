@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.graph.domains import BOOLEAN_STATES
-from hylift.plot.known import TRUTH, true_values
-from hylift.plot.several import by_label
+from hylift.plot.inputs import TRUTH, by_label, true_values
 from hylift.plot.style import (
     COLORS,
     INK,

@@ -14,9 +14,8 @@ from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.graph import FactorGraph
 from hylift.lifting import Lifting
-from hylift.plot.classes.class_graph import ClassGraph
-from hylift.plot.classes.layout import Positions
-from hylift.plot.classes.placement import place_nodes
+from hylift.plot.class_graph import ClassGraph
+from hylift.plot.class_layout import Positions, place_nodes
 from hylift.plot.labels import LETTER, Obstacles, place_labels
 from hylift.plot.style import COLORS, INK, LINE, as_written, figure_of, write_figure
 from hylift.words import counted, num_classes
