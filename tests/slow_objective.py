@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from expectations import SlotBelief, expectation, weighted_sum
+from hylift.components import Layout
+from hylift.components.family import BETA, CATEGORICAL
 from hylift.graph import FactorGraph
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
 from hylift.potentials.base import along_axis
 
 Array = NDArray[np.float64]

@@ -23,7 +23,7 @@ STAGES = [
     "lifting",
     "proper",
 ]
-STAGES += ["posterior", "inference", "racing", "plot", "cli"]
+STAGES += ["components", "posterior", "inference", "racing", "plot", "cli"]
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]  # may import every stage
 
 SRC = Path(__file__).parents[1] / "src"

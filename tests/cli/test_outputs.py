@@ -19,7 +19,7 @@ import hylift.files
 from cli.conftest import Run, write_posteriors
 from cli.test_check import DOUBTFUL, WRONG
 from hylift.cli.render import print_table
-from hylift.posterior.interchange.extras import extra
+from hylift.posterior.datasets import extra
 from hylift.words import TextTable
 
 EVIDENCE = ("papers.mln", "-e", "facts.db")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
+from hylift.components import Layout
 from hylift.graph import (
     Evidence,
     FactorGraph,
@@ -19,7 +20,6 @@ from hylift.graph import (
     real,
 )
 from hylift.posterior import Assignment, Mixture, Posterior, Solution, Target, with_observed
-from hylift.posterior.mixture import Layout
 from hylift.potentials import ConditionalQuadratic, Table
 
 SOLUTION = Solution("test", 0, "converged", 1, 0.0, None)

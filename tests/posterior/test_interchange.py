@@ -25,8 +25,8 @@ from hylift.grounding import ground
 from hylift.inference import BP, BVI, Exact, Gibbs, MaxWalkSAT, infer
 from hylift.language import parse
 from hylift.posterior import Posterior
+from hylift.posterior.datasets import atom_arrays
 from hylift.posterior.draws import Draws
-from hylift.posterior.interchange.axes import atom_arrays
 from zoo import hard_clause, hidden_markov_model
 
 with warnings.catch_warnings():

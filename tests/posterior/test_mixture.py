@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
+from hylift.components import Layout
 from hylift.errors import ImpossibleEvidenceError, ModelError, UnsupportedError
 from hylift.posterior import BetaMixture, Categorical, GaussianMixture, Mixture, with_observed
-from hylift.posterior.mixture import Layout
 from posterior import mixtures
 
 WET, X, COLOR, SHARE, Y, DRY = range(6)
@@ -430,14 +430,14 @@ def test_a_mixture_that_does_not_hold_together_is_refused() -> None:
     unnormalised[q.layout.first[WET]] = 0.9
     wrong = {
         "weights of shape": {"weights": np.ones((1, 1))},
-        "are an array of shape": {"entries": q.entries[:-1]},
-        "a variance, shape or probability": {"entries": negative},
+        "must have shape": {"entries": q.entries[:-1]},
+        "a positive variance": {"entries": negative},
         "must sum to 1": {"entries": unnormalised},
         "increasing ids": {"hidden": np.zeros(6, dtype=np.int64)},
         "one class per hidden variable": {"hidden": np.arange(5)},
         "in a class that is not there": {"variable_to_class": np.full(6, 6, dtype=np.int32)},
-        "a family that is not there": {"layout": layout_with(family=np.full(6, 3, np.int8))},
-        "do not fit each other": {"layout": layout_with(lower=np.zeros(2))},
+        "an unknown family": {"layout": layout_with(family=np.full(6, 3, np.int8))},
+        "different lengths": {"layout": layout_with(lower=np.zeros(2))},
         "two parameters each": {"layout": layout_with(family=np.zeros(6, np.int8))},
         "lower < upper": {"layout": layout_with(upper=np.full(6, -1.0))},
     }

@@ -9,6 +9,7 @@ import pytest
 from scipy import integrate
 
 import zoo
+from hylift.components import Layout
 from hylift.errors import (
     EvidenceError,
     ImpossibleEvidenceError,
@@ -20,7 +21,6 @@ from hylift.errors import (
 from hylift.graph import FactorGraph, Names, Soft, Variables, boolean, real
 from hylift.inference import infer
 from hylift.posterior import Mixture, PointMass, Posterior
-from hylift.posterior.mixture import Layout
 from hylift.potentials import ConditionalQuadratic
 from posterior import mixtures
 

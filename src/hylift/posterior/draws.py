@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import Variables, boolean, without_repeats
-from hylift.posterior.interchange.datasets import check_size, dataset, inference_data
-from hylift.posterior.interchange.extras import extra
+from hylift.posterior.datasets import check_size, dataset, extra, inference_data
 from hylift.posterior.joint import MAX_COLUMNS, labelled_column
 
 FloatArray = NDArray[np.float64]

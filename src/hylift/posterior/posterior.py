@@ -15,18 +15,17 @@ from hylift.errors import EvidenceError, ModelError, UnsupportedError
 from hylift.files import check_target
 from hylift.graph import Evidence, Variables, without_repeats
 from hylift.graph.names import hidden_or_all
+from hylift.posterior import datasets
 from hylift.posterior.answers import Assignment, LogPartition, Solution
 from hylift.posterior.comparison import Comparison, compare
-from hylift.posterior.conditioning import check_agreement, conditioned
+from hylift.posterior.datasets import extra
 from hylift.posterior.distributions.base import Seed
 from hylift.posterior.draws import Draws
-from hylift.posterior.interchange import datasets
-from hylift.posterior.interchange.extras import extra
-from hylift.posterior.interchange.samples import Samples
 from hylift.posterior.joint import JointDensity
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Expectation, Mixture
-from hylift.posterior.target import Target
+from hylift.posterior.samples import Samples
+from hylift.posterior.target import Target, check_agreement, conditioned
 from hylift.words import counted
 
 
@@ -350,14 +349,14 @@ class Posterior:
 
     def save(self, path: str | Path) -> None:
         """Writes the posterior to one file that `Posterior.load` reads."""
-        from hylift.posterior.interchange.storage import save
+        from hylift.posterior.storage import save
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Posterior:
         """A posterior that was saved; nothing in the file is run."""
-        from hylift.posterior.interchange.storage import load
+        from hylift.posterior.storage import load
 
         return load(path)
 

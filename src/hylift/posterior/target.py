@@ -1,17 +1,25 @@
-"""The distribution that a posterior is about, where it can still be asked."""
+"""The distribution that a posterior approximates, and conditioning on further values."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import UnsupportedError
-from hylift.graph import Evidence
-from hylift.posterior.answers import Assignment
+from hylift.errors import EvidenceError, ImpossibleEvidenceError, UnsupportedError
+from hylift.graph import Evidence, Variables
+from hylift.posterior.answers import Assignment, decoded
 from hylift.posterior.mixture import Mixture
+from hylift.words import listed
+
+if TYPE_CHECKING:
+    from hylift.posterior.posterior import Posterior
+
+NOTE = "Components were reweighted by how well they fit what is given, not fitted anew."
 
 
 class Target(ABC):
@@ -52,3 +60,69 @@ class Conditioned(Target):
             "after given(…) there is no polished MAP assignment: map(polish=False) is the mode of "
             "the conditional mixture; for a better one observe the values and infer again"
         )
+
+
+def conditioned(posterior: Posterior, values: Mapping[str, object]) -> Posterior:
+    """The posterior that also knows these values, by name; see `Posterior.given`."""
+    mixture = posterior.known_mixture("given(…)")
+    variables, was_observed = posterior.variables, posterior.observed
+    found = _values_without_error(variables, values)
+    new = found.variable[~was_observed[found.variable]].astype(np.int64)
+    seen = np.flatnonzero(was_observed)
+    known = posterior.known_marginals().modes(seen)
+    check_agreement(variables, found, Evidence.of(seen, known))
+    value = found.value[~was_observed[found.variable]]
+    try:
+        mixture = mixture.given(new, value)
+    except ImpossibleEvidenceError:
+        wanted = listed([f"{atom} = {value}" for atom, value in list(values.items())[:5]])
+        raise ImpossibleEvidenceError(
+            f"every component of the mixture gives probability 0 to {wanted}"
+        ) from None
+    observed = was_observed.copy()
+    observed[new] = True
+    marginals = mixture.marginals(variables).beside(
+        variables, mixture.hidden, np.concatenate([seen, new]), np.concatenate([known, value])
+    )
+    target = posterior.target
+    return replace(
+        posterior,
+        solution=replace(posterior.solution, notes=(NOTE,)),
+        observed=observed,
+        log_partition=None,
+        all_marginals=marginals,
+        assignment=None,
+        mixture=mixture,
+        target=Conditioned(target, Evidence.of(new, value)) if target else None,
+    )
+
+
+def check_agreement(variables: Variables, given: Evidence, seen: Evidence) -> None:
+    """Raises if a value that is given is not the one that was observed."""
+    values = np.full(len(variables), np.nan)
+    values[seen.variable] = seen.value
+    known = values[given.variable]
+    wrong = ~np.isnan(known) & (known != given.value)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        variable = int(given.variable[at])
+        domain = variables.domain(variable)
+        raise EvidenceError(
+            f"'{variables.names[variable]}' is observed as {decoded(domain, known[at])} "
+            f"and cannot be {decoded(domain, given.value[at])}"
+        )
+
+
+def _values_without_error(variables: Variables, values: Mapping[str, object]) -> Evidence:
+    if not isinstance(values, Mapping):
+        raise UnsupportedError(
+            f"given(…) takes a mapping from atoms to values, such as {{'rain': True}}, not "
+            f"{values!r}"
+        )
+    found = Evidence.from_mapping(variables, values)
+    found.check(variables)
+    if not found.is_hard.all():
+        raise UnsupportedError(
+            "given(…) takes values without error: observe measurements and infer again"
+        )
+    return found

@@ -10,11 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 import slow_objective
+from hylift.components import Layout
+from hylift.components.family import BETA, CATEGORICAL
 from hylift.graph import FactorGraph
 from hylift.inference.variational.objective import Entropy
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.numerics import quadrature
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
 
 Array = NDArray[np.float64]
 

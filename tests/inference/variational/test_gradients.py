@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hylift.components.family import CATEGORICAL, GAUSSIAN
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, categorical, interval, real
 from hylift.inference.variational.objective import Entropy, Objective
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.lifting import lift
-from hylift.posterior.mixture.layout import CATEGORICAL, GAUSSIAN
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from inference.variational.candidates import nodes, problem_of, random_mixtures
 from random_models import graphs

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from hylift.components.family import BETA, CATEGORICAL
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval, real
 from hylift.inference import threads
 from hylift.inference.variational.objective import Objective, jensen
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.lifting import Structure, quotient, tie
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL
 from hylift.potentials import ConditionalQuadratic, Table
 from inference.variational.candidates import (
     nodes,

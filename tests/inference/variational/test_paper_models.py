@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from experiments import instances
 from experiments.instances.kalman import Shape
+from hylift.components.family import GAUSSIAN
 from hylift.graph import FactorGraph
 from hylift.inference import BVI, NPVI, Exact, Lift, MeanField, infer
 from hylift.posterior import Posterior
-from hylift.posterior.mixture.layout import GAUSSIAN
 
 Array = NDArray[np.float64]
 

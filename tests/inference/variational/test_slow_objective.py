@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
+from hylift.components import Layout
 from hylift.graph import FactorGraph, boolean, interval, real
-from hylift.posterior.mixture.layout import Layout
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from oracle import solve
 from slow_objective import Mixture, bethe, jensen, log_overlap

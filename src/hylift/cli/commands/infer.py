@@ -23,8 +23,8 @@ from hylift.inference import Task, check_tasks, infer
 from hylift.plot import plot_convergence, plot_marginals
 from hylift.plot.marginals import MAX_PANELS, check_panels
 from hylift.posterior import Posterior
+from hylift.posterior.datasets import extra
 from hylift.posterior.export import to_dict
-from hylift.posterior.interchange.extras import extra
 from hylift.words import counted
 
 DEFAULT_TASKS: tuple[Task, ...] = ("marginals", "logz")

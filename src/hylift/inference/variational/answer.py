@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components import Layout
 from hylift.graph import FactorGraph
 from hylift.graph.leaves import WithoutLeaves
-from hylift.inference.bounds import LEAK, mass_beyond
+from hylift.inference.bounds import LEAK
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
@@ -21,6 +22,7 @@ from hylift.inference.terms import has_repeats
 from hylift.inference.variational.hard import price
 from hylift.inference.variational.leaves import Restored, mass_lost
 from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.problem.families import mass_outside
 from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.inference.variational.tied import note_on_tied_reals
@@ -32,7 +34,6 @@ from hylift.posterior import (
     Posterior,
 )
 from hylift.posterior.answers import Kind
-from hylift.posterior.mixture.layout import CATEGORICAL, GAUSSIAN, Layout
 from hylift.progress import Progress
 from hylift.words import counted
 
@@ -148,7 +149,7 @@ def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[s
     leak = largest_leak(mixture)
     if settings.entropy == "bethe" and settings.components > 1:
         on_forest = fit.view.prepared.is_forest
-        has_reals = bool((fit.problem.layout.family != CATEGORICAL).any())
+        has_reals = len(fit.problem.layout.reals) > 0
         if on_forest and has_reals and leak <= LEAKS and not fit.problem.functions:
             notes.append("The graph is a forest: log Z is at least this, up to the error stated.")
         if has_reals or not on_forest:
@@ -260,11 +261,5 @@ def _note_separation(fit: Fit, notes: list[str]) -> None:
 
 def largest_leak(mixture: Mixture) -> float:
     """The largest mass that a real has beyond its bounds."""
-    layout = mixture.layout
-    reals = np.flatnonzero(layout.family == GAUSSIAN)
-    lower, upper = layout.lower[reals][:, None], layout.upper[reals][:, None]
-    if not (np.isfinite(lower) | np.isfinite(upper)).any():
-        return 0.0
-    at = layout.first[reals]
-    beyond = mass_beyond(lower, upper, mixture.entries[at], np.sqrt(mixture.entries[at + 1]))
-    return float((mixture.weights * beyond).sum(axis=1).max(initial=0.0))
+    beyond = mass_outside(mixture.layout, mixture.weights, mixture.entries)
+    return float(beyond.max(initial=0.0))

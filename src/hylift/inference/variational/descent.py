@@ -14,7 +14,6 @@ from hylift.inference.variational.kept import arrays_of, state_of
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers import Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
-from hylift.posterior.mixture.layout import CATEGORICAL, GAUSSIAN
 from hylift.proper.improper import LIST_ALL, ImproperDirection
 
 CALM = 5
@@ -92,7 +91,7 @@ def again(objective: Objective, state: State) -> State:
 def check_held(problem: Problem, q: Mixtures) -> None:
     """Raise if the variance of a real diverges, because the density is improper in it."""
     layout = problem.layout
-    reals = np.flatnonzero((layout.family == GAUSSIAN) & ~np.isfinite(layout.upper - layout.lower))
+    reals = np.flatnonzero(~layout.is_discrete & ~np.isfinite(layout.upper - layout.lower))
     if not len(reals):
         return
     at = layout.first[reals] + 1
@@ -109,7 +108,7 @@ def runaway(problem: Problem, variable: int, entries: np.ndarray) -> DivergentMo
     term_of = np.repeat(np.arange(len(terms)), np.diff(terms.slot_ptr))
     touching = np.isin(term_of, term_of[terms.slots == variable])
     around = np.unique(terms.slots[touching])
-    around = around[layout.family[around] == CATEGORICAL][:4]
+    around = around[layout.is_discrete[around]][:4]
     states = {}
     for neighbour in around.tolist():
         probs = entries[layout.first[neighbour] : layout.first[neighbour + 1]]

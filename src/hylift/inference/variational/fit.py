@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components import Betas
 from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.prepared import View
@@ -39,8 +40,7 @@ from hylift.inference.variational.starts.random import (
     random_starts,
     ranked_products,
 )
-from hylift.inference.variational.starts.warm import WarmStart, inherited
-from hylift.posterior.mixture.layout import BETA
+from hylift.inference.variational.starts.warm import WarmStart
 from hylift.proper.gaussian import GaussianForm
 
 SEARCH_STEPS = 20
@@ -100,7 +100,7 @@ class Fitter:
     def _warm(self, view: View, start: WarmStart) -> Stand:
         problem, product, _ = self._prepared(view)
         if self.settings.reals == "auto":
-            chosen = problem.layout.family == BETA
+            chosen = problem.layout.has(Betas)
             problem = problem.with_betas(start.betas(view, problem, chosen))
         q = start.mixtures(view, problem, product)
         hard = price(problem)
@@ -140,9 +140,9 @@ class Fitter:
         assert view.parent is not None
         self.single = None  # what was found in a coarser view
         problem = self._problem(view)
-        problem = problem.with_betas((coarse.problem.layout.family == BETA)[view.parent])
+        problem = problem.with_betas(coarse.problem.layout.has(Betas)[view.parent])
         problem = replace(problem, limits=coarse.problem.limits.take(view.parent))
-        source = inherited(coarse.problem, view.parent, problem)
+        source = coarse.problem.layout.entries_of(view.parent)
         state = coarse.candidates[0]
         entries = np.ascontiguousarray(state.q.entries[:, source])
         if coarse.is_gaussian and self.settings.components == 1:

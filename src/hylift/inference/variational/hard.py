@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.inference.variational.kernels.update import LEAST_WEIGHT
+from hylift.components.family import LEAST_WEIGHT
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, is_closed_form
 from hylift.inference.variational.starts.random import vertices
-from hylift.posterior.mixture.layout import CATEGORICAL
 
 PRICE = 20.0
 """Energy of what is impossible, while searching, beyond the largest of what is possible."""
@@ -80,17 +79,11 @@ def _feasible(
 def _rounded(problem: Problem, q: Mixtures) -> Mixtures:
     """Negligible probabilities become zero, of variables to which something is impossible."""
     layout = problem.layout
-    width = np.diff(layout.first)
-    discrete = (layout.family == CATEGORICAL) & _constrained(problem)
-    inside = np.repeat(discrete, width)
-    if not inside.any():
-        return q
+    discrete = np.flatnonzero(layout.is_discrete & _constrained(problem))
+    at = layout.entries_of(discrete)
     entries = q.entries.copy()
-    probs = np.where(entries[:, inside] > NEGLIGIBLE, entries[:, inside], 0.0)
-    sizes = width[discrete]
-    ends = np.concatenate([[0], np.cumsum(sizes)])[:-1]
-    total = np.add.reduceat(probs, ends, axis=1)
-    entries[:, inside] = probs / np.repeat(total, sizes, axis=1)
+    entries[:, at] = np.where(entries[:, at] > NEGLIGIBLE, entries[:, at], 0.0)
+    layout.normalize(entries, discrete)
     return Mixtures(q.weights, entries)
 
 

@@ -11,7 +11,6 @@ from hylift.graph import FactorGraph
 from hylift.graph.leaves import Leaves, WithoutLeaves
 from hylift.inference.bounds import mass_beyond
 from hylift.posterior import GaussianMixture, Marginals, Mixture
-from hylift.posterior.mixture.layout import GAUSSIAN, Layout
 
 FloatArray = NDArray[np.float64]
 
@@ -38,13 +37,9 @@ class Restored:
         beliefs = _Beliefs.of(graph, reduced, small)
         found = [beliefs.restore(leaves) for leaves in reversed(reduced.eliminated)]
         variable = np.concatenate([one.variable for one in found])
-        first, hidden = small.layout.first, reduced.kept[small.hidden]
-        layout = Layout(
-            np.concatenate([small.layout.family, np.full(len(variable), GAUSSIAN, dtype=np.int8)]),
-            np.concatenate([first, first[-1] + 2 * np.arange(1, len(variable) + 1)]),
-            np.concatenate([small.layout.lower, graph.variables.lower[variable]]),
-            np.concatenate([small.layout.upper, graph.variables.upper[variable]]),
-        )
+        hidden = reduced.kept[small.hidden]
+        bounds = graph.variables.lower[variable], graph.variables.upper[variable]
+        layout = small.layout.with_gaussians(*bounds)
         entries = np.stack([beliefs.mean[variable], beliefs.var[variable]], axis=1)
         own = np.arange(len(variable), dtype=np.int32) + np.int32(len(small.layout))
         order = np.argsort(everyone := np.concatenate([hidden, variable]), kind="stable")

@@ -9,7 +9,6 @@ from scipy.sparse.linalg import splu
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.prepared import View
 from hylift.posterior import Mixture
-from hylift.posterior.mixture.layout import CATEGORICAL
 from hylift.potentials import ConditionalQuadratic, Function
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
 
@@ -29,7 +28,7 @@ def note_on_tied_reals(view: View, mixture: Mixture) -> str | None:
     The model is a Gaussian once its states are known. With each quadratic averaged over the states
     as the largest component sees them, its deviations are compared with those of the mixture.
     """
-    if (mixture.layout.family != CATEGORICAL).sum() < 2:
+    if len(mixture.layout.reals) < 2:
         return None
     form = _averaged_form(view.ground, mixture)
     if form is None:

@@ -1,4 +1,4 @@
-"""What every marginal shares: checked arrays, batch indexing, evaluation in blocks, seeds."""
+"""Base classes of marginals: batches, evaluation in blocks, argument checks."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
+from hylift.components.categorical import draw_states
+from hylift.components.family import FloatArray, IntArray
+
 FloatOrArray: TypeAlias = float | FloatArray
 Seed: TypeAlias = int | np.random.Generator
 
@@ -165,6 +166,63 @@ class RealDistribution(BatchedDistribution):
         return values
 
 
+class RealMixture(RealDistribution):
+    """A weighted sum of densities of one family.
+
+    The hooks see a batch of shape ``(row,)``; their arrays end in a component axis.
+    """
+
+    __slots__ = ()
+    weights: FloatArray  # (*batch, component)
+
+    @property
+    def num_components(self) -> int:
+        return int(self.weights.shape[-1])
+
+    @property
+    def mean(self) -> FloatOrArray:
+        return self._by_row(RealMixture._means, width=self.num_components)
+
+    @property
+    def var(self) -> FloatOrArray:
+        return self._by_row(RealMixture._vars, width=self.num_components)
+
+    def log_pdf(self, x: ArrayLike) -> FloatOrArray:
+        """The log density at x, also where the density underflows."""
+        return self._evaluate(RealMixture._log_pdf, real_array("x", x, finite=False))
+
+    @abstractmethod
+    def _component_moments(self) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of the components, (row, component)."""
+
+    @abstractmethod
+    def _log_terms(self, x: FloatArray) -> FloatArray:
+        """Log of weight times density of each component, (point, row, component)."""
+
+    @abstractmethod
+    def _draw_from(self, component: IntArray, rng: np.random.Generator) -> FloatArray:
+        """A draw from the given component (size, row) of each row."""
+
+    @property
+    def _width(self) -> int:
+        return self.num_components
+
+    def _means(self) -> FloatArray:
+        return np.asarray((self.weights * self._component_moments()[0]).sum(axis=-1))
+
+    def _vars(self) -> FloatArray:
+        means, variances = self._component_moments()
+        offsets = means - self._means()[:, None]
+        offsets[self.weights == 0.0] = 0.0
+        return np.asarray((self.weights * variances + self.weights * offsets**2).sum(axis=-1))
+
+    def _log_pdf(self, x: FloatArray) -> FloatArray:
+        return log_sum_exp(self._log_terms(x))
+
+    def _draw(self, size: int, rng: np.random.Generator) -> FloatArray:
+        return self._draw_from(draw_states(self.weights, size, rng), rng)
+
+
 def blocks(num_points: int, num_rows: int, width: int) -> Iterator[tuple[slice, slice]]:
     """Slices of points and of rows, with at most about `BLOCK_SIZE` points * rows * width."""
     row_step = max(1, min(num_rows, BLOCK_SIZE // width))
@@ -223,20 +281,22 @@ def without_idle(weights: FloatArray, *parameters: FloatArray) -> tuple[FloatArr
     )
 
 
-def draw_states(weights: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
-    """Indices drawn in proportion to weights (row, state), shape (size, row)."""
-    cumulative = np.cumsum(weights, axis=-1)
-    num_rows, num_states = cumulative.shape
-    rows = np.arange(num_rows)
-    draws = rng.random((size, num_rows)) * cumulative[:, -1]
-    low = np.zeros((size, num_rows), dtype=np.int64)
-    high = np.full((size, num_rows), num_states - 1)
-    for _ in range((num_states - 1).bit_length()):  # binary search for the first sum > draw
-        middle = (low + high) // 2
-        above = cumulative[rows, middle] > draws
-        high = np.where(above, middle, high)
-        low = np.where(above, low, np.minimum(middle + 1, high))
-    return low
+def log_sum_exp(logs: FloatArray) -> FloatArray:
+    """log Σ exp along the last axis, also where all or some terms are infinite."""
+    if logs.shape[-1] == 1:
+        return np.asarray(logs[..., 0])
+    top = logs.max(axis=-1)
+    shift = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.asarray(np.log(np.exp(logs - shift[..., None]).sum(axis=-1)) + shift)
+
+
+def checked_weights(weights: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """Weights (*batch, component) of components with such a shape; they may be shared."""
+    array = real_array("weights", weights, low=0.0)
+    if array.shape not in (shape, shape[-1:]):
+        raise ValueError(f"weights must have shape {shape} or {shape[-1:]}, but have {array.shape}")
+    return np.broadcast_to(normalized("weights", array), shape)
 
 
 def sample_arguments(size: int, seed: Seed) -> tuple[int, np.random.Generator]:

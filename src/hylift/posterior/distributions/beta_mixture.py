@@ -6,21 +6,25 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from hylift.posterior.distributions.adaptive_quadrature import NODES, integrate
+from hylift.components import Betas
+from hylift.components.beta import peak
+from hylift.components.family import FloatArray, IntArray
 from hylift.posterior.distributions.base import (
     BLOCK_SIZE,
-    FloatArray,
     FloatOrArray,
-    IntArray,
+    RealMixture,
+    checked_weights,
+    log_sum_exp,
     read_only,
     real_array,
     without_idle,
 )
-from hylift.posterior.distributions.beta_density import log_densities, moments, peak, scaled
-from hylift.posterior.distributions.beta_mode import modes
-from hylift.posterior.distributions.mixture_intervals import Intervals
-from hylift.posterior.distributions.monotone_root import EPS, find_roots
-from hylift.posterior.distributions.real_mixture import RealMixture, checked_weights, log_sum_exp
+from hylift.posterior.distributions.univariate import EPS, NODES, Intervals, find_roots, integrate
+
+LEVELS = np.array([0.001, 0.01, 0.03, *np.linspace(0.07, 0.93, 13), 0.97, 0.99, 0.999])
+"""Quantiles of each component at which a mixture is sampled: less than half a deviation apart."""
+SLACK = 0.3
+"""How far, in logs, a sampled maximum may lie below the best one and still be climbed from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -73,8 +77,8 @@ class BetaMixture(RealMixture):
             if rows.num_components == 1:
                 at = peak(rows.alpha[:, 0] - 1.0, rows.beta[:, 0] - 1.0)
             else:
-                at = modes(rows.weights, rows.alpha, rows.beta)
-            return scaled(at, rows.lower, rows.upper)
+                at = _modes(rows.weights, rows.alpha, rows.beta)
+            return rows._betas().scaled(at)
 
         return self._by_row(compute, width=20 * self.num_components**2)
 
@@ -91,14 +95,17 @@ class BetaMixture(RealMixture):
             shown += f", low={float(self.lower):.3g}, high={float(self.upper):.3g}"
         return f"BetaMixture({shown}, components={self.num_components})"
 
+    def _betas(self) -> Betas:
+        return Betas(self.alpha, self.beta, self.lower, self.upper)
+
     def _component_moments(self) -> tuple[FloatArray, FloatArray]:
-        return moments(self.alpha, self.beta, self.lower, self.upper)
+        return self._betas().moments()
 
     def _pdf(self, x: FloatArray) -> FloatArray:
         return np.exp(self._log_pdf(x))
 
     def _log_terms(self, x: FloatArray) -> FloatArray:
-        logs = log_densities(x, self.alpha, self.beta, self.lower, self.upper)
+        logs = self._betas().log_density(x)
         # A component of weight 0 must not matter, even where its density is infinite.
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.weights > 0, logs + np.log(self.weights), -np.inf)
@@ -129,7 +136,7 @@ class BetaMixture(RealMixture):
     def _draw_from(self, component: IntArray, rng: np.random.Generator) -> FloatArray:
         row = np.arange(len(self.alpha))
         shares = rng.beta(self.alpha[row, component], self.beta[row, component])
-        return scaled(shares, self.lower, self.upper)
+        return self._betas().scaled(shares)
 
     def _entropies(self) -> FloatArray:
         log_width = np.log(self.upper - self.lower)
@@ -218,3 +225,72 @@ def logit_knots(alpha: FloatArray, beta: FloatArray) -> FloatArray:
     flanks = [middle + share * sd for share in (-3.0, 0.0, 3.0)]
     ends = [middle - 9.0 * sd - 40.0 / alpha, middle + 9.0 * sd + 40.0 / beta]
     return np.sort(np.concatenate([*flanks, *ends], axis=1), axis=1)
+
+
+def _modes(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
+    """The mode of each mixture (row, component)."""
+    alpha, beta = without_idle(weights, alpha, beta)
+    near, far = (alpha - 1.0).min(axis=1), (beta - 1.0).min(axis=1)
+    infinite = (near < 0) | (far < 0)
+    result = peak(near, far)
+    flat = ((alpha == 1.0) & (beta == 1.0)).all(axis=1)
+    bounded = np.flatnonzero(~infinite & ~flat)
+    result[flat] = 0.5
+    if len(bounded):
+        result[bounded] = _bounded_modes(weights[bounded], alpha[bounded], beta[bounded])
+    return result
+
+
+def _bounded_modes(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
+    """Modes where no density is infinite: samples, then Newton from the best of them."""
+    num_rows = len(weights)
+    heights = log_heights(weights, alpha, beta)
+    samples = special.betaincinv(alpha[..., None], beta[..., None], LEVELS).reshape(num_rows, -1)
+    ends = np.broadcast_to([0.0, 1.0], (num_rows, 2))
+    grid = np.concatenate([samples, peak(alpha - 1.0, beta - 1.0), ends], axis=1)
+    grid = np.sort(grid, axis=1)
+    logs = log_sum_exp(_log_terms(heights[:, None], alpha[:, None], beta[:, None], grid))
+    best = np.argmax(logs, axis=1)
+    rows = np.arange(num_rows)
+    top, at = logs[rows, best], grid[rows, best]
+
+    padded = np.pad(logs, ((0, 0), (1, 1)), constant_values=-np.inf)
+    local = (logs >= padded[:, :-2]) & (logs >= padded[:, 2:]) & (logs >= top[:, None] - SLACK)
+    row, place = np.nonzero(local)
+    low = grid[row, np.maximum(place - 1, 0)]
+    high = grid[row, np.minimum(place + 1, grid.shape[1] - 1)]
+    climbed = _climbed(heights[row], alpha[row], beta[row], low, high)
+    found = log_sum_exp(_log_terms(heights[row], alpha[row], beta[row], climbed))
+    order = np.lexsort((found, row))
+    last = np.searchsorted(row[order], rows, side="right") - 1
+    chosen = order[last]
+    better = found[chosen] > top
+    return np.where(better, climbed[chosen], at)
+
+
+def _climbed(
+    heights: FloatArray, alpha: FloatArray, beta: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Where the slope of each log density changes from rise to fall, between low and high."""
+
+    def evaluate(u: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        near, far = alpha[which] - 1.0, beta[which] - 1.0
+        logs = _log_terms(heights[which], alpha[which], beta[which], u)
+        share = np.exp(logs - log_sum_exp(logs)[:, None])
+        left, right = near / u[:, None], far / (1.0 - u)[:, None]
+        slopes = np.where(share > 0, left - right, 0.0)
+        bends = np.where(share > 0, -left / u[:, None] - right / (1.0 - u)[:, None], 0.0)
+        slope = np.einsum("ik,ik->i", share, slopes)
+        bend = np.einsum("ik,ik->i", share, bends + slopes**2) - slope**2
+        return -slope, -slope / np.where(bend < 0, bend, np.nan)
+
+    with np.errstate(all="ignore"):
+        return find_roots(evaluate, low, high, 0.5 * low + 0.5 * high)
+
+
+def _log_terms(
+    heights: FloatArray, alpha: FloatArray, beta: FloatArray, u: FloatArray
+) -> FloatArray:
+    """Log of weight times density of each component at u (…,): (…, component)."""
+    near = special.xlogy(alpha - 1.0, u[..., None])
+    return np.asarray(heights + near + special.xlog1py(beta - 1.0, -u[..., None]))

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from hylift.components.categorical import draw_states
+from hylift.components.family import FloatArray, IntArray
 from hylift.posterior.distributions.base import (
     BatchedDistribution,
-    FloatArray,
     FloatOrArray,
-    IntArray,
     Seed,
-    draw_states,
     normalized,
     read_only,
     real_array,

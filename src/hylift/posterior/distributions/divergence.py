@@ -6,24 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from hylift.posterior.distributions.adaptive_quadrature import NODES, integrate
+from hylift.components.family import FloatArray, IntArray
 from hylift.posterior.distributions.base import (
     BLOCK_SIZE,
     BatchedDistribution,
-    FloatArray,
-    IntArray,
     RealDistribution,
+    RealMixture,
     blocks,
+    log_sum_exp,
 )
 from hylift.posterior.distributions.beta_mixture import BetaMixture, log_heights, logit_knots
 from hylift.posterior.distributions.categorical import Categorical
+from hylift.posterior.distributions.gaussian_intervals import SortedMixtures, scale_knots
 from hylift.posterior.distributions.gaussian_mixture import GaussianMixture
-from hylift.posterior.distributions.mixture_entropy import scale_knots
-from hylift.posterior.distributions.mixture_intervals import Intervals, SortedMixtures
-from hylift.posterior.distributions.monotone_root import EPS
 from hylift.posterior.distributions.piecewise import PiecewiseDensity
 from hylift.posterior.distributions.point_mass import PointMass
-from hylift.posterior.distributions.real_mixture import RealMixture, log_sum_exp
+from hylift.posterior.distributions.univariate import EPS, NODES, Intervals, integrate
 
 NEGLIGIBLE = 1e-9
 """Probability that may lie where the other density vanishes: that of rounding, and of tails."""

@@ -6,18 +6,16 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
+from hylift.components.family import FloatArray, IntArray
 from hylift.posterior.distributions.base import (
-    FloatArray,
     FloatOrArray,
-    IntArray,
+    RealMixture,
+    checked_weights,
     read_only,
     real_array,
 )
-from hylift.posterior.distributions.mixture_entropy import entropies
-from hylift.posterior.distributions.mixture_intervals import SortedMixtures
-from hylift.posterior.distributions.mixture_mode import modes
-from hylift.posterior.distributions.monotone_root import EPS, find_roots
-from hylift.posterior.distributions.real_mixture import RealMixture, checked_weights
+from hylift.posterior.distributions.gaussian_intervals import SortedMixtures, entropies, modes
+from hylift.posterior.distributions.univariate import EPS, find_roots
 
 ROOT_TWO_PI = float(np.sqrt(2.0 * np.pi))
 

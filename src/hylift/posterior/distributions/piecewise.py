@@ -8,17 +8,16 @@ from numpy.polynomial import legendre
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from hylift.components.family import FloatArray, IntArray
 from hylift.numerics.quadrature import checked_edges
 from hylift.posterior.distributions.base import (
-    FloatArray,
     FloatOrArray,
-    IntArray,
     RealDistribution,
     normalized,
     read_only,
     real_array,
 )
-from hylift.posterior.distributions.monotone_root import EPS, find_roots
+from hylift.posterior.distributions.univariate import EPS, find_roots
 
 MODE_PANELS = 4  # panels in which the mode is refined
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from hylift.components.family import FloatArray
 from hylift.posterior.distributions.base import (
-    FloatArray,
     FloatOrArray,
     RealDistribution,
     read_only,

@@ -5,9 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
+from hylift.components.family import CATEGORICAL, LEAST_PROBABILITY
 from hylift.inference.variational.kernels.energy import term_energy
-from hylift.inference.variational.kernels.update import LEAST_PROBABILITY
-from hylift.posterior.mixture.layout import CATEGORICAL
 
 ZERO = np.int64(0)
 """Not a literal, for which kernels would be compiled once more."""

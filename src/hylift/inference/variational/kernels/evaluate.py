@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit
 
+from hylift.components.kernels.nodes import chain_moments, moments_of, tabulate
 from hylift.inference.variational.kernels.bethe import bethe_block
 from hylift.inference.variational.kernels.energy import energy_block, scatter
-from hylift.inference.variational.kernels.nodes import chain_moments, moments_of, tabulate
 
 START = np.int64(0)
 """Not a literal, for which kernels would be compiled once more."""

@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components.kernels.nodes import tabulate
 from hylift.inference.variational.kernels.bethe import bethe_block
 from hylift.inference.variational.kernels.evaluate import bethe_at_once
-from hylift.inference.variational.kernels.nodes import tabulate
 from hylift.inference.variational.objective.blocks import Slots
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.numerics.quadrature import Accuracy, hermite_rule, nodes_per_slot

@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma
 
 from hylift.graph import FactorGroup
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
-from hylift.numerics.kernels.gauss_beta import gauss_betas
-from hylift.numerics.quadrature import hermite_rule
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL
 from hylift.potentials.base import along_axis, expectation_given
 
 MAX_POINTS = 1 << 17
@@ -99,27 +95,18 @@ def slot_nodes(
 ) -> SlotNodes:
     """Nodes or states of these variables under one component, whose parameters are `entries`."""
     layout = problem.layout
-    at, family = layout.first[variable], layout.family[variable]
-    if len(variable) and family[0] == CATEGORICAL:
+    points, weights = np.zeros((2, len(variable), size))
+    scores = None if layout.is_discrete[variable].any() else np.empty((len(variable), size, 2))
+    for at, batch in layout.batches(entries[:, None], variable):
+        found = batch.nodes(size)
         # Where variables of several sizes share a slot, states beyond the last have no weight.
-        num_states = layout.first[variable + 1] - at
-        states = np.minimum(np.arange(size), num_states[:, None] - 1)
-        within = np.arange(size) < num_states[:, None]
-        return SlotNodes(states, np.where(within, entries[at[:, None] + states], 0.0), None)
-    z, omega = hermite_rule(size)
-    mean, var = entries[at], entries[at + 1]
-    points = mean[:, None] + np.sqrt(var)[:, None] * z
-    scores = np.stack([z / np.sqrt(var)[:, None], (z**2 - 1) / (2 * var)[:, None]], axis=-1)
-    weights = np.broadcast_to(omega, points.shape).copy()
-    lower, upper = layout.lower[variable], layout.upper[variable]
+        width = found.points.shape[-1]
+        points[at, :width], weights[at, :width] = found.points[:, 0], found.weights[:, 0]
+        points[at, width:] = width - 1
+        if scores is not None and found.scores is not None:
+            scores[at] = found.scores[:, 0]
+    if scores is None:
+        return SlotNodes(points.astype(np.int64), weights, None)
     # A Gaussian may reach beyond the bounds, where a function need not be defined.
-    points = np.clip(points, lower[:, None], upper[:, None])
-    is_beta = family == BETA
-    if is_beta.any():
-        alpha, beta = entries[at[is_beta]], entries[at[is_beta] + 1]
-        u, weights[is_beta] = gauss_betas(alpha, beta, size)
-        points[is_beta] = lower[is_beta, None] + (upper - lower)[is_beta, None] * u
-        both = digamma(alpha + beta)
-        scores[is_beta, :, 0] = np.log(u) - (digamma(alpha) - both)[:, None]
-        scores[is_beta, :, 1] = np.log1p(-u) - (digamma(beta) - both)[:, None]
-    return SlotNodes(points, weights, scores)
+    bounds = layout.lower[variable][:, None], layout.upper[variable][:, None]
+    return SlotNodes(np.clip(points, *bounds), weights, scores)

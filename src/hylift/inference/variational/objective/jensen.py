@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hylift.inference.variational.kernels.jensen import (
+from hylift.components.kernels.products import (
     jensen_gradient,
     log_mixtures,
     log_overlaps,

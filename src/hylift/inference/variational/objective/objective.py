@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.inference.variational.kernels.bethe import product_entropy
+from hylift.components.kernels.nodes import chain_moments, moments_of
+from hylift.components.kernels.products import product_entropy
 from hylift.inference.variational.kernels.energy import energy_block
 from hylift.inference.variational.kernels.evaluate import energy_at_once
-from hylift.inference.variational.kernels.nodes import chain_moments, moments_of
 from hylift.inference.variational.objective.bethe import Grid
 from hylift.inference.variational.objective.blocks import Slots
 from hylift.inference.variational.objective.functions import add_functions

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components.kernels.steps import moved
 from hylift.errors import UnsupportedError
-from hylift.inference.variational.kernels.update import moved
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers.base import State, calmer
 from hylift.inference.variational.optimisers.newton import tangent

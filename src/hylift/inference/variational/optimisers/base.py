@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.inference.variational.kernels.update import largest_move
+from hylift.components.kernels.steps import largest_move
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 

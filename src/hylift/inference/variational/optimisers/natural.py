@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hylift.components.kernels.steps import natural_step
 from hylift.errors import UnsupportedError
-from hylift.inference.variational.kernels.update import natural_step
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.optimisers.base import State, calmer
 from hylift.inference.variational.problem import Mixtures

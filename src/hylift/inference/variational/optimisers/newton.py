@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components.kernels.steps import moved, slopes, step_taken
 from hylift.errors import UnsupportedError
-from hylift.inference.variational.kernels.update import moved, quasi_newton, slopes, step_taken
+from hylift.inference.variational.kernels.quasi_newton import quasi_newton
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.optimisers.base import (
     State,

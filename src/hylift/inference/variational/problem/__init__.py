@@ -2,11 +2,10 @@
 
 from hylift.inference.variational.problem.problem import (
     FloatArray,
-    Limits,
     Mixtures,
     Problem,
     beliefs_of,
 )
 from hylift.inference.variational.problem.scopes import Scopes
 
-__all__ = ["FloatArray", "Limits", "Mixtures", "Problem", "Scopes", "beliefs_of"]
+__all__ = ["FloatArray", "Mixtures", "Problem", "Scopes", "beliefs_of"]

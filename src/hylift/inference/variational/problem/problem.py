@@ -7,44 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components import Betas, Layout, Limits
+from hylift.components.kernels.nodes import moments_of
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.terms import Terms
-from hylift.inference.variational.kernels.nodes import moments_of
 from hylift.inference.variational.problem.scopes import Scopes
 from hylift.inference.variational.problem.terms import energy_terms
 from hylift.lifting import Beliefs
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL, Layout
 
 FloatArray = NDArray[np.float64]
-
-
-WIDEST = 1e250
-"""A variance that stands for infinity."""
-FAR = 1e12
-"""How much larger or smaller than in the first product a variance may become."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Limits:
-    """Variances that Gaussians may have."""
-
-    least: FloatArray  # (variable,)
-    most: FloatArray  # (variable,)
-
-    @classmethod
-    def of(cls, layout: Layout) -> Limits:
-        """None but those of the bounds, before anything is known of the scale of a real."""
-        width = layout.upper - layout.lower
-        most = np.where(np.isfinite(width), width**2 / 12, WIDEST)
-        return cls(np.full(len(width), 1.0 / WIDEST), most)
-
-    def take(self, variables: NDArray[np.int32]) -> Limits:
-        """Those of some variables."""
-        return Limits(self.least[variables], self.most[variables])
-
-    def scaled(self, var: FloatArray) -> Limits:
-        """Limits around the variances (variable,) of a first product."""
-        return Limits(var / FAR, np.where(self.most < WIDEST, self.most, var * FAR))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,14 +58,14 @@ class Problem:
 
     def with_betas(self, is_beta: NDArray[np.bool_]) -> Problem:
         """The same problem with Beta components for these reals, and Gaussian ones for others."""
-        if np.array_equal(is_beta, self.layout.family == BETA):
+        if np.array_equal(is_beta, self.layout.has(Betas)):
             return self
         layout = Layout.of(self.graph.variables, is_beta)
         return replace(self, layout=layout, betas=np.flatnonzero(is_beta))
 
     def scaled(self, product: Mixtures) -> Problem:
         """The same problem with variances limited around those of a product of Gaussians."""
-        reals = np.flatnonzero(self.layout.family != CATEGORICAL)
+        reals = self.layout.reals
         var = np.ones(len(self.layout))
         var[reals] = product.entries[0, self.layout.first[reals] + 1, 0]
         return replace(self, limits=self.limits.scaled(var))
@@ -142,14 +113,12 @@ def beliefs_of(problem: Problem, q: Mixtures) -> Beliefs:
     moments_of(layout.family, layout.first, layout.lower, layout.upper, q.entries[:1], moments)
     size = len(layout)
     mean, var = np.zeros((count, size)), np.ones((count, size))
-    reals = np.flatnonzero(layout.family != CATEGORICAL)
+    reals, discrete = layout.reals, layout.discrete
     mean[:, reals] = moments[0, layout.first[reals]].T
     var[:, reals] = moments[0, layout.first[reals] + 1].T
-    width = np.diff(layout.first)
-    discrete = layout.family == CATEGORICAL
-    probs = np.zeros((size, int(width[discrete].max(initial=0)), count))
-    inside = np.repeat(discrete, width)
-    row = np.repeat(np.arange(size), width)[inside]
-    column = (np.arange(layout.num_entries) - np.repeat(layout.first[:-1], width))[inside]
-    probs[row, column] = q.entries[0, inside]
+    width = layout.size[discrete]
+    probs = np.zeros((size, int(width.max(initial=0)), count))
+    at = layout.entries_of(discrete)
+    row = np.repeat(discrete, width)
+    probs[row, at - layout.first[row]] = q.entries[0, at]
     return Beliefs(q.weights[0], mean, var, np.moveaxis(probs, 2, 0))

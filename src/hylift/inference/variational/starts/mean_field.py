@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
+from hylift.components import Gaussians
 from hylift.inference.checkpoint import Loop
 from hylift.inference.parts import parts_of
 from hylift.inference.variational.kernels.coordinate import (
@@ -19,7 +20,6 @@ from hylift.inference.variational.kernels.coordinate import (
 )
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN
 from hylift.proper.gaussian import GaussianForm
 
 MOST_SWEEPS = 60
@@ -39,22 +39,8 @@ def always() -> bool:
 
 
 def neutral(problem: Problem) -> Mixtures:
-    """One product that knows nothing: uniform states, the middle of each interval."""
-    layout = problem.layout
-    entries = np.empty(layout.num_entries)
-    discrete = layout.family == CATEGORICAL
-    width = np.diff(layout.first)
-    entries[np.repeat(discrete, width)] = np.repeat(1.0 / width[discrete], width[discrete])
-    span = layout.upper - layout.lower
-    closed = np.isfinite(span)
-    gaussian = np.flatnonzero(layout.family == GAUSSIAN)
-    with np.errstate(invalid="ignore"):
-        middle = np.where(closed, layout.lower / 2 + layout.upper / 2, 0.0)
-    entries[layout.first[gaussian]] = np.clip(middle, layout.lower, layout.upper)[gaussian]
-    entries[layout.first[gaussian] + 1] = np.where(closed, (span / 6) ** 2, 1.0)[gaussian]
-    betas = np.flatnonzero(layout.family == BETA)
-    entries[layout.first[betas]] = entries[layout.first[betas] + 1] = 2.0
-    return Mixtures(np.ones((1, 1)), entries[None, :, None])
+    """One uninformative product: uniform states, the middle of each interval."""
+    return Mixtures(np.ones((1, 1)), problem.layout.neutral()[None, :, None])
 
 
 def is_closed_form(problem: Problem) -> bool:
@@ -146,7 +132,7 @@ def _state_codes(
 ) -> FloatArray:
     """(product, part): numbers that differ where the most probable states do."""
     layout = problem.layout
-    discrete = np.flatnonzero(layout.family == CATEGORICAL)
+    discrete = layout.discrete
     weight = np.random.default_rng(0).random(layout.num_entries)
     codes = np.zeros((len(products), count))
     for number, product in enumerate(products):
@@ -166,7 +152,7 @@ def settled_means(
     place of a matrix.
     """
     layout, multiplicity = objective.problem.layout, objective.problem.multiplicity
-    reals = np.flatnonzero(layout.family == GAUSSIAN)
+    reals = np.flatnonzero(layout.has(Gaussians))
     at = layout.first[reals]
     if len(at) < 2:
         return q

@@ -15,7 +15,6 @@ from hylift.inference.variational.starts.mean_field import (
     neutral,
     ranked,
 )
-from hylift.posterior.mixture.layout import CATEGORICAL
 from hylift.proper.gaussian import GaussianForm
 
 LEAST_VERTICES, MOST_VERTICES = 4, 64
@@ -47,14 +46,8 @@ def random_starts(
     layout = problem.layout
     shape = (num_starts, layout.num_entries, num_components)
     entries = rng.uniform(0.1, 1.0, shape)
-    width = np.diff(layout.first)
-    discrete = np.flatnonzero(layout.family == CATEGORICAL)
-    inside = np.repeat(layout.family == CATEGORICAL, width)
-    if len(discrete):
-        ends = np.concatenate([[0], np.cumsum(width[discrete])])[:-1]
-        total = np.add.reduceat(entries[:, inside], ends, axis=1)
-        entries[:, inside] /= np.repeat(total, width[discrete], axis=1)
-    reals = np.flatnonzero(layout.family != CATEGORICAL)
+    layout.normalize(entries, layout.discrete)
+    reals = layout.reals
     found = [product.entries[0, :, 0] for product in products]
     lower, upper = box(problem, found)
     span = (upper - lower)[reals][:, None]
@@ -75,7 +68,7 @@ def random_starts(
 def apart(problem: Problem, q: Mixtures, rng: np.random.Generator) -> Mixtures:
     """Mixtures of Gaussians with all components but the first moved a little."""
     layout = problem.layout
-    reals = np.flatnonzero(layout.family != CATEGORICAL)
+    reals = layout.reals
     at = layout.first[reals]
     entries = q.entries.copy()
     noise = rng.normal(size=(q.num_starts, len(at), q.num_components))
@@ -115,7 +108,7 @@ def box(problem: Problem, products: list[FloatArray]) -> tuple[FloatArray, Float
     what some products (entry,) lead to.
     """
     layout = problem.layout
-    reals = np.flatnonzero(layout.family != CATEGORICAL)
+    reals = layout.reals
     at = layout.first[reals]
     found = np.stack(products)
     mean, sd = found[:, at], np.sqrt(found[:, at + 1])
@@ -147,13 +140,12 @@ def vertices(
     """
     problem = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
     layout, sweeper = problem.layout, Sweeper.of(problem)
-    width = np.diff(layout.first)
-    discrete = np.flatnonzero(layout.family == CATEGORICAL)
+    discrete = layout.discrete
     found: list[FloatArray] = []
     while len(found) < count and (not found or go_on()):
         entries = neutral(problem).entries
-        state = (rng.random(len(discrete)) * width[discrete]).astype(np.int64)
-        entries[0, np.repeat(layout.family == CATEGORICAL, width), 0] = 0.02
+        state = (rng.random(len(discrete)) * layout.size[discrete]).astype(np.int64)
+        entries[0, layout.entries_of(discrete), 0] = 0.02
         entries[0, layout.first[discrete] + state, 0] = 0.98
         # Reals come first, or the states would follow them instead of being random.
         for number in range(REAL_SWEEPS + VERTEX_SWEEPS):

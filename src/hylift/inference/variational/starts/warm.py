@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components import Betas
+from hylift.components.family import LEAST_PROBABILITY, LEAST_WEIGHT
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.earlier import places_among
 from hylift.inference.prepared import View
-from hylift.inference.variational.kernels.update import LEAST_PROBABILITY, LEAST_WEIGHT
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.problem.families import as_betas
 from hylift.posterior import Posterior
 from hylift.posterior.mixture import Mixture
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL
 from hylift.words import counted
 
 
@@ -58,7 +58,7 @@ class WarmStart:
         old = self._classes(view, problem)
         known = old >= 0
         is_beta = chosen.copy()
-        is_beta[known] = self.mixture.layout.family[old[known]] == BETA
+        is_beta[known] = self.mixture.layout.has(Betas)[old[known]]
         return is_beta & np.isfinite(problem.layout.upper - problem.layout.lower)
 
     def mixtures(self, view: View, problem: Problem, product: Mixtures) -> Mixtures:
@@ -69,15 +69,11 @@ class WarmStart:
         old = self._classes(view, problem)
         known = np.flatnonzero(old >= 0)
         known = known[self.mixture.layout.family[old[known]] == problem.layout.family[known]]
-        width = np.diff(problem.layout.first)[known]
-        within = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
-        to = np.repeat(problem.layout.first[known], width) + within
-        source = np.repeat(self.mixture.layout.first[old[known]], width) + within
-        found = self.mixture.entries[source]
-        discrete = np.repeat(problem.layout.family[known] == CATEGORICAL, width)
+        to = problem.layout.entries_of(known)
+        entries[0, to] = self.mixture.entries[self.mixture.layout.entries_of(old[known])]
         # A state of probability zero could never come back.
-        found = np.where(discrete[:, None], np.maximum(found, LEAST_PROBABILITY), found)
-        entries[0, to] = found
+        states = problem.layout.entries_of(known[problem.layout.is_discrete[known]])
+        entries[0, states] = np.maximum(entries[0, states], LEAST_PROBABILITY)
         weights = np.maximum(self.mixture.weights, LEAST_WEIGHT)
         return Mixtures((weights / weights.sum())[None], entries)
 
@@ -88,10 +84,3 @@ class WarmStart:
         position = self.source[view.hidden[member]]
         old = self.mixture.variable_to_class[position] if len(self.mixture.hidden) else position
         return np.where(position >= 0, old, -1).astype(np.int64)
-
-
-def inherited(problem: Problem, parent: NDArray[np.int32], finer: Problem) -> NDArray[np.int64]:
-    """(entry of finer,): the entry of the class that its class is part of."""
-    width = np.diff(finer.layout.first)
-    within = np.arange(finer.layout.num_entries) - np.repeat(finer.layout.first[:-1], width)
-    return np.repeat(problem.layout.first[parent], width) + within

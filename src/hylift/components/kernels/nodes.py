@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numba import njit
 
+from hylift.components.family import BETA
 from hylift.numerics.kernels.gauss_beta import gauss_beta
 from hylift.numerics.kernels.special import digamma, log_beta
-from hylift.posterior.mixture.layout import BETA
 
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 TINY = 1e-300

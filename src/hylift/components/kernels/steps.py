@@ -5,13 +5,15 @@ import math
 import numpy as np
 from numba import njit
 
+from hylift.components.family import (
+    BETA,
+    CATEGORICAL,
+    LEAST_BETA,
+    LEAST_PROBABILITY,
+    LEAST_WEIGHT,
+    MOST_BETA,
+)
 from hylift.numerics.kernels.special import trigamma
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL
-
-LEAST_PROBABILITY = 1e-10
-LEAST_WEIGHT = 1e-6
-LEAST_BETA, MOST_BETA = 0.55, 1e9
-"""Bounds of alpha and beta: below a half, the square of a density has no integral."""
 
 
 @njit(cache=True, nogil=True)
@@ -210,45 +212,6 @@ def _scaled(start, weights, direction, step, new_weights):
         total += new_weights[start, k]
     for k in range(num_components):
         new_weights[start, k] /= total
-
-
-@njit(cache=True, nogil=True)
-def quasi_newton(steps, changes, count, newest, slope, inverse, direction):
-    """Fills direction (place,) with minus the L-BFGS estimate of the inverse Hessian times the
-    slope (place,); steps and changes of the slope: (memory, place), of which `count` are filled,
-    `newest` the latest; inverse: the diagonal that the estimate starts from, in the size that the
-    latest step tells."""
-    memory = len(steps)
-    alpha = np.zeros(memory)
-    for place in range(len(slope)):
-        direction[place] = -slope[place]
-    for back in range(count):
-        at = (newest - back) % memory
-        curvature, along = 0.0, 0.0
-        for place in range(len(slope)):
-            curvature += steps[at, place] * changes[at, place]
-            along += steps[at, place] * direction[place]
-        alpha[at] = along / curvature
-        for place in range(len(slope)):
-            direction[place] -= alpha[at] * changes[at, place]
-    scale = 1.0
-    if count > 0:
-        along, size = 0.0, 0.0
-        for place in range(len(slope)):
-            along += steps[newest, place] * changes[newest, place]
-            size += changes[newest, place] * inverse[place] * changes[newest, place]
-        scale = along / size
-    for place in range(len(slope)):
-        direction[place] *= scale * inverse[place]
-    for back in range(count - 1, -1, -1):
-        at = (newest - back) % memory
-        curvature, along = 0.0, 0.0
-        for place in range(len(slope)):
-            curvature += steps[at, place] * changes[at, place]
-            along += changes[at, place] * direction[place]
-        beta = along / curvature
-        for place in range(len(slope)):
-            direction[place] += (alpha[at] - beta) * steps[at, place]
 
 
 @njit(cache=True, nogil=True)

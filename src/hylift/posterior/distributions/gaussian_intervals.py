@@ -1,18 +1,103 @@
-"""Global maxima of Gaussian mixtures, by branch and bound over intervals."""
+"""Entropies and global maxima of Gaussian mixtures, by work on many intervals at once."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
-from hylift.posterior.distributions.base import FloatArray, IntArray
-from hylift.posterior.distributions.mixture_intervals import MAX_LEVELS, Intervals, SortedMixtures
-from hylift.posterior.distributions.monotone_root import find_roots
+from hylift.components.family import FloatArray, IntArray
+from hylift.posterior.distributions.base import BLOCK_SIZE, without_idle
+from hylift.posterior.distributions.univariate import (
+    MAX_LEVELS,
+    NODES,
+    Intervals,
+    find_roots,
+    integrate,
+)
 
 EXACT_COMPONENTS = 64  # beyond, the search keeps only the most hopeful intervals
 MAX_LEVEL_SIZE = 1 << 22  # intervals times components that the search then keeps for one row
 ROOT_THREE = float(np.sqrt(3.0))
 FAR = 100.0  # in standard deviations: the density is 0 there, and z² still finite
+VANISHING = 39.0  # exp(-z²/2) underflows beyond this many standard deviations
+
+
+@dataclass(frozen=True, slots=True)
+class SortedMixtures:
+    """Mixtures with components sorted by mean; all arrays are (row, component)."""
+
+    means: FloatArray
+    sds: FloatArray
+    heights: FloatArray  # density of each weighted component at its own mean
+
+    @classmethod
+    def of(cls, weights: FloatArray, means: FloatArray, sds: FloatArray) -> "SortedMixtures":
+        """Components of weight 0 become copies, of height 0, of the heaviest component."""
+        means, sds = without_idle(weights, means, sds)
+        order = np.argsort(means, axis=1, kind="stable")
+        heights = weights / (sds * np.sqrt(2.0 * np.pi))
+        return cls(*(np.take_along_axis(a, order, 1) for a in (means, sds, heights)))
+
+    def parts(self, spans: Intervals, points: int) -> Iterator[tuple[slice, "SortedMixtures"]]:
+        """Blocks of intervals, each with the mixtures (interval or 1, component) it needs.
+
+        For a single mixture, components that vanish on the whole block are left out.
+        """
+        pending = [slice(0, len(spans.row))]
+        while pending:
+            block = pending.pop()
+            size = block.stop - block.start
+            near = self._near(spans.low[block], spans.high[block])
+            if size > 1 and size * (near.stop - near.start) * points > BLOCK_SIZE:
+                middle = block.start + size // 2
+                pending += [slice(middle, block.stop), slice(block.start, middle)]
+            elif size:
+                row = spans.row[block] if len(self.means) > 1 else slice(None)
+                arrays = (self.means, self.sds, self.heights)
+                yield block, SortedMixtures(*(array[row, near] for array in arrays))
+
+    def _near(self, low: FloatArray, high: FloatArray) -> slice:
+        """The components that do not vanish between the lowest and the highest point."""
+        if len(self.means) != 1 or not len(low):
+            return slice(0, self.means.shape[1])
+        reach = VANISHING * self.sds.max()
+        ends = np.searchsorted(self.means[0], [low.min() - reach, high.max() + reach])
+        return slice(int(ends[0]), int(ends[1]))
+
+
+def entropies(mixtures: SortedMixtures) -> FloatArray:
+    """The differential entropy of each row."""
+    with np.errstate(over="ignore"):
+        return integrate(lambda spans: _entropy_terms(mixtures, spans), scale_knots(mixtures))
+
+
+def scale_knots(mixtures: SortedMixtures) -> FloatArray:
+    """Each component's middle and ends, snapped to a grid as coarse as its standard deviation.
+
+    Snapping merges the knots of components that overlap, so that their number grows with the
+    range in standard deviations, not with the number of components.
+    """
+    mantissa, exponent = np.frexp(mixtures.sds)
+    grid = np.ldexp(np.ones_like(mantissa), exponent - 1)
+    ends = [mixtures.means + sds * mixtures.sds for sds in (-9.0, 0.0, 9.0)]
+    return np.sort(np.concatenate([grid * np.round(end / grid) for end in ends], axis=1), axis=1)
+
+
+def _entropy_terms(mixtures: SortedMixtures, spans: Intervals) -> FloatArray:
+    """-f log f at the nodes of each interval."""
+    width = spans.high - spans.low
+    values = np.empty((len(width), len(NODES)))
+    for block, near in mixtures.parts(spans, points=len(NODES)):
+        # From the ends, which are exact, since the nodes lose digits far from 0.
+        start = (spans.low[block, None] - near.means) / near.sds
+        z = width[block, None, None] / near.sds[:, :, None] * (0.5 + 0.5 * NODES)
+        z += start[:, :, None]  # (interval, component, node)
+        density = (near.heights[:, None, :] @ np.exp(-0.5 * z**2))[:, 0]
+        values[block] = special.entr(density)
+    return values
 
 
 def modes(mixtures: SortedMixtures) -> FloatArray:

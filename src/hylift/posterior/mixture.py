@@ -9,21 +9,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import ImpossibleEvidenceError, ModelError
+from hylift.components import Betas, Categoricals, Family, Gaussians, Layout
+from hylift.components.family import FloatArray, IntArray
+from hylift.errors import ImpossibleEvidenceError, ModelError, UnsupportedError
 from hylift.graph import Variables
 from hylift.graph.variables import freeze
-from hylift.posterior.distributions import BatchedDistribution, Categorical, RealDistribution
-from hylift.posterior.distributions.base import FloatArray, IntArray, normalized, real_array
-from hylift.posterior.distributions.real_mixture import log_sum_exp
+from hylift.posterior.distributions import (
+    BatchedDistribution,
+    BetaMixture,
+    Categorical,
+    GaussianMixture,
+    RealDistribution,
+)
+from hylift.posterior.distributions.base import log_sum_exp, normalized, real_array
 from hylift.posterior.marginals import Marginals
-from hylift.posterior.mixture import expectation as expectations
-from hylift.posterior.mixture.expectation import Expectation
-from hylift.posterior.mixture.families import Family, batches
-from hylift.posterior.mixture.layout import BETA, CATEGORICAL, GAUSSIAN, Layout
 
 BLOCK = 1 << 20
 """Numbers of the largest temporary."""
 MAX_ASCENT_STEPS = 1000
+NODES, FEWER_NODES = 16, 11
+MAX_POINTS = 1_000_000
+DRAWS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """The mean of a function, and how far to trust it."""
+
+    value: float
+    error: float
+    """0 for sums over states; the change against a coarser Gauss rule, or a standard error."""
+    method: str
+    """'sum', 'quadrature' or 'sampling'."""
+
+    def __float__(self) -> float:
+        return self.value
+
+
+Rule = tuple[FloatArray, FloatArray]
+"""Nodes and weights of one variable, (component, node)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +71,7 @@ class Mixture:
         object.__setattr__(self, "entries", freeze(self.entries, np.float64))
         object.__setattr__(self, "variable_to_class", freeze(self.variable_to_class, np.int32))
         object.__setattr__(self, "hidden", freeze(self.hidden, np.int64))
-        _check_entries(self.layout, self.entries, len(weights))
+        self.layout.check(self.entries, len(weights))
         if self.hidden.shape != self.variable_to_class.shape or self.hidden.ndim != 1:
             raise ModelError("a mixture needs one class per hidden variable")
         if (np.diff(self.hidden) <= 0).any():
@@ -64,9 +88,7 @@ class Mixture:
         """Raises unless the mixture can be about these variables."""
         if len(self.hidden) and not (self.hidden[0] >= 0 and self.hidden[-1] < len(variables)):
             raise ModelError("the mixture is about a variable that is not there")
-        states = np.where(self.layout.family == CATEGORICAL, np.diff(self.layout.first), 0)[
-            self.variable_to_class
-        ]
+        states = np.where(self.layout.is_discrete, self.layout.size, 0)[self.variable_to_class]
         wrong = states != variables.num_states[self.hidden]
         if wrong.any():
             name = variables.names[int(self.hidden[np.argmax(wrong)])]
@@ -80,13 +102,13 @@ class Mixture:
         member = np.zeros(len(self.layout), dtype=np.int64)
         member[self.variable_to_class] = self.hidden
         domain_id = variables.domain_id[member[classes]]
-        is_real = self.layout.family[classes] != CATEGORICAL
+        is_real = ~self.layout.is_discrete[classes]
         parts: list[tuple[NDArray[Any], BatchedDistribution]] = []
         for number, domain in [(-1, None), *enumerate(variables.domains)]:
             at = np.flatnonzero(is_real if domain is None else ~is_real & (domain_id == number))
             states = None if domain is None else domain.states
             for place, family in self._batches(classes[at], width=None):
-                parts.append((at[place], family.marginal(self.weights, states)))
+                parts.append((at[place], _marginal(family, self.weights, states)))
         position = np.cumsum(present) - 1
         return Marginals.assemble(len(classes), parts).spread(position[self.variable_to_class])
 
@@ -136,13 +158,10 @@ class Mixture:
         """The joint marginal of some hidden variables, given by increasing ids."""
         classes = self._classes(ids)
         present, position = np.unique(classes, return_inverse=True)
-        layout, first = self.layout, self.layout.first
-        size = np.diff(first)[present]
-        start = np.concatenate([[0], np.cumsum(size)])
-        entry = np.repeat(first[present] - start[:-1], size) + np.arange(start[-1])
-        small = Layout(layout.family[present], start, layout.lower[present], layout.upper[present])
+        entries = self.entries[self.layout.entries_of(present)]
         hidden = np.asarray(ids, dtype=np.int64)
-        return Mixture(self.weights, small, self.entries[entry], position.astype(np.int32), hidden)
+        small = self.layout.take(present)
+        return Mixture(self.weights, small, entries, position.astype(np.int32), hidden)
 
     def sample(
         self, size: int, rng: np.random.Generator, ids: NDArray[Any] | None = None
@@ -166,7 +185,7 @@ class Mixture:
         """The mode of each variable's own marginal, (hidden variable,)."""
         modes = np.zeros(len(self.layout))
         for place, family in self._batches(np.arange(len(self.layout))):
-            marginal = family.marginal(self.weights)
+            marginal = _marginal(family, self.weights)
             if isinstance(marginal, Categorical):
                 modes[place] = marginal.mode_state
             elif isinstance(marginal, RealDistribution):
@@ -200,20 +219,20 @@ class Mixture:
         by 100,000 draws where that would have more than a million points.
         """
         classes = self._classes(ids)
-        is_discrete = self.layout.family[classes] == CATEGORICAL
-        sizes = np.where(is_discrete, np.diff(self.layout.first)[classes], expectations.NODES)
-        if expectations.num_points(sizes.tolist()) * self.num_components > expectations.MAX_POINTS:
-            draws = self.sample(expectations.DRAWS, np.random.default_rng(seed), ids)
-            return expectations.by_draws(function, draws, is_discrete)
+        is_discrete = self.layout.is_discrete[classes]
+        sizes = np.where(is_discrete, self.layout.size[classes], NODES)
+        if np.prod(sizes, dtype=np.float64) * self.num_components > MAX_POINTS:
+            draws = self.sample(DRAWS, np.random.default_rng(seed), ids)
+            return _by_draws(function, draws, is_discrete)
 
         def by_rule(num_nodes: int) -> float:
             rules = self._rules(classes, num_nodes)
-            return expectations.by_grid(function, self.weights, rules, is_discrete)
+            return _by_grid(function, self.weights, rules, is_discrete)
 
-        value = by_rule(expectations.NODES)
+        value = by_rule(NODES)
         if is_discrete.all():
             return Expectation(value, 0.0, "sum")
-        return Expectation(value, abs(value - by_rule(expectations.FEWER_NODES)), "quadrature")
+        return Expectation(value, abs(value - by_rule(FEWER_NODES)), "quadrature")
 
     def moments(self, ids: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """Means and variances (variable, component) of hidden reals under each component."""
@@ -224,12 +243,12 @@ class Mixture:
 
     def state_probs(self, ids: NDArray[Any]) -> list[FloatArray]:
         """Per hidden discrete variable: its probabilities (component, state)."""
-        return [shares for _, shares in self._rules(self._classes(ids), expectations.NODES)]
+        return [shares for _, shares in self._rules(self._classes(ids), NODES)]
 
-    def _rules(self, classes: NDArray[Any], num_nodes: int) -> list[expectations.Rule]:
-        rules: dict[int, expectations.Rule] = {}
+    def _rules(self, classes: NDArray[Any], num_nodes: int) -> list[Rule]:
+        rules: dict[int, Rule] = {}
         for place, family in self._batches(classes):
-            nodes, shares = family.rule(num_nodes)
+            nodes, shares, _ = family.nodes(num_nodes)
             rules |= {at: (nodes[i], shares[i]) for i, at in enumerate(place.tolist())}
         return [rules[at] for at in range(len(classes))]
 
@@ -254,7 +273,7 @@ class Mixture:
         present = np.flatnonzero(members)
         for place, family in self._batches(present):
             at = present[place]
-            total = total + members[at] @ family.peaks(values[at])
+            total = total + members[at] @ family.finite_log_density(values[at])
         return total
 
     def _best(self, shares: FloatArray) -> FloatArray:
@@ -272,7 +291,7 @@ class Mixture:
     def _batches(
         self, classes: NDArray[Any], *, width: int | None = BLOCK
     ) -> Iterator[tuple[IntArray, Family]]:
-        return batches(self.layout, self.entries, classes, width=width)
+        return self.layout.batches(self.entries, classes, width=width)
 
     def _log_weights(self) -> FloatArray:
         with np.errstate(divide="ignore"):
@@ -298,33 +317,64 @@ def _shares(logs: FloatArray) -> FloatArray:
     return np.asarray(shares / shares.sum())
 
 
-def _check_entries(layout: Layout, entries: FloatArray, num_components: int) -> None:
-    """Raises unless these are parameters of every class under every component."""
-    family, first = layout.family, layout.first
-    shapes = {family.shape, layout.lower.shape, layout.upper.shape, (len(family),)}
-    if len(shapes) > 1 or first.shape != (len(family) + 1,) or not first[0] == 0:
-        raise ModelError("the arrays of a layout do not fit each other")
-    size = np.diff(first)
-    if not (np.isin(family, (GAUSSIAN, BETA, CATEGORICAL)) & (size > 0)).all():
-        raise ModelError("a class has a family that is not there, or no parameters")
-    if not (size[family != CATEGORICAL] == 2).all():
-        raise ModelError("a Gaussian and a Beta have two parameters each")
-    if entries.shape != (first[-1], num_components):
-        raise ModelError(
-            f"{first[-1]} parameters of {num_components} components each are an array of shape "
-            f"({first[-1]}, {num_components}), not {entries.shape}"
+def _marginal(
+    batch: Family, weights: FloatArray, states: tuple[str, ...] | None = None
+) -> BatchedDistribution:
+    """The mixture of each variable's components; `states` labels those of discrete variables."""
+    if isinstance(batch, Gaussians):
+        return GaussianMixture(weights, batch.mean, batch.var)
+    if isinstance(batch, Betas):
+        return BetaMixture(weights, batch.alpha, batch.beta, batch.lower, batch.upper)
+    assert isinstance(batch, Categoricals)
+    labels = states or tuple(str(state) for state in range(batch.probs.shape[1]))
+    return Categorical(batch.probs @ weights, labels)
+
+
+def _by_grid(
+    function: Callable[..., Any],
+    weights: FloatArray,
+    rules: list[Rule],
+    is_discrete: NDArray[np.bool_],
+) -> float:
+    """Σ_k w_k times the sum over the product grid of each component's nodes."""
+    total = 0.0
+    for component in np.flatnonzero(weights > 0).tolist():
+        axes = [nodes[component] for nodes, _ in rules]
+        grid = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
+        shares = np.ones(1)
+        for _, share in rules:
+            shares = np.multiply.outer(shares, share[component]).ravel()
+        # A state that a component rules out is not asked about: the function may be infinite.
+        used = shares > 0
+        values = _evaluate(function, [axis[used] for axis in grid], is_discrete, int(used.sum()))
+        total += float(weights[component] * (shares[used] @ values))
+    return total
+
+
+def _by_draws(
+    function: Callable[..., Any], draws: FloatArray, is_discrete: NDArray[np.bool_]
+) -> Expectation:
+    """The mean over draws (draw, variable)."""
+    values = _evaluate(function, list(draws.T), is_discrete, len(draws))
+    error = float(values.std(ddof=1) / np.sqrt(len(values)))
+    return Expectation(float(values.mean()), error, "sampling")
+
+
+def _evaluate(
+    function: Callable[..., Any],
+    columns: list[FloatArray],
+    is_discrete: NDArray[np.bool_],
+    size: int,
+) -> FloatArray:
+    """The function at points given as one array per variable; states as integers."""
+    arguments = [
+        column.astype(np.int64) if discrete else column
+        for column, discrete in zip(columns, is_discrete.tolist(), strict=True)
+    ]
+    values = np.asarray(function(*arguments), dtype=np.float64)
+    if values.shape not in ((), (size,)):
+        raise UnsupportedError(
+            f"the function must return one number per point, an array of shape ({size},), "
+            f"not of shape {values.shape}: it is given whole arrays, one per atom"
         )
-    discrete = np.repeat(family == CATEGORICAL, size)
-    positive = np.repeat(family == BETA, size)
-    positive[first[:-1][family == GAUSSIAN] + 1] = True
-    fine = np.isfinite(entries) & np.where(positive[:, None], entries > 0, True)
-    fine &= np.where(discrete[:, None], (entries >= 0) & (entries <= 1 + 1e-9), True)
-    if not fine.all():
-        raise ModelError("a mixture has a variance, shape or probability that is none")
-    if discrete.any():
-        sums = np.add.reduceat(entries, first[:-1], axis=0)[family == CATEGORICAL]
-        if (np.abs(sums - 1.0) > 1e-9).any():
-            raise ModelError("the probabilities of a discrete variable must sum to 1")
-    lower, upper = layout.lower[family == BETA], layout.upper[family == BETA]
-    if not (np.isfinite(lower) & np.isfinite(upper) & (lower < upper)).all():
-        raise ModelError("a Beta needs an interval with lower < upper")
+    return np.broadcast_to(values, (size,))

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
+from hylift.posterior import datasets
 from hylift.posterior.distributions.base import sample_arguments
 from hylift.posterior.draws import Draws
-from hylift.posterior.interchange import datasets
 
 if TYPE_CHECKING:
     from hylift.posterior.posterior import Posterior

@@ -1,0 +1,1 @@
+"""Compiled loops over the variables of a mixture, with one branch per family."""

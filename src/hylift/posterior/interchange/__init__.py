@@ -1,1 +1,0 @@
-"""Posteriors in files of our own and in other people's tools."""
