@@ -293,7 +293,9 @@ def test_other_variables_are_refused() -> None:
         one.compare(other)
     with pytest.raises(UnsupportedError, match="of 1 variable and of 2 cannot be compared"):
         one.compare(more)
-    with pytest.raises(UnsupportedError, match="'a' has not the same domain in both posteriors"):
+    with pytest.raises(
+        UnsupportedError, match="'a' does not have the same domain in both posteriors"
+    ):
         one.compare(bounded)
 
 
@@ -318,7 +320,7 @@ def test_posteriors_without_marginals_are_refused() -> None:
 
     with pytest.raises(UnsupportedError, match="of 'exact' has no marginals to compare"):
         exact.compare(sum_only)
-    with pytest.raises(UnsupportedError, match="compared with another one, not with 'exact'"):
+    with pytest.raises(UnsupportedError, match="takes another posterior, not 'exact'"):
         exact.compare("exact")  # type: ignore[arg-type]
 
 

@@ -435,7 +435,7 @@ def test_a_mixture_that_does_not_hold_together_is_refused() -> None:
         "must sum to 1": {"entries": unnormalised},
         "increasing ids": {"hidden": np.zeros(6, dtype=np.int64)},
         "one class per hidden variable": {"hidden": np.arange(5)},
-        "in a class that is not there": {"variable_to_class": np.full(6, 6, dtype=np.int32)},
+        "in a class that does not exist": {"variable_to_class": np.full(6, 6, dtype=np.int32)},
         "an unknown family": {"layout": layout_with(family=np.full(6, 3, np.int8))},
         "different lengths": {"layout": layout_with(lower=np.zeros(2))},
         "two parameters each": {"layout": layout_with(family=np.zeros(6, np.int8))},

@@ -482,7 +482,7 @@ def test_a_mixture_about_other_variables_is_refused() -> None:
     names = Names.numbered(6)
     observed = np.zeros(6, dtype=bool)
 
-    with pytest.raises(ModelError, match="another number of states for 'x0'"):
+    with pytest.raises(ModelError, match="a different number of states for 'x0'"):
         Posterior(Variables.uniform(real, 6, names), observed, mixtures.SOLUTION, mixture=q)
-    with pytest.raises(ModelError, match="not about the variables that are hidden"):
+    with pytest.raises(ModelError, match="must cover exactly the hidden variables"):
         Posterior(mixtures.variables(), ~observed, mixtures.SOLUTION, mixture=q)

@@ -1,4 +1,4 @@
-"""What is drawn of a lifted graph: circles, squares, and the labels of both."""
+"""The part of a lifted graph that is drawn, as labelled circles and squares."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hylift.graph import FactorGraph
 from hylift.lifting.predicates import Predicates
 
 MAX_SQUARES = 80
-"""Squares that are drawn."""
+"""Most squares drawn."""
 
 MAX_ALIKE = 3
-"""Factor classes of the same variables that are drawn one by one."""
+"""Most factor classes over the same variables that are drawn one by one."""
 
 MAX_LABEL = 28
 """Letters of a label."""
@@ -72,7 +72,7 @@ def _labels(
     predicates: list[str],
     num_classes: NDArray[np.int64],
 ) -> tuple[str, ...]:
-    """A class is called by its predicate if it is the only one, and by its first member if not.
+    """A class is named by its predicate if that has no other class, else by its first member.
 
     num_classes: (circle,), of its predicate.
     """
@@ -124,8 +124,8 @@ def _squares(graph: FactorGraph, shown: NDArray[np.int64]) -> list[Square]:
 
 
 def _first(squares: list[Square], size: list[float], num_circles: int) -> list[Square]:
-    """As many squares as are drawn: those first without which circles would not hang together,
-    then others that join circles, and of each sort the largest first."""
+    """The squares that are drawn: first those that keep circles connected, then others that join
+    circles, large ones before small ones."""
     if len(squares) <= MAX_SQUARES:
         return squares
     order = sorted(range(len(squares)), key=lambda place: -size[place])
@@ -152,7 +152,7 @@ def _times(size: float) -> str:
 
 
 def _sample(graph: FactorGraph, predicate: NDArray[np.int32], count: int) -> NDArray[np.int64]:
-    """(circle,): classes that hang together, with all predicates among them where there is room.
+    """(circle,): connected classes that cover all predicates, if there is room.
 
     The largest class is the first. Then factors lead from what is chosen to what is not: those
     first that lead to a predicate of which there is nothing yet, then those that lead to the
@@ -171,7 +171,7 @@ def _sample(graph: FactorGraph, predicate: NDArray[np.int32], count: int) -> NDA
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sampler:
-    """A lifted graph as it is walked from class to class."""
+    """Selection of classes by walking a lifted graph."""
 
     rank: NDArray[np.int64]  # (class,): 0 is the largest; of one size, the one with most factors
     predicate: NDArray[np.int32]  # (class,)
@@ -201,8 +201,8 @@ class _Sampler:
     def neighbours(
         self, chosen: NDArray[np.bool_], absent: NDArray[np.bool_], room: int
     ) -> NDArray[np.int32]:
-        """What is missing of the best factor that has a chosen class; nothing if there is none."""
-        # A place is kept for each absent predicate: factors may never lead there.
+        """The unchosen classes of the best factor that touches a chosen one, if there is any."""
+        # One place is reserved for each absent predicate, which factors may never reach.
         spare = room - len(np.unique(self.predicate[absent]))
         best, least = np.zeros(0, dtype=np.int32), (2, 0)
         for scope in self.scopes:

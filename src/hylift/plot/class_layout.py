@@ -91,7 +91,7 @@ def _place_satellites(
 
 
 def _widest_gap(angles: list[float]) -> float:
-    """The middle of the largest angle that is free; upwards, among angles of about one size."""
+    """The middle of the widest free angle; of similar ones, the uppermost."""
     if not angles:
         return np.pi / 2
     turn = np.sort(np.mod(angles, 2 * np.pi))
@@ -141,7 +141,7 @@ def _spread(distance: NDArray[np.float64]) -> Positions:
 
 
 def _apart(positions: Positions) -> Positions:
-    """With nodes that nearly stand on each other pushed away from each other."""
+    """Positions with nearly coinciding nodes pushed apart."""
     for _ in range(PUSHES):
         step = positions[:, None] - positions[None]
         length = np.hypot(step[..., 0], step[..., 1])
@@ -155,7 +155,7 @@ def _apart(positions: Positions) -> Positions:
 
 
 def _start(distance: NDArray[np.float64]) -> Positions:
-    """Classical scaling, with a nudge that sets nodes apart which it puts in one place."""
+    """Classical multidimensional scaling, with a small offset that separates equal positions."""
     count = len(distance)
     centre = np.eye(count) - 1 / count
     values, vectors = np.linalg.eigh(-0.5 * centre @ distance**2 @ centre)
@@ -167,7 +167,7 @@ def _start(distance: NDArray[np.float64]) -> Positions:
 
 
 def _lying(positions: Positions) -> Positions:
-    """Turned so that it is widest from left to right."""
+    """Positions rotated so that the graph is widest from left to right."""
     positions = positions - positions.mean(axis=0)
     _, vectors = np.linalg.eigh(positions.T @ positions)
     turned = positions @ vectors[:, ::-1]

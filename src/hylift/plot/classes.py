@@ -1,4 +1,4 @@
-"""The picture of a lifted graph: circles, squares, lines and words."""
+"""Plot of a lifted graph: circles for variable classes, squares for factor classes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def plot_classes(
 
 
 def _check(lifting: Lifting, max_classes: int, path: str | Path | None) -> None:
-    """Raises unless this can be drawn."""
+    """Raise an error for arguments of the wrong type."""
     if isinstance(lifting, FactorGraph):
         raise UnsupportedError(
             "plot_classes draws a lifting, not a FactorGraph: pass hl.lift(graph)"
@@ -194,7 +194,7 @@ def _write_labels(
     num_circles = drawn.num_circles
     at = ax.transData.transform(positions) * 72 / ax.figure.dpi  # in points
     radius = np.concatenate([np.sqrt(area / np.pi), np.full(len(drawn.slots), 3.0 * scale)])
-    # Letters shrink less than what they stand beside, as long as they can be read.
+    # Fonts shrink less than nodes, down to the smallest readable size.
     fonts = np.sqrt(scale) * np.array(
         [FONT_SIZE] * num_circles + [FONT_SIZE - 1.5] * len(drawn.counts)
     )
@@ -225,7 +225,7 @@ def _write_labels(
 
 
 def _title(lifting: Lifting, drawn: ClassGraph) -> str:
-    """How much there is, and how much of it is not drawn."""
+    """The size of the graph, and how much of it is left out."""
     graph, ground = lifting.graph, lifting.ground
     title = (
         f"{counted(ground.num_variables, 'variable')} in {num_classes(graph.num_variables)}, "

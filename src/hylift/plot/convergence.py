@@ -1,4 +1,4 @@
-"""Pictures of how methods that take steps got where they are."""
+"""Plot of the objective of iterative methods against time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MEASURES: dict[Measure, str] = {
 
 MAX_LINES = 12
 DECADES = 1e-6
-"""Of the largest height on a logarithmic axis, the least that is told from 0."""
+"""Heights below this share of the largest count as 0 on a logarithmic axis."""
 ROOM = 0.8
 """Labels of a logarithmic axis, as a share of those that matplotlib has room for on others."""
 
@@ -112,7 +112,7 @@ def _histories(
 
 
 def _history(label: str, posterior: Posterior) -> History:
-    """The steps of a posterior; where it came about without any, the point at which it is."""
+    """The history of a posterior; a single point if it was found without steps."""
     solution, mixture = posterior.solution, posterior.mixture
     history = solution.history
     if history is not None and len(history):
@@ -149,7 +149,7 @@ def _heights(histories: Mapping[str, History], above: float) -> dict[str, NDArra
 
 
 def _floor(heights: Mapping[str, NDArray[np.float64]]) -> float:
-    """Where a logarithmic axis draws what is next to 0 or below; -∞ if nothing is."""
+    """The height at which a logarithmic axis draws values near or below 0; -∞ if there are none."""
     every = np.concatenate(list(heights.values()))
     tall = every[every > DECADES * np.nanmax(every, initial=0.0)]
     floor = 0.5 * float(tall.min()) if len(tall) else 1.0
@@ -203,12 +203,12 @@ def _label(
 
 
 def _label_log_time(ax: Axes) -> None:
-    """Labels of a logarithmic time axis that keep apart, whatever its range and width."""
+    """Set tick labels of a logarithmic time axis that do not overlap."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
     @final
     class Ticks(LogLocator):
-        """As many of 1, 2, 5, 10, … as have room for their labels when they are drawn."""
+        """As many of 1, 2, 5, 10, … as have room for their labels."""
 
         def tick_values(self, vmin: float, vmax: float) -> list[float]:
             assert self.axis is not None  # set_major_locator sets it

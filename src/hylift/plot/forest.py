@@ -1,4 +1,4 @@
-"""Many marginals in one picture, a line each."""
+"""Forest plot: many marginals, one line each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LINE_HEIGHT = 0.26
 SPREAD = 0.5
 """How much of an atom's height several posteriors take."""
 BAND = "#F3F3F3"
-"""Behind every other atom, where several posteriors make it hard to see whose line is whose."""
+"""Background of every other atom, with several posteriors."""
 
 
 def plot_forest(
@@ -127,14 +127,14 @@ def _is_discrete(posterior: Posterior, name: str) -> bool:
 
 
 def _height(marginal: Any) -> float:
-    """What atoms are sorted by."""
+    """The sort key of an atom: its probability, value or median."""
     if isinstance(marginal, Categorical):
         return _probability(marginal)[0]
     return float(marginal.value if isinstance(marginal, PointMass) else marginal.quantile(0.5))
 
 
 def _probability(marginal: Categorical) -> tuple[float, str]:
-    """Of what is drawn, and its name; that of 'true' goes without saying."""
+    """The probability that is drawn and the name of its state, empty for 'true'."""
     states, probs = tuple(marginal.states), np.asarray(marginal.probs)
     if states == BOOLEAN_STATES:
         return float(probs[1]), ""
@@ -171,7 +171,7 @@ def _draw(
 
 
 def _with_truth(state: str, marginal: Categorical, truth: float | None) -> str:
-    """The name of a state, and that of the true one where it is another."""
+    """The name of a state, with that of the true one if they differ."""
     if not state or truth is None or marginal.states[int(truth)] == state:
         return state
     return f"{state} (truth: {marginal.states[int(truth)]})"
@@ -208,8 +208,7 @@ def _label(ax: Axes, names: list[str], *, is_real: bool) -> None:
 
 
 def _handles(ax: Axes, posteriors: Iterable[str]) -> dict[str, Any]:
-    """What the legend explains: the labels of posteriors, then marks; the label of a posterior that
-    is alone goes without saying."""
+    """Legend entries: labels of posteriors unless there is only one, then marks."""
     handles, labels = ax.get_legend_handles_labels()
     found = dict(zip(labels, handles, strict=True))  # each once
     shown = [label for label in posteriors if label in found]

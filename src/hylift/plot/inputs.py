@@ -22,14 +22,16 @@ TRUTH: dict[str, Any] = {
     "clip_on": False,
     "zorder": 6,
 }
-"""How the mark of a true value looks, in all pictures."""
+"""Marker style of true values."""
 
 
 def by_label(
     posteriors: Posterior | Mapping[str, Posterior], name: str, most: int
 ) -> dict[str, Posterior]:
-    """The posteriors by their labels, one alone by its method; raises where they are none, or too
-    many. name: of the function that draws them."""
+    """Posteriors by label, a single one by its method; an error if there are none or too many.
+
+    name: of the plotting function.
+    """
     if isinstance(posteriors, Posterior):
         posteriors = {posteriors.solution.method: posteriors}
     if not isinstance(posteriors, Mapping) or not all(
@@ -60,7 +62,7 @@ def true_values(
     for name in names:
         if name in ids:
             domain = variables.domain(ids[name])
-            # The truth may lie where the model does not believe it can.
+            # The truth may lie outside of the model's bounds.
             encode = domain.encode if domain.is_discrete else as_float
             found[name] = encode(truth[name], name)
     return found

@@ -1,4 +1,4 @@
-"""Labels beside the nodes of a picture, where they cover least."""
+"""Placement of labels beside nodes so that they cover as little as possible."""
 
 from __future__ import annotations
 

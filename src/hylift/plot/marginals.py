@@ -36,31 +36,31 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MARKS = ("90 % interval", "mean", "measured ± sd", "observed", "truth")
-"""What panels explain besides labels, in the order of the legend."""
+"""Legend entries besides labels, in their order."""
 MAX_PANELS = 24
 MAX_POSTERIORS = 6
 COLUMNS = 4
 WIDTH, HEIGHT = 3.2, 2.3
 """Inches of a panel."""
 LEAST_WIDTH = 4.2
-"""Of a figure, in which the legend has room."""
+"""Least width of a figure, with room for the legend."""
 TITLE_SIZE = 10.0
 TITLE_WIDTH = 0.8
 """Of a title at most, as a share of its panel's."""
 MAX_STATES = 12
-"""More are not told apart: the least probable ones share a bar."""
+"""Most states with a bar of their own; the least probable others share one."""
 MAX_LETTERS = 24
-"""Of all states together, which stand beside each other up to there and below each other beyond."""
+"""Letters of all state names together, beyond which bars are horizontal."""
 MAX_NAME = 18
 HATCHES = ("", "//", "..", "xx", "--", "\\\\")
-"""Bars differ in these too, so that they are told apart without colours."""
+"""Hatches, so that bars differ without colour."""
 TAIL = 0.001
 """Probability on each side that is not drawn."""
 ROUNDS, ROUGH = 6, 0.003
-"""How often points are added at most, and where: as a share of the peak, how far the curve may be
-from the straight line between two points."""
+"""Rounds of refinement, and the error of linear interpolation, as a share of the peak, above which
+a point is added."""
 HIGHEST = 1.5
-"""Where a density is infinite it ends at so many times its largest height in the middle 90 %."""
+"""Where an infinite density is cut off, in units of its largest height in the middle 90 %."""
 LOW = 0.06
 """Where measurements stand, as a share of the height."""
 
@@ -84,7 +84,7 @@ class Panel:
     truth: float | None
     measured: list[tuple[float, float]]
     legend: dict[str, Any] = field(default_factory=dict)
-    """What has been drawn, by the words that explain it."""
+    """Drawn artists, by legend entry."""
 
     @property
     def is_discrete(self) -> bool:
@@ -92,7 +92,7 @@ class Panel:
 
     @property
     def is_one(self) -> bool:
-        """Whether there is one posterior only, whose label goes without saying."""
+        """Whether there is only one posterior, which needs no label."""
         return len(self.marginals) == 1
 
 
@@ -153,7 +153,7 @@ def _grid(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def check_panels(count: int) -> None:
-    """Raises unless a figure has room for so many marginals."""
+    """Raise an error unless a figure has room for so many marginals."""
     if not 0 < count <= MAX_PANELS:
         raise UnsupportedError(
             f"a figure shows 1 to {MAX_PANELS} marginals, not {count:,}: name some of the atoms"
@@ -182,7 +182,7 @@ def _panels(
 
 
 def _handles(words: list[str], panels: list[Panel]) -> dict[str, Any]:
-    """What the legend explains: a label has its line and its bar, where there are both."""
+    """Legend entries: a label shows its line and its bar, if both are drawn."""
     handles: dict[str, Any] = {}
     for label in dict.fromkeys(words):
         drawn = [panel.legend[label] for panel in panels if label in panel.legend]
@@ -214,7 +214,7 @@ def _draw_reals(ax: Axes, panel: Panel) -> None:
 
 
 def curve(marginal: Any) -> tuple[Floats, Floats]:
-    """Points of a density, near to each other where it bends."""
+    """Points on a density, denser where it bends."""
     levels = np.linspace(TAIL, 1 - TAIL, 200)
     inner = np.asarray(marginal.quantile(levels))
     x = np.unique(np.concatenate([inner, np.linspace(inner[0], inner[-1], 200), [marginal.mode]]))
@@ -263,7 +263,7 @@ def _draw_known(ax: Axes, panel: Panel) -> None:
 
 
 def _widen(ax: Axes) -> None:
-    """Room around values without densities, so that the axis has readable numbers."""
+    """Add room around values without densities, for readable tick labels."""
     values = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in ax.lines])
     low, high = float(values.min()), float(values.max())
     room = 0.5 * (high - low) or 0.1 * abs(low) or 1.0

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, dashes, letters, and how they become files."""
+"""Colours, dashes, fonts and legends shared by all plots, and writing figures to files."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ COLORS = (
     "#999999",
 )  # Okabe-Ito, told apart by colour-blind readers
 DASHES = ("-", "--", "-.", ":")
-"""Lines differ in these too, so that they are told apart without colours."""
+"""Line styles, so that lines differ without colour."""
 
 INK = "#333333"
 LINE = "#8C8C8C"
 
 FONT_SIZE, LABEL_SIZE = 8.5, 9.5
-"""Of numbers and legends, and of the words along an axis."""
+"""Of tick labels and legends, and of axis labels."""
 
 DPI = 150
 
 
 def dress(ax: Axes) -> None:
-    """Gives axes the letters and lines that all pictures have."""
+    """Apply the common fonts and spines to axes."""
     ax.tick_params(labelsize=FONT_SIZE)
     ax.xaxis.label.set_fontsize(LABEL_SIZE)
     ax.yaxis.label.set_fontsize(LABEL_SIZE)
@@ -47,7 +47,7 @@ def dress(ax: Axes) -> None:
 
 
 def figure_of(place: Axes | Figure) -> Figure:
-    """The whole figure of axes, which may stand in a part of it."""
+    """The top-level figure of axes or of a subfigure."""
     whole: Any = place.figure.canvas.figure
     return whole
 
@@ -79,7 +79,7 @@ def write_legend(place: Axes | Figure, handles: Mapping[str, Any], *, inside: bo
 
 
 def write_figure(figure: Figure, path: str | Path) -> None:
-    """Writes a picture in the format of its name's ending."""
+    """Write a figure in the format of the file's ending."""
     kind = Path(path).suffix.lstrip(".")
     with any_letters():
         write_whole(path, lambda stream: figure.savefig(stream, format=kind, dpi=DPI))
@@ -87,9 +87,9 @@ def write_figure(figure: Figure, path: str | Path) -> None:
 
 @contextmanager
 def any_letters() -> Iterator[None]:
-    """Draws letters that no font has, such as Chinese ones, as boxes, without a warning for each.
+    """Suppress warnings about missing glyphs, such as Chinese ones, which are drawn as boxes.
 
-    Whoever names a font that has them, in matplotlib's `font.family`, sees the letters.
+    Set matplotlib's `font.family` to a font that has them to see the letters.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
@@ -97,13 +97,13 @@ def any_letters() -> Iterator[None]:
 
 
 def as_written(texts: Iterable[Text]) -> None:
-    """Has names stand as they are: `$` and `_` in them are no mathematics."""
+    """Turn off math mode, so that `$` and `_` in names are shown as they are."""
     for words in texts:
         words.set_parse_math(False)
 
 
 def shortened(name: str, most: int) -> str:
-    """A name of so many letters at most, without its middle if need be."""
+    """A name shortened to at most so many letters by leaving out its middle."""
     if len(name) <= most:
         return name
     head = (most - 1) // 2

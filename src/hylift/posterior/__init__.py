@@ -1,4 +1,4 @@
-"""Answers: marginals, joints, MAP assignments and log Z, to ask, export and store."""
+"""Posteriors: marginals, joints, MAP assignments and log Z; export and storage."""
 
 from hylift.posterior.answers import Assignment, History, LogPartition, Result, Solution
 from hylift.posterior.comparison import Comparison

@@ -1,4 +1,4 @@
-"""Single answers: log Z with its kind, an assignment with its energy, how a solver ended."""
+"""Parts of a posterior: log Z, an assignment with its energy, how the solver ended."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hylift.graph import Domain, Variables
 
 Kind = Literal["exact", "lower bound", "estimate"]
 Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped", "interrupted"]
-"""How a solver ended; 'stopped': a callback said so; 'interrupted': Ctrl-C did."""
+"""How a solver ended; 'stopped' by a callback, 'interrupted' by Ctrl-C."""
 
 Measure = Literal["free energy", "energy", "largest change"]
-"""What a solver looks at step by step: the free energy it minimises, the least energy of an
-assignment so far or the mean energy of chains, or the largest change of a message."""
+"""What a solver records at each step: its free energy, the lowest energy of an assignment so far
+or the mean energy of chains, or the largest change of a message."""
 
 ENDS: dict[Result, str] = {
     "converged": "converged",
@@ -45,7 +45,7 @@ class LogPartition:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class History:
-    """What a solver looked at, and the size of the problem, at each step."""
+    """The objective and the size of the problem at each step of a solver."""
 
     seconds: NDArray[np.float64]  # (step,): since the start
     objective: NDArray[np.float64]  # (step,)
@@ -57,7 +57,7 @@ class History:
     def __post_init__(self) -> None:
         arrays = (self.seconds, self.objective, self.num_classes, self.level)
         if len({array.shape for array in arrays}) > 1 or self.seconds.ndim != 1:
-            raise ValueError("the columns of a history have one entry per step each")
+            raise ValueError("the columns of a history must have one entry per step")
         for array in arrays:
             array.flags.writeable = False
 
@@ -69,14 +69,8 @@ class History:
 
     def to_arrow(self) -> pa.Table:
         """Columns seconds, objective, num_classes and level, one row per step."""
-        return pa.table(
-            {
-                "seconds": self.seconds,
-                "objective": self.objective,
-                "num_classes": self.num_classes,
-                "level": self.level,
-            }
-        )
+        names = ("seconds", "objective", "num_classes", "level")
+        return pa.table({name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +84,9 @@ class Solution:
     seconds: float
     objective: float | None
     notes: tuple[str, ...] = ()
-    """What the user should know about this answer, in sentences."""
+    """Remarks on this answer for the user, in sentences."""
     history: History | None = field(default=None, compare=False, repr=False)
-    """The way there, where the solver took steps."""
+    """The steps of an iterative solver."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -115,7 +109,7 @@ class Assignment:
         return decoded(self.variables.domain(variable), self.values[variable])
 
     def to_dict(self, ids: NDArray[np.int64] | None = None) -> dict[str, str | float]:
-        """Values by name, labels of states and reals; by default of what is not observed."""
+        """Values by name, states by label; by default those of hidden variables."""
         ids = np.flatnonzero(~self.observed) if ids is None else ids
         names = self.variables.names.render(ids).to_pylist()
         return {
@@ -141,5 +135,5 @@ class Assignment:
 
 
 def decoded(domain: Domain, value: float) -> str | float:
-    """The label of a state, or a real as it is."""
+    """The label of a state, or the value of a real."""
     return float(value) if domain.states is None else domain.states[int(value)]

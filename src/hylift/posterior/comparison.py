@@ -1,4 +1,4 @@
-"""How far the marginals of one posterior are from those of another."""
+"""Distances between the marginals of two posteriors."""
 
 from __future__ import annotations
 
@@ -68,10 +68,7 @@ class Comparison:
 
 
 def compare(trusted: Posterior, other: Posterior, ids: NDArray[np.int64]) -> Comparison:
-    """How far the marginals of some variables are from the trusted ones.
-
-    Pairs of distributions that several variables share are looked at once.
-    """
+    """The distances of marginals from trusted ones; shared pairs are compared once."""
     p, q = trusted.all_marginals, other.all_marginals
     for posterior, marginals in ((trusted, p), (other, q)):
         if marginals is None:
@@ -103,7 +100,7 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 
 def _check_variables(variables: Variables, others: Variables) -> None:
-    """Raises unless these are the same variables, in the same order."""
+    """Raise an error unless these are the same variables, in the same order."""
     if variables is others:
         return
     if len(variables) != len(others):
@@ -123,11 +120,11 @@ def _check_variables(variables: Variables, others: Variables) -> None:
         if variables.domains[pair // len(others.domains)]
         != others.domains[pair % len(others.domains)]
     ]
-    _refuse(np.isin(pairs, differs), names, "has not the same domain in both posteriors")
+    _refuse(np.isin(pairs, differs), names, "does not have the same domain in both posteriors")
 
 
 def _check_evidence(trusted: Posterior, p: Marginals, other: Posterior, q: Marginals) -> None:
-    """Raises unless both posteriors know the same values."""
+    """Raise an error unless both posteriors have the same evidence."""
     variables = trusted.variables
     if (trusted.observed != other.observed).any():
         at = int(np.argmax(trusted.observed != other.observed))

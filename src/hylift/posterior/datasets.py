@@ -23,9 +23,9 @@ from hylift.files import write_whole
 from hylift.graph import Atoms, Domain, Numbered, Variables
 
 PROPER = {"arviz": "ArviZ", "xarray": "xarray", "pandas": "pandas", "polars": "Polars"}
-"""Packages, by the name they give themselves."""
+"""Names of optional packages, as their authors write them."""
 EXTRA = {"xarray": "arviz"}
-"""Where it has another name than the package."""
+"""The extra that installs a package, where the names differ."""
 MAX_NUMBERS = 50_000_000
 """Most numbers of a data set: 400 MB."""
 MAX_STORED_STATES = 4000
@@ -40,7 +40,7 @@ def extra(package: str) -> Any:
     """The package, or an error that says how to install it."""
     try:
         with warnings.catch_warnings():
-            # ArviZ announces its next major version, once a day.
+            # ArviZ announces its next major version in a warning.
             warnings.simplefilter("ignore", FutureWarning)
             return importlib.import_module(package)
     except ImportError:
@@ -83,7 +83,7 @@ def dataset(
 
 
 def check_size(num_draws: int, num_variables: int) -> None:
-    """Raises if a data set would be too large."""
+    """Raise an error if a data set would be too large."""
     if num_draws * num_variables > MAX_NUMBERS:
         raise UnsupportedError(
             f"{num_draws:,} draws of {num_variables:,} atoms are more than {MAX_NUMBERS:,} numbers:"
@@ -98,7 +98,7 @@ def inference_data(posterior: Any, observed: Any | None) -> Any:
 
 
 def write_netcdf(data: Any, path: str | Path) -> None:
-    """Writes inference data; an existing file is replaced only when the new one is complete."""
+    """Write inference data; an existing file is replaced only when the new one is complete."""
     for name, array in data.posterior.data_vars.items():
         array.encoding["zlib"] = array.dtype.kind != "f"  # draws of reals do not get smaller
         if len(array.attrs.get("states", ())) > MAX_STORED_STATES:
@@ -122,13 +122,13 @@ def write_netcdf(data: Any, path: str | Path) -> None:
 
 
 def _in_short(error: OSError) -> OSError:
-    """HDF5 tells of a full disk in many lines, with the number of the error among them."""
+    """A full disk as the usual OSError: HDF5 hides its number in a long message."""
     number = re.search(r"errno = (\d+)", str(error))
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error
 
 
 Coordinate = tuple[str, pa.Array]
-"""The axis along which constants or names stand, and these."""
+"""The axis of constants or names, and these."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +152,7 @@ class _Group:
     name: str
     place: NDArray[np.int64]  # (atom,): among the chosen
     arguments: dict[str, pa.Array] | None
-    """By label, a constant per atom; None where the names tell of none."""
+    """By label, a constant per atom; None where the names have no arguments."""
 
     def grid(self) -> dict[str, pa.DictionaryArray] | None:
         """The arguments by label, encoded, where the atoms fill their grid."""
@@ -229,7 +229,7 @@ def _groups_of_block(variables: Variables, ids: NDArray[np.int64], number: int) 
 
 
 def _by_key(key: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Positions of equal keys; in the order in which the keys come first."""
+    """Positions of equal keys, in the order of first occurrence."""
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     order = np.argsort(which, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(which))[:-1]) if len(key) else []
@@ -237,7 +237,7 @@ def _by_key(key: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 
 def _arguments(predicate: str, atoms: pa.StringArray) -> dict[str, pa.StringArray] | None:
-    """The arguments in texts of atoms of one predicate, where they can be told apart."""
+    """The arguments in the names of atoms of one predicate; None where they are ambiguous."""
     if len(atoms) == 1 and atoms[0].as_py() == predicate:
         return {}
     inside = pc.utf8_slice_codeunits(atoms, len(predicate) + 1, -1)
@@ -264,7 +264,7 @@ def _arranged(
     used: dict[str, pa.Array],
     taken: set[str],
 ) -> AtomArray:
-    """A group as an array; `used` are axes with what stands along them, and gets new ones."""
+    """A group as an array; its axes are added to `used`, the axes and their constants so far."""
     domain = variables.domain(int(ids[group.place[0]]))
     if grid is not None:
         shape = tuple(len(column.dictionary) for column in grid.values())
@@ -274,7 +274,7 @@ def _arranged(
             axes.append(own)
             used[own] = column.dictionary
         codes = tuple(column.indices.to_numpy() for column in grid.values())
-        # Without arguments there is one atom, and nothing to put in order.
+        # Without arguments there is a single atom.
         order = np.argsort(np.ravel_multi_index(codes, shape)) if codes else np.zeros(1, np.int64)
         coordinates = {axis: (axis, used[axis]) for axis in axes}
         return AtomArray(name, domain, group.place[order], shape, tuple(axes), coordinates)
@@ -291,7 +291,7 @@ def _arranged(
 def _axis(
     label: str, name: str, words: pa.Array, used: dict[str, pa.Array], taken: set[str]
 ) -> str:
-    """The label, unless it stands for other words already: then with the predicate before it."""
+    """The label, prefixed by the predicate if it already names other constants."""
     label = _clean(label)
     for axis in (label, f"{name}_{label}"):
         if axis not in taken and (axis not in used or used[axis].equals(words)):
@@ -306,5 +306,5 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _clean(name: str) -> str:
-    """A name that NetCDF takes too, which reads a slash as a folder."""
+    """A valid name in NetCDF, where a slash separates groups."""
     return re.sub(r"[/\x00-\x1f]", "_", name).strip() or "value"

@@ -1,4 +1,4 @@
-"""What a sampler has drawn, and how far its averages are to be trusted."""
+"""Draws of a sampler, and convergence diagnostics."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import Variables, boolean, without_repeats
 from hylift.posterior.datasets import check_size, dataset, extra, inference_data
-from hylift.posterior.joint import MAX_COLUMNS, labelled_column
+from hylift.posterior.joint import check_columns, labelled_column
 
 FloatArray = NDArray[np.float64]
 
 BLOCK = 1 << 22
-"""Numbers that are looked at together."""
+"""Numbers that are processed together."""
 
 DISAGREE = 1.01
-"""R-hat beyond which the spread between chains tells more of the error than that within them."""
+"""R-hat above which the standard error is estimated from the spread between chains."""
 
 
 MOST_BY_ARVIZ = 1000
-"""Variables that ArviZ looks at, which does so one by one: some milliseconds each."""
+"""Most variables diagnosed by ArviZ, which takes some milliseconds for each."""
 
 MOST_STATES = 16
-"""States that are looked at one by one; of more, each with those whose number is so much larger."""
+"""States that are diagnosed one by one; further ones share those of their number modulo this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +44,7 @@ class Diagnostics:
     the worse of its own and that of its distance from the median; where there are more than two
     states, the worst of any."""
     ess: FloatArray
-    """Independent draws that would tell as much of the mean, or of the probability of the state
-    of which they tell least."""
+    """Effective sample size of the mean, or the smallest of the state probabilities."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -87,7 +86,7 @@ class Draws:
         return self.diagnostics().mcse
 
     def diagnostics(self) -> Diagnostics:
-        """Errors and convergence of all variables, by simple formulas of our own."""
+        """Standard errors, R-hat and effective sample sizes of all variables, without ArviZ."""
         columns = np.empty((5, len(self.ids)))
         num_states = self.variables.num_states[self.ids]
         for some in self._blocks():
@@ -100,14 +99,14 @@ class Draws:
                 folded = split_r_hat(np.abs(values[..., is_real] - median))
                 r_hat[is_real] = np.maximum(r_hat[is_real], folded)
             for state in range(min(int(states.max(initial=0)), MOST_STATES)):
-                # The mean of three states or more may stay where it is while they change.
+                # The mean of three or more states may stay constant while the states change.
                 has = (states > 2) & (states > state)
                 if has.any():
                     is_there = values[..., has] % MOST_STATES == state
                     worse, fewer, _ = _convergence(is_there.astype(np.float64))
                     r_hat[has] = np.maximum(r_hat[has], worse)
                     ess[has] = np.minimum(ess[has], fewer)
-            # What was never drawn may still have a probability of one in so many draws.
+            # A state that was never drawn may still have a probability of 1 / draws.
             least = np.where(states > 1, 1.0 / values[..., 0].size, 0.0)
             columns[:, some] = mean, sd, np.maximum(error, least), r_hat, ess
         return Diagnostics(*columns)
@@ -115,11 +114,7 @@ class Draws:
     def to_arrow(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
         """Columns chain, draw, and one per atom, states by label; one row per draw."""
         place = self._places(atoms)
-        if len(place) > MAX_COLUMNS:
-            raise UnsupportedError(
-                f"a table of draws has at most {MAX_COLUMNS:,} columns, not {len(place):,}: "
-                "name the atoms you need"
-            )
+        check_columns(len(place))
         chains, draws, _ = self.values.shape
         columns: dict[str, Any] = {
             "chain": np.repeat(np.arange(chains), draws),
@@ -175,11 +170,11 @@ class Draws:
         if arviz is not None and len(changed) and len(self.values) > 1:
             data = arviz.convert_to_dataset({"value": own.values[:, :, changed]})
             ess[changed] = arviz.ess(data)["value"].to_numpy()
-            # Of a truth value that is as often false as true ArviZ divides nothing by nothing.
+            # ArviZ divides 0 by 0 for a Boolean that is as often false as true.
             with np.errstate(divide="ignore", invalid="ignore"):
                 ranked = arviz.rhat(data)["value"].to_numpy()
             r_hat[changed] = np.where(np.isnan(ranked), r_hat[changed], ranked)
-        # The numbers of states have no meaning but for truth values.
+        # State numbers have no meaning, except for Booleans.
         domains = self.variables.domains
         is_named = np.array([d.is_discrete and d != boolean for d in domains], dtype=bool)
         has_states = is_named[self.variables.domain_id[own.ids]]
@@ -195,13 +190,13 @@ class Draws:
         )
 
     def _blocks(self) -> Iterator[slice]:
-        """Stretches of variables whose draws fit into the cache or not much more."""
+        """Blocks of variables of bounded size."""
         chains, draws, count = self.values.shape
         width = max(1, BLOCK // max(chains * draws, 1))
         return (slice(first, first + width) for first in range(0, count, width))
 
     def _places(self, atoms: str | Iterable[str] | None) -> NDArray[np.int64]:
-        """Where the variables whose names match stand among the hidden ones."""
+        """Positions of the variables with matching names among the hidden ones."""
         if atoms is None:
             return np.arange(len(self.ids))
         observed = np.ones(len(self.variables), dtype=bool)
@@ -209,7 +204,7 @@ class Draws:
         return self._positions(without_repeats(self.variables.matching(atoms, observed)))
 
     def _positions(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where variables stand among the hidden ones."""
+        """Positions of variables among the hidden ones."""
         place = np.full(len(self.variables), -1)
         place[self.ids] = np.arange(len(self.ids))
         seen = place[wanted] < 0
@@ -244,7 +239,7 @@ def split_r_hat(values: FloatArray) -> FloatArray:
     between = halves.mean(axis=1).var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         r_hat = np.sqrt((length - 1) / length + between / within)
-    # By rounding, a mean of equal numbers may differ from them.
+    # The mean of equal numbers may differ from them by rounding.
     same = values.max(axis=(0, 1)) == values.min(axis=(0, 1))
     return np.where(same, 1.0, np.where(np.isnan(r_hat), np.inf, r_hat))
 
@@ -258,7 +253,7 @@ def standard_error(values: FloatArray) -> FloatArray:
     chains, draws = values.shape[:2]
     length = max(1, round(draws ** (2.0 / 3.0)))
     num_batches = draws // length
-    # Of a chain whose length is no multiple, the first draws are left out.
+    # The first draws that do not fill a batch are left out.
     used = values[:, draws - num_batches * length :]
     batches = used.reshape(chains, num_batches, length, *values.shape[2:]).mean(axis=2)
     flat = batches.reshape(chains * num_batches, *values.shape[2:])

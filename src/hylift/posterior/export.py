@@ -61,7 +61,7 @@ def to_dict(
 
 
 def write(posterior: Posterior, path: str | Path, atoms: str | Iterable[str] | None) -> None:
-    """Writes answers as the ending of the file says: see `Posterior.write`."""
+    """Write answers in the format of the file's ending; see `Posterior.write`."""
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
         wrong = f"no format has the ending '{ending}'" if ending else "it has no ending"
@@ -81,7 +81,7 @@ def write(posterior: Posterior, path: str | Path, atoms: str | Iterable[str] | N
 
 
 def write_json(result: dict[str, Any], path: str | Path) -> None:
-    """Writes a result of `to_dict`."""
+    """Write a result of `to_dict`."""
     write_whole(path, lambda stream: stream.write(json_text(result).encode()))
 
 
@@ -92,7 +92,7 @@ def json_text(result: dict[str, Any]) -> str:
 
 
 def _without_infinities(value: Any) -> Any:
-    """The value with the words 'inf', '-inf' and 'nan' for what JSON has no numbers for."""
+    """The value with 'inf', '-inf' and 'nan' as strings, since JSON has no such numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(float(value))
     if isinstance(value, Mapping):
@@ -103,7 +103,7 @@ def _without_infinities(value: Any) -> Any:
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """Writes a table as Parquet, Arrow, or CSV with one row per state of a discrete variable."""
+    """Write a table as Parquet, Arrow, or CSV with one row per state of a discrete variable."""
 
     def write(stream: IO[bytes]) -> None:
         ending = Path(path).suffix.lower()

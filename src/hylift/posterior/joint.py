@@ -118,11 +118,7 @@ class JointDensity:
 
     def sample(self, size: int, *, seed: Seed) -> pa.Table:
         """Independent draws as an Arrow table with a column per atom, states by label."""
-        if len(self.atoms) > MAX_COLUMNS:
-            raise UnsupportedError(
-                f"a table of draws has at most {MAX_COLUMNS:,} columns, not {len(self.atoms):,}: "
-                "name the atoms you need"
-            )
+        check_columns(len(self.atoms))
         size, rng = sample_arguments(size, seed)
         draws = np.tile(self.known, (size, 1))
         hidden = self._is_hidden
@@ -201,7 +197,17 @@ class JointDensity:
         return {atom: labelled_column(domain, column) for atom, domain, column in columns}
 
 
+def check_columns(count: int) -> None:
+    """Raise an error if a table of draws would have too many columns."""
+    if count > MAX_COLUMNS:
+        raise UnsupportedError(
+            f"a table of draws has at most {MAX_COLUMNS:,} columns, not {count:,}: "
+            "name the atoms you need"
+        )
+
+
 def labelled_column(domain: Domain, values: NDArray[Any]) -> pa.Array:
+    """Values as an Arrow column, states by label."""
     if domain.states is None:
         return pa.array(values)
     labels = pa.array(list(domain.states), pa.string())
@@ -209,7 +215,7 @@ def labelled_column(domain: Domain, values: NDArray[Any]) -> pa.Array:
 
 
 def _check_arity(function: Callable[..., Any], num_atoms: int) -> None:
-    """Raises unless the function takes an argument per atom, as far as that can be told."""
+    """Raise an error unless the function takes one argument per atom, if it has a signature."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # not a function, or one that tells nothing of itself

@@ -1,4 +1,4 @@
-"""A mixture of products over hidden ground variables, and what can be asked of it."""
+"""Mixtures of products over hidden ground variables."""
 
 from __future__ import annotations
 
@@ -78,21 +78,21 @@ class Mixture:
             raise ModelError("the hidden variables of a mixture must have increasing ids")
         classes = self.variable_to_class
         if len(classes) and not (classes.min() >= 0 and classes.max() < len(self.layout)):
-            raise ModelError("a hidden variable is in a class that is not there")
+            raise ModelError("a hidden variable is in a class that does not exist")
 
     @property
     def num_components(self) -> int:
         return len(self.weights)
 
     def check(self, variables: Variables) -> None:
-        """Raises unless the mixture can be about these variables."""
+        """Raise an error unless the mixture fits these variables."""
         if len(self.hidden) and not (self.hidden[0] >= 0 and self.hidden[-1] < len(variables)):
-            raise ModelError("the mixture is about a variable that is not there")
+            raise ModelError("the mixture has a variable that does not exist")
         states = np.where(self.layout.is_discrete, self.layout.size, 0)[self.variable_to_class]
         wrong = states != variables.num_states[self.hidden]
         if wrong.any():
             name = variables.names[int(self.hidden[np.argmax(wrong)])]
-            raise ModelError(f"the mixture has another number of states for '{name}'")
+            raise ModelError(f"the mixture has a different number of states for '{name}'")
 
     def marginals(self, variables: Variables) -> Marginals:
         """Of the hidden variables, in their order; variables of a class share a distribution."""
@@ -199,7 +199,7 @@ class Mixture:
         share in x by r_k ∝ w_k q^k(x), and every x_i moves to the maximum of Σ_k r_k log q_i^k,
         which never lowers q. Within a billionth of an edge, a Beta counts as constant.
         """
-        # Such a step takes all variables of a class to one value, so that classes suffice.
+        # Each step moves all variables of a class to one value, so classes suffice.
         members = np.bincount(self.variable_to_class, minlength=len(self.layout))
         peaks = self._class_modes()[self.weights > 0]
         found = [self._climb(values, members) for values in peaks]
@@ -298,13 +298,13 @@ class Mixture:
             return np.log(self.weights)
 
     def _positions(self, ids: NDArray[Any]) -> IntArray:
-        """Where variables stand in `hidden`."""
+        """Positions of variables in `hidden`."""
         ids = np.asarray(ids, dtype=np.int64)
         if not len(ids):
             return ids
         position = np.minimum(np.searchsorted(self.hidden, ids), max(len(self.hidden) - 1, 0))
         if not len(self.hidden) or (self.hidden[position] != ids).any():
-            raise ModelError("a variable that was asked about is not hidden in the mixture")
+            raise ModelError("the variable is not hidden in the mixture")
         return position
 
     def _classes(self, ids: NDArray[Any]) -> NDArray[np.int32]:
@@ -344,7 +344,7 @@ def _by_grid(
         shares = np.ones(1)
         for _, share in rules:
             shares = np.multiply.outer(shares, share[component]).ravel()
-        # A state that a component rules out is not asked about: the function may be infinite.
+        # States of probability 0 are skipped: the function may be infinite there.
         used = shares > 0
         values = _evaluate(function, [axis[used] for axis in grid], is_discrete, int(used.sum()))
         total += float(weights[component] * (shares[used] @ values))

@@ -1,4 +1,4 @@
-"""What inference returns."""
+"""The result of inference."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from hylift.words import counted
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """The answers to a model and its evidence; every question is a method or an attribute."""
+    """The posterior of a model given its evidence: marginals, joints, MAP, log Z and draws."""
 
     variables: Variables
     observed: NDArray[np.bool_]  # (variable,): observed without error
     solution: Solution
     log_partition: LogPartition | None = None
-    """log Z with its kind; None where it was not asked for."""
+    """log Z with its kind; None if it was not requested."""
     all_marginals: Marginals | None = None
     assignment: Assignment | None = None
     mixture: Mixture | None = None
     """The joint distribution of the hidden variables that variational inference found."""
     target: Target | None = None
-    """What was approximated, for energies and the MAP assignment; not saved."""
+    """The approximated distribution, for energies and the MAP assignment; not saved."""
     draws: Draws | None = None
-    """What a sampler has drawn, with its errors."""
+    """The draws of a sampler, with their diagnostics."""
 
     def __post_init__(self) -> None:
         self.observed.flags.writeable = False
         if self.mixture is not None:
             self.mixture.check(self.variables)
             if not np.array_equal(self.mixture.hidden, np.flatnonzero(~self.observed)):
-                raise ModelError("the mixture is not about the variables that are hidden")
+                raise ModelError("the mixture must cover exactly the hidden variables")
 
     def marginal(self, atom: str) -> Any:
         """The distribution of one variable.
@@ -102,11 +102,11 @@ class Posterior:
         return self._joint("joint(…)", self._each_once(atoms))
 
     def given(self, values: Mapping[str, object]) -> Posterior:
-        """The posterior that also knows these values: `{"posA(a1)": 2.5, "rain": True}`.
+        """The posterior given further values: `{"posA(a1)": 2.5, "rain": True}`.
 
-        The components of the mixture are reweighted by how well they fit. Nothing is inferred
-        anew, so there is no log Z, and no MAP assignment but the mode of the mixture,
-        `map(polish=False)`. For these, observe the values and infer again.
+        This reweights the components of the mixture and does not infer again, so there is no
+        log Z, and the only MAP assignment is the mode of the mixture, `map(polish=False)`. For
+        these, observe the values and infer again.
         """
         return conditioned(self, values)
 
@@ -125,18 +125,18 @@ class Posterior:
     def sample(
         self, size: int, *, seed: Seed, atoms: str | Iterable[str] | None = None
     ) -> pa.Table:
-        """Joint draws as an Arrow table, a row each, with a column per atom and states by label.
+        """Joint draws as an Arrow table: a row per draw, a column per atom, states by label.
 
         `atoms`: names, predicates or patterns; by default all variables that are not observed.
         """
         return self._joint("sample(…)", self.select(atoms)).sample(size, seed=seed)
 
     def map(self, *, polish: bool = True) -> Assignment:
-        """The most probable joint assignment that was found, with its energy.
+        """The most probable joint assignment found, with its energy.
 
         Without `polish` it is the mode of the mixture; with it, that and other candidates are
-        improved on the model itself. Where 'map' was not among the tasks it is computed at every
-        call: keep the result.
+        improved on the model itself. Unless 'map' was among the tasks, every call computes it
+        again: keep the result.
         """
         if not polish and self.mixture is not None:
             return self._assignment(self.mixture.mode()[0])
@@ -151,13 +151,13 @@ class Posterior:
         return self.target.map(self.mixture)
 
     def compare(self, other: Posterior, atoms: str | Iterable[str] | None = None) -> Comparison:
-        """How far the marginals of another posterior are from these, which are trusted.
+        """The distances of another posterior's marginals from these, which are trusted.
 
         `exact.compare(found).mean_kl` is the mean of KL(exact || found). `atoms`: names,
         predicates or patterns; by default all variables that are not observed.
         """
         if not isinstance(other, Posterior):
-            raise UnsupportedError(f"a posterior is compared with another one, not with {other!r}")
+            raise UnsupportedError(f"compare(…) takes another posterior, not {other!r}")
         return compare(self, other, self.select(atoms))
 
     def marginal_map(self) -> Assignment:
@@ -202,16 +202,16 @@ class Posterior:
         return self.target.energy(everything)
 
     def with_note(self, note: str) -> Posterior:
-        """The same with one more thing that the user should know, said first."""
+        """The same posterior with one more note, in first place."""
         return replace(self, solution=replace(self.solution, notes=(note, *self.solution.notes)))
 
     def select(
         self, atoms: str | Iterable[str] | None = None, *, observed: bool = False
     ) -> NDArray[np.int64]:
-        """Ids of the variables that names, predicates and patterns ask for, in their order.
+        """Ids of the variables that match names, predicates and patterns, in their order.
 
-        A predicate stands for its atoms that are not observed, or for all where all are; names and
-        patterns stand for observed ones too. Each is there once. An unknown name is an error.
+        A predicate selects its hidden atoms, or all if all are observed; names and patterns select
+        observed atoms, too. No variable is repeated. An unknown name is an error.
         """
         if atoms is None:
             return np.arange(len(self.variables)) if observed else np.flatnonzero(~self.observed)
@@ -220,7 +220,7 @@ class Posterior:
     def to_pandas(self, predicate: str | None = None, *, observed: bool = False) -> Any:
         """The table of a predicate, or that of all marginals, as a pandas DataFrame.
 
-        Rows are what is not observed (see `table`); with `observed` also what is.
+        Rows are hidden atoms (see `table`); with `observed`, observed ones as well.
         """
         extra("pandas")
         return self._table(predicate, observed).to_pandas()
@@ -228,7 +228,7 @@ class Posterior:
     def to_polars(self, predicate: str | None = None, *, observed: bool = False) -> Any:
         """The table of a predicate, or that of all marginals, as a Polars DataFrame.
 
-        Rows are what is not observed (see `table`); with `observed` also what is.
+        Rows are hidden atoms (see `table`); with `observed`, observed ones as well.
         """
         return extra("polars").from_arrow(self._table(predicate, observed))
 
@@ -241,13 +241,13 @@ class Posterior:
     ) -> Any:
         """Draws of the hidden variables as an `xarray.Dataset`, with a variable per predicate.
 
-        Its axes are chain, draw, and one per argument, along which the constants stand; where the
-        atoms do not fill the grid of their arguments, one axis of atoms. States are numbers, with
-        their labels in the attribute `states`. What is drawn:
+        Its axes are chain, draw, and one per argument with its constants as coordinates, or one
+        axis of atoms if these do not fill the grid of their arguments. States are numbers, with
+        their labels in the attribute `states`. The draws are
 
         - of BVI, NPVI and MeanField: independent joint draws of the mixture, with this seed;
         - of Gibbs: its own draws, all, or `draws` of each chain, evenly spread;
-        - of methods that know marginals only: draws of each variable by itself, with a warning.
+        - of methods with marginals only: independent draws of each variable, with a warning.
 
         `draws`: by default 1,000, or all of a sampler. Needs the extra `arviz`.
         """
@@ -262,7 +262,7 @@ class Posterior:
     ) -> Any:
         """The draws of `to_xarray` as an `arviz.InferenceData`.
 
-        Those of the atoms that are observed are its group observed_data.
+        Observed atoms are in its group observed_data.
         """
         return Samples.of(self, self._with_observed(atoms), draws, seed).inference_data()
 
@@ -274,13 +274,13 @@ class Posterior:
         draws: int | None = None,
         seed: int = 0,
     ) -> None:
-        """Writes the data of `to_arviz` to a file that `arviz.from_netcdf` reads."""
+        """Write the data of `to_arviz` to a file for `arviz.from_netcdf`."""
         check_target(path)
         samples = Samples.of(self, self._with_observed(atoms), draws, seed)
         datasets.write_netcdf(samples.inference_data(), path)
 
     def write(self, path: str | Path, atoms: str | Iterable[str] | None = None) -> None:
-        """Writes the answers to a file, by its ending.
+        """Write the answers to a file in the format of its ending.
 
         Marginals: .csv, .parquet, .arrow; all answers: .json; draws: .nc (NetCDF, see `to_netcdf`).
         To ask more questions later, `save` the posterior.
@@ -290,7 +290,7 @@ class Posterior:
         write(self, path, atoms)
 
     def _each_once(self, atoms: str | Iterable[str]) -> NDArray[np.int64]:
-        """Ids of the variables whose names match; an error if one does twice."""
+        """Ids of the variables with matching names; an error if one matches twice."""
         ids = self.variables.matching(atoms, self.observed)
         _, first, count = np.unique(ids, return_index=True, return_counts=True)
         if (count > 1).any():
@@ -309,7 +309,7 @@ class Posterior:
     def _joint(self, question: str, ids: NDArray[np.int64]) -> JointDensity:
         mixture = self.known_mixture(question)
         if not len(ids):
-            raise UnsupportedError(f"{question} is about at least one atom")
+            raise UnsupportedError(f"{question} needs at least one atom")
         known = np.full(len(ids), np.nan)
         seen = self.observed[ids]
         known[seen] = self.known_marginals().modes(ids[seen])
@@ -322,7 +322,7 @@ class Posterior:
         )
 
     def _assignment(self, hidden_values: NDArray[np.float64]) -> Assignment:
-        """Values of the hidden variables beside those that were observed; NaN energy if loaded."""
+        """An assignment of hidden values and the observed ones; its energy is NaN if loaded."""
         values = np.empty(len(self.variables))
         values[~self.observed] = hidden_values
         values[self.observed] = self.known_marginals().modes(np.flatnonzero(self.observed))
@@ -330,7 +330,7 @@ class Posterior:
         return Assignment(self.variables, values, self.observed, energy, "estimate")
 
     def known_mixture(self, question: str) -> Mixture:
-        """The mixture; an error that quotes the question where there is none."""
+        """The mixture; an error that names the question if there is none."""
         if self.mixture is None:
             raise UnsupportedError(
                 f"{question} needs a posterior of BVI, NPVI or MeanField; "
@@ -339,7 +339,7 @@ class Posterior:
         return self.mixture
 
     def known_marginals(self) -> Marginals:
-        """All marginals; an error where there are none."""
+        """All marginals; an error if there are none."""
         if self.all_marginals is None:
             raise UnsupportedError(
                 "this posterior has no marginals: run infer(…) with 'marginals' among the tasks, "
@@ -348,14 +348,14 @@ class Posterior:
         return self.all_marginals
 
     def save(self, path: str | Path) -> None:
-        """Writes the posterior to one file that `Posterior.load` reads."""
+        """Save the posterior to one file, for `Posterior.load`."""
         from hylift.posterior.storage import save
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Posterior:
-        """A posterior that was saved; nothing in the file is run."""
+        """Load a saved posterior; the file cannot execute code."""
         from hylift.posterior.storage import load
 
         return load(path)

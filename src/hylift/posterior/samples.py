@@ -1,4 +1,4 @@
-"""Draws from a posterior, whatever it knows of its variables."""
+"""Draws from a posterior, for xarray and ArviZ."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from hylift.posterior.posterior import Posterior
 
 DRAWS = 1000
-"""Of a posterior that is not made of draws."""
+"""Default number, for posteriors without draws of their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Draws of the hidden ones among the chosen variables, and how they came about."""
+    """Draws of the hidden ones among the chosen variables, and their origin."""
 
     posterior: Posterior
     draws: Draws
@@ -101,7 +101,7 @@ class Samples:
 
 
 def _of_sampler(draws: Draws, ids: NDArray[np.int64], wanted: int | None) -> Draws:
-    """The draws of some variables: all, or so many of each chain, evenly spread."""
+    """The draws of some variables: all, or evenly spaced ones of each chain."""
     chains, available, _ = draws.values.shape
     count = available if wanted is None else wanted
     if count > available:

@@ -38,14 +38,11 @@ from hylift.posterior.posterior import Posterior
 
 FILE = Archive("a saved posterior", "hylift posterior", 4, "infer again and save it")
 
-ARRAYS: dict[type[BatchedDistribution], tuple[str, ...]] = {
-    BetaMixture: ("weights", "alpha", "beta", "lower", "upper"),
-    Categorical: ("probs",),
-    GaussianMixture: ("weights", "means", "variances"),
-    PiecewiseDensity: ("edges", "coefficients"),
-    PointMass: ("value",),
+FAMILIES: dict[str, type[BatchedDistribution]] = {
+    family.__name__: family
+    for family in (BetaMixture, Categorical, GaussianMixture, PiecewiseDensity, PointMass)
 }
-"""Families that can be stored, with their array fields."""
+"""Marginals that can be stored."""
 LAYOUT = {"family": np.int8, "first": np.int64, "lower": np.float64, "upper": np.float64}
 MIXTURE = {
     "weights": np.float64,
@@ -63,7 +60,7 @@ HISTORY = {
 
 
 def save(posterior: Posterior, path: str | Path) -> None:
-    """Writes the posterior; an existing file is replaced only when the new one is complete."""
+    """Write the posterior; an existing file is replaced only when the new one is complete."""
     variables = posterior.variables
     solution = posterior.solution
     arrays: Arrays = {
@@ -97,7 +94,7 @@ def save(posterior: Posterior, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Posterior:
-    """Reads what `save` wrote."""
+    """Read a file written by `save`."""
     return FILE.read(path, _restore)
 
 
@@ -105,7 +102,7 @@ def _store_marginals(marginals: Marginals, arrays: Arrays) -> list[dict[str, Any
     arrays["batch"], arrays["row"] = marginals.batch, marginals.row
     described = []
     for number, batch in enumerate(marginals.batches):
-        for field in ARRAYS[type(batch)]:
+        for field in batch._event_ndims:
             arrays[f"batch{number}_{field}"] = getattr(batch, field)
         states = batch.states if isinstance(batch, Categorical) else None
         described.append({"family": type(batch).__name__, "states": states})
@@ -198,7 +195,7 @@ def _store_fields(value: object, fields: dict[str, Any], name: str, arrays: Arra
 
 
 def _restore_fields(fields: dict[str, Any], name: str, arrays: Arrays) -> Arrays:
-    """The stored fields, each of its type; whoever takes them looks at shapes and values."""
+    """The stored fields, with checked types; their class checks shapes and values."""
     found = {field: arrays[f"{name}_{field}"] for field in fields}
     for field, array in found.items():
         if array.dtype != fields[field]:
@@ -207,12 +204,11 @@ def _restore_fields(fields: dict[str, Any], name: str, arrays: Arrays) -> Arrays
 
 
 def _restore_marginals(header: dict[str, Any], arrays: Arrays, variables: Variables) -> Marginals:
-    families = {family.__name__: family for family in ARRAYS}
     batches = []
     for number, described in enumerate(header["batches"]):
-        family = families[described["family"]]
+        family = FAMILIES[described["family"]]
         fields: dict[str, Any] = {
-            field: arrays[f"batch{number}_{field}"] for field in ARRAYS[family]
+            field: arrays[f"batch{number}_{field}"] for field in family._event_ndims
         }
         if described["states"] is not None:
             fields["states"] = tuple(described["states"])
@@ -234,13 +230,13 @@ def _restore_marginals(header: dict[str, Any], arrays: Arrays, variables: Variab
 
 
 def _check(array: NDArray[Any], dtype: Any, size: int) -> None:
-    """Raises unless the array has such a type and that many entries."""
+    """Raise an error unless the array has this type and size."""
     if not np.issubdtype(array.dtype, dtype) or array.shape != (size,):
         raise ValueError(f"an array of {array.dtype} {array.shape} where ({size},) was stored")
 
 
 def _check_kind(answer: dict[str, Any]) -> None:
-    """Raises unless an answer has one of the kinds, and numbers as its values."""
+    """Raise an error unless an answer has a known kind and numeric values."""
     if answer["kind"] not in get_args(Kind):
         raise ValueError(f"the kind {answer['kind']!r}")
     for name, value in answer.items():
@@ -283,7 +279,7 @@ def _store_names(names: Names, arrays: Arrays) -> list[dict[str, Any]]:
 
 
 def _restore_names(described: list[dict[str, Any]], arrays: Arrays) -> Names:
-    """What `_store_names` stored; raises where that does not hold together."""
+    """The names stored by `_store_names`; an error if they are inconsistent."""
     restored: dict[int, pa.StringArray] = {}
 
     def words(number: int) -> pa.StringArray:

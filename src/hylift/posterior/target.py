@@ -43,7 +43,7 @@ class Target(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conditioned(Target):
-    """A target of which more values are known than when inference looked at it."""
+    """A target with values that became known after inference."""
 
     whole: Target
     given: Evidence
@@ -63,7 +63,7 @@ class Conditioned(Target):
 
 
 def conditioned(posterior: Posterior, values: Mapping[str, object]) -> Posterior:
-    """The posterior that also knows these values, by name; see `Posterior.given`."""
+    """The posterior given further values, by name; see `Posterior.given`."""
     mixture = posterior.known_mixture("given(…)")
     variables, was_observed = posterior.variables, posterior.observed
     found = _values_without_error(variables, values)
@@ -98,7 +98,7 @@ def conditioned(posterior: Posterior, values: Mapping[str, object]) -> Posterior
 
 
 def check_agreement(variables: Variables, given: Evidence, seen: Evidence) -> None:
-    """Raises if a value that is given is not the one that was observed."""
+    """Raise an error if a given value differs from the observed one."""
     values = np.full(len(variables), np.nan)
     values[seen.variable] = seen.value
     known = values[given.variable]

@@ -19,7 +19,14 @@ from hylift.posterior.distributions.base import (
     real_array,
     without_idle,
 )
-from hylift.posterior.distributions.univariate import EPS, NODES, Intervals, find_roots, integrate
+from hylift.posterior.distributions.univariate import (
+    EPS,
+    NODES,
+    Intervals,
+    find_maxima,
+    integrate,
+    mixture_quantiles,
+)
 
 LEVELS = np.array([0.001, 0.01, 0.03, *np.linspace(0.07, 0.93, 13), 0.97, 0.99, 0.999])
 """Quantiles of each component at which a mixture is sampled: less than half a deviation apart."""
@@ -169,9 +176,8 @@ def _lower_quantiles(
 
     Newton of log p as a function of the log share, a straight line near the edge.
     """
-    own = special.betaincinv(alpha, beta, p[:, None])
     if weights.shape[1] == 1:
-        return np.asarray(own[:, 0])
+        return np.asarray(special.betaincinv(alpha[:, 0], beta[:, 0], p))
     heights = log_heights(weights, alpha, beta)
     noise = 8.0 * EPS * p
 
@@ -184,16 +190,11 @@ def _lower_quantiles(
         residual[np.abs(residual) <= noise[which]] = 0.0
         return residual, u * np.expm1(np.log(p[which] / cdf) / slope)
 
-    with np.errstate(all="ignore"):
-        # Every component has less than p below `low` and more than p below `high`; and where
-        # one component alone has p, the mixture has no less.
-        low = np.where(weights > 0, own, np.inf).min(axis=1)
-        high = np.where(weights > 0, own, -np.inf).max(axis=1)
-        alone = special.betaincinv(alpha, beta, np.minimum(p[:, None] / weights, 1.0))
-        alone = np.where(weights > 0, alone, np.inf).min(axis=1)
-        high = np.minimum(np.maximum(np.minimum(high, alone), low) * (1.0 + 1e-12), 1.0)
-        start = np.einsum("ik,ik->i", weights, own)
-        return np.where(p > 0, find_roots(evaluate, low * (1.0 - 1e-12), high, start), 0.0)
+    def ppf(level: FloatArray) -> FloatArray:
+        return np.asarray(special.betaincinv(alpha, beta, level))
+
+    found = mixture_quantiles(evaluate, weights, p, ppf, slack=1e-12)
+    return np.where(p > 0, np.minimum(found, 1.0), 0.0)
 
 
 def _mixed_entropies(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
@@ -202,20 +203,33 @@ def _mixed_entropies(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -
     heights = log_heights(weights, alpha, beta)
 
     def values(spans: Intervals) -> FloatArray:
-        y = spans.middle[:, None] + 0.5 * (spans.high - spans.low)[:, None] * NODES
-        log_near, log_far = -np.logaddexp(0.0, -y), -np.logaddexp(0.0, y)
+        y = spans.nodes
         log_density = np.empty_like(y)  # of y
         step = max(1, BLOCK_SIZE // (len(NODES) * weights.shape[1]))
         for first in range(0, len(y), step):
             some = slice(first, first + step)
-            row = spans.row[some, None]
-            logs = alpha[row] * log_near[some, :, None] + beta[row] * log_far[some, :, None]
-            log_density[some] = log_sum_exp(logs + heights[row])
+            row = spans.row[some]
+            log_density[some] = logit_log_density(heights[row], alpha[row], beta[row], y[some])
+        log_near, log_far = log_shares(y)
         density = np.exp(log_density)
         return np.where(density > 0, -density * (log_density - log_near - log_far), 0.0)
 
     with np.errstate(invalid="ignore"):
         return integrate(values, logit_knots(alpha, beta))
+
+
+def log_shares(y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """log u and log(1 - u) where y = log u/(1 - u)."""
+    return -np.logaddexp(0.0, -y), -np.logaddexp(0.0, y)
+
+
+def logit_log_density(
+    heights: FloatArray, alpha: FloatArray, beta: FloatArray, y: FloatArray
+) -> FloatArray:
+    """The log density of y = log u/(1 - u) in each row, at y (row, node)."""
+    log_near, log_far = log_shares(y)
+    logs = alpha[:, None] * log_near[..., None] + beta[:, None] * log_far[..., None]
+    return log_sum_exp(logs + heights[:, None])
 
 
 def logit_knots(alpha: FloatArray, beta: FloatArray) -> FloatArray:
@@ -259,33 +273,26 @@ def _bounded_modes(weights: FloatArray, alpha: FloatArray, beta: FloatArray) -> 
     row, place = np.nonzero(local)
     low = grid[row, np.maximum(place - 1, 0)]
     high = grid[row, np.minimum(place + 1, grid.shape[1] - 1)]
-    climbed = _climbed(heights[row], alpha[row], beta[row], low, high)
-    found = log_sum_exp(_log_terms(heights[row], alpha[row], beta[row], climbed))
+    heights, alpha, beta = heights[row], alpha[row], beta[row]
+
+    def derivatives(u: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        logs = _log_terms(heights[which], alpha[which], beta[which], u)
+        share = np.exp(logs - log_sum_exp(logs)[:, None])
+        left = (alpha[which] - 1.0) / u[:, None]
+        right = (beta[which] - 1.0) / (1.0 - u)[:, None]
+        slopes = np.where(share > 0, left - right, 0.0)
+        bends = np.where(share > 0, -left / u[:, None] - right / (1.0 - u)[:, None], 0.0)
+        slope = np.einsum("ik,ik->i", share, slopes)
+        return slope, np.einsum("ik,ik->i", share, bends + slopes**2) - slope**2
+
+    with np.errstate(all="ignore"):
+        climbed = find_maxima(derivatives, low, high, 0.5 * low + 0.5 * high)
+    found = log_sum_exp(_log_terms(heights, alpha, beta, climbed))
     order = np.lexsort((found, row))
     last = np.searchsorted(row[order], rows, side="right") - 1
     chosen = order[last]
     better = found[chosen] > top
     return np.where(better, climbed[chosen], at)
-
-
-def _climbed(
-    heights: FloatArray, alpha: FloatArray, beta: FloatArray, low: FloatArray, high: FloatArray
-) -> FloatArray:
-    """Where the slope of each log density changes from rise to fall, between low and high."""
-
-    def evaluate(u: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        near, far = alpha[which] - 1.0, beta[which] - 1.0
-        logs = _log_terms(heights[which], alpha[which], beta[which], u)
-        share = np.exp(logs - log_sum_exp(logs)[:, None])
-        left, right = near / u[:, None], far / (1.0 - u)[:, None]
-        slopes = np.where(share > 0, left - right, 0.0)
-        bends = np.where(share > 0, -left / u[:, None] - right / (1.0 - u)[:, None], 0.0)
-        slope = np.einsum("ik,ik->i", share, slopes)
-        bend = np.einsum("ik,ik->i", share, bends + slopes**2) - slope**2
-        return -slope, -slope / np.where(bend < 0, bend, np.nan)
-
-    with np.errstate(all="ignore"):
-        return find_roots(evaluate, low, high, 0.5 * low + 0.5 * high)
 
 
 def _log_terms(

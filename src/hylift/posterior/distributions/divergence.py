@@ -1,4 +1,4 @@
-"""How far distributions are from others, row by row."""
+"""Divergences between batches of distributions, row by row."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,14 @@ from hylift.posterior.distributions.base import (
     RealDistribution,
     RealMixture,
     blocks,
-    log_sum_exp,
 )
-from hylift.posterior.distributions.beta_mixture import BetaMixture, log_heights, logit_knots
+from hylift.posterior.distributions.beta_mixture import (
+    BetaMixture,
+    log_heights,
+    log_shares,
+    logit_knots,
+    logit_log_density,
+)
 from hylift.posterior.distributions.categorical import Categorical
 from hylift.posterior.distributions.gaussian_intervals import SortedMixtures, scale_knots
 from hylift.posterior.distributions.gaussian_mixture import GaussianMixture
@@ -129,7 +134,7 @@ def _log_densities(
     line: _Line, p: RealDistribution, q: RealDistribution, spans: Intervals
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Log densities of p and q along the line at the nodes, and where that of q is none."""
-    at = spans.middle[:, None] + 0.5 * (spans.high - spans.low)[:, None] * NODES
+    at = spans.nodes
     found = np.empty((2, *at.shape))
     is_zero = np.empty(at.shape, dtype=bool)
     width = max(p._width, q._width) * len(NODES)
@@ -150,11 +155,11 @@ def _log_density(
     if line.lower is None or line.upper is None:
         return _log_density_of_reals(rows, at)
     lower, upper = line.lower[row, None], line.upper[row, None]
-    log_near, log_far = -np.logaddexp(0.0, -at), -np.logaddexp(0.0, at)
+    log_near, log_far = log_shares(at)
     if isinstance(rows, BetaMixture) and _is_within(rows, line, row):
-        logs = rows.alpha[:, None] * log_near[..., None] + rows.beta[:, None] * log_far[..., None]
-        logs += log_heights(rows.weights, rows.alpha, rows.beta)[:, None]
-        return log_sum_exp(logs), np.zeros(at.shape, dtype=bool)
+        heights = log_heights(rows.weights, rows.alpha, rows.beta)
+        logs = logit_log_density(heights, rows.alpha, rows.beta, at)
+        return logs, np.zeros(at.shape, dtype=bool)
     width = upper - lower
     x = np.where(at < 0, lower + width * np.exp(log_near), upper - width * np.exp(log_far))
     logs, is_zero = _log_density_of_reals(rows, x)

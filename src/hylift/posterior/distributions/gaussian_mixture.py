@@ -15,7 +15,7 @@ from hylift.posterior.distributions.base import (
     real_array,
 )
 from hylift.posterior.distributions.gaussian_intervals import SortedMixtures, entropies, modes
-from hylift.posterior.distributions.univariate import EPS, find_roots
+from hylift.posterior.distributions.univariate import EPS, mixture_quantiles
 
 ROOT_TWO_PI = float(np.sqrt(2.0 * np.pi))
 
@@ -155,14 +155,7 @@ def _lower_quantiles(
         residual[np.abs(residual) <= noise[which]] = 0.0
         return residual, (probit[which] - score) * np.exp(-0.5 * score**2) / (ROOT_TWO_PI * pdf)
 
-    with np.errstate(all="ignore"):
-        # Every component has less than p below `low` and more than p below `high`; and where
-        # one component alone has p, the mixture has no less.
-        own = means + sds * probit[:, None]
-        low = np.where(weights > 0, own, np.inf).min(axis=1)
-        high = np.where(weights > 0, own, -np.inf).max(axis=1)
-        alone = means + sds * special.ndtri(np.minimum(p[:, None] / weights, 1.0))
-        alone = np.where(weights > 0, alone, np.inf).min(axis=1)
-        high = np.maximum(np.minimum(high, alone), low)
-        start = np.einsum("ik,ik->i", weights, own)
-        return find_roots(evaluate, low, high, start)
+    def ppf(level: FloatArray) -> FloatArray:
+        return np.asarray(means + sds * special.ndtri(level))
+
+    return mixture_quantiles(evaluate, weights, p, ppf)

@@ -17,7 +17,7 @@ from hylift.posterior.distributions.base import (
     read_only,
     real_array,
 )
-from hylift.posterior.distributions.univariate import EPS, find_roots
+from hylift.posterior.distributions.univariate import EPS, find_maxima, find_roots
 
 MODE_PANELS = 4  # panels in which the mode is refined
 
@@ -252,8 +252,8 @@ def _climbed(
     slopes = legendre.legder(coefficients.reshape(-1, coefficients.shape[-1]), axis=-1)
     bends = legendre.legder(slopes, axis=-1)
 
-    def evaluate(t: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        slope, bend = _series(slopes[which], t), _series(bends[which], t)
-        return -slope, -slope / np.where(bend < 0, bend, np.nan)
+    def derivatives(t: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        return _series(slopes[which], t), _series(bends[which], t)
 
-    return find_roots(evaluate, low.ravel(), high.ravel(), start.ravel()).reshape(low.shape)
+    found = find_maxima(derivatives, low.ravel(), high.ravel(), start.ravel())
+    return found.reshape(low.shape)

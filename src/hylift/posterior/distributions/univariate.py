@@ -84,6 +84,45 @@ def find_roots(
     return roots
 
 
+def find_maxima(
+    derivatives: Evaluate, low: FloatArray, high: FloatArray, start: FloatArray
+) -> FloatArray:
+    """Where the slope of each function changes from rise to fall in [low, high].
+
+    derivatives: (x, which) -> (slope, second derivative).
+    """
+
+    def evaluate(x: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        slope, bend = derivatives(x, which)
+        return -slope, -slope / np.where(bend < 0, bend, np.nan)
+
+    return find_roots(evaluate, low, high, start)
+
+
+def mixture_quantiles(
+    evaluate: Evaluate,
+    weights: FloatArray,
+    p: FloatArray,
+    ppf: Callable[[FloatArray], FloatArray],
+    slack: float = 0.0,
+) -> FloatArray:
+    """The quantile p (row,) of each mixture, from the quantile functions of its components.
+
+    evaluate: cdf - p and the Newton step; slack: relative, by which the bracket is widened.
+    """
+    with np.errstate(all="ignore"):
+        own, is_used = ppf(p[:, None]), weights > 0
+        # Every component has less than p below `low` and more than p below `high`; and where
+        # one component alone has p, the mixture has no less.
+        low = np.where(is_used, own, np.inf).min(axis=1)
+        high = np.where(is_used, own, -np.inf).max(axis=1)
+        alone = ppf(np.minimum(p[:, None] / weights, 1.0))
+        high = np.minimum(high, np.where(is_used, alone, np.inf).min(axis=1))
+        high = np.maximum(high, low) * (1.0 + slack)
+        start = np.einsum("ik,ik->i", weights, own)
+        return find_roots(evaluate, low * (1.0 - slack), high, start)
+
+
 class Intervals(NamedTuple):
     """Intervals of the real line, each belonging to one of many functions (a row).
 
@@ -98,6 +137,11 @@ class Intervals(NamedTuple):
     @property
     def middle(self) -> FloatArray:
         return 0.5 * self.low + 0.5 * self.high
+
+    @property
+    def nodes(self) -> FloatArray:
+        """(interval, node): the nodes of `integrate`."""
+        return self.middle[:, None] + 0.5 * (self.high - self.low)[:, None] * NODES
 
     @classmethod
     def between(cls, knots: FloatArray) -> "Intervals":
