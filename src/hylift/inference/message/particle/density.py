@@ -23,7 +23,7 @@ DEGREE = 8
 REACH = 12.0
 """Standard deviations that the first panels reach to both sides."""
 TAILS = 10.0
-"""Standard deviations of a proposal that panels cover at least, so that improbable values do not
+"""Standard deviations of a belief that panels cover at least, so that improbable values do not
 become impossible."""
 VANISHED = 1e-26
 """Density, relative to the largest, that is ignored."""
@@ -58,13 +58,12 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
     proposals = passing.proposals
     lower, upper, centre = (a[real] for a in (proposals.lower, proposals.upper, proposals.centre))
     num_panels = NUM_PANELS if has_time() else FEW_PANELS
-    edges = _equal_panels(passing, real, REACH, num_panels)
-    least = _equal_panels(passing, real, TAILS, 1)
+    edges = _first_edges(passing, real, num_panels)
     nodes, weights = gauss_legendre_nodes(edges, DEGREE)
     logs = _incoming(passing, real, nodes)
     for _ in range(ROUNDS - 1):
         values = np.exp(logs - logs.max(axis=1, keepdims=True))
-        settled, edges_then = _better_edges(edges, nodes, weights, values, lower, upper, least)
+        settled, edges_then = _better_edges(edges, nodes, weights, values, lower, upper)
         open_ones = np.flatnonzero(~settled)
         if not len(open_ones) or not has_time():
             break
@@ -107,10 +106,10 @@ def _check_increasing(passing: Passing, real: Ids, edges: FloatArray) -> None:
         raise too_narrow(name)
 
 
-def _equal_panels(passing: Passing, real: Ids, reach: float, num_panels: int) -> FloatArray:
-    """(real, edge): equal panels over so many standard deviations of the proposals."""
+def _first_edges(passing: Passing, real: Ids, num_panels: int) -> FloatArray:
+    """(real, edge): equal panels around the mean of each proposal."""
     proposals = passing.proposals
-    mean, away = proposals.mean[real], reach * proposals.sd[real]
+    mean, away = proposals.mean[real], REACH * proposals.sd[real]
     low = np.maximum(mean - away, proposals.lower[real])
     high = np.minimum(mean + away, proposals.upper[real])
     return np.asarray(np.linspace(low, high, num_panels + 1, axis=1))
@@ -118,10 +117,9 @@ def _equal_panels(passing: Passing, real: Ids, reach: float, num_panels: int) ->
 
 def _better_edges(
     edges: FloatArray, nodes: FloatArray, weights: FloatArray, values: FloatArray,
-    lower: FloatArray, upper: FloatArray, least: FloatArray,
+    lower: FloatArray, upper: FloatArray,
 ) -> tuple[NDArray[np.bool_], FloatArray]:  # fmt: skip
-    """(real,): whether the panels are good enough; and better ones. least: (real, 2), the interval
-    that panels must cover."""
+    """(real,): whether the panels are good enough; and better ones."""
     low, high = edges[:, :1], edges[:, -1:]
     wide = high - low
     # An end that is no bound moves outwards while mass is left there, otherwise inwards.
@@ -136,8 +134,11 @@ def _better_edges(
     new_high = np.where(
         open_high, edges[:, -1] + wide[:, 0], np.minimum(last + margin, edges[:, -1])
     )
-    new_low = np.maximum(np.minimum(new_low, least[:, 0]), lower)
-    new_high = np.minimum(np.maximum(new_high, least[:, 1]), upper)
+    share = weights * values / (weights * values).sum(axis=1, keepdims=True)
+    mean = (share * nodes).sum(axis=1)
+    tails = TAILS * np.sqrt((share * (nodes - mean[:, None]) ** 2).sum(axis=1))
+    new_low = np.maximum(np.minimum(new_low, mean - tails), lower)
+    new_high = np.minimum(np.maximum(new_high, mean + tails), upper)
     mass = (weights * values).reshape(len(edges), num_panels, DEGREE).sum(axis=2)
     mass /= mass.sum(axis=1, keepdims=True)
     settled = ~open_low & ~open_high & (_roughness(values) < ROUGH)
