@@ -8,11 +8,11 @@ import pytest
 
 STAGES = [
     "lazy",
+    "words",
     "errors",
     "files",
     "archive",
     "progress",
-    "words",
     "compilation",
     "numerics",
     "potentials",

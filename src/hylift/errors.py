@@ -1,4 +1,4 @@
-"""What hylift raises: one base class, and a few subclasses that also are the fitting builtin."""
+"""Errors: one base class, and a few subclasses that also subclass the fitting builtin."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,12 +6,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hylift.words import Wording, cli_text, worded
+
 
 class HyliftError(Exception):
-    """Anything hylift raises on purpose; its text is meant for the user as it stands."""
+    """Any error that hylift raises deliberately: what is wrong, and perhaps what to do about it.
+
+    `str(error)` speaks of Python, `error.cli` of the options of the command line.
+    """
+
+    def __init__(self, message: str = "", remedy: Wording | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+    @property
+    def text(self) -> str:
+        """The message and the remedy, in both wordings."""
+        message: str = self.args[0] if self.args else ""
+        if self.remedy is None:
+            return message
+        return worded(message, " " if message.endswith((".", "?")) else ": ", self.remedy)
+
+    @property
+    def cli(self) -> str:
+        return cli_text(self.text)
 
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
+        return str(self.text)
 
 
 class ModelError(HyliftError, ValueError):
@@ -63,6 +84,14 @@ class IntractableError(HyliftError, RuntimeError):
 
 class UnsupportedError(HyliftError, TypeError):
     """A request outside what a method is made for."""
+
+
+class ArgumentError(HyliftError, ValueError):
+    """An argument of a function that it cannot take."""
+
+
+class MethodError(HyliftError, TypeError):
+    """A method of the user's own that does not keep to the protocol."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

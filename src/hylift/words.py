@@ -1,9 +1,53 @@
-"""Counts, lists and tables as text."""
+"""Words for users: counts, lists, tables, and texts worded for Python and the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+
+class Wording(str):
+    """A text in terms of Python, with another wording (`cli`) for the command line."""
+
+    cli: str
+
+    def __new__(cls, python: str, cli: str) -> Wording:
+        text = super().__new__(cls, python)
+        text.cli = cli
+        return text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Wording, (self.python, self.cli)
+
+    @property
+    def python(self) -> str:
+        return "".join(self)
+
+
+def cli_text(text: str) -> str:
+    """The text in terms of the command line."""
+    return text.cli if isinstance(text, Wording) else text
+
+
+def worded(*parts: str) -> Wording:
+    """The parts as one text, each in both wordings."""
+    return Wording("".join(parts), "".join(map(cli_text, parts)))
+
+
+def option(name: str, value: object = None) -> Wording:
+    """A setting: `warm_up` and `--warm-up`, or `lift='exact'` and `--lift exact`."""
+    spelled = f"--{name.replace('_', '-')}"
+    if value is None:
+        return Wording(name, spelled)
+    return Wording(f"{name}={value!r}", spelled if value is True else f"{spelled} {value}")
+
+
+def method_call(name: str, **settings: object) -> Wording:
+    """A method: `BVI(reals='beta')` and `--method bvi --reals beta`."""
+    options = [option(*setting) for setting in settings.items()]
+    spelled = " ".join([f"--method {name.lower()}", *(one.cli for one in options)])
+    return Wording(f"{name}({', '.join(options)})", spelled)
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

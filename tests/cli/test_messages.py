@@ -1,47 +1,76 @@
 """What the library says in terms of Python, the command line says in terms of options."""
 
 import ast
+import pickle
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import hylift
 from cli.conftest import Run
-from hylift.cli.messages import SETTINGS, in_options
-from hylift.cli.method import MethodOptions
+from hylift.errors import UnsupportedError
+from hylift.grounding.evidence.facts import Origin
+from hylift.words import Wording, method_call, option, worded
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "python", "cli"),
     [
-        ("pass unmatched='ignore' to go on", "pass --unmatched ignore to go on"),
-        ("use lift='exact' or lift='none'", "use --lift exact or --lift none"),
-        ("name it in closed=… (--closed In), or", "name it in --closed In, or"),
-        ("hidden; closed=['In'] (--closed In) makes", "hidden; --closed In makes"),
-        ("The limit is 9 numbers (Exact(max_entries=…)).", "The limit is 9 numbers."),
-        ("Exact() can tell; use BVI() or MeanField()", "--method exact can tell; use --method bvi "
-         "or --method mean-field"),
-        ("pass evidence={'paper': […]}, or", "pass --evidence paper=FILE, or"),
-        ("a=b.csv: a table of 'In' has x; this one has y: leave 'z' out (df[['pa per', 'to,pic']])",
-         "a=b.csv: a table of 'In' has x; this one has y: leave 'z' out "
-         "(--evidence 'In=a=b.csv[pa per,\"to,pic\"]')"),
-        ("x.csv: a table of 'In' has x: choose (df[[\"it's\", 'a\\\\b', …, 'c \"d\"']])",
-         "x.csv: a table of 'In' has x: choose "
-         """(--evidence 'In=x.csv[it'"'"'s,a\\b,…,"c ""d\"""]')"""),
-        ("x.db, table 'in': a table of 'In' has x: choose columns of it (df[['paper', …]])",
-         "x.db, table 'in': a table of 'In' has x: choose columns of it "
-         "(--evidence 'In=x.db[paper,…]')"),
-        ("method BVI(3), by name", "method BVI(3), by name"),
-        ("infer with Gibbs(draws=1,000)", "infer with --method gibbs --draws 1,000"),
-        ("BVI(merge_factors=True); reals='beta'.", "--method bvi --merge-factors; --reals beta."),
-        ("m.mln:1:1: bad\n    1 reals='beta'\n    ^", "m.mln:1:1: bad\n    1 reals='beta'\n    ^"),
+        (option("warm_up"), "warm_up", "--warm-up"),
+        (option("unmatched", "ignore"), "unmatched='ignore'", "--unmatched ignore"),
+        (option("components", 5), "components=5", "--components 5"),
+        (method_call("Exact"), "Exact()", "--method exact"),
+        (method_call("Gibbs", draws=9), "Gibbs(draws=9)", "--method gibbs --draws 9"),
+        (
+            method_call("BVI", merge_factors=True),
+            "BVI(merge_factors=True)",
+            "--method bvi --merge-factors",
+        ),
+        (
+            worded("use ", method_call("BVI"), " or ", option("lift", "none")),
+            "use BVI() or lift='none'",
+            "use --method bvi or --lift none",
+        ),
+        (
+            Origin("a=b.csv", file="a=b.csv").selection("In", ["pa per", "to,pic"]),
+            "df[['pa per', 'to,pic']]",
+            "--evidence 'In=a=b.csv[pa per,\"to,pic\"]'",
+        ),
+        (
+            Origin("x.csv", file="x.csv").selection("In", ["it's", "a\\b", "…", 'c "d"']),
+            "df[[\"it's\", 'a\\\\b', …, 'c \"d\"']]",
+            """--evidence 'In=x.csv[it'"'"'s,a\\b,…,"c ""d\"""]'""",
+        ),
+        (
+            Origin("x.db, table 'in'", file="x.db").selection("In", ["paper", "…"]),
+            "df[['paper', …]]",
+            "--evidence 'In=x.db[paper,…]'",
+        ),
     ],
-)  # fmt: skip
-def test_arguments_of_functions_become_options(text: str, expected: str) -> None:
-    assert in_options(text) == expected
+)
+def test_arguments_of_functions_are_options(text: Wording, python: str, cli: str) -> None:
+    assert (text, text.python, text.cli) == (python, python, cli)
+
+
+def test_an_error_carries_its_remedy_in_both_wordings() -> None:
+    remedy = worded("use ", method_call("BVI"), " or ", method_call("EPBP"))
+
+    error = pickle.loads(pickle.dumps(UnsupportedError("Gibbs has no functions", remedy)))
+
+    assert (error.remedy.python, error.remedy.cli) == (remedy.python, remedy.cli)
+    assert str(error) == "Gibbs has no functions: use BVI() or EPBP()"
+    assert error.cli == "Gibbs has no functions: use --method bvi or --method epbp"
+
+
+def test_every_file_of_evidence_names_itself_in_remedies(run: Run, folder: Path) -> None:
+    (folder / "wide.csv").write_text("paper,year,topic\np1,1999,t1\n")
+
+    ended = run("infer", "papers.mln", "-e", "In=wide.csv")
+
+    assert ended.code == 2
+    assert "choose columns of it (--evidence 'In=wide.csv[paper,topic]')" in ended.err
 
 
 def test_errors_speak_of_options(run: Run, folder: Path) -> None:
@@ -74,7 +103,7 @@ SPELLING = re.compile(
 """What only Python has; options have two dashes in front, and dashes in between."""
 
 OF_FILES_AND_RULES = (
-    *("SELECT ", "PRAGMA ", "SET "),  # queries
+    *("SELECT ", "PRAGMA ", "SET ", "CAST("),  # queries
     *(
         "cov=5 of gaussian",
         "mean=[",
@@ -87,17 +116,17 @@ OF_FILES_AND_RULES = (
 
 OF_PYTHON = (
     *("not a value of type", "not of a value of type", "a domain is boolean", "reset_index()"),
-    *("max_entries must", "map_seconds must", "natural_steps is", "max_classes is"),
-    *("an optimiser is a value", "a method is a value", "a function takes at least one slot"),
+    *("max_entries must", "map_seconds must", "natural_steps must", "max_classes must"),
+    *("optimiser must be a value", "a method is a value", "a function takes at least one slot"),
     *("unique=5:", "unique='5':", "read it with 'read_model'"),
     *("plot_classes draws", "plot_race draws", "see best_map"),
-    *("given(…)", "sample(…)", "expectation(…)", "pdf(…)"),
+    *("given(…)", "sample(…)", "expectation(…)", "pdf(…)", "compare(…)", "kalman_filter needs"),
 )
 """Of values that only programs pass, and of questions that only programs ask."""
 
 
 def test_no_text_of_the_library_speaks_of_python_at_the_terminal() -> None:
-    spoken = {in_options(text) for text in library_texts()}
+    spoken = set(library_texts())
 
     slips = sorted(
         text
@@ -121,8 +150,10 @@ def library_texts() -> Iterator[str]:
 
 
 def sentences(node: ast.AST) -> Iterator[str]:
-    """The texts below a node of the syntax tree, except docstrings and what `repr` says."""
+    """The texts below a node of the syntax tree, except docstrings and what is for Python only."""
     match node:
+        case ast.Call(func=ast.Name("Wording"), args=[_, cli]):
+            yield from sentences(cli)
         case ast.Expr(value=ast.Constant()) | ast.FunctionDef(name="__repr__"):
             return
         case ast.JoinedStr(values=parts):
@@ -134,28 +165,22 @@ def sentences(node: ast.AST) -> Iterator[str]:
                 yield from sentences(child)
 
 
-def test_every_setting_of_a_method_is_an_option() -> None:
-    settings = {field.name for field in fields(MethodOptions)} - {"method"}
-
-    assert settings | {"closed", "unmatched"} == set(SETTINGS)
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         ("box.mln -m bvi --reals gaussian", "--reals beta keeps them inside"),
         ("twins.mln -m epbp", "--method epbp --merge-factors makes them one"),
         ("twins.mln -m bvi", "--method bvi --merge-factors counts it once"),
-        ("stiff.mln -m gibbs --draws 20 --warm-up 1", "more draws, or a longer --warm-up"),
+        ("stiff.mln -m gibbs --draws 20 --warm-up 1", "use more draws, or a longer --warm-up"),
         ("papers.mln -e facts.db -m bvi -k 2 --start five.npz", "ask for --components 5"),
-        ("papers.mln -e facts.db -m gibbs --draws 0", "--draws is a whole number"),
-        ("papers.mln -e facts.db -m gibbs --warm-up -1", "--warm-up is a whole number"),
-        ("papers.mln -e facts.db -m bvi --max-steps 0", "--max-steps is a whole number"),
+        ("papers.mln -e facts.db -m gibbs --draws 0", "--draws must be an integer"),
+        ("papers.mln -e facts.db -m gibbs --warm-up -1", "--warm-up must be an integer"),
+        ("papers.mln -e facts.db -m bvi --max-steps 0", "--max-steps must be an integer"),
         ("papers.mln -e facts.db -m bp --damping 2", "--damping"),
         ("smokers.mln -m bp --lift coarse-to-fine", "--lift exact or --lift none"),
         ("papers.mln -e facts.db -m bvi --merge-factors --lift coarse-to-fine", "--merge-factors"),
         ("papers.mln -e facts.db --closed Inn", "--closed names 'Inn'"),
-        ("papers.mln -e facts.db --unmatched skip", "--unmatched is 'error' or 'ignore'"),
+        ("papers.mln -e facts.db --unmatched skip", "--unmatched must be 'error' or 'ignore'"),
         ("papers.mln -e facts.db -m exact -o draws.nc", "--method bvi or --method gibbs"),
     ],
 )  # fmt: skip

@@ -288,7 +288,7 @@ def test_a_negative_seed_is_refused_everywhere(run: Run, folder: Path) -> None:
         ended = run(*command, "--seed", -1)
 
         assert (ended.code, ended.out) == (2, "")
-        assert ended.err == "hylift: a seed is a whole number that is not negative, not -1\n"
+        assert ended.err == "hylift: --seed must be a non-negative integer, not -1\n"
 
 
 def test_netcdf_holds_draws_of_what_is_asked_for(run: Run, folder: Path) -> None:

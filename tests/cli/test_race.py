@@ -110,9 +110,9 @@ REFUSED = {
     ),
     "no method": (["--methods", ""], "there is no method '': choose among exact, mean-field"),
     "a comma too many": (["--methods", "exact,"], "there is no method '': choose among exact"),
-    "no time": (["--seconds", 0], "--seconds is a positive number, not 0"),
+    "no time": (["--seconds", 0], "--seconds must be a positive number, not 0"),
     "another lifting": (["--lift", "fine"], "there is no lift 'fine': choose among exact"),
-    "negative seed": (["--seed", -1], "a seed is a whole number that is not negative, not -1"),
+    "negative seed": (["--seed", -1], "--seed must be a non-negative integer, not -1"),
     "figure in text": (
         ["--figure", "a.txt"],
         "a.txt: a figure is written to a file in .png, .pdf, .svg",

@@ -271,7 +271,7 @@ REFUSED = {
     ),
     "unmatched word": (
         ["infer", "papers.mln", "--unmatched", "nonsense"],
-        "--unmatched is 'error' or 'ignore', not 'nonsense'\n",
+        "--unmatched must be 'error' or 'ignore', not 'nonsense'\n",
     ),
     "unknown name of a table": (
         ["infer", "papers.mln", "-e", "Inn=in.parquet"],

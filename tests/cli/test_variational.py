@@ -212,7 +212,7 @@ REFUSED = {
     ),
     "no components": (
         ["-m", "bvi", "-k", 0],
-        "--components is a whole number of at least 1, not 0",
+        "--components must be an integer of at least 1, not 0",
     ),
     "restarts of exact": (
         ["-m", "exact", "--restarts", 3],
@@ -230,7 +230,7 @@ REFUSED = {
         ["-m", "exact", "--seconds", 3],
         f"--seconds is for --method auto, {TIMED}, not for exact",
     ),
-    "no time": (["--seconds", 0], "--seconds is a positive number, not 0"),
+    "no time": (["--seconds", 0], "--seconds must be a positive number, not 0"),
     "optimiser of auto": (
         ["--optimiser", "adam"],
         f"--optimiser is for --method {VARIATIONAL}, not for auto",

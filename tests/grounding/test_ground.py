@@ -340,7 +340,7 @@ def test_an_open_predicate_with_true_evidence_only_is_noted():
 
     assert grounding.notes == (
         "'Friends' is open: the evidence names true atoms only, and all others (8) are hidden; "
-        "closed=['Friends'] (--closed Friends) makes them false",
+        "closed=['Friends'] makes them false",
     )
 
 

@@ -463,8 +463,8 @@ def test_a_missing_state_is_no_constant_where_none_are_listed() -> None:
         (
             {"Kind": [("p1", None), ("p2", "Dor")]},
             "evidence['Kind'], row 2: Kind(p2, Dor): 'Dor' is not a constant of type 'kind', which "
-            "has Wall, Door, Other; pass unmatched='ignore' to leave such rows out. Did you mean "
-            "'Door'?",
+            "has Wall, Door, Other. Did you mean 'Door'? Pass unmatched='ignore' to leave such "
+            "rows out.",
         ),
     ],
 )

@@ -36,31 +36,31 @@ def message(evidence: Any, **options: Any) -> str:
     return str(caught.value)
 
 
-IGNORE = "; pass unmatched='ignore' to leave such rows out"
+IGNORE = "Pass unmatched='ignore' to leave such rows out."
 
 ERRORS = [
     (
         {"In": [("p1", "t1"), ("p1", "t12"), ("p2", "x")]},
         "evidence['In'], row 2: In(p1, t12): 't12' is not a constant of type 'topic', which has "
-        f"t0 to t9 … and 1 more row like it{IGNORE}",
+        f"t0 to t9 … and 1 more row like it. {IGNORE}",
     ),
     (
         {"Kind(p1)": "wall"},
         "evidence['Kind(p1)']: Kind(p1, wall): 'wall' is not a constant of type 'kind', which has "
-        f"Wall, Door, Other{IGNORE}. Did you mean 'Wall'?",
+        f"Wall, Door, Other. Did you mean 'Wall'? {IGNORE}",
     ),
     (
         {"topic": ["t1", "t10"]},
         "evidence['topic'], row 2: 't10' is not a constant of type 'topic', which has t0 to t9"
-        f"{IGNORE}",
+        f". {IGNORE}",
     ),
     (
         pa.table({"predicate": ["In", "Inn"], "arg1": ["p", "p"], "arg2": ["t1", "t1"]}),
-        f"evidence, row 2: unknown predicate 'Inn'{IGNORE}. Did you mean 'In'?",
+        f"evidence, row 2: unknown predicate 'Inn'. Did you mean 'In'? {IGNORE}",
     ),
     (
         pa.table({"predicate": ["Odd"] * 3, "arg1": ["p"] * 3}),
-        f"evidence, row 1: unknown predicate 'Odd' … and 2 more rows like it{IGNORE}",
+        f"evidence, row 1: unknown predicate 'Odd' … and 2 more rows like it. {IGNORE}",
     ),
     (
         {"Inn": [("p1", "t1")]},
@@ -209,7 +209,7 @@ ERRORS = [
     (
         pa.table({"predicate": ["Size"], "args": ["p1"], "value": [1.0]}),
         "evidence: evidence on several predicates has the columns predicate, arg1, arg2, …, and "
-        "perhaps value and sd; this table has predicate, args, value. For a table of one "
+        "perhaps value and sd; this table has predicate, args, value: for a table of one "
         "predicate, pass {'Predicate': table}",
     ),
     (
@@ -336,7 +336,7 @@ def test_evidence_that_does_not_fit_is_refused_with_its_place(evidence: Any, exp
 @pytest.mark.parametrize(
     ("evidence", "options", "expected"),
     [
-        ({}, {"closed": "In"}, "closed is a list of predicates, such as ['In'], not a text"),
+        ({}, {"closed": "In"}, "closed must be a list of predicates, such as ['In'], not a text"),
         (
             {},
             {"closed": ["Inn"]},
@@ -353,7 +353,7 @@ def test_evidence_that_does_not_fit_is_refused_with_its_place(evidence: Any, exp
             {"closed": ["Kind"]},
             "'Kind' has a `!` and cannot be closed: one of its atoms is true in any case",
         ),
-        ({}, {"unmatched": "drop"}, "unmatched is 'error' or 'ignore', not 'drop'"),
+        ({}, {"unmatched": "drop"}, "unmatched must be 'error' or 'ignore', not 'drop'"),
         (
             {"In": [("p1", "t1", 0.5)]},
             {"closed": ["In"]},
@@ -628,7 +628,7 @@ def test_the_published_papers_match_in_part(data_dir: Path) -> None:
         World.of(model, path)
     world = World.of(model, path, unmatched="ignore")
 
-    assert str(caught.value) == f"{path}, row 1135: {problem} … and 99 more rows like it{IGNORE}"
+    assert str(caught.value) == f"{path}, row 1135: {problem} … and 99 more rows like it. {IGNORE}"
     assert world.notes == (f"{path}: 100 rows left out; the first, row 1135: {problem}",)
     assert {name: table.num_rows for name, table in world.evidence.items()} == {
         "PaperPopularity": 210,

@@ -67,7 +67,7 @@ def test_a_method_that_begins_in_its_own_way_refuses_a_start(method: Method) -> 
         infer(graph, method, start=earlier)
 
     assert str(refusal.value).endswith(
-        "does not start from an earlier posterior: leave `start` out, or use BVI(), NPVI(), "
+        "cannot start from an earlier posterior: leave start out, or use BVI(), NPVI(), "
         "MeanField() or MaxWalkSAT()"
     )
     assert str(refusal.value).lower().startswith(method.name.lower()[:2])

@@ -13,7 +13,7 @@ EXIST, FORALL = "'there is' is written 'EXIST x'", "'for all' is written 'FORALL
 NO_COLON = "a weight stands before its formula without a colon"
 FUNCTIONS = "the functions of numbers are abs, exp, log, min and max"
 NORMAL = "it is written 'normal(value | mean, variance)'"
-CLOSED = "closed-world predicates are named when grounding, by closed=… or --closed"
+CLOSED = "closed-world predicates are named when grounding, by closed=…"
 
 
 def error(text: str) -> str:

@@ -239,9 +239,9 @@ REFUSED = {
         lambda _: {"lifting": None},
         r"such as hl\.lift\(graph\), not a value .* 'NoneType'",
     ),
-    "no classes": (lambda _: {"max_classes": 0}, "a whole number of at least 1, not 0"),
-    "half a class": (lambda _: {"max_classes": 1.5}, "a whole number of at least 1, not 1.5"),
-    "letters": (lambda _: {"max_classes": "a"}, "a whole number of at least 1, not 'a'"),
+    "no classes": (lambda _: {"max_classes": 0}, "an integer of at least 1, not 0"),
+    "half a class": (lambda _: {"max_classes": 1.5}, "an integer of at least 1, not 1.5"),
+    "letters": (lambda _: {"max_classes": "a"}, "an integer of at least 1, not 'a'"),
     "an ending": (
         lambda _: {"path": "a.xyz"},
         r"a\.xyz: a figure's name ends in \.png, \.pdf, \.svg",

@@ -316,7 +316,7 @@ def test_variables_that_are_drawn_by_themselves_come_with_a_warning(method: Any)
     with pytest.warns(UserWarning, match="each is drawn by itself") as caught:
         data = posterior.to_xarray(draws=20_000)
 
-    assert "For joint draws infer with BVI(…) or Gibbs()" in str(caught[0].message)
+    assert "For joint draws infer with BVI() or Gibbs()" in str(caught[0].message)
     assert caught[0].filename == __file__
     assert data.attrs["samples"] == (
         "draws of each variable by itself: they tell nothing of dependence"
@@ -381,7 +381,7 @@ def test_a_number_of_draws_that_is_none_is_refused(draws: Any, variational: Post
     with pytest.raises(UnsupportedError) as refusal:
         variational.to_arviz(draws=draws)
 
-    assert str(refusal.value) == f"draws is a whole number of at least 1, not {draws!r}"
+    assert str(refusal.value) == f"draws must be an integer of at least 1, not {draws!r}"
 
 
 def test_a_posterior_without_marginals_has_nothing_to_draw() -> None:

@@ -450,7 +450,7 @@ def test_an_exact_posterior_refuses_questions_to_a_mixture() -> None:
         with pytest.raises(UnsupportedError) as refusal:
             ask()
         assert str(refusal.value) == (
-            f"{name}(…) needs a posterior of BVI, NPVI or MeanField; "
+            f"{name}(…) needs a posterior of BVI, NPVI or MeanField: "
             "with Exact() observe more and infer again"
         )
 

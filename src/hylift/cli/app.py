@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hylift.cli import examples, options
-from hylift.cli.messages import warnings_told
+from hylift.cli.stderr import warnings_told
 
 app = typer.Typer(
     name="hylift",

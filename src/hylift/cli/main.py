@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 import hylift.cli.app as commands
-from hylift.cli.messages import InterruptedAnswerError, complain, in_options
+from hylift.cli.stderr import InterruptedAnswerError, complain
 from hylift.errors import HyliftError
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.mro()[1]
@@ -34,7 +34,7 @@ def run(app: typer.Typer, name: str) -> NoReturn:
         code = app(prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except HyliftError as error:
-        _end(2, name, in_options(str(error)))
+        _end(2, name, error.cli)
     except InterruptedAnswerError:
         sys.exit(130)  # the command has said so, and shown what it had
     except USAGE_ERROR as error:

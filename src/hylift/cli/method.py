@@ -177,7 +177,7 @@ class MethodOptions:
 def check_seconds(seconds: float) -> None:
     """Raises unless a time is one that work can take."""
     if not seconds > 0:
-        raise UnsupportedError(f"--seconds is a positive number, not {seconds:g}")
+        raise UnsupportedError(f"--seconds must be a positive number, not {seconds:g}")
 
 
 def check_word(what: str, word: str, allowed: Collection[str]) -> None:

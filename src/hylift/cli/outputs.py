@@ -142,7 +142,7 @@ def deliver(
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        raise OutputError("\n".join(map(str, errors)))
+        raise OutputError("\n".join(error.cli for error in errors))
 
 
 def print_json(found: dict[str, Any]) -> None:

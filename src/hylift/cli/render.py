@@ -15,14 +15,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from hylift.cli.messages import in_options, tell
+from hylift.cli.stderr import tell
 from hylift.graph import Evidence
 from hylift.inference.method import Task
 from hylift.posterior import Categorical, LogPartition, Posterior
 from hylift.posterior.answers import ENDS
 from hylift.progress import Progress as Report
 from hylift.progress import silent
-from hylift.words import TextTable, counted, num_classes
+from hylift.words import TextTable, cli_text, counted, num_classes
 
 NARROW = 80
 """Columns below which bars are short."""
@@ -106,7 +106,7 @@ def show(
         out.print(table)
         _cut(out, len(ids))
     for note in solution.notes:
-        out.print(f"Note: {escape(in_options(note))}")
+        out.print(f"Note: {escape(cli_text(note))}")
 
 
 def num_classes_of(posterior: Posterior) -> int | None:

@@ -22,6 +22,7 @@ from hylift.language.report import ModelWarning
 from hylift.language.syntax import Atom, Model
 from hylift.language.types import constant_value
 from hylift.progress import Progress, silent
+from hylift.words import Wording, worded
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,12 @@ class Grounding:
             hidden = self.numbers[name].count - self.observed.num_observed[name]
             if hidden:
                 notes.append(
-                    f"'{name}' is open: the evidence names true atoms only, and all others "
-                    f"({hidden:,}) are hidden; closed=['{name}'] (--closed {name}) makes them false"
+                    worded(
+                        f"'{name}' is open: the evidence names true atoms only, and all others "
+                        f"({hidden:,}) are hidden; ",
+                        Wording(f"closed=['{name}']", f"--closed {name}"),
+                        " makes them false",
+                    )
                 )
         return tuple(notes)
 

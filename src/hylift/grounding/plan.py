@@ -39,6 +39,7 @@ from hylift.language.walk import (
     nodes,
     terms,
 )
+from hylift.words import Wording, worded
 
 Test = Atom | Comparison
 """A closed-world atom, or x != y: decided by evidence and the grounding itself."""
@@ -173,9 +174,12 @@ def _condition(world: World, part: Expr) -> Guard:
     if isinstance(part, Atom) and part.predicate not in world.closed:
         raise ModelError(
             located(
-                f"'where {format_expression(part)}' asks for a closed world, but "
-                f"'{part.predicate}' is open: name it in closed=… (--closed {part.predicate}), "
-                "or multiply the formula by it",
+                worded(
+                    f"'where {format_expression(part)}' asks for a closed world, but "
+                    f"'{part.predicate}' is open: pass ",
+                    Wording(f"closed=['{part.predicate}']", f"--closed {part.predicate}"),
+                    ", or multiply the formula by it",
+                ),
                 part.place,
             )
         )

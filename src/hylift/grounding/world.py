@@ -38,6 +38,7 @@ from hylift.language.report import Problem
 from hylift.language.syntax import Model
 from hylift.language.types import variable_types
 from hylift.language.walk import used_predicates
+from hylift.words import Wording, option, worded
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,9 @@ class World:
         closed = _closed(model, closed)
         warnings = [*check(model, closed)]
         if unmatched not in ("error", "ignore"):
-            raise EvidenceError(f"unmatched is 'error' or 'ignore', not {unmatched!r}")
+            raise EvidenceError(
+                worded(option("unmatched"), f" must be 'error' or 'ignore', not {unmatched!r}")
+            )
         database = open_engine(engine)
         listed = {
             name: pa.array(declared.constants, pa.string())
@@ -154,14 +157,17 @@ class World:
 
 def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
     if isinstance(names, str):
-        raise EvidenceError(f"closed is a list of predicates, such as ['{names}'], not a text")
+        raise EvidenceError(f"closed must be a list of predicates, such as ['{names}'], not a text")
     closed = frozenset(names)
     for name in sorted(closed, key=str):
         predicate = model.predicate_by_name.get(name)
         if predicate is None:
             raise EvidenceError(
-                f"closed names '{name}', which is no predicate of the model."
-                f"{did_you_mean(str(name), model.predicate_by_name)}"
+                worded(
+                    option("closed"),
+                    f" names '{name}', which is no predicate of the model."
+                    f"{did_you_mean(str(name), model.predicate_by_name)}",
+                )
             )
         if not predicate.domain.is_discrete:
             raise EvidenceError(f"'{name}' is real and cannot be closed: it is not true or false")
@@ -212,9 +218,12 @@ def _from_data(
     users = [p.name for p in model.predicates if type_name in p.arguments]
     if not len(constants) and used_predicates(model).intersection(users):
         raise EvidenceError(
-            f"the type '{type_name}' has no constants: list them in the model "
-            f"({type_name} = {{…}}), pass evidence={{'{type_name}': […]}}, or evidence on "
-            f"{' or '.join(users)}"
+            f"the type '{type_name}' has no constants",
+            worded(
+                f"list them in the model ({type_name} = {{…}}), pass ",
+                Wording(f"evidence={{'{type_name}': […]}}", f"--evidence {type_name}=FILE"),
+                f", or evidence on {' or '.join(users)}",
+            ),
         )
     return constants
 

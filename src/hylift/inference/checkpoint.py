@@ -24,6 +24,7 @@ from hylift.errors import FormatError, HyliftError, UnsupportedError
 from hylift.files import OutputError, clear_partial
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.potentials import Function
+from hylift.words import worded
 
 FILE = Archive(
     "a checkpoint", "hylift checkpoint", 1, "delete it, or name another file, to begin anew"
@@ -97,7 +98,8 @@ class Checkpoint:
             self._write()
         except OutputError as error:
             if not self.has_failed:
-                warnings.warn(f"{error}; the run goes on without", UserWarning, stacklevel=2)
+                text = worded(error.text, "; the run goes on without")
+                warnings.warn(text, UserWarning, stacklevel=2)
             self.has_failed = True
 
     def _write(self) -> None:

@@ -1,4 +1,4 @@
-"""A method for whoever names none."""
+"""Default method selection."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.variational import BVI
 from hylift.posterior import Posterior
+from hylift.words import worded
 
 CHEAP_ENTRIES = 2**24
 """Largest table of exact inference that is cheap: about a second of work."""
@@ -25,11 +26,11 @@ def choose_and_solve(prepared: Prepared, request: Request) -> Posterior:
         try:
             posterior = Exact(max_entries=CHEAP_ENTRIES).solve(prepared, request)
         except (IntractableError, UnsupportedError) as error:
-            refused = str(error)
+            refused = error.text
         else:
             return posterior.with_note("Exact inference was chosen, because it is cheap here.")
     return METHOD.solve(prepared, request).with_note(
-        f"{METHOD.name} was chosen, because exact inference is not cheap here: {refused}"
+        worded(f"{METHOD.name} was chosen, because exact inference is not cheap here: ", refused)
     )
 
 

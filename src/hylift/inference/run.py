@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from hylift.compilation import announce_compilation
-from hylift.errors import UnsupportedError, did_you_mean
+from hylift.errors import MethodError, UnsupportedError, did_you_mean
 from hylift.files import check_target
 from hylift.graph import FactorGraph
 from hylift.inference.checkpoint import Checkpoint, fingerprint
@@ -21,7 +21,7 @@ from hylift.inference.prepared import Prepared
 from hylift.inference.settings import is_number
 from hylift.posterior import Posterior
 from hylift.progress import Progress, silent
-from hylift.words import counted
+from hylift.words import counted, option, worded
 
 
 def infer(
@@ -75,7 +75,7 @@ def infer(
         solve = choose_and_solve if method is None else method.solve
         posterior = solve(prepared, request)
         if not isinstance(posterior, Posterior):
-            raise TypeError(f"solve returned {posterior!r}, not a Posterior")
+            raise MethodError(f"solve returned {posterior!r}, not a Posterior")
         if request.checkpoint is not None:
             request.checkpoint.try_to_write()
     if posterior.solution.result != "interrupted":
@@ -97,9 +97,9 @@ def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:
             f"of type '{type(graph).__name__}'"
         )
     if start is not None and not isinstance(start, Posterior):
-        raise UnsupportedError(f"start is a posterior of an earlier run, not {start!r}")
+        raise UnsupportedError(f"start must be a posterior of an earlier run, not {start!r}")
     if callback is not None and not callable(callback):
-        raise UnsupportedError(f"callback is a function of a step, not {callback!r}")
+        raise UnsupportedError(f"callback must be a function of a step, not {callback!r}")
 
 
 def _settings(method: Method | None, request: Request) -> str:
@@ -139,16 +139,20 @@ def _checked(what: str, value: Any, allowed: tuple[Any, ...]) -> Any:
 def checked_seconds(seconds: Any) -> float:
     """The time; raises unless it is a positive number."""
     if not is_number(seconds) or not seconds > 0:
-        raise UnsupportedError(f"seconds is a positive number, not {seconds!r}")
+        raise UnsupportedError(
+            worded(option("seconds"), f" must be a positive number, not {seconds!r}")
+        )
     return float(seconds)
 
 
 def checked_seed(seed: Any) -> int:
-    """The seed; raises unless it is a whole number that is not negative."""
+    """The seed; raises unless it is a non-negative integer."""
     try:
         number = operator.index(seed)
     except TypeError:
         number = -1
     if number < 0:
-        raise UnsupportedError(f"a seed is a whole number that is not negative, not {seed!r}")
+        raise UnsupportedError(
+            worded(option("seed"), f" must be a non-negative integer, not {seed!r}")
+        )
     return number

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Literal
 
 from hylift.language.syntax import Node, Place
+from hylift.words import worded
 
 INDENT = "    "
 
@@ -54,7 +55,8 @@ def located(message: str, place: Place | None) -> str:
     width = max(1, min(place.end - 1 - first, len(shown)) - start)
     where = f"{place.source.name}:{place.line}:{place.column}"
     margin = "".join(letter if letter == "\t" else " " for letter in shown[:start].ljust(start))
-    return f"{where}: {message}\n{INDENT}{shown}\n{INDENT}{margin}{'^' * width}"
+    below = f"\n{INDENT}{shown}\n{INDENT}{margin}{'^' * width}"
+    return worded(f"{where}: ", message, below)
 
 
 @lru_cache(maxsize=4)

@@ -85,7 +85,7 @@ def _check(lifting: Lifting, max_classes: int, path: str | Path | None) -> None:
             f"'{type(lifting).__name__}'"
         )
     if not isinstance(max_classes, numbers.Integral) or max_classes < 1:
-        raise UnsupportedError(f"max_classes is a whole number of at least 1, not {max_classes!r}")
+        raise UnsupportedError(f"max_classes must be an integer of at least 1, not {max_classes!r}")
     if path is not None:
         check_figure(path)
 

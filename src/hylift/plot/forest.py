@@ -26,6 +26,7 @@ from hylift.plot.style import (
     write_legend,
 )
 from hylift.posterior import Categorical, PointMass, Posterior
+from hylift.words import Wording
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +102,8 @@ def _names(posterior: Posterior, atoms: str | Iterable[str] | None) -> list[str]
     ids = posterior.select(atoms)
     if not 0 < len(ids) <= MAX_ATOMS:
         raise UnsupportedError(
-            f"a forest plot shows 1 to {MAX_ATOMS} atoms, not {len(ids):,}: name some of them"
+            f"a forest plot shows 1 to {MAX_ATOMS} atoms, not {len(ids):,}",
+            Wording("name some of them", "name some with --query"),
         )
     discrete = posterior.variables.num_states[ids] > 0
     names: list[str] = posterior.variables.names.render(ids).to_pylist()
@@ -109,7 +111,8 @@ def _names(posterior: Posterior, atoms: str | Iterable[str] | None) -> list[str]
         one, other = names[int(np.argmax(discrete))], names[int(np.argmin(discrete))]
         raise UnsupportedError(
             f"a forest plot has one axis for all atoms, but '{one}' is discrete and '{other}' is a "
-            "real: name atoms of one kind"
+            "real",
+            Wording("name atoms of one kind", "name atoms of one kind with --query"),
         )
     return names
 

@@ -28,6 +28,7 @@ from hylift.plot.style import (
     write_legend,
 )
 from hylift.posterior import Categorical, PointMass, Posterior
+from hylift.words import Wording, worded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,8 +157,11 @@ def check_panels(count: int) -> None:
     """Raise an error unless a figure has room for so many marginals."""
     if not 0 < count <= MAX_PANELS:
         raise UnsupportedError(
-            f"a figure shows 1 to {MAX_PANELS} marginals, not {count:,}: name some of the atoms"
-            + (", or draw a forest plot" if count else "")
+            f"a figure shows 1 to {MAX_PANELS} marginals, not {count:,}",
+            worded(
+                Wording("name some of the atoms", "name some with --query"),
+                ", or draw a forest plot" if count else "",
+            ),
         )
 
 

@@ -13,10 +13,15 @@ from hylift.errors import EvidenceError, UnsupportedError
 from hylift.graph import Variables
 from hylift.posterior.distributions.divergence import distances, divergences
 from hylift.posterior.marginals import Marginals
-from hylift.words import counted
+from hylift.words import Wording, counted
 
 if TYPE_CHECKING:
     from hylift.posterior.posterior import Posterior
+
+
+ASK_FOR_MARGINALS = Wording(
+    "run infer(…) with 'marginals' among the tasks", "run `hylift infer` with --task marginals"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -73,8 +78,8 @@ def compare(trusted: Posterior, other: Posterior, ids: NDArray[np.int64]) -> Com
     for posterior, marginals in ((trusted, p), (other, q)):
         if marginals is None:
             raise UnsupportedError(
-                f"the posterior of '{posterior.solution.method}' has no marginals to compare: run "
-                "infer(…) with 'marginals' among the tasks"
+                f"the posterior of '{posterior.solution.method}' has no marginals to compare",
+                ASK_FOR_MARGINALS,
             )
     assert p is not None
     assert q is not None

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.files import write_whole
 from hylift.graph import Atoms, Domain, Numbered, Variables
+from hylift.words import Wording
 
 PROPER = {"arviz": "ArviZ", "xarray": "xarray", "pandas": "pandas", "polars": "Polars"}
 """Names of optional packages, as their authors write them."""
@@ -104,7 +105,8 @@ def write_netcdf(data: Any, path: str | Path) -> None:
         if len(array.attrs.get("states", ())) > MAX_STORED_STATES:
             raise UnsupportedError(
                 f"{path}: '{name}' has more than {MAX_STORED_STATES:,} states, and NetCDF has no "
-                "room for their names: name other atoms, or use to_xarray(…)"
+                "room for their names",
+                Wording("name other atoms, or use to_xarray(…)", "name other atoms with --query"),
             )
 
     def write(stream: IO[bytes]) -> None:

@@ -17,7 +17,7 @@ from hylift.graph import Evidence, Variables, without_repeats
 from hylift.graph.names import hidden_or_all
 from hylift.posterior import datasets
 from hylift.posterior.answers import Assignment, LogPartition, Solution
-from hylift.posterior.comparison import Comparison, compare
+from hylift.posterior.comparison import ASK_FOR_MARGINALS, Comparison, compare
 from hylift.posterior.datasets import extra
 from hylift.posterior.distributions.base import Seed
 from hylift.posterior.draws import Draws
@@ -26,7 +26,7 @@ from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Expectation, Mixture
 from hylift.posterior.samples import Samples
 from hylift.posterior.target import Target, check_agreement, conditioned
-from hylift.words import counted
+from hylift.words import counted, method_call, worded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,8 +333,8 @@ class Posterior:
         """The mixture; an error that names the question if there is none."""
         if self.mixture is None:
             raise UnsupportedError(
-                f"{question} needs a posterior of BVI, NPVI or MeanField; "
-                "with Exact() observe more and infer again"
+                f"{question} needs a posterior of BVI, NPVI or MeanField",
+                worded("with ", method_call("Exact"), " observe more and infer again"),
             )
         return self.mixture
 
@@ -342,8 +342,8 @@ class Posterior:
         """All marginals; an error if there are none."""
         if self.all_marginals is None:
             raise UnsupportedError(
-                "this posterior has no marginals: run infer(…) with 'marginals' among the tasks, "
-                "and with a method that finds them, which MaxWalkSAT does not"
+                "this posterior has no marginals",
+                worded(ASK_FOR_MARGINALS, ", and with a method that finds them"),
             )
         return self.all_marginals
 

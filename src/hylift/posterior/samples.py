@@ -13,6 +13,7 @@ from hylift.errors import UnsupportedError
 from hylift.posterior import datasets
 from hylift.posterior.distributions.base import sample_arguments
 from hylift.posterior.draws import Draws
+from hylift.words import method_call, worded
 
 if TYPE_CHECKING:
     from hylift.posterior.posterior import Posterior
@@ -44,7 +45,7 @@ class Samples:
         ids: of the chosen variables; num_draws: by default 1,000, or all of a sampler.
         """
         if num_draws is not None and (not isinstance(num_draws, int | np.integer) or num_draws < 1):
-            raise UnsupportedError(f"draws is a whole number of at least 1, not {num_draws!r}")
+            raise UnsupportedError(f"draws must be an integer of at least 1, not {num_draws!r}")
         is_seen = posterior.observed[ids]
         hidden, seen = ids[~is_seen], ids[is_seen]
         if not len(hidden):
@@ -64,9 +65,14 @@ class Samples:
             values = posterior.known_marginals().sample(hidden, size, rng)
             kind = "draws of each variable by itself: they tell nothing of dependence"
             warnings.warn(
-                f"'{posterior.solution.method}' knows the distribution of each variable only, so "
-                "each is drawn by itself: pairs of variables seem independent here. For joint "
-                "draws infer with BVI(…) or Gibbs()",
+                worded(
+                    f"'{posterior.solution.method}' knows the distribution of each variable only, "
+                    "so each is drawn by itself: pairs of variables seem independent here. For "
+                    "joint draws infer with ",
+                    method_call("BVI"),
+                    " or ",
+                    method_call("Gibbs"),
+                ),
                 UserWarning,
                 stacklevel=3,
             )
@@ -106,8 +112,8 @@ def _of_sampler(draws: Draws, ids: NDArray[np.int64], wanted: int | None) -> Dra
     count = available if wanted is None else wanted
     if count > available:
         raise UnsupportedError(
-            f"each chain has {available:,} draws, not {count:,}: infer again with "
-            f"Gibbs(draws={count})"
+            f"each chain has {available:,} draws, not {count:,}",
+            worded("infer again with ", method_call("Gibbs", draws=count)),
         )
     datasets.check_size(chains * count, len(ids))
     some = draws.of(ids)

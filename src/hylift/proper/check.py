@@ -11,6 +11,7 @@ from hylift.proper.certificate import bethe_certificate
 from hylift.proper.gaussian import GaussianForm, is_dominant
 from hylift.proper.improper import LIST_ALL
 from hylift.proper.quadratics import open_reals
+from hylift.words import worded
 
 MOST_FACTORS = 200_000
 """Factors up to which a model with discrete variables and open reals is checked."""
@@ -33,7 +34,7 @@ def check_proper(graph: FactorGraph) -> None:
         certificate = bethe_certificate(graph)
         if certificate.holds is False:
             found = certificate.violations[0]
-            raise found.error(remedy=found.remedy + LIST_ALL)
+            raise found.error(remedy=worded(found.remedy, LIST_ALL))
 
 
 def check_possible(graph: FactorGraph) -> None:

@@ -10,12 +10,15 @@ import numpy as np
 
 from hylift.errors import DivergentModelError, proper_remedy, proper_rule
 from hylift.graph import Variables
-from hylift.words import listed
+from hylift.words import Wording, listed, worded
 
 MAX_NAMED = 6
 """Reals and states named in a sentence."""
 
-LIST_ALL = ". bethe_certificate(graph) lists all such variables"
+LIST_ALL = Wording(
+    ". bethe_certificate(graph) lists all such variables",
+    ". `hylift check --bethe` lists all such variables",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class ImproperDirection:
 
     def error(self, note: str = "", remedy: str = "") -> DivergentModelError:
         """The error to raise; `note` ends the first clause, `remedy` replaces the usual one."""
-        return DivergentModelError(f"{self}{note}: {remedy or self.remedy}")
+        return DivergentModelError(f"{self}{note}", worded(remedy or self.remedy))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

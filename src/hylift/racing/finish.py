@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hylift.errors import HyliftError
+from hylift.errors import HyliftError, MethodError
 from hylift.inference import Lift
 from hylift.posterior import Comparison, Posterior
 
@@ -74,7 +74,8 @@ class Skipped:
     @property
     def has_failed(self) -> bool:
         """Whether something is wrong with the method, rather than with the graph for it."""
-        return not isinstance(self.error, (HyliftError, MemoryError))
+        is_refusal = isinstance(self.error, (HyliftError, MemoryError))
+        return not is_refusal or isinstance(self.error, MethodError)
 
     @property
     def result(self) -> Literal["failed", "skipped"]:
@@ -83,7 +84,7 @@ class Skipped:
     @property
     def reason(self) -> str:
         """The whole sentence."""
-        words = str(self.error)
+        words = self.error.text if isinstance(self.error, HyliftError) else str(self.error)
         if self.has_failed:
             return f"failed: {type(self.error).__name__}" + (f": {words}" if words else "")
         if not words and isinstance(self.error, MemoryError):

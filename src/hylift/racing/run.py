@@ -132,7 +132,7 @@ def _finish(
         tasks = TASKS
         runs = [run(*tasks)]
     except IntractableError as error:
-        tasks, refused = ("map",), str(error)
+        tasks, refused = ("map",), error.text
         runs = [run(*tasks)]
     if runs[0].seconds < SHORT:
         runs.append(run(*tasks))

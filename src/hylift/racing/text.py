@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hylift.posterior import LogPartition
 from hylift.posterior.answers import ENDS
-from hylift.words import TextTable, listed
+from hylift.racing.finish import Finish, shortened
+from hylift.words import TextTable, listed, worded
 
 if TYPE_CHECKING:
-    from hylift.racing.finish import Finish
     from hylift.racing.result import Race
 
 CERTAIN = 1e-9
@@ -34,9 +35,9 @@ def results(race: Race) -> TextTable:
     return TextTable(header, rows, (1, 2, 3, 4, 5, 7))
 
 
-def skipped(race: Race) -> TextTable:
+def skipped(race: Race, in_words: Callable[[str], str] = str) -> TextTable:
     """A line per method without an answer; no header."""
-    rows = [("  " + one.label, one.short_reason) for one in race.skipped]
+    rows = [("  " + one.label, shortened(in_words(one.reason))) for one in race.skipped]
     return TextTable(rows[0], tuple(rows[1:]), ())
 
 
@@ -60,7 +61,7 @@ def remarks(race: Race) -> list[str]:
         lines.append(f"log Z: {said}.")
     lines += _too_low(race)
     lines += [
-        f"{one.label} has a MAP assignment only: {one.refused}"
+        worded(f"{one.label} has a MAP assignment only: ", one.refused)
         for one in race
         if one.refused is not None
     ]
@@ -93,7 +94,7 @@ def _notes(race: Race) -> list[str]:
     What the others have to say is in the output, which is long enough without it.
     """
     return [
-        f"Note on {one.label}: {note}"
+        worded(f"Note on {one.label}: ", note)
         for one in race
         if _is_yardstick(one, race) or one.posterior.solution.result != "converged"
         for note in one.notes

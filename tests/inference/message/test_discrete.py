@@ -457,12 +457,12 @@ def refuse(lift: Lift = "exact", start: bool = False) -> None:
     [
         (refuse_reals, r"BP is for discrete variables, and 'x' is real"),
         (lambda: refuse("coarse-to-fine"), r"use lift='exact' or lift='none'"),
-        (lambda: refuse(start=True), r"BP does not start from an earlier posterior"),
+        (lambda: refuse(start=True), r"BP cannot start from an earlier posterior"),
         (lambda: BP(damping=1.0), r"at least 0 and below 1, not 1\.0"),
         (lambda: BP(damping="much"), r"not 'much'"),
-        (lambda: BP(merge_factors="no"), r"merge_factors is True or False, not 'no'"),
-        (lambda: BP(max_steps=0), r"max_steps is a whole number of at least 1, not 0"),
-        (lambda: BP(tolerance=0.0), r"tolerance is a number between 0 and 1, not 0\.0"),
+        (lambda: BP(merge_factors="no"), r"merge_factors must be True or False, not 'no'"),
+        (lambda: BP(max_steps=0), r"max_steps must be an integer of at least 1, not 0"),
+        (lambda: BP(tolerance=0.0), r"tolerance must be a number between 0 and 1, not 0\.0"),
         (lambda: BP(schedule="residal"), r"no schedule 'residal'.*Did you mean 'residual'"),
     ],
 )

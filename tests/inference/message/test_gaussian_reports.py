@@ -276,9 +276,9 @@ def test_evidence_that_breaks_a_hard_constraint_is_an_error() -> None:
 
 
 def test_settings_must_make_sense() -> None:
-    with pytest.raises(UnsupportedError, match="damping is the share of its old value"):
+    with pytest.raises(UnsupportedError, match="damping must be the share of its old value"):
         GaBP(damping=1.0)
-    with pytest.raises(UnsupportedError, match="max_steps is a whole number of at least 1"):
+    with pytest.raises(UnsupportedError, match="max_steps must be an integer of at least 1"):
         GaBP(max_steps=0)
 
 

@@ -335,10 +335,10 @@ def test_nothing_to_infer_is_an_answer() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"particles": 7}, "particles is a whole number of at least 8, not 7"),
-        ({"damping": 1.0}, "damping is the share"),
-        ({"max_steps": 0}, "max_steps is a whole number of at least 1, not 0"),
-        ({"tolerance": 0}, "tolerance is a number between 0 and 1, not 0"),
+        ({"particles": 7}, "particles must be an integer of at least 8, not 7"),
+        ({"damping": 1.0}, "damping must be the share"),
+        ({"max_steps": 0}, "max_steps must be an integer of at least 1, not 0"),
+        ({"tolerance": 0}, "tolerance must be a number between 0 and 1, not 0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: Any, message: str) -> None:

@@ -31,7 +31,9 @@ def test_settings_are_whole_numbers(setting: str, least: int, value: object) -> 
     with pytest.raises(UnsupportedError) as refusal:
         Gibbs(**{setting: value})
 
-    assert str(refusal.value) == (f"{setting} is a whole number of at least {least}, not {value!r}")
+    assert str(refusal.value) == (
+        f"{setting} must be an integer of at least {least}, not {value!r}"
+    )
 
 
 def test_functions_of_reals_are_refused() -> None:

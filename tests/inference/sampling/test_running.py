@@ -245,9 +245,7 @@ def test_chains_that_never_meet_are_not_taken_for_an_answer() -> None:
     found = infer(graph, Gibbs(chains=8), seed=0)
 
     assert found.solution.result == "max_steps"
-    assert "The chains disagree: more draws, or a longer warm_up, are needed." in (
-        found.solution.notes
-    )
+    assert "The chains disagree: use more draws, or a longer warm_up." in (found.solution.notes)
     assert found.draws is not None
     assert abs(found.draws.mean[0] - 0.5) < 4 * found.draws.mcse[0]
 

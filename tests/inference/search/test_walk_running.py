@@ -19,9 +19,9 @@ from inference.search.rugged import rugged
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"flips": 0}, "flips is a whole number of at least 1, not 0"),
-        ({"flips": 1.5}, "flips is a whole number of at least 1, not 1.5"),
-        ({"restarts": True}, "restarts is a whole number of at least 1, not True"),
+        ({"flips": 0}, "flips must be an integer of at least 1, not 0"),
+        ({"flips": 1.5}, "flips must be an integer of at least 1, not 1.5"),
+        ({"restarts": True}, "restarts must be an integer of at least 1, not True"),
         ({"random": 1.5}, "random is the probability of a random move, from 0 to 1, not 1.5"),
         ({"random": "x"}, "random is the probability of a random move, from 0 to 1, not 'x'"),
         ({"noise": -1.0}, "noise is a number of standard deviations, 0 or more, not -1.0"),

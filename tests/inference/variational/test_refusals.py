@@ -35,7 +35,7 @@ def refusal_of(call: Callable[[], Any], error: type[Exception] = UnsupportedErro
 def test_components_are_a_whole_number(method: Callable[..., Any], components: object) -> None:
     text = refusal_of(lambda: method(components=components))
 
-    assert text == f"components is a whole number of at least 1, not {components!r}"
+    assert text == f"components must be an integer of at least 1, not {components!r}"
 
 
 @pytest.mark.parametrize("method", [BVI, NPVI, MeanField])
@@ -43,21 +43,21 @@ def test_components_are_a_whole_number(method: Callable[..., Any], components: o
 def test_restarts_and_steps_are_whole_numbers(method: Callable[..., Any], setting: str) -> None:
     text = refusal_of(lambda: method(**{setting: 0}))
 
-    assert text == f"{setting} is a whole number of at least 1, not 0"
+    assert text == f"{setting} must be an integer of at least 1, not 0"
 
 
 @pytest.mark.parametrize("method", [BVI, NPVI, MeanField])
 def test_unknown_families_of_reals(method: Callable[..., Any]) -> None:
     text = refusal_of(lambda: method(reals="student"))
 
-    assert text == "reals is one of 'auto', 'gaussian', 'beta', not 'student'"
+    assert text == "reals must be one of 'auto', 'gaussian', 'beta', not 'student'"
 
 
 @pytest.mark.parametrize("optimiser", ["adam", Adam, None])
 def test_an_optimiser_is_a_value(optimiser: object) -> None:
     text = refusal_of(lambda: BVI(optimiser=optimiser))  # type: ignore[arg-type]
 
-    assert text == (f"an optimiser is a value such as Adam(learning_rate=0.2), not {optimiser!r}")
+    assert text == (f"optimiser must be a value such as Adam(learning_rate=0.2), not {optimiser!r}")
 
 
 @pytest.mark.parametrize("rate", [0, -0.1, float("nan")])
@@ -92,7 +92,7 @@ def test_a_warm_start_is_a_mixture() -> None:
         "a warm start needs the posterior of BVI, NPVI or MeanField, not one of 'exact'"
     )
     text = refusal_of(lambda: infer(graph, BVI(2), start="yesterday"))  # type: ignore[arg-type]
-    assert text == "start is a posterior of an earlier run, not 'yesterday'"
+    assert text == "start must be a posterior of an earlier run, not 'yesterday'"
 
 
 def test_unknown_liftings_suggest_the_closest() -> None:
@@ -105,13 +105,13 @@ def test_unknown_liftings_suggest_the_closest() -> None:
 def test_seconds_are_positive(seconds: object) -> None:
     text = refusal_of(lambda: infer(hard_clause(), BVI(2), seconds=seconds))  # type: ignore[arg-type]
 
-    assert text == f"seconds is a positive number, not {seconds!r}"
+    assert text == f"seconds must be a positive number, not {seconds!r}"
 
 
 def test_a_callback_is_a_function() -> None:
     text = refusal_of(lambda: infer(hard_clause(), BVI(2), callback=3))  # type: ignore[arg-type]
 
-    assert text == "callback is a function of a step, not 3"
+    assert text == "callback must be a function of a step, not 3"
 
 
 def test_a_seed_is_a_whole_number() -> None:

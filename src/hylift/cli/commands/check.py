@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from hylift.cli.messages import print_notes, tell
 from hylift.cli.model import Given, as_text, check_is_rules, read_graph
 from hylift.cli.outputs import Answer, Output, check_outputs, deliver
 from hylift.cli.render import progress_bar
+from hylift.cli.stderr import print_notes, tell
 from hylift.errors import ModelError, UnsupportedError
 from hylift.language import Model, check, read_model
 from hylift.language.checks.check import problems

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from hylift.cli import outputs
-from hylift.cli.messages import print_notes
 from hylift.cli.model import Given, as_text, ground_file, read_graph
 from hylift.cli.render import print_table, progress_bar
+from hylift.cli.stderr import print_notes
 from hylift.graph import FactorGraph
 from hylift.lifting import Explanation, Lifting, lift
 from hylift.lifting import explanation_text as text

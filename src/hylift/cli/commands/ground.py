@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hylift.cli.messages import print_notes
 from hylift.cli.model import Given, as_text, ground_file
 from hylift.cli.outputs import Answer, check_outputs, deliver, result
 from hylift.cli.render import progress_bar
+from hylift.cli.stderr import print_notes
 from hylift.formats.uai import write_uai
 from hylift.grounding import Grounding
 from hylift.grounding.sizes import GroundStatistics

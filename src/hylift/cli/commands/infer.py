@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from hylift.cli import outputs
-from hylift.cli.messages import InterruptedAnswerError, print_notes, tell
 from hylift.cli.method import MethodOptions
 from hylift.cli.model import Given, as_text, queried, read_graph
 from hylift.cli.outputs import TABLES, Output, Write
 from hylift.cli.render import num_classes_of, progress_bar, show, tell_drawn
+from hylift.cli.stderr import InterruptedAnswerError, print_notes, tell
 from hylift.errors import UnsupportedError
 from hylift.formats import uai
 from hylift.graph import Evidence, FactorGraph

@@ -20,7 +20,7 @@ from hylift.plot import plot_convergence, plot_forest, plot_marginals
 from hylift.plot.forest import MAX_ATOMS
 from hylift.plot.marginals import MAX_PANELS
 from hylift.posterior import Posterior
-from hylift.words import counted
+from hylift.words import counted, worded
 
 KINDS = ("marginals", "forest", "convergence")
 
@@ -83,7 +83,7 @@ class Chosen:
             try:
                 posterior.variables.names.ids(atoms)
             except HyliftError as error:
-                raise UnsupportedError(f"{path}: {error}") from None
+                raise UnsupportedError(worded(f"{path}: ", error.text)) from None
         return atoms
 
 

@@ -11,16 +11,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from hylift.cli import outputs
-from hylift.cli.messages import in_options, print_notes
 from hylift.cli.method import check_seconds, check_word
 from hylift.cli.model import Given, as_text, read_graph
 from hylift.cli.render import print_table, progress_bar
+from hylift.cli.stderr import print_notes
 from hylift.graph import FactorGraph
 from hylift.inference import Lift
 from hylift.inference.run import checked_seed
 from hylift.plot import plot_race
 from hylift.racing import Race, checked_name, race, text
-from hylift.words import counted
+from hylift.words import cli_text, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _show(out: Console, title: str, graph: FactorGraph, found: Race) -> None:
     )
     print_table(out, text.results(found))
     for line in text.remarks(found):
-        out.print(escape(in_options(line)), highlight=False)
+        out.print(escape(cli_text(line)), highlight=False)
     if found.skipped:
         out.print("Skipped:")
-        out.print(escape(in_options(str(text.skipped(found)))), highlight=False)
+        out.print(escape(str(text.skipped(found, cli_text))), highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,9 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
+from hylift.formats.table_file import listed_columns
 from hylift.grounding.constants import closest, not_among
 from hylift.grounding.evidence.columns import WordColumn
 from hylift.language.syntax import PredicateDeclaration
+from hylift.words import Wording, option, worded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +29,8 @@ class Origin:
     """Keys of a mapping that are the rows; rows have no numbers then."""
     index: tuple[str, ...] = ()
     """Names of pandas' row labels, which are no columns; `index` where unnamed."""
+    file: str = ""
+    """The path, where it is a file."""
 
     @property
     def spells_atoms(self) -> bool:
@@ -41,6 +46,17 @@ class Origin:
     def row(self, row: int) -> str:
         """`row 7`, where it is clear of what."""
         return f"'{self.entries[row - 1]}'" if self.entries else f"{self.unit} {row}"
+
+    def selection(self, name: str, columns: Sequence[str]) -> Wording:
+        """How to choose columns for a predicate or type; … stands for unknown ones.
+
+        `df[['paper', 'topic']]` in Python, `--evidence In=all.csv[paper,topic]` on the command
+        line.
+        """
+        quoted = [column if column == "…" else repr(column) for column in columns]
+        chosen = ", ".join(quoted) if set(quoted) != {"…"} else "…"
+        file = shlex.quote(f"{name}={self.file}{listed_columns(columns)}")
+        return Wording(f"df[[{chosen}]]", f"--evidence {file}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,8 +163,8 @@ def refuse(unmatched: Sequence[Unmatched]) -> None:
         first = unmatched[0]
         more = more_rows(sum(rows.count for rows in unmatched) - 1)
         raise EvidenceError(
-            f"{first.origin.where(first.row)}: {first.problem}{more}; pass unmatched='ignore' to "
-            f"leave such rows out{'.' if first.hint else ''}{first.hint}"
+            f"{first.origin.where(first.row)}: {first.problem}{more}.{first.hint}",
+            worded("Pass ", option("unmatched", "ignore"), " to leave such rows out."),
         )
 
 

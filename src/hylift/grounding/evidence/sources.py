@@ -35,6 +35,7 @@ from hylift.grounding.evidence.facts import Facts, GivenConstants, Origin, Unmat
 from hylift.grounding.evidence.tables import LongTable, are_named, from_table
 from hylift.language.syntax import Model, PredicateDeclaration
 from hylift.language.types import arity_fault
+from hylift.words import worded
 
 MAX_SHOWN = 64
 """Most arguments of an atom that are read where its predicate has fewer."""
@@ -120,7 +121,8 @@ class Gathered:
             if match is None:
                 unused.append(f"'{name[-1]}'")
                 continue
-            table, origin = kind.read(path, name), Origin(f"{path}, table '{name[-1]}'")
+            table = kind.read(path, name)
+            origin = Origin(f"{path}, table '{name[-1]}'", file=str(path))
             if match in model.predicate_by_name:
                 self.facts.append(from_table(model.predicate_by_name[match], table, origin))
             else:
@@ -229,14 +231,14 @@ def _table_in(
     if kind == "alchemy":
         raise EvidenceError(f"{path}: a file of facts lists no constants of the type '{name}'")
     if not isinstance(kind, DatabaseFormat):
-        return file.chosen(read_table(path, kind), str(path)), Origin(str(path))
+        return file.chosen(read_table(path, kind), str(path)), Origin(str(path), file=str(path))
     names = {parts[-1]: parts for parts in kind.table_names(path)}
     match = same_name(name, list(names))
     if match is None:
         tables = ", ".join(f"'{other}'" for other in names) or "none at all"
         raise EvidenceError(f"{path}: there is no table '{name}'; its tables are {tables}")
     label = f"{path}, table '{match}'"
-    return file.chosen(kind.read(path, names[match]), label), Origin(label)
+    return file.chosen(kind.read(path, names[match]), label), Origin(label, file=str(path))
 
 
 def _constants(type_name: str, table: pa.Table, origin: Origin) -> GivenConstants:
@@ -258,11 +260,14 @@ def _constant_column(type_name: str, table: pa.Table, origin: Origin) -> pa.Chun
         match = same_name(name, table.column_names)
         if match is not None and table.column_names.count(match) == 1:
             return table.column(match)
-    remedy = ": choose one of them (df[[…]])" if are_named(table.column_names) else ""
+    remedy = None
+    if are_named(table.column_names):
+        remedy = worded("choose one of them (", origin.selection(type_name, ["…"]), ")")
     raise EvidenceError(
         f"{origin.name}: the constants of the type '{type_name}' are one column, or one that is "
         f"called '{type_name}', 'id' or 'name'; this table has "
-        f"{', '.join(map(quoted_name, table.column_names))}{remedy}"
+        f"{', '.join(map(quoted_name, table.column_names))}",
+        remedy,
     )
 
 

@@ -17,6 +17,7 @@ from hylift.grounding.evidence.columns import WordColumn
 from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, more_rows
 from hylift.language.syntax import PredicateDeclaration
 from hylift.language.types import arity_fault
+from hylift.words import Wording, worded
 
 ROLES = {"value": "value", "probability": "value", "prob": "value", "sd": "sd", "std": "sd"}
 """Columns with a role by their name, in lower case; all others are arguments."""
@@ -78,17 +79,16 @@ class _WideTable:
             ["prob"],
         )
         if len(arguments) != len(types) or len(values) > 1 or len(sds) > 1 or improbable:
-            self._fail(self._choice() if len(arguments) > len(types) else "")
+            self._fail(remedy=self._choice() if len(arguments) > len(types) else None)
         arguments = _by_type(arguments, names, types)
         expected = [*zip(arguments, types, strict=True)]
         expected += [(place, role) for role in ("value", "sd") for place in places[role]]
         for place, role in expected:
             if folded[place] in folded_types and folded[place] not in (role.casefold(), *ROLES):
-                choice = self._choice() if set(folded_types) <= set(folded) else ""
+                choice = self._choice() if set(folded_types) <= set(folded) else None
                 self._fail(
-                    choice
-                    or f", with '{names[place]}' in the place of '{role}': rename or "
-                    "reorder the columns"
+                    "" if choice else f", with '{names[place]}' in the place of '{role}'",
+                    choice or worded("rename or reorder the columns"),
                 )
         return arguments, values, sds
 
@@ -127,8 +127,10 @@ class _WideTable:
             is_boolean = pa.types.is_boolean(self.table.column(place).type)
             if name.casefold() not in known and not is_boolean:
                 self._fail(
-                    f": if '{name}' says which rows are true, call it 'value'; else "
-                    f"{self._without(place)}"
+                    remedy=worded(
+                        f"if '{name}' says which rows are true, call it 'value'; else ",
+                        self._without(place),
+                    )
                 )
 
     def _check_errors(self, sds: list[int]) -> None:
@@ -139,10 +141,12 @@ class _WideTable:
             if last_word not in ERRORS and name != f"#{place + 1}":
                 advice = self._without(place)
                 if not self.predicate.domain.is_discrete:
-                    advice += ", or call it 'sd' if it has the standard deviations of the values"
-                self._fail(f": {advice}")
+                    advice = worded(
+                        advice, ", or call it 'sd' if it has the standard deviations of the values"
+                    )
+                self._fail(remedy=advice)
 
-    def _fail(self, remedy: str = "") -> NoReturn:
+    def _fail(self, why: str = "", remedy: Wording | None = None) -> NoReturn:
         further = "perhaps value" if self.predicate.domain.is_discrete else "value, and perhaps sd"
         columns = ", ".join([*self.predicate.arguments, further])
         here = ", ".join(map(quoted_name, self.names))
@@ -150,11 +154,12 @@ class _WideTable:
             here += f" (its index, {index}, is no column: reset_index() makes it one)"
         raise EvidenceError(
             f"{self.origin.name}: a table of '{self.predicate.name}' has the columns {columns}; "
-            f"this one has {here}{remedy}"
+            f"this one has {here}{why}",
+            remedy,
         )
 
-    def _choice(self) -> str:
-        """How to choose the columns that are known by their names from more; or nothing."""
+    def _choice(self) -> Wording | None:
+        """How to choose from more columns than are needed; None where they have no names."""
         wanted = [*self.predicate.arguments]
         folded = [name.casefold() for name in self.names]
         if not self.predicate.domain.is_discrete:
@@ -162,18 +167,21 @@ class _WideTable:
             sd = (word for word in ("sd", "std") if word in folded)
             wanted += [next(value, "…"), *list(sd)[:1]]
         if len(folded) <= len(wanted) or not are_named(self.names):
-            return ""
+            return None
         columns = [
             self.names[folded.index(word.casefold())]
             if folded.count(word.casefold()) == 1 == wanted.count(word)
             else "…"
             for word in wanted
         ]
-        return f": choose columns of it ({_selection(columns)})"
+        return worded("choose columns of it (", self._selection(columns), ")")
 
-    def _without(self, place: int) -> str:
+    def _without(self, place: int) -> Wording:
         others = [name for other, name in enumerate(self.names) if other != place]
-        return f"leave '{self.names[place]}' out ({_selection(others)})"
+        return worded(f"leave '{self.names[place]}' out (", self._selection(others), ")")
+
+    def _selection(self, columns: list[str]) -> Wording:
+        return self.origin.selection(self.predicate.name, columns)
 
 
 def _by_type(places: list[int], names: list[str], types: Sequence[str]) -> list[int]:
@@ -188,12 +196,6 @@ def _by_type(places: list[int], names: list[str], types: Sequence[str]) -> list[
 def are_named(columns: Sequence[str]) -> bool:
     """Whether columns can be chosen by name; those of a list of rows are only numbered."""
     return any(name != f"#{place}" for place, name in enumerate(columns, start=1))
-
-
-def _selection(columns: list[str]) -> str:
-    """`df[['paper', 'topic']]`; … stands for columns that are not known."""
-    quoted = [name if name == "…" else repr(name) for name in columns]
-    return f"df[[{', '.join(quoted) if set(quoted) != {'…'} else '…'}]]"
 
 
 def words_of(column: pa.ChunkedArray, name: str, origin: Origin) -> WordColumn:
@@ -229,8 +231,11 @@ class LongTable:
             raise EvidenceError(
                 f"{origin.name}: evidence on several predicates has the columns predicate, arg1, "
                 "arg2, …, and perhaps value and sd; this table has "
-                f"{', '.join(table.column_names) or 'none'}. For a table of one predicate, pass "
-                "{'Predicate': table}"
+                f"{', '.join(table.column_names) or 'none'}",
+                Wording(
+                    "for a table of one predicate, pass {'Predicate': table}",
+                    "for a table of one predicate, pass --evidence PREDICATE=FILE",
+                ),
             )
         value, sd = (table.column(places[r][0]) if places[r] else None for r in ("value", "sd"))
         return cls(

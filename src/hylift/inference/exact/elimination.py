@@ -18,6 +18,7 @@ from scipy.sparse.linalg import splu
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
+from hylift.words import Wording
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -110,7 +111,8 @@ def eliminate_tables(
         raise IntractableError(
             f"exact elimination of these {num_variables} variables has tables of more than "
             f"2^{(log_limit + HOPELESS) / np.log(2):.0f} entries in every order tried. "
-            + remedy(log_limit)
+            f"{limit_of(np.exp(log_limit))}",
+            OBSERVE_MORE,
         )
     return _eliminate_by(np.lexsort((rank, component)).astype(np.int32), edges)
 
@@ -298,7 +300,8 @@ def _check_bound(log_states: FloatArray, edges: Ids32, log_limit: float) -> None
         raise IntractableError(
             f"exact elimination of these {len(log_states)} variables has width at least {width} "
             f"in any order: its largest table would have 2^{least / np.log(2):.1f} entries or "
-            f"more. {remedy(log_limit)}"
+            f"more. {limit_of(np.exp(log_limit))}",
+            OBSERVE_MORE,
         )
 
 
@@ -327,12 +330,15 @@ def _core(
     return None
 
 
-def remedy(log_limit: float) -> str:
-    """The last sentences of an error about tables beyond the limit."""
-    return (
-        f"The limit is {np.exp(log_limit):.3g} entries of eight bytes (Exact(max_entries=…)); "
-        "evidence on some variables would make it smaller."
-    )
+def limit_of(max_entries: float) -> str:
+    """A sentence on the limit that stands against exact elimination."""
+    return f"The limit is {max_entries:.3g} entries of eight bytes."
+
+
+OBSERVE_MORE = Wording(
+    "Observe some of the variables, or raise Exact(max_entries=…).",
+    "Observe some of the variables.",
+)
 
 
 def scope_edges(scopes: list[Ids32], num_variables: int) -> Ids32:

@@ -22,6 +22,7 @@ from hylift.inference.exact.parts import Parts, RealFactors
 from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.potentials.base import along_axis
+from hylift.words import Wording
 
 DEGREE = 16
 """Nodes per panel."""
@@ -223,8 +224,8 @@ def _check_entries(num_factors: int, shape: list[int], num_gridded: int, max_ent
     if entries > max_entries:
         raise IntractableError(
             f"integrating numerically needs tables of {entries:.3g} entries for {num_factors} "
-            f"factors with {num_gridded} bounded reals each; the limit is {max_entries:.3g} "
-            "(Exact(max_entries=…)). Bounded reals are integrated only where that is small."
+            f"factors with {num_gridded} bounded reals each; the limit is {max_entries:.3g}.",
+            Wording("Raise Exact(max_entries=…), or use BVI().", "Use --method bvi."),
         )
 
 

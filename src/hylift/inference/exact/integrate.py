@@ -17,12 +17,13 @@ from hylift.errors import (
 from hylift.graph import FactorGroup
 from hylift.inference.exact import tables
 from hylift.inference.exact.elimination import (
+    OBSERVE_MORE,
     Elimination,
     FloatArray,
     Ids,
     Ids32,
     eliminate_tables,
-    remedy,
+    limit_of,
     scope_edges,
 )
 from hylift.inference.exact.gaussian import (
@@ -247,7 +248,8 @@ def _check_components(parts: Parts, grid: Grid, components: Components, max_entr
         f"{num_reals} coupled reals ('{name}' among them) depend on {num_discrete} discrete "
         f"variables or nodes with 2^{components.log_num_states[worst] / np.log(2):.1f} joint "
         "states: an exact answer has a Gaussian for each. "
-        f"The limit is {max_entries:.3g} numbers (Exact(max_entries=…))."
+        f"The limit is {max_entries:.3g} numbers.",
+        OBSERVE_MORE,
     )
 
 
@@ -264,7 +266,8 @@ def _check_cliques(
     raise IntractableError(
         f"exact elimination of these {len(num_states)} variables{note} has width {width}: its "
         f"largest table would have 2^{sizes.max() / np.log(2):.1f} entries, its messages together "
-        f"2^{messages / np.log(2):.1f}. {remedy(float(np.log(max_entries)))}"
+        f"2^{messages / np.log(2):.1f}. {limit_of(max_entries)}",
+        OBSERVE_MORE,
     )
 
 

@@ -23,6 +23,7 @@ from hylift.inference.settings import check_whole, is_number, refuse_start
 from hylift.inference.terms import has_repeats
 from hylift.posterior import Assignment, LogPartition, Marginals, Mixture, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
+from hylift.words import method_call, option, worded
 
 SETTLED = 1e-9
 """Largest last change of a message at which an answer on a forest is exact."""
@@ -37,14 +38,19 @@ def check_settings(damping: Any, max_steps: Any, tolerance: Any, merge_factors: 
     """Raise unless the settings that all message passing has make sense."""
     if damping is not None and (not is_number(damping) or not 0 <= float(damping) < 1):
         raise UnsupportedError(
-            f"damping is the share of its old value that a message keeps, at least 0 and below 1, "
-            f"not {damping!r}"
+            worded(
+                option("damping"),
+                " must be the share of its old value that a message keeps, at least 0 and below 1, "
+                f"not {damping!r}",
+            )
         )
     check_whole("max_steps", max_steps)
     if not is_number(tolerance) or not 0 < float(tolerance) < 1:
-        raise UnsupportedError(f"tolerance is a number between 0 and 1, not {tolerance!r}")
+        raise UnsupportedError(f"tolerance must be a number between 0 and 1, not {tolerance!r}")
     if not isinstance(merge_factors, bool):
-        raise UnsupportedError(f"merge_factors is True or False, not {merge_factors!r}")
+        raise UnsupportedError(
+            worded(option("merge_factors"), f" must be True or False, not {merge_factors!r}")
+        )
 
 
 def view_of(name: str, prepared: Prepared, request: Request, *, merge: bool = False) -> View:
@@ -52,7 +58,8 @@ def view_of(name: str, prepared: Prepared, request: Request, *, merge: bool = Fa
     if request.lift == "coarse-to-fine":
         raise UnsupportedError(
             f"{name} passes messages between classes whose members are alike, which those of "
-            "coarse-to-fine lifting are not: use lift='exact' or lift='none'"
+            "coarse-to-fine lifting are not",
+            worded("use ", option("lift", "exact"), " or ", option("lift", "none")),
         )
     refuse_start(name, request.start)
     if merge:
@@ -141,8 +148,11 @@ def notes_on_loops(name: str, view: View, *, is_settled: bool) -> list[str]:
         notes.append("The graph has loops: the answers are those of Bethe's approximation.")
     if has_repeats(view.ground):
         notes.append(
-            "Several factors have the same variables, which is a loop between them: "
-            f"{name}(merge_factors=True) makes them one."
+            worded(
+                "Several factors have the same variables, which is a loop between them: ",
+                method_call(name, merge_factors=True),
+                " makes them one.",
+            )
         )
     return notes
 

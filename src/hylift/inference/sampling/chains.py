@@ -21,6 +21,7 @@ from hylift.inference.search.layout import joint_states
 from hylift.inference.search.polish import polish, repair
 from hylift.numerics.threads import in_order
 from hylift.proper.improper import ImproperDirection
+from hylift.words import method_call, worded
 
 BURST = 1 << 23
 """Work between two looks at the clock: some hundredths of a second."""
@@ -251,6 +252,7 @@ def _led(
         raise ImpossibleEvidenceError(
             "Gibbs begins where no hard constraint is broken, and local search found no "
             "such assignment: the evidence may contradict the hard constraints, or they "
-            "are too hard a puzzle for it. Exact() can tell where it is feasible."
+            "are too hard a puzzle for it.",
+            worded(method_call("Exact"), " can tell where it is feasible."),
         )
     return polished.values

@@ -26,7 +26,7 @@ from hylift.inference.terms import tabulated
 from hylift.posterior import Assignment, Mixture, Posterior, Result
 from hylift.posterior.draws import Diagnostics, Draws
 from hylift.potentials import Function
-from hylift.words import counted
+from hylift.words import counted, method_call, option, worded
 
 MOST_STORED = 1 << 26
 """Numbers of eight bytes that are stored of all draws."""
@@ -208,8 +208,8 @@ def _closed_form(graph: FactorGraph) -> FactorGraph:
             if isinstance(part.potential, Function):
                 raise UnsupportedError(
                     "Gibbs draws from tables and conditional quadratics, and cannot take the "
-                    f"functions of reals, or of many states, of {group.named()}: use BVI() or "
-                    "EPBP()"
+                    f"functions of reals, or of many states, of {group.named()}",
+                    worded("use ", method_call("BVI"), " or ", method_call("EPBP")),
                 )
             groups.append(part)
     return FactorGraph.unchecked(graph.variables, groups, graph.evidence, graph.log_constant)
@@ -233,9 +233,11 @@ def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:
 
 def _doubts(draws: Draws, mixing: Diagnostics, run: _Run) -> list[str]:
     """Reasons not to trust the draws, however they look."""
-    doubts = []
+    doubts: list[str] = []
     if not mixing.r_hat.max(initial=1.0) < MIXED:
-        doubts.append("The chains disagree: more draws, or a longer warm_up, are needed.")
+        doubts.append(
+            worded("The chains disagree: use more draws, or a longer ", option("warm_up"), ".")
+        )
     if len(draws.values) == 1 and len(draws.ids):
         doubts.append("One chain cannot tell whether another would agree: two or more can.")
     is_stuck = (draws.variables.num_states[draws.ids] == 0) & (mixing.sd == 0.0)

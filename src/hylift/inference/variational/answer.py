@@ -35,7 +35,7 @@ from hylift.posterior import (
 )
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
-from hylift.words import counted
+from hylift.words import counted, method_call, option, worded
 
 LEAKS = 1e-9
 """Mass of a Gaussian beyond the bounds of its real that still counts as none."""
@@ -163,8 +163,12 @@ def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[s
     if leak > LEAKS:
         kind = "estimate"
         notes.append(
-            f"Gaussian components reach beyond the bounds of their reals, by a mass of up to "
-            f"{leak:.2g}, so log Z is an estimate; reals='beta' keeps them inside."
+            worded(
+                "Gaussian components reach beyond the bounds of their reals, by a mass of up to "
+                f"{leak:.2g}, so log Z is an estimate; ",
+                option("reals", "beta"),
+                " keeps them inside.",
+            )
         )
     if not fit.is_feasible:
         kind = "estimate"
@@ -217,9 +221,13 @@ def _note_parts(settings: Settings, view: View, notes: list[str]) -> None:
     count = len(np.unique(part[view.ground.variables.num_states > 0]))
     if count > settings.components:
         notes.append(
-            f"The model falls into {count:,} parts with states that nothing connects, and one "
-            f"mixture of {settings.components} products is spread over all of them: a part may be "
-            "in a poor place. Compare with Gibbs(), or infer such a part by itself."
+            worded(
+                f"The model falls into {count:,} parts with states that nothing connects, and one "
+                f"mixture of {settings.components} products is spread over all of them: a part may "
+                "be in a poor place. Compare with ",
+                method_call("Gibbs"),
+                ", or infer such a part by itself.",
+            )
         )
 
 
@@ -239,8 +247,12 @@ def _note_repeats(fit: Fit, notes: list[str]) -> None:
     counts."""
     if has_repeats(fit.view.ground):
         notes.append(
-            "Several factors have the same variables, and the Bethe approximation counts the "
-            "entropy of each: BVI(merge_factors=True) counts it once, which is often better."
+            worded(
+                "Several factors have the same variables, and the Bethe approximation counts the "
+                "entropy of each: ",
+                method_call("BVI", merge_factors=True),
+                " counts it once, which is often better.",
+            )
         )
 
 

@@ -15,6 +15,7 @@ from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers import Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.proper.improper import LIST_ALL, ImproperDirection
+from hylift.words import worded
 
 CALM = 5
 """Accepted steps in a row that change next to nothing, after which a start has converged."""
@@ -114,4 +115,4 @@ def runaway(problem: Problem, variable: int, entries: np.ndarray) -> DivergentMo
         probs = entries[layout.first[neighbour] : layout.first[neighbour + 1]]
         states[neighbour] = int(np.argmax(probs))
     found = ImproperDirection.of(variables, {variable: 1.0}, states, context="inference diverges: ")
-    return found.error(remedy=found.remedy + LIST_ALL)
+    return found.error(remedy=worded(found.remedy, LIST_ALL))

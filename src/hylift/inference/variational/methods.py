@@ -216,12 +216,14 @@ def _check(method: BVI | NPVI | MeanField) -> None:
     for name in ("components", "restarts", "max_steps"):
         check_whole(name, getattr(method, name))
     if not is_number(method.tolerance) or not 0 < method.tolerance < 1:
-        raise UnsupportedError(f"tolerance is a number between 0 and 1, not {method.tolerance!r}")
+        raise UnsupportedError(
+            f"tolerance must be a number between 0 and 1, not {method.tolerance!r}"
+        )
     if method.reals not in get_args(Reals):
         raise UnsupportedError(
-            f"reals is one of {', '.join(map(repr, get_args(Reals)))}, not {method.reals!r}"
+            f"reals must be one of {', '.join(map(repr, get_args(Reals)))}, not {method.reals!r}"
         )
     if isinstance(method.optimiser, type) or not hasattr(method.optimiser, "step"):
         raise UnsupportedError(
-            f"an optimiser is a value such as Adam(learning_rate=0.2), not {method.optimiser!r}"
+            f"optimiser must be a value such as Adam(learning_rate=0.2), not {method.optimiser!r}"
         )

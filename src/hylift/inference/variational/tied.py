@@ -11,6 +11,7 @@ from hylift.inference.prepared import View
 from hylift.posterior import Mixture
 from hylift.potentials import ConditionalQuadratic, Function
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
+from hylift.words import method_call, worded
 
 FloatArray = NDArray[np.float64]
 
@@ -50,11 +51,12 @@ def note_on_tied_reals(view: View, mixture: Mixture) -> str | None:
     if not ratio[worst] > TOO_SMALL:
         return None
     name = view.ground.variables.names[int(reals[looked[worst]])]
-    return (
+    return worded(
         "The model ties reals closely, and a mixture of few products makes their deviations too "
         f"small: that of '{name}' is {own[worst]:.3g}, and {within[worst]:.3g} in the Gaussian "
-        "that the model has in the states it holds for likely. Use Gibbs() where it applies; means "
-        "and probabilities suffer less."
+        "that the model has in the states it holds for likely. Use ",
+        method_call("Gibbs"),
+        " where it applies; means and probabilities suffer less.",
     )
 
 

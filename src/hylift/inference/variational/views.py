@@ -26,6 +26,7 @@ from hylift.lifting import (
 )
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.proper.gaussian import GaussianForm, centred
+from hylift.words import option, worded
 
 MOST_STATES = 100
 """Of a variable, up to which classes are told apart by how much their members disagree."""
@@ -52,8 +53,11 @@ def views(
     """
     if merge and how == "coarse-to-fine":
         raise UnsupportedError(
-            "merge_factors needs the evidence in the factors, and coarse-to-fine lifting must know "
-            "it apart: merge with lift='exact' or lift='none'"
+            worded(
+                option("merge_factors"),
+                " needs the evidence in the factors, and coarse-to-fine lifting must know it apart",
+            ),
+            worded("merge with ", option("lift", "exact"), " or ", option("lift", "none")),
         )
     if merge:
         prepared = prepared.with_merged_factors()

@@ -18,6 +18,7 @@ from hylift.language.text.formatter import shown
 from hylift.language.walk import atoms, logical_comparisons, nodes
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
 from hylift.potentials.base import FloatArray, IntArray
+from hylift.words import Wording, worded
 
 MAX_QUOTED = 200
 """Maximum number of characters of a formula in an error."""
@@ -72,8 +73,12 @@ def _check_size(grid: _Grid) -> None:
         raise ModelError(
             f"the formula '{_shortened(shown(grid.formula))}' is a potential of "
             f"{_count(entries)} numbers over {len(grid.states) + grid.num_reals} variables, "
-            f"more than the {MAX_ENTRIES:,} that are possible: close some of its predicates "
-            "(closed=…), quantify over fewer constants, or split it into smaller formulas"
+            f"more than the {MAX_ENTRIES:,} that are possible",
+            worded(
+                "close some of its predicates (",
+                Wording("closed=…", "--closed"),
+                "), quantify over fewer constants, or split it into smaller formulas",
+            ),
         )
     if grid.num_rows * entries > MAX_NUMBERS:
         raise ModelError(

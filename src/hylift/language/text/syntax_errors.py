@@ -6,6 +6,7 @@ from lark import Token
 
 from hylift.language.text.notation import ALL_FUNCTIONS, sign_hint, word_hint
 from hylift.language.text.tokens import BRACKETS, grammar, quoted
+from hylift.words import Wording, worded
 
 _OPERATORS = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
 _OPERATORS |= {"POWER", "LIST_EQUALS"}
@@ -26,7 +27,7 @@ def unexpected(statement: list[Token], position: int, accepted: set[str]) -> str
     if token is None:
         return message
     advice = _instead(before, token) or _advice(statement, position, accepted)
-    return f"{message}; {advice}" if advice else message
+    return worded(message, "; ", advice) if advice else message
 
 
 def _context(before: list[Token], token: Token | None) -> str:
@@ -60,7 +61,10 @@ def _advice(statement: list[Token], position: int, accepted: set[str]) -> str:
     if not before and token.type in _OPERATORS:
         after = statement[position + 1 : position + 2]
         if token == "*" and after and after[0].start_pos == token.end_pos:
-            return "closed-world predicates are named when grounding, by closed=… or --closed"
+            return worded(
+                "closed-world predicates are named when grounding, by ",
+                Wording("closed=…", "--closed"),
+            )
         return "an operator continues a line from its end, not from the start of the next"
     if token.type in ("EQUALS", "COMPARE") and "STAR" in accepted:
         return "of two comparisons in a row, put one in brackets"

@@ -25,6 +25,7 @@ from hylift.inference.exact.integrate import (
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.maximum.linear_program import Program, make_program, num_entries
 from hylift.inference.exact.parts import Parts
+from hylift.words import Wording, worded
 
 PROVEN = 1e-9
 """Largest gap that counts as none, in addition to the last digits of the energy."""
@@ -148,7 +149,7 @@ def _raise_unproven(num_variables: int, found: Any, energy: float, bound: float)
     """Raise, with the best state and bound that branch and bound has found."""
     ended = f"ended ('{found.message.strip()}')"
     if found.status == LIMIT:
-        ended = "ran out of time (Exact(map_seconds=…))"
+        ended = worded("ran out of time", Wording(" (Exact(map_seconds=…))", ""))
     best = "no possible joint state"
     if energy < np.inf:
         best = f"a joint state of energy {energy:.9g}, counting the factors among these alone"
@@ -156,7 +157,11 @@ def _raise_unproven(num_variables: int, found: Any, energy: float, bound: float)
     if bound > -np.inf:
         proof = f"the proof that none is below {bound:.9g}: a gap of {energy - bound:.2g}"
     raise IntractableError(
-        f"Branch and bound over {num_variables} variables {ended} with {best}, and with {proof}."
+        worded(
+            f"Branch and bound over {num_variables} variables ",
+            ended,
+            f" with {best}, and with {proof}.",
+        )
     )
 
 

@@ -74,7 +74,7 @@ class NaturalNewton:
     def __post_init__(self) -> None:
         if not isinstance(self.natural_steps, int) or self.natural_steps < 0:
             raise UnsupportedError(
-                f"natural_steps is a whole number that is not negative, not {self.natural_steps!r}"
+                f"natural_steps must be a non-negative integer, not {self.natural_steps!r}"
             )
 
     @property

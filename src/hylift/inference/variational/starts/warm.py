@@ -17,7 +17,7 @@ from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.problem.families import as_betas
 from hylift.posterior import Posterior
 from hylift.posterior.mixture import Mixture
-from hylift.words import counted
+from hylift.words import counted, option, worded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,8 @@ class WarmStart:
         if mixture.num_components != components:
             raise UnsupportedError(
                 f"the posterior to start from has {counted(mixture.num_components, 'component')}, "
-                f"not {components}: ask for components={mixture.num_components}"
+                f"not {components}",
+                worded("ask for ", option("components", mixture.num_components)),
             )
         position = np.full(len(posterior.variables), -1, dtype=np.int64)
         position[mixture.hidden] = np.arange(len(mixture.hidden))

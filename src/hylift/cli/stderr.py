@@ -1,0 +1,49 @@
+"""Lines on the error stream: notes, warnings and errors, in terms of options."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from hylift.words import cli_text
+
+
+class InterruptedAnswerError(Exception):
+    """Ctrl-C has ended a command that had an answer to show."""
+
+
+def tell(text: str) -> None:
+    """Prints a line on the error stream."""
+    complain(f"hylift: {text}")
+
+
+def complain(line: str) -> None:
+    """Prints a line on the error stream, where that can be written; no answer is lost for it."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """What a reader of the answer should know of how it came about, beside the answer."""
+    for note in notes:
+        tell(f"note: {cli_text(note)}")
+
+
+@contextmanager
+def warnings_told(quiet: bool) -> Iterator[None]:
+    """Warnings are lines on the error stream; none when quiet."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of arithmetic; results are checked
+        warnings.simplefilter("ignore" if quiet else "always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: tell(f"warning: {_cli(message)}")
+        yield
+
+
+def _cli(warning: Warning | str) -> str:
+    """The text of a warning, whose first argument may be worded for the command line."""
+    return cli_text(warning.args[0] if isinstance(warning, Warning) else warning)
