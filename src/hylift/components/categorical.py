@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from hylift.components.family import CATEGORICAL, Family, FloatArray, IntArray, Nodes
-from hylift.errors import ModelError
+from hylift.errors import ModelError, UnsupportedError
 
 
 @final
@@ -63,7 +63,7 @@ class Categoricals(Family):
         return Nodes(np.broadcast_to(states, weights.shape), weights, None)
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        raise TypeError("states have no mean")
+        raise UnsupportedError("states have no mean")
 
 
 def draw_states(weights: FloatArray, size: int, rng: np.random.Generator) -> IntArray:

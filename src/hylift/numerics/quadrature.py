@@ -9,6 +9,8 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import ArrayLike, NDArray
 
+from hylift.errors import ArgumentError
+
 FloatArray = NDArray[np.float64]
 
 Accuracy = Literal["search", "final", "check"]
@@ -48,7 +50,7 @@ def gauss_legendre_nodes(edges: ArrayLike, degree: int) -> tuple[FloatArray, Flo
     """
     edges = checked_edges(edges)
     if degree < 1:
-        raise ValueError(f"degree must be at least 1, but is {degree}")
+        raise ArgumentError(f"degree must be at least 1, but is {degree}")
     nodes, weights = legendre.leggauss(degree)
     half = 0.5 * np.diff(edges)[..., None]
     middle = 0.5 * (edges[..., 1:] + edges[..., :-1])[..., None]
@@ -60,7 +62,9 @@ def checked_edges(edges: ArrayLike) -> FloatArray:
     """Edges of panels (*batch, panel + 1) as an array; raises unless they increase."""
     edges = np.asarray(edges, dtype=np.float64)
     if edges.ndim == 0 or edges.shape[-1] < 2:
-        raise ValueError(f"edges must have shape (*batch, panel + 1), but have shape {edges.shape}")
+        raise ArgumentError(
+            f"edges must have shape (*batch, panel + 1), but have shape {edges.shape}"
+        )
     if not (np.diff(edges) > 0).all():
-        raise ValueError("edges must increase along the last axis")
+        raise ArgumentError("edges must increase along the last axis")
     return edges

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hylift.errors import ArgumentError
 from hylift.graph import Domain, Variables
 
 Kind = Literal["exact", "lower bound", "estimate"]
@@ -57,7 +58,7 @@ class History:
     def __post_init__(self) -> None:
         arrays = (self.seconds, self.objective, self.num_classes, self.level)
         if len({array.shape for array in arrays}) > 1 or self.seconds.ndim != 1:
-            raise ValueError("the columns of a history must have one entry per step")
+            raise ArgumentError("the columns of a history must have one entry per step")
         for array in arrays:
             array.flags.writeable = False
 

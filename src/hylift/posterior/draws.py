@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hylift.errors import UnsupportedError
+from hylift.errors import ArgumentError, UnsupportedError
 from hylift.graph import Variables, boolean, without_repeats
 from hylift.posterior.datasets import check_size, dataset, extra, inference_data
 from hylift.posterior.joint import check_columns, labelled_column
@@ -61,7 +61,7 @@ class Draws:
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[2] != len(self.ids):
-            raise ValueError(
+            raise ArgumentError(
                 f"draws of {len(self.ids)} variables have the shape (chain, draw, {len(self.ids)}),"
                 f" not {self.values.shape}"
             )

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hylift.components.categorical import draw_states
 from hylift.components.family import FloatArray, IntArray
+from hylift.errors import ArgumentError, UnsupportedError
 
 FloatOrArray: TypeAlias = float | FloatArray
 Seed: TypeAlias = int | np.random.Generator
@@ -39,7 +40,7 @@ class BatchedDistribution(ABC):
     def __getitem__(self, index: Any) -> Self:
         """The distributions at an int, slice, or int or bool array (or a tuple of them)."""
         if not self.batch_shape:
-            raise TypeError(f"a single {type(self).__name__} has no batch to index")
+            raise UnsupportedError(f"a single {type(self).__name__} has no batch to index")
         leading = index if isinstance(index, tuple) else (index,)
 
         def take(array: FloatArray, event_ndim: int) -> FloatArray:
@@ -295,7 +296,9 @@ def checked_weights(weights: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     """Weights (*batch, component) of components with such a shape; they may be shared."""
     array = real_array("weights", weights, low=0.0)
     if array.shape not in (shape, shape[-1:]):
-        raise ValueError(f"weights must have shape {shape} or {shape[-1:]}, but have {array.shape}")
+        raise ArgumentError(
+            f"weights must have shape {shape} or {shape[-1:]}, but have {array.shape}"
+        )
     return np.broadcast_to(normalized("weights", array), shape)
 
 
@@ -303,11 +306,11 @@ def sample_arguments(size: int, seed: Seed) -> tuple[int, np.random.Generator]:
     """A checked sample size and the generator that a seed stands for."""
     size = operator.index(size)
     if size < 0:
-        raise ValueError(f"size must be at least 0, but is {size}")
+        raise ArgumentError(f"size must be at least 0, but is {size}")
     if isinstance(seed, np.random.Generator):
         return size, seed
     if not isinstance(seed, int | np.integer):
-        raise TypeError(f"seed must be an int or a numpy.random.Generator, but is {seed!r}")
+        raise UnsupportedError(f"seed must be an int or a numpy.random.Generator, but is {seed!r}")
     return size, np.random.default_rng(seed)
 
 
@@ -322,4 +325,4 @@ def _probability(name: str, values: ArrayLike) -> FloatArray:
 def _reject(name: str, array: FloatArray, wrong: NDArray[np.bool_], allowed: str) -> None:
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     where = f"[{', '.join(map(str, index))}]" if index else ""
-    raise ValueError(f"{name}{where} must be {allowed}, but is {float(array[index])!r}")
+    raise ArgumentError(f"{name}{where} must be {allowed}, but is {float(array[index])!r}")

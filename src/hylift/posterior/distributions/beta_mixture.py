@@ -9,6 +9,7 @@ from scipy import special
 from hylift.components import Betas
 from hylift.components.beta import peak
 from hylift.components.family import FloatArray, IntArray
+from hylift.errors import ArgumentError
 from hylift.posterior.distributions.base import (
     BLOCK_SIZE,
     FloatOrArray,
@@ -56,19 +57,19 @@ class BetaMixture(RealMixture):
         alpha, beta = _positive("alpha", self.alpha), _positive("beta", self.beta)
         shape = alpha.shape
         if not shape or not shape[-1]:
-            raise ValueError(f"alpha must have shape (*batch, component), but has shape {shape}")
+            raise ArgumentError(f"alpha must have shape (*batch, component), but has shape {shape}")
         if beta.shape != shape:
-            raise ValueError(f"beta must have the shape of alpha, {shape}, but has {beta.shape}")
+            raise ArgumentError(f"beta must have the shape of alpha, {shape}, but has {beta.shape}")
         bounds = []
         for name in ("lower", "upper"):
             bound = real_array(name, getattr(self, name))
             if bound.shape not in (shape[:-1], ()):
-                raise ValueError(
+                raise ArgumentError(
                     f"{name} must have shape {shape[:-1]} or (), but has shape {bound.shape}"
                 )
             bounds.append(np.broadcast_to(bound, shape[:-1]))
         if not (bounds[0] < bounds[1]).all():
-            raise ValueError("lower must be below upper")
+            raise ArgumentError("lower must be below upper")
         arrays = (checked_weights(self.weights, shape), alpha, beta, *bounds)
         for name, array in zip(self._event_ndims, arrays, strict=True):
             object.__setattr__(self, name, read_only(array))
@@ -159,7 +160,7 @@ class BetaMixture(RealMixture):
 def _positive(name: str, values: FloatArray) -> FloatArray:
     array = real_array(name, values, low=0.0)
     if array.size and array.min() == 0.0:
-        raise ValueError(f"{name} must be positive, but is 0")
+        raise ArgumentError(f"{name} must be positive, but is 0")
     return array
 
 

@@ -11,6 +11,7 @@ from scipy import special
 
 from hylift.components.categorical import draw_states
 from hylift.components.family import FloatArray, IntArray
+from hylift.errors import ArgumentError
 from hylift.posterior.distributions.base import (
     BatchedDistribution,
     FloatOrArray,
@@ -38,9 +39,9 @@ class Categorical(BatchedDistribution):
         states = tuple(self.states)
         probs = real_array("probs", self.probs, low=0.0)
         if not states or len(set(states)) < len(states):
-            raise ValueError(f"states must be distinct labels, at least one, but are {states}")
+            raise ArgumentError(f"states must be distinct labels, at least one, but are {states}")
         if probs.ndim == 0 or probs.shape[-1] != len(states):
-            raise ValueError(
+            raise ArgumentError(
                 f"probs must have shape (*batch, {len(states)}), one per state, "
                 f"but have shape {probs.shape}"
             )
@@ -93,10 +94,12 @@ class Categorical(BatchedDistribution):
             if state in self.states:
                 return self.states.index(state)
             close = difflib.get_close_matches(state, self.states, n=1, cutoff=0.0)
-            raise ValueError(f"unknown state {state!r}. Did you mean {close[0]!r}? {allowed}")
+            raise ArgumentError(f"unknown state {state!r}. Did you mean {close[0]!r}? {allowed}")
         index = operator.index(state)
         if str(index) in self.states:  # a number that is a label means the label
             return self.states.index(str(index))
         if not 0 <= index < len(self.states):
-            raise ValueError(f"state index {index} is not in 0..{len(self.states) - 1}. {allowed}")
+            raise ArgumentError(
+                f"state index {index} is not in 0..{len(self.states) - 1}. {allowed}"
+            )
         return index

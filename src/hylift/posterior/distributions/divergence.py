@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hylift.components.family import FloatArray, IntArray
+from hylift.errors import ArgumentError
 from hylift.posterior.distributions.base import (
     BLOCK_SIZE,
     BatchedDistribution,
@@ -41,7 +42,7 @@ def divergences(p: BatchedDistribution, q: BatchedDistribution) -> FloatArray:
     if isinstance(p, Categorical) and isinstance(q, Categorical):
         return np.asarray(special.rel_entr(p.probs, q.probs).sum(axis=-1))
     if not isinstance(p, RealDistribution) or not isinstance(q, RealDistribution):
-        raise ValueError("states and reals cannot be compared")
+        raise ArgumentError("states and reals cannot be compared")
     if isinstance(p, PointMass) or isinstance(q, PointMass):
         both = isinstance(p, PointMass) and isinstance(q, PointMass)
         is_same = both & (np.asarray(p.mean) == np.asarray(q.mean))
@@ -64,7 +65,7 @@ def distances(p: BatchedDistribution, q: BatchedDistribution) -> FloatArray:
     if isinstance(p, Categorical) and isinstance(q, Categorical):
         return np.asarray(np.abs(p.probs - q.probs).sum(axis=-1))
     if not isinstance(p, RealDistribution) or not isinstance(q, RealDistribution):
-        raise ValueError("states and reals cannot be compared")
+        raise ArgumentError("states and reals cannot be compared")
     return np.abs(np.asarray(p.mean) - np.asarray(q.mean))
 
 
@@ -209,4 +210,4 @@ def _knots(rows: RealDistribution) -> FloatArray:
         return np.concatenate([inner, ends], axis=1)
     if isinstance(rows, PiecewiseDensity):
         return rows.edges
-    raise ValueError(f"densities of the family {type(rows).__name__} cannot be compared")
+    raise ArgumentError(f"densities of the family {type(rows).__name__} cannot be compared")

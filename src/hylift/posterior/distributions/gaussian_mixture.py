@@ -7,6 +7,7 @@ import numpy as np
 from scipy import special
 
 from hylift.components.family import FloatArray, IntArray
+from hylift.errors import ArgumentError
 from hylift.posterior.distributions.base import (
     FloatOrArray,
     RealMixture,
@@ -39,14 +40,16 @@ class GaussianMixture(RealMixture):
         variances = real_array("variances", self.variances, low=0.0)
         shape = means.shape
         if not shape or not shape[-1]:
-            raise ValueError(f"means must have shape (*batch, component), but have shape {shape}")
+            raise ArgumentError(
+                f"means must have shape (*batch, component), but have shape {shape}"
+            )
         if variances.shape != shape:
-            raise ValueError(
+            raise ArgumentError(
                 f"variances must have the shape of means, {shape}, but have {variances.shape}"
             )
         weights = checked_weights(self.weights, shape)
         if variances.size and variances.min() == 0.0 and (weights[variances == 0.0] > 0).any():
-            raise ValueError(
+            raise ArgumentError(
                 "a component of positive weight has variance 0; an observed value is a PointMass"
             )
         for name, array in (("weights", weights), ("means", means), ("variances", variances)):

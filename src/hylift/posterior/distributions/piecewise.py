@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from hylift.components.family import FloatArray, IntArray
+from hylift.errors import ArgumentError
 from hylift.numerics.quadrature import checked_edges
 from hylift.posterior.distributions.base import (
     FloatOrArray,
@@ -56,7 +57,7 @@ class PiecewiseDensity(RealDistribution):
         nodes, weights = legendre.leggauss(values.shape[-1])
         peaks = values.max(axis=(-2, -1), keepdims=True, initial=0.0)
         if (peaks == 0.0).any():
-            raise ValueError("values must not all be 0: there is no density to normalize")
+            raise ArgumentError("values must not all be 0: there is no density to normalize")
         # c_d = (d + 1/2) ∫ P_d f, and the rule is exact for the polynomial through the nodes.
         basis = legendre.legvander(nodes, len(nodes) - 1) * (np.arange(len(nodes)) + 0.5)
         coefficients = (values / peaks) @ (weights[:, None] * basis)
@@ -207,13 +208,15 @@ def _shared_edges(name: str, edges: FloatArray, panels: FloatArray) -> FloatArra
     """Edges (*batch, panel + 1) that fit an array (*batch, panel, degree)."""
     num_panels = edges.shape[-1] - 1
     if panels.ndim < 2 or panels.shape[-2] != num_panels or not panels.shape[-1]:
-        raise ValueError(
+        raise ArgumentError(
             f"{name} must have shape (*batch, {num_panels}, degree) to fit the edges, "
             f"but have shape {panels.shape}"
         )
     shape = (*panels.shape[:-2], num_panels + 1)
     if edges.shape not in (shape, shape[-1:]):
-        raise ValueError(f"edges must have shape {shape} or {shape[-1:]}, but have {edges.shape}")
+        raise ArgumentError(
+            f"edges must have shape {shape} or {shape[-1:]}, but have {edges.shape}"
+        )
     return np.broadcast_to(edges, shape)
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from hylift.components.family import FloatArray
+from hylift.errors import ArgumentError
 from hylift.posterior.distributions.base import (
     FloatOrArray,
     RealDistribution,
@@ -52,7 +53,7 @@ class PointMass(RealDistribution):
         return 1
 
     def _pdf(self, x: FloatArray) -> FloatArray:
-        raise ValueError("an observed value has no density")
+        raise ArgumentError("an observed value has no density")
 
     def _cdf(self, x: FloatArray) -> FloatArray:
         return (x >= self.value).astype(np.float64)
