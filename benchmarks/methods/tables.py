@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.methods.measured import Measured, Result
-from hylift.inference.by_name import CLASS, method_by_name
+from hylift.inference.capabilities import METHODS, method_by_key
 from hylift.racing.text import NOTHING, SIGNS
 from hylift.words import TextTable
 
-LABELS = tuple(method_by_name(name).name for name in CLASS)
+LABELS = tuple(method_by_key(info.key).name for info in METHODS)
 TRUSTED = "trusted"
 SAME = 1e-9
 """Relative difference that rounding makes."""

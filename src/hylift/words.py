@@ -66,9 +66,15 @@ def observed_and_measured(num_observed: int, num_measured: int) -> str:
     return f"{num_observed:,} observed{measured}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+def listed(names: Sequence[str], conjunction: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`; empty where there are no names."""
+    *first, last = names or [""]
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
+def either(names: Sequence[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return listed(names, "or")
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ REFUSED = {
     ),
     "unknown method": (
         ["infer", "model.uai", "--method", "exct"],
-        "there is no method 'exct': choose among auto, exact, bvi, npvi, mean-field, bp, gabp, "
+        "there is no method 'exct': choose among auto, exact, mean-field, bvi, npvi, bp, gabp, "
         "epbp, gibbs, maxwalksat. Did you mean 'exact'?",
     ),
     "unknown task": (

@@ -85,7 +85,7 @@ REFUSED = {
     "that is none": (["--checkpoint", "in.parquet"], "in.parquet: is not a checkpoint"),
     "of exact": (
         ["-m", "exact", "--checkpoint", "a.ckpt"],
-        "--checkpoint is for --method auto, bvi, npvi, mean-field, bp, gabp, epbp, gibbs or "
+        "--checkpoint is for --method auto, mean-field, bvi, npvi, bp, gabp, epbp, gibbs or "
         "maxwalksat, not for exact\n",
     ),
     "that is read": (["--checkpoint", "facts.db"], "facts.db: is read by this command"),

@@ -266,8 +266,8 @@ LONG = "evidence on several predicates has the columns predicate, arg1, arg2, â€
 REFUSED = {
     "unmatched rows": (
         ["infer", "papers.mln", "-e", "facts.csv"],
-        "hylift: facts.csv, row 3: unknown predicate 'Seen'; pass --unmatched "
-        "ignore to leave such rows out\n",
+        "hylift: facts.csv, row 3: unknown predicate 'Seen'. Pass --unmatched "
+        "ignore to leave such rows out.\n",
     ),
     "unmatched word": (
         ["infer", "papers.mln", "--unmatched", "nonsense"],
@@ -279,7 +279,7 @@ REFUSED = {
     ),
     "table of one predicate without its name": (
         ["infer", "papers.mln", "-e", "in.parquet"],
-        f"in.parquet: {LONG}, and perhaps value and sd; this table has paper, topic. For a table "
+        f"in.parquet: {LONG}, and perhaps value and sd; this table has paper, topic: for a table "
         "of one predicate, pass --evidence PREDICATE=FILE\n",
     ),
     "missing evidence": (
@@ -307,7 +307,7 @@ REFUSED = {
     "unknown constant": (
         ["ground", "smokers.mln", "-e", "some.db"],
         "hylift: some.db, line 2: Smokes(Bo): 'Bo' is not a constant of type 'person', which has "
-        "Ann, Bob; pass --unmatched ignore to leave such rows out. Did you mean 'Bob'?\n",
+        "Ann, Bob. Did you mean 'Bob'? Pass --unmatched ignore to leave such rows out.\n",
     ),
     "evidence given twice": (
         ["infer", "papers.mln", "-e", "facts.db", "-e", "In=in.parquet"],

@@ -67,8 +67,8 @@ def test_a_method_that_begins_in_its_own_way_refuses_a_start(method: Method) -> 
         infer(graph, method, start=earlier)
 
     assert str(refusal.value).endswith(
-        "cannot start from an earlier posterior: leave start out, or use BVI(), NPVI(), "
-        "MeanField() or MaxWalkSAT()"
+        "cannot start from an earlier posterior: leave start out, or use MeanField(), "
+        "BVI(), NPVI() or MaxWalkSAT()"
     )
     assert str(refusal.value).lower().startswith(method.name.lower()[:2])
 

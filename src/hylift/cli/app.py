@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,8 +44,8 @@ def hylift(
 
 
 @app.command(epilog=examples.INFER)
+@options.with_method_options
 def infer(
-    context: typer.Context,
     model: options.ModelFile,
     evidence: options.Evidence = None,
     closed: options.Closed = None,
@@ -59,24 +59,7 @@ def infer(
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     method: options.Method = "auto",
-    components: options.Components = None,
-    lift: options.Lift = None,
-    seconds: options.Seconds = None,
-    checkpoint: options.Checkpoint = None,
-    restarts: options.Restarts = None,
-    max_steps: options.MaxSteps = None,
-    optimiser: options.Optimiser = None,
-    learning_rate: options.LearningRate = None,
-    reals: options.Reals = None,
-    start: options.Start = None,
-    damping: options.Damping = None,
-    schedule: options.Schedule = None,
-    particles: options.Particles = None,
-    chains: options.Chains = None,
-    draws: options.Draws = None,
-    warm_up: options.WarmUp = None,
-    merge_factors: options.MergeFactors = None,
-    flips: options.Flips = None,
+    **settings: Any,
 ) -> None:
     """Answer a model: marginals, the most probable assignment, log Z."""
     from hylift.cli.commands.infer import Files, run
@@ -87,7 +70,7 @@ def infer(
         run(
             model,
             given=Given(evidence or (), closed or (), unmatched),
-            how=MethodOptions.of(context.params),  # all from --method on
+            how=MethodOptions.of(method, settings),
             named_tasks=task,
             query=query or None,
             files=Files.of(output, save, figure, convergence),

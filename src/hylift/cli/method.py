@@ -2,126 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
-from hylift.cli.options import METHODS, OPTIMISERS
 from hylift.errors import UnsupportedError, did_you_mean
-from hylift.inference import (
-    BVI,
-    NPVI,
-    Adam,
-    Exact,
-    Lift,
-    MeanField,
-    Method,
-    NaturalNewton,
-    Task,
+from hylift.inference import Adam, Lift, Method, NaturalNewton, Task
+from hylift.inference.capabilities import (
+    CHECKPOINT,
+    LIFT,
+    METHOD_BY_KEY,
+    METHODS,
+    OPTIONS,
+    SECONDS,
+    fitting_methods,
+    method_by_key,
 )
-from hylift.inference.by_name import method_by_name
-from hylift.inference.variational.problem.families import Reals
 from hylift.posterior import Posterior
-from hylift.words import listed
-
-MIXTURES = ("bvi", "npvi")
-VARIATIONAL = (*MIXTURES, "mean-field")
-MESSAGES = ("bp", "gabp", "epbp")
-STEPPING = (*VARIATIONAL, *MESSAGES)
-TIMED = (*STEPPING, "gibbs", "maxwalksat")
-
-FITS: dict[str, tuple[str, ...]] = {
-    "components": MIXTURES,
-    "lift": ("auto", *STEPPING),
-    "seconds": ("auto", *TIMED),
-    "checkpoint": ("auto", *TIMED),
-    "restarts": (*VARIATIONAL, "maxwalksat"),
-    "max_steps": STEPPING,
-    "optimiser": VARIATIONAL,
-    "learning_rate": VARIATIONAL,
-    "reals": VARIATIONAL,
-    "start": VARIATIONAL,
-    "damping": MESSAGES,
-    "schedule": ("bp",),
-    "particles": ("epbp",),
-    "chains": ("gibbs",),
-    "draws": ("gibbs",),
-    "warm_up": ("gibbs",),
-    "merge_factors": ("bvi", "bp", "epbp"),
-    "flips": ("maxwalksat",),
-    "convergence": (*STEPPING, "maxwalksat"),  # where the picture goes is among the files
-}
-"""Methods that each option is for."""
-
-ANSWERS: dict[str, tuple[Task, ...]] = {"gibbs": ("marginals", "map"), "maxwalksat": ("map",)}
-"""Tasks of the methods that have no answer to some."""
-
-PLAIN = (
-    *("damping", "schedule", "max_steps", "particles", "merge_factors"),
-    *("chains", "draws", "warm_up", "flips", "restarts"),
-)
-"""Options that are fields of the methods they are for."""
+from hylift.words import either, listed
 
 
 @dataclass(frozen=True, slots=True)
 class MethodOptions:
-    """What the options of `hylift infer` say about how to answer; None where they say nothing."""
+    """The method and its settings, as the options of `hylift infer` give them."""
 
     method: str = "auto"
-    components: int | None = None
-    lift: str | None = None
-    seconds: float | None = None
-    checkpoint: Path | None = None
-    restarts: int | None = None
-    max_steps: int | None = None
-    optimiser: str | None = None
-    learning_rate: float | None = None
-    reals: str | None = None
-    start: Path | None = None
-    damping: float | None = None
-    schedule: str | None = None
-    particles: int | None = None
-    chains: int | None = None
-    draws: int | None = None
-    warm_up: int | None = None
-    merge_factors: bool | None = None
-    flips: int | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """By name; without those that were not given."""
 
     def __post_init__(self) -> None:
         """Finds all that is wrong with the options, before any work."""
-        check_word("method", self.method, METHODS)
-        for option in FITS:
-            if getattr(self, option, None) is not None:
-                self.check_fits(option)
-        if self.lift is not None:
-            check_word("lift", self.lift, get_args(Lift))
-        if self.reals is not None:
-            check_word("family of reals", self.reals, get_args(Reals))
-        if self.optimiser is not None:
-            check_word("optimiser", self.optimiser, OPTIMISERS)
-        if self.learning_rate is not None and self.optimiser != "adam":
+        check_word("method", self.method, ("auto", *METHOD_BY_KEY))
+        for option in OPTIONS:
+            if option.name not in self.given:
+                continue
+            is_auto = self.method == "auto" and option in (LIFT, SECONDS, CHECKPOINT)
+            fitting = fitting_methods(option)
+            if not is_auto:
+                self._check_fits(option.name, fitting, option in (LIFT, SECONDS, CHECKPOINT))
+            if option.choices:
+                what = "family of reals" if option.name == "reals" else option.name
+                check_word(what, self.given[option.name], option.choices)
+        if "learning_rate" in self.given and self.given.get("optimiser") != "adam":
             raise UnsupportedError("--learning-rate is for --optimiser adam")
         if self.seconds is not None:
             check_seconds(self.seconds)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> MethodOptions:
-        """From all options of a command by name, of which these are some."""
-        return cls(**{one.name: options[one.name] for one in fields(cls)})
+    def of(cls, method: str, options: Mapping[str, Any]) -> MethodOptions:
+        return cls(method, {name: value for name, value in options.items() if value is not None})
 
-    def check_fits(self, option: str) -> None:
-        """Raises if an option is not for the method."""
-        fitting = FITS[option]
+    def check_converges(self) -> None:
+        """Raises if the method has no objective to draw."""
+        self._check_fits("convergence", [info.key for info in METHODS if info.has_steps], False)
+
+    def _check_fits(self, option: str, fitting: Sequence[str], is_for_auto: bool) -> None:
         if self.method not in fitting:
+            names = ["auto", *fitting] if is_for_auto else fitting
             raise UnsupportedError(
                 f"--{option.replace('_', '-')} is for --method "
-                f"{listed(fitting).replace(' and ', ' or ')}, not for {self.method}"
+                f"{either(names)}, not for {self.method}"
             )
 
     @property
-    def chosen_lift(self) -> Lift:
-        return cast(Lift, self.lift or "exact")
+    def lift(self) -> Lift:
+        return cast(Lift, self.given.get("lift", "exact"))
+
+    @property
+    def seconds(self) -> float | None:
+        return self.given.get("seconds")
+
+    @property
+    def checkpoint(self) -> Path | None:
+        return self.given.get("checkpoint")
+
+    @property
+    def start(self) -> Path | None:
+        return self.given.get("start")
 
     def chosen(self, start: Posterior | None) -> Method | None:
         """The method with its settings; None leaves the choice to `infer`.
@@ -130,30 +88,19 @@ class MethodOptions:
         """
         if self.method == "auto":
             return None
-        kind = method_by_name(self.method)
-        if not isinstance(kind, BVI | NPVI | MeanField):
-            return kind if isinstance(kind, Exact) else self._plain(kind)
-        method = replace(
-            kind,
-            optimiser=self._chosen_optimiser(),
-            restarts=kind.restarts if self.restarts is None else self.restarts,
-            max_steps=kind.max_steps if self.max_steps is None else self.max_steps,
-            reals=cast(Reals, self.reals or "auto"),
-        )
-        if isinstance(method, BVI) and self.merge_factors:
-            method = replace(method, merge_factors=True)
-        components = self.components
-        if components is None and start is not None and start.mixture is not None:
-            components = start.mixture.num_components
-        if components is None or isinstance(method, MeanField):
-            return method
-        return replace(method, components=components)
+        fields = [one.name for one in METHOD_BY_KEY[self.method].options if one.is_field]
+        settings = {name: self.given[name] for name in fields if name in self.given}
+        if "optimiser" in settings:
+            settings["optimiser"] = self._optimiser()
+        if "components" in fields and start is not None and start.mixture is not None:
+            settings.setdefault("components", start.mixture.num_components)
+        return cast(Method, replace(cast(Any, method_by_key(self.method)), **settings))
 
     def tasks(self, named: list[Task], default: Collection[Task]) -> list[Task]:
         """The named tasks, or those of the default ones that the method answers."""
-        answers = ANSWERS.get(self.method)
-        if answers is None:
+        if self.method == "auto":
             return named or list(default)
+        answers = METHOD_BY_KEY[self.method].answers
         for task in named:
             if task not in answers:
                 raise UnsupportedError(
@@ -162,16 +109,10 @@ class MethodOptions:
                 )
         return named or [task for task in default if task in answers] or [answers[0]]
 
-    def _plain(self, method: Method) -> Method:
-        """The method with the settings that were given."""
-        given = {name: getattr(self, name) for name in PLAIN}
-        given = {name: value for name, value in given.items() if value is not None}
-        return cast(Method, replace(cast(Any, method), **given))
-
-    def _chosen_optimiser(self) -> Adam | NaturalNewton:
-        if self.optimiser != "adam":
+    def _optimiser(self) -> Adam | NaturalNewton:
+        if self.given["optimiser"] != "adam":
             return NaturalNewton()
-        return Adam() if self.learning_rate is None else Adam(self.learning_rate)
+        return Adam(self.given["learning_rate"]) if "learning_rate" in self.given else Adam()
 
 
 def check_seconds(seconds: float) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-METHODS = (
-    *("auto", "exact", "bvi", "npvi", "mean-field"),
-    *("bp", "gabp", "epbp", "gibbs", "maxwalksat"),
-)
-OPTIMISERS = ("natural", "adam")
+from hylift.inference.capabilities import METHOD_BY_KEY, OPTIONS, RACE_KEYS, Option
 
 
 def flag(name: str, what: str) -> Any:
@@ -175,117 +174,46 @@ HOW = "How to answer"
 """The panel of options about methods."""
 
 
-def how(metavar: str, what: str, *names: str) -> Any:
-    """An option about methods, which says nothing unless it is given."""
-    return typer.Option(*names, metavar=metavar, help=what, show_default=False, rich_help_panel=HOW)
-
-
 Method = Annotated[
     str,
     typer.Option(
         "--method",
         "-m",
         metavar="METHOD",
-        help=f"{', '.join(METHODS)}. auto is exact where that is cheap and else bvi, and says so.",
+        help=f"{', '.join(['auto', *METHOD_BY_KEY])}. auto is exact where that is cheap and else "
+        "bvi, and says so.",
         rich_help_panel=HOW,
     ),
 ]
-Components = Annotated[
-    int | None,
-    how("K", r"Products in the mixture of bvi or npvi.  \[default: 3]", "--components", "-k"),
-]
-Lift = Annotated[
-    str | None,
-    how(
-        "LIFT",
-        "Whether look-alikes are solved once: exact, coarse-to-fine (variational methods, for "
-        r"real evidence that breaks the symmetry) or none.  \[default: exact]",
-    ),
-]
-Seconds = Annotated[
-    float | None,
-    how("S", "Time after which a method returns the best it has."),
-]
-Checkpoint = Annotated[
-    Path | None,
-    how("FILE", "Keep the run in this file now and then; if it is there, go on from it."),
-]
-Restarts = Annotated[
-    int | None,
-    how(
-        "N",
-        "Random starts of a variational method or of maxwalksat, of which the best is kept.  "
-        r"\[default: 5, of npvi 10, of maxwalksat 3]",
-    ),
-]
-MaxSteps = Annotated[
-    int | None,
-    how("N", r"Steps after which to give up.  \[default: 1000]"),
-]
-Optimiser = Annotated[
-    str | None,
-    how("NAME", r"natural (natural gradients, then L-BFGS) or adam.  \[default: natural]"),
-]
-LearningRate = Annotated[
-    float | None,
-    how("RATE", r"Length of the steps of adam.  \[default: 0.2]"),
-]
-Reals = Annotated[
-    str | None,
-    how(
-        "FAMILY",
-        "Components of bounded reals: gaussian, beta, or auto, which is beta where bounds "
-        r"matter.  \[default: auto]",
-    ),
-]
-Damping = Annotated[
-    float | None,
-    how(
-        "SHARE",
-        "Share of its old value that a message of bp, gabp or epbp keeps; 0.5 often helps "
-        r"where they oscillate.  \[default: 0 or 0.5, by the graph]",
-    ),
-]
-Schedule = Annotated[
-    str | None,
-    how(
-        "NAME",
-        "Messages that bp sends at a step: flooding (all) or residual (those that change "
-        r"most).  \[default: flooding]",
-    ),
-]
-Particles = Annotated[
-    int | None,
-    how("N", r"Points per real of epbp.  \[default: 50]"),
-]
-Chains = Annotated[
-    int | None,
-    how("N", r"Chains of gibbs, side by side.  \[default: 4]"),
-]
-Draws = Annotated[
-    int | None,
-    how("N", r"Draws that gibbs keeps of each chain.  \[default: 1000]"),
-]
-WarmUp = Annotated[
-    int | None,
-    how("N", r"Draws of each chain of gibbs before those that it keeps.  \[default: 500]"),
-]
-MergeFactors = Annotated[
-    bool | None,
-    how(
-        "",
-        "Make factors of bvi, bp or epbp that share their variables one.",
-        "--merge-factors",
-    ),
-]
-Flips = Annotated[
-    int | None,
-    how("N", r"Moves of maxwalksat from each start.  \[default: 1000000]"),
-]
-Start = Annotated[
-    Path | None,
-    how("FILE", "A posterior of an earlier run to begin from, as written by --save."),
-]
+
+
+def with_method_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each setting of a method in place of its `**settings`."""
+    signature = inspect.signature(command, eval_str=True)
+    named = [one for one in signature.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+    settings = [
+        Parameter(one.name, Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(one))
+        for one in OPTIONS
+    ]
+    vars(command)["__signature__"] = signature.replace(parameters=[*named, *settings])
+    return command
+
+
+def _annotation(one: Option) -> Any:
+    """An option about methods, which says nothing unless it is given."""
+    names = [f"--{one.name.replace('_', '-')}", *([one.short] if one.short else [])]
+    return Annotated[
+        one.type | None,
+        typer.Option(
+            *names,
+            metavar=one.metavar,
+            help=one.help,
+            show_default=False,
+            rich_help_panel=HOW,
+        ),
+    ]
+
+
 Save = Annotated[
     Path | None,
     typer.Option(
@@ -309,8 +237,8 @@ Methods = Annotated[
         "--methods",
         "-m",
         metavar="NAMES",
-        help="Who runs, such as bvi,gabp: exact, mean-field, bvi, bvi-coarse-to-fine, npvi, bp, "
-        r"gabp, epbp, gibbs, maxwalksat; may be repeated.  \[default: all that apply]",
+        help=f"Who runs, such as bvi,gabp: {', '.join(RACE_KEYS)}; may be repeated.  "
+        r"\[default: all that apply]",
         show_default=False,
     ),
 ]

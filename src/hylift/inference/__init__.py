@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from hylift.inference.capabilities import METHODS
 from hylift.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -35,18 +36,10 @@ _HOME = {
     "Task": "method",
     "check_tasks": "run",
     "infer": "run",
-    "Exact": "exact",
-    "BVI": "variational",
-    "NPVI": "variational",
-    "MeanField": "variational",
     "Adam": "variational",
     "NaturalGradient": "variational",
     "NaturalNewton": "variational",
-    "BP": "message",
-    "GaBP": "message",
-    "EPBP": "message",
-    "Gibbs": "sampling",
-    "MaxWalkSAT": "search.maxwalksat",
+    **{name: package for package, _, name in (info.cls.partition(":") for info in METHODS)},
 }
 """Where each name lives."""
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
+from hylift.inference.capabilities import Lift as Lift
+from hylift.inference.capabilities import Task as Task
 from hylift.inference.checkpoint import Checkpoint
 from hylift.inference.interrupt import Interrupt
 from hylift.inference.prepared import Prepared
 from hylift.posterior import Posterior
 from hylift.progress import Progress
-
-Task = Literal["marginals", "logz", "map"]
-Lift = Literal["exact", "coarse-to-fine", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,10 @@ class Request:
 
 
 class Method(Protocol):
-    """Frozen settings, and a way from a prepared graph to a posterior."""
+    """Frozen settings, and a way from a prepared graph to a posterior.
+
+    It may have an attribute `info` (a `MethodInfo`), which says what it can do.
+    """
 
     @property
     def name(self) -> str: ...

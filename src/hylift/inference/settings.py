@@ -7,7 +7,8 @@ import operator
 from typing import Any
 
 from hylift.errors import UnsupportedError
-from hylift.words import Wording, option, worded
+from hylift.inference.capabilities import METHODS, class_name
+from hylift.words import Wording, either, option, worded
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> None:
@@ -25,11 +26,12 @@ def check_whole(name: str, value: Any, least: int = 1) -> None:
 def refuse_start(name: str, start: object) -> None:
     """Raises if a method that begins in its own way is given an earlier posterior."""
     if start is not None:
+        able = [info for info in METHODS if info.can_start]
         raise UnsupportedError(
             f"{name} cannot start from an earlier posterior",
             Wording(
-                "leave start out, or use BVI(), NPVI(), MeanField() or MaxWalkSAT()",
-                "leave --start out, or use --method bvi, npvi, mean-field or maxwalksat",
+                f"leave start out, or use {either([f'{class_name(one)}()' for one in able])}",
+                f"leave --start out, or use --method {either([one.key for one in able])}",
             ),
         )
 

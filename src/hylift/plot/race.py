@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
+from hylift.inference.capabilities import METHODS
 from hylift.plot.labels import LETTER, Obstacles, place_labels
 from hylift.plot.style import COLORS, FONT_SIZE, INK, LINE, any_letters, dress, write_figure
 from hylift.posterior import History
@@ -40,18 +41,8 @@ FAR = 14.0
 """From here on a line leads from a mark to its name."""
 DARK = (*(color for color in COLORS if color != "#F0E442"), "#332288", "#882255", "#117733")
 """Without yellow, which is not seen on white."""
-METHODS = (
-    "exact",
-    "mean field",
-    "BVI",
-    "NPVI",
-    "BP",
-    "GaBP",
-    "EPBP",
-    "Gibbs",
-    "MaxWalkSAT",
-    "BVI coarse-to-fine",
-)
+LABELS = [info.label for info in METHODS]
+LABELS += [f"{info.label} coarse-to-fine" for info in METHODS if info.races_coarse]
 """Names without settings, in the order of their colors."""
 MARKERS = {"exact": "D", "lower bound": "^", "estimate": "o"}
 
@@ -132,7 +123,7 @@ def _colors(labels: Sequence[str]) -> dict[str, str]:
 def _own_color(label: str) -> str | None:
     """Of a method, whatever its settings."""
     name = re.sub(r"\(.*?\)| #\d+$", "", label)
-    return DARK[METHODS.index(name) % len(DARK)] if name in METHODS else None
+    return DARK[LABELS.index(name) % len(DARK)] if name in LABELS else None
 
 
 def _divergence(race: Race) -> _Panel:

@@ -1,4 +1,4 @@
-"""Which methods stand at the start of a race."""
+"""The methods that take part in a race."""
 
 from __future__ import annotations
 
@@ -10,35 +10,13 @@ import numpy as np
 
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph
-from hylift.inference import (
-    BP,
-    EPBP,
-    Exact,
-    GaBP,
-    Gibbs,
-    Lift,
-    MaxWalkSAT,
-    Method,
-)
-from hylift.inference.by_name import CLASS, method_by_name
-
-COARSE = "bvi-coarse-to-fine"
-FIRST = ("exact", "mean-field", "bvi")
+from hylift.inference import Exact, Lift, Method
+from hylift.inference.capabilities import COARSE, RACE_KEYS, info_of, method_by_key
 
 ENTRIES_PER_SECOND = 2**22
 MOST_ENTRIES = 2**27
 """Numbers in the largest table of exact inference: about what its share of the time allows, and
 never more than a gigabyte."""
-
-NAMES = (*FIRST, COARSE, *(name for name in CLASS if name not in FIRST))
-"""All methods, in the order in which they run."""
-
-GROUND = (Exact, Gibbs, MaxWalkSAT)
-"""Methods that look at every variable by itself, whatever is asked for."""
-
-MESSAGES = (BP, GaBP, EPBP)
-"""Methods that know of no levels between the ground graph and the exactly lifted one."""
-
 
 Methods = Method | str | Iterable[Method | str]
 
@@ -57,10 +35,9 @@ def entrants(
 ) -> tuple[Entrant, ...]:
     """The methods with labels that differ; by default all that there are."""
     if methods is None:
+        with_coarse = lift == "exact" and _has_real_evidence(graph)
         chosen: Sequence[Method | str] = [
-            name
-            for name in NAMES
-            if name != COARSE or (lift == "exact" and _has_real_evidence(graph))
+            key for key in RACE_KEYS if with_coarse or not key.endswith(COARSE)
         ]
     else:
         if isinstance(methods, str) or not isinstance(methods, Iterable):
@@ -75,19 +52,19 @@ def entrants(
 def checked_name(name: str) -> str:
     """The name of a method in small letters; raises where there is no such method."""
     word = name.strip().lower()
-    if word not in NAMES:
+    if word not in RACE_KEYS:
         raise UnsupportedError(
-            f"there is no method '{name}': choose among {', '.join(NAMES)}."
-            f"{did_you_mean(word, NAMES)}"
+            f"there is no method '{name}': choose among {', '.join(RACE_KEYS)}."
+            f"{did_you_mean(word, RACE_KEYS)}"
         )
     return word
 
 
 def _entrant(method: Method | str, lift: Lift, seconds: float) -> Entrant:
     if isinstance(method, str):
-        name = checked_name(method)
-        lift = "coarse-to-fine" if name == COARSE else lift
-        method = _in_time(method_by_name("bvi" if name == COARSE else name), seconds)
+        key = checked_name(method)
+        lift = "coarse-to-fine" if key.endswith(COARSE) else lift
+        method = _in_time(method_by_key(key.removesuffix(COARSE)), seconds)
     if isinstance(method, type) or not hasattr(method, "solve"):
         raise UnsupportedError(
             f"a method is a value such as BVI(), or a name such as 'bvi', not {method!r}"
@@ -97,10 +74,9 @@ def _entrant(method: Method | str, lift: Lift, seconds: float) -> Entrant:
             f"a method of a race has a name, by which it is shown: give {method!r} the attribute "
             "'name', which is a text"
         )
-    if isinstance(method, GROUND):
-        lift = "none"
-    elif isinstance(method, MESSAGES) and lift == "coarse-to-fine":
-        lift = "exact"
+    most = info_of(method).lift
+    if most == "none" or (most == "exact" and lift == "coarse-to-fine"):
+        lift = most
     label = method.name + (" coarse-to-fine" if lift == "coarse-to-fine" else "")
     return Entrant(label, method, lift)
 

@@ -10,7 +10,8 @@ from numba.core import event
 
 from hylift.errors import ImpossibleEvidenceError, IntractableError, UnsupportedError
 from hylift.graph import FactorGraph
-from hylift.inference import Gibbs, Lift, Task, infer
+from hylift.inference import Lift, Task, infer
+from hylift.inference.capabilities import info_of
 from hylift.inference.run import checked_lift, checked_seconds, checked_seed
 from hylift.posterior import Posterior
 from hylift.progress import Progress, part_of, silent
@@ -97,7 +98,7 @@ def _finish_or_skip(
     try:
         return _finish(graph, entrant, seconds, seed, progress)
     except Exception as error:
-        is_proof = not isinstance(entrant.method, Gibbs)  # which may only not know where to begin
+        is_proof = info_of(entrant.method).proves_impossible
         if isinstance(error, ImpossibleEvidenceError) and is_proof:
             raise
         return Skipped(entrant.label, error)

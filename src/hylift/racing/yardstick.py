@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.inference import Exact, Gibbs
+from hylift.inference.capabilities import info_of
 from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 from hylift.racing.entrants import Entrant
 from hylift.racing.finish import Finish
@@ -82,7 +82,11 @@ def _constants(potential: Potential) -> NDArray[np.float64]:
 
 
 def _exact_inference(candidates: Candidates) -> Finish | None:
-    return next((finish for one, finish in candidates if isinstance(one.method, Exact)), None)
+    return next((finish for one, finish in candidates if _trust(one) == "exact"), None)
+
+
+def _trust(entrant: Entrant) -> str | None:
+    return info_of(entrant.method).trust
 
 
 def _exact_log_z(candidates: Candidates) -> Finish | None:
@@ -91,11 +95,7 @@ def _exact_log_z(candidates: Candidates) -> Finish | None:
 
 def _converged_draws(candidates: Candidates) -> Finish | None:
     return next(
-        (
-            finish
-            for one, finish in candidates
-            if isinstance(one.method, Gibbs) and _has_converged(finish)
-        ),
+        (finish for one, finish in candidates if _trust(one) == "draws" and _has_converged(finish)),
         None,
     )
 

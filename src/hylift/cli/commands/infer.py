@@ -143,7 +143,7 @@ def run(
     if files.figure.file is not None and "marginals" not in tasks:
         raise UnsupportedError("--figure draws marginals: ask for the task 'marginals' too")
     if files.convergence.file is not None:
-        how.check_fits("convergence")
+        how.check_converges()
     start = None if how.start is None else Posterior.load(how.start)
     method = how.chosen(start)
     with progress_bar(quiet) as progress:
@@ -156,7 +156,7 @@ def run(
         posterior = infer(
             graph,
             method,
-            lift=how.chosen_lift,
+            lift=how.lift,
             tasks=tasks,
             seed=seed,
             seconds=how.seconds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from hylift.archive import Arrays
 from hylift.compilation import announce_compilation
 from hylift.errors import HyliftError, UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph, FactorGroup, Variables
+from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
 from hylift.inference.message.kernels.discrete import (
@@ -70,6 +71,8 @@ class BP:
     Sum-product for marginals and log Z, max-product for MAP. Exact on forests; on graphs with
     loops an estimate that may not converge (see `solution.result`).
     """
+
+    info: ClassVar[MethodInfo] = METHOD_BY_KEY["bp"]
 
     damping: float | None = None
     """Share of its old logarithm that a message keeps; by default 0 on forests and 0.5 on graphs

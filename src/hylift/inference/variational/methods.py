@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph.leaves import WithoutLeaves, eliminate_leaves
 from hylift.inference.bounds import LEAK
+from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
@@ -48,6 +49,8 @@ class BVI:
     with one component, a lower bound.
     """
 
+    info: ClassVar[MethodInfo] = METHOD_BY_KEY["bvi"]
+
     components: int = 3
     """Products in the mixture: more of them see more modes and correlations."""
     optimiser: Optimiser = field(default_factory=NaturalNewton)
@@ -81,6 +84,8 @@ class NPVI:
     beyond the bounds of its real.
     """
 
+    info: ClassVar[MethodInfo] = METHOD_BY_KEY["npvi"]
+
     components: int = 3
     optimiser: Optimiser = field(default_factory=NaturalNewton)
     restarts: int = 10
@@ -102,6 +107,8 @@ class NPVI:
 @dataclass(frozen=True, slots=True)
 class MeanField:
     """A single product: the fastest, with a certified lower bound on log Z."""
+
+    info: ClassVar[MethodInfo] = METHOD_BY_KEY["mean-field"]
 
     optimiser: Optimiser = field(default_factory=NaturalNewton)
     restarts: int = 5
