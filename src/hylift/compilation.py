@@ -1,26 +1,32 @@
-"""Compiled kernels: made on first use, kept by Numba on disk."""
+"""Announcement of compilation: Numba compiles kernels on first use and keeps them on disk."""
 
 from __future__ import annotations
 
 import functools
 import logging
-from pathlib import Path
-from typing import Any
 
 logger = logging.getLogger("hylift")
 
 
 @functools.cache
-def announce_compilation(kernel: Any) -> None:
-    """Says, once a process, that kernels will be compiled now, if this one is not on disk yet."""
-    cache, function = Path(kernel.stats.cache_path), kernel.py_func
-    stem = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
-    if not any(cache.glob(f"{stem}-*.nbi")):
-        _say()
+def announce_compilation() -> None:
+    """From now on says, once a process, that hylift's kernels are compiled when that begins."""
+    from numba.core import event
+
+    class Announcement(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: event.Event) -> None:
+            dispatcher = (event.data or {}).get("dispatcher")
+            if dispatcher and dispatcher.py_func.__module__.startswith("hylift."):
+                _announce()
+
+        def on_end(self, event: event.Event) -> None:
+            pass
+
+    event.register("numba:compile", Announcement())
 
 
 @functools.cache
-def _say() -> None:
+def _announce() -> None:
     logger.warning(
         "hylift compiles its kernels on the first use after installation: "
         "this takes up to a minute or two, once."

@@ -7,17 +7,33 @@ import os
 import sys
 from typing import NoReturn
 
-from hylift.cli.pandas_unseen import PandasUnseen
-
 ALLOCATIONS = 1_000_000
 """New objects after which Python looks for cycles. Loading modules makes many, which stay; with
 Python's own setting, a tenth of a short run is spent on looking at them."""
 
 
+class WithoutPandas:
+    """A finder of modules that finds no pandas.
+
+    PyArrow would load it, where it is installed, to make its first array: a quarter of a second for
+    nothing, as no command has a data frame.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not needed here", name=name)
+
+
+def show_pandas() -> None:
+    """Lets libraries that need pandas find it again."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not WithoutPandas]
+
+
 def process() -> NoReturn:
     """Runs the command line as a process of its own."""
     gc.set_threshold(ALLOCATIONS)
-    sys.meta_path.insert(0, PandasUnseen())
+    sys.meta_path.insert(0, WithoutPandas)
     code = 0
     try:
         main()
@@ -45,4 +61,4 @@ def main() -> NoReturn:
     run()
 
 
-__all__ = ["main", "process"]
+__all__ = ["main", "process", "show_pandas"]

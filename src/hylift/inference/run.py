@@ -14,7 +14,6 @@ from hylift.files import check_target
 from hylift.graph import FactorGraph
 from hylift.inference.checkpoint import Checkpoint, fingerprint
 from hylift.inference.choose import choose_and_solve
-from hylift.inference.exact.kernels.elimination import greedy
 from hylift.inference.interrupt import interruptible
 from hylift.inference.method import Callback, Lift, Method, Request, Task
 from hylift.inference.prepared import Prepared
@@ -64,7 +63,7 @@ def infer(
         start,
         callback,
     )
-    announce_compilation(greedy)
+    announce_compilation()
     with interruptible() as interrupt:
         request = replace(request, interrupt=interrupt)
         prepared = Prepared.of(graph)

@@ -15,7 +15,6 @@ from hylift.compilation import announce_compilation
 from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import Conditioned, FactorGraph, FactorGroup, conditioned
 from hylift.graph.variables import freeze
-from hylift.lifting.kernels.coloring import collect
 from hylift.numerics.kernels.grouping import first_members, group_pairs, incidence, snap_sorted
 from hylift.potentials import Potential
 
@@ -129,7 +128,7 @@ class LiftingInput:
             )
         if not isinstance(tolerance, numbers.Real) or not 0 <= tolerance < 1:
             raise ModelError(f"tolerance must be at least 0 and less than 1, not {tolerance!r}")
-        announce_compilation(collect)
+        announce_compilation()
         hidden = conditioned(graph)
         return cls(graph, hidden, Structure.of(hidden.graph, float(tolerance)), float(tolerance))
 

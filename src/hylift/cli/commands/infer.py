@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from hylift.cli import outputs
+from hylift.cli import outputs, show_pandas
 from hylift.cli.method import MethodOptions
 from hylift.cli.model import Given, as_text, queried, read_graph
 from hylift.cli.outputs import TABLES, Output, Write
@@ -218,6 +218,7 @@ def _tasks_of(output: Output, tasks: list[Task], query: list[str] | None) -> lis
             f"{path}: a table holds marginals or the MAP assignment, not the task 'logz'"
         )
     if ending == NETCDF:
+        show_pandas()
         extra("arviz")
     return tasks or ([only] if only else [])
 

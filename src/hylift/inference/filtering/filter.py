@@ -58,7 +58,7 @@ def kalman_filter(
     """
     tell = progress or silent
     _check_graph(graph)
-    announce_compilation(run)
+    announce_compilation()
     times = times_of(graph.variables.names, time)
     steps = np.unique(times[times >= 0])
     step = np.searchsorted(steps, times)

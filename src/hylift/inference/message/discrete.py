@@ -9,7 +9,6 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from hylift.archive import Arrays
-from hylift.compilation import announce_compilation
 from hylift.errors import HyliftError, UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
@@ -100,7 +99,6 @@ class BP:
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         _check_discrete(prepared.ground.variables)
-        announce_compilation(send)
         control = Control.of(request, "largest change")
         view = view_of(self.name, prepared, request, merge=self.merge_factors)
         tables = Tables.of(view.graph, _as_tables(view.graph))

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
@@ -18,7 +17,6 @@ from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling.chains import Chains, chains_at, random_starts
-from hylift.inference.sampling.kernels.sweep import advance
 from hylift.inference.sampling.marginals import Recorded, check_bounds, room_to_warm_up
 from hylift.inference.sampling.structure import Ties, groups_of, structure_of
 from hylift.inference.search import polish
@@ -85,7 +83,6 @@ class Gibbs:
         closed = _closed_form(prepared.ground)
         check_bounds(closed.variables)
         control.num_classes = closed.num_variables
-        announce_compilation(advance)
         run = _Run.of(self, closed, request, control)
         draws = Draws(prepared.source.variables, prepared.hidden, run.values)
         mixing = draws.diagnostics()

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph import Variables
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
@@ -20,7 +19,6 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.search.kernels.arrays import BEST
 from hylift.inference.search.kernels.moves import UNBROKEN
-from hylift.inference.search.kernels.walk import walk_on
 from hylift.inference.search.walker import Pace, Walker, scattered
 from hylift.inference.settings import check_whole, is_number
 from hylift.posterior import Posterior
@@ -71,7 +69,6 @@ class MaxWalkSAT:
         control.num_classes = graph.num_variables
         rng = np.random.default_rng(request.seed)
         starts = assignments(graph.variables, request.start, rng)
-        announce_compilation(walk_on)
         pace = Pace(int(self.flips), float(self.random), float(self.noise))
         walker = Walker.of(graph, pace, control, rng)
         is_proved = walker.run(starts, int(self.restarts))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.compilation import announce_compilation
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.inference.search.functions import FunctionMoves
@@ -147,7 +146,6 @@ class _Climber:
             raise ModelError(
                 "assignments are polished on a graph without evidence: give graph.condition()"
             )
-        announce_compilation(ascend)
         terms = flat_terms(graph)
         functions = FunctionMoves.of(graph, terms)
         return cls(graph, terms, Search.empty(terms), functions, JointSolve.of(terms))

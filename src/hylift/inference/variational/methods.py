@@ -9,7 +9,6 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.compilation import announce_compilation
 from hylift.errors import UnsupportedError
 from hylift.graph.leaves import WithoutLeaves, eliminate_leaves
 from hylift.inference.bounds import LEAK
@@ -20,7 +19,6 @@ from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole, is_number
 from hylift.inference.variational.answer import mixture_of, posterior_of
 from hylift.inference.variational.fit import Fitter
-from hylift.inference.variational.kernels.evaluate import energy_at_once
 from hylift.inference.variational.leaves import has_bounds, mass_lost
 from hylift.inference.variational.objective.objective import TOLERANCE
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
@@ -154,7 +152,6 @@ def _proper(found: Iterator[View]) -> Iterator[View]:
 def _solve(
     name: str, settings: Settings, prepared: Prepared, request: Request, *, merge: bool = False
 ) -> Posterior:
-    announce_compilation(energy_at_once)
     control, graph = Control.of(request), prepared.source
     keep = has_bounds(graph) if settings.reals == "beta" else np.zeros(graph.num_variables, bool)
     small = eliminate_leaves(graph, keep)

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from hylift.compilation import announce_compilation
 from hylift.graph import Variables
 from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
@@ -20,7 +19,6 @@ from hylift.inference.message.gaussian.quadratics import (
     check_gaussian,
     linked,
 )
-from hylift.inference.message.kernels.gaussian import send
 from hylift.inference.message.layout import FloatArray
 from hylift.inference.message.running import (
     SETTLED,
@@ -75,7 +73,6 @@ class GaBP:
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         check_gaussian(prepared.ground)
-        announce_compilation(send)
         control = Control.of(request, "largest change")
         links = linked(prepared.ground, merge=self.merge_factors)
         view = view_of(self.name, prepared.with_ground(links), request)

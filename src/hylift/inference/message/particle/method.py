@@ -8,12 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from hylift.archive import Arrays
-from hylift.compilation import announce_compilation
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.checkpoint import go_to_place, place_of
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
-from hylift.inference.message.kernels.particle import send
 from hylift.inference.message.layout import FloatArray, argmaxima
 from hylift.inference.message.particle.density import Densities, densities
 from hylift.inference.message.particle.factors import Factors
@@ -87,7 +85,6 @@ class EPBP:
         return f"EPBP({self.particles})"
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
-        announce_compilation(send)
         control = Control.of(request, "largest change")
         view = view_of(self.name, prepared, request, merge=self.merge_factors)
         check_proper(view.ground)
