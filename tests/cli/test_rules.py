@@ -292,7 +292,7 @@ REFUSED = {
     ),
     "evidence that is the model": (
         ["infer", "papers.mln", "-e", "papers.mln"],
-        "papers.mln: what it holds is unknown: files of evidence end in .csv, .tsv, .parquet, "
+        "papers.mln: unknown kind of file: evidence files end in .csv, .tsv, .parquet, "
         ".arrow, .feather, .db, .sqlite, .duckdb\n",
     ),
     "no constants": (["infer", "papers.mln"], "hylift: the type 'paper' has no constants: list"),
