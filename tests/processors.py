@@ -20,7 +20,10 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / ".cache" / "processors"
 NUMERICAL = [
-    f"tests/{folder}" for folder in ("inference", "lifting", "potentials", "posterior", "racing")
+    "tests/inference/message",
+    "tests/inference/test_baselines.py",
+    "tests/inference/test_exact.py",
+    "tests/potentials",
 ]
 """The tests that settings are tried on by default."""
 

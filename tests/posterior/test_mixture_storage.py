@@ -350,5 +350,5 @@ def test_an_earlier_version_is_named(stored: bytes, tmp_path: Path) -> None:
 
 
 def test_the_columns_of_a_history_fit_each_other() -> None:
-    with pytest.raises(ValueError, match="one entry per step each"):
+    with pytest.raises(ValueError, match="one entry per step"):
         History(np.zeros(2), np.zeros(3), np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int32))

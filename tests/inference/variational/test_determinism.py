@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval, real
-from hylift.inference import BVI, NPVI, MeanField, infer, threads
+from hylift.inference import BVI, NPVI, MeanField, infer
 from hylift.inference.variational.objective import Entropy, Objective, jensen
+from hylift.numerics import threads
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 from inference.variational.candidates import problem_of, random_mixtures

@@ -11,10 +11,10 @@ from scipy import stats
 from hylift.components.family import BETA, CATEGORICAL
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval, real
-from hylift.inference import threads
 from hylift.inference.variational.objective import Objective, jensen
 from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.lifting import Structure, quotient, tie
+from hylift.numerics import threads
 from hylift.potentials import ConditionalQuadratic, Table
 from inference.variational.candidates import (
     nodes,
