@@ -22,39 +22,47 @@ def ranges(start: NDArray[Any], size: NDArray[Any]) -> Ids:
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - (ends - size), size)
 
 
-def largest(logs: FloatArray, start: Ids) -> FloatArray:
-    """(segment,): the largest number from each start to the next; no segment is empty."""
+def counts_up(sizes: NDArray[Any]) -> Ids:
+    """(entry,): 0, 1, … within each segment."""
+    start = offsets(sizes)
+    return np.arange(start[-1]) - np.repeat(start[:-1], sizes)
+
+
+def products(values: NDArray[Any], start: Ids) -> NDArray[Any]:
+    """(segment,): products of the values of each segment; no segment is empty."""
+    return np.multiply.reduceat(values, start[:-1]) if len(start) > 1 else values[:0]
+
+
+def maxima(logs: FloatArray, start: Ids) -> FloatArray:
+    """(segment,): the largest value of each segment; no segment is empty."""
     return np.maximum.reduceat(logs, start[:-1]) if len(start) > 1 else np.zeros(0)
 
 
 def log_sums(logs: FloatArray, start: Ids) -> FloatArray:
-    """(segment,): logarithms of the sums of exponentials, from each start to the next."""
+    """(segment,): log-sum-exp of each segment; no segment is empty."""
     if len(start) <= 1:
         return np.zeros(0)
-    top = largest(logs, start)
-    safe = np.where(np.isneginf(top), 0.0, top)
+    top = maxima(logs, start)
+    top = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):
-        return np.asarray(
-            safe
-            + np.log(np.add.reduceat(np.exp(logs - np.repeat(safe, np.diff(start))), start[:-1]))
-        )
+        sums = np.add.reduceat(np.exp(logs - np.repeat(top, np.diff(start))), start[:-1])
+        return np.asarray(top + np.log(sums))
 
 
-def largest_change(before: FloatArray, after: FloatArray) -> float:
-    """The largest change of logarithms, weighed as those of probabilities; -inf to -inf is none."""
-    with np.errstate(invalid="ignore"):
-        moved = np.minimum(np.abs(after - before), 1.0) * np.exp(np.maximum(after, before))
-    return float(np.nanmax(moved, initial=0.0))
-
-
-def place_of_largest(logs: FloatArray, start: Ids) -> Ids:
-    """(segment,): how far from its start the first of the largest numbers stands."""
+def argmaxima(logs: FloatArray, start: Ids) -> Ids:
+    """(segment,): position of the first largest value, counted from the start of its segment."""
     if len(start) <= 1:
         return np.zeros(0, dtype=np.int64)
     width = np.diff(start)
-    is_largest = logs == np.repeat(largest(logs, start), width)
-    place = np.arange(len(logs)) - np.repeat(start[:-1], width)
-    return np.minimum.reduceat(np.where(is_largest, place, len(logs)), start[:-1])
+    is_largest = logs == np.repeat(maxima(logs, start), width)
+    return np.minimum.reduceat(np.where(is_largest, counts_up(width), len(logs)), start[:-1])
+
+
+def largest_change(before: FloatArray, after: FloatArray) -> float:
+    """The largest change of log-probabilities, on the scale of probabilities."""
+    with np.errstate(invalid="ignore"):  # -inf to -inf is no change
+        moved = np.minimum(np.abs(after - before), 1.0) * np.exp(np.maximum(after, before))
+    return float(np.nanmax(moved, initial=0.0))
 
 
 def number_rows(*columns: Ids) -> tuple[Ids, Ids]:

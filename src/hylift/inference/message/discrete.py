@@ -28,14 +28,9 @@ from hylift.inference.message.layout import (
     FloatArray,
     Ids,
     Links,
-    argmaxima,
     bethe_log_z,
     contradiction,
     in_blocks,
-    log_sums,
-    maxima,
-    offsets,
-    products,
 )
 from hylift.inference.message.running import (
     SETTLED,
@@ -50,6 +45,7 @@ from hylift.inference.message.running import (
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.terms import MOST_STATES, Terms, tabulated
+from hylift.numerics.segments import argmaxima, log_sums, maxima, offsets, products
 from hylift.numerics.threads import cut, in_order
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.answers import Kind

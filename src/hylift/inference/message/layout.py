@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hylift.errors import HyliftError, ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.terms import Terms
+from hylift.numerics.segments import counts_up, offsets
 from hylift.numerics.threads import in_order
 
 FloatArray = NDArray[np.float64]
@@ -89,54 +90,6 @@ def own_terms(variables: Variables, groups: Iterable[FactorGroup]) -> tuple[Floa
 def in_blocks(kernel: Callable[..., Any], blocks: Blocks, *arguments: Any) -> list[Any]:
     """The results of kernel(begin, end, *arguments) for all blocks, computed by several threads."""
     return list(in_order(lambda begin, end: kernel(begin, end, *arguments), blocks))
-
-
-def offsets(sizes: NDArray[Any]) -> Ids:
-    """(segment + 1,): where each segment starts if they follow each other, and the end."""
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-
-
-def counts_up(sizes: NDArray[Any]) -> Ids:
-    """(entry,): 0, 1, … within each segment."""
-    start = offsets(sizes)
-    return np.arange(start[-1]) - np.repeat(start[:-1], sizes)
-
-
-def products(values: NDArray[Any], start: Ids) -> NDArray[Any]:
-    """(segment,): products of the values of each segment; no segment is empty."""
-    return np.multiply.reduceat(values, start[:-1]) if len(start) > 1 else values[:0]
-
-
-def maxima(logs: FloatArray, start: Ids) -> FloatArray:
-    """(segment,): the largest value of each segment; no segment is empty."""
-    return np.maximum.reduceat(logs, start[:-1]) if len(start) > 1 else np.zeros(0)
-
-
-def log_sums(logs: FloatArray, start: Ids) -> FloatArray:
-    """(segment,): log-sum-exp of each segment; no segment is empty."""
-    if len(start) <= 1:
-        return np.zeros(0)
-    top = maxima(logs, start)
-    top = np.where(np.isneginf(top), 0.0, top)
-    with np.errstate(divide="ignore"):
-        sums = np.add.reduceat(np.exp(logs - np.repeat(top, np.diff(start))), start[:-1])
-        return np.asarray(top + np.log(sums))
-
-
-def argmaxima(logs: FloatArray, start: Ids) -> Ids:
-    """(segment,): position of the first largest value, counted from the start of its segment."""
-    if len(start) <= 1:
-        return np.zeros(0, dtype=np.int64)
-    width = np.diff(start)
-    is_largest = logs == np.repeat(maxima(logs, start), width)
-    return np.minimum.reduceat(np.where(is_largest, counts_up(width), len(logs)), start[:-1])
-
-
-def largest_change(before: FloatArray, after: FloatArray) -> float:
-    """The largest change of log-probabilities, on the scale of probabilities."""
-    with np.errstate(invalid="ignore"):  # -inf to -inf is no change
-        moved = np.minimum(np.abs(after - before), 1.0) * np.exp(np.maximum(after, before))
-    return float(np.nanmax(moved, initial=0.0))
 
 
 def quoted_names(graph: FactorGraph, variables: NDArray[Any]) -> str:

@@ -11,8 +11,9 @@ from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.decouple import pieces
 from hylift.graph.merge import merge_factors
 from hylift.inference.message.kernels.gaussian import gather, stretch
-from hylift.inference.message.layout import Blocks, FloatArray, Links, in_blocks, offsets, own_terms
+from hylift.inference.message.layout import Blocks, FloatArray, Links, in_blocks, own_terms
 from hylift.inference.terms import Terms
+from hylift.numerics.segments import offsets
 from hylift.numerics.threads import cut
 from hylift.proper.check import check_proper
 from hylift.proper.gaussian import GaussianForm

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.decouple import decouple, pieces
-from hylift.inference.message.layout import Blocks, Ids, Links, offsets, products, quoted_names
+from hylift.inference.message.layout import Blocks, Ids, Links, quoted_names
 from hylift.inference.terms import Terms, tabulated
+from hylift.numerics.segments import offsets, products
 from hylift.numerics.threads import cut
 from hylift.potentials import ConditionalQuadratic
 

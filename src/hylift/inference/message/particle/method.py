@@ -12,7 +12,7 @@ from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.checkpoint import go_to_place, place_of
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
-from hylift.inference.message.layout import FloatArray, argmaxima
+from hylift.inference.message.layout import FloatArray
 from hylift.inference.message.particle.density import Densities, densities
 from hylift.inference.message.particle.factors import Factors
 from hylift.inference.message.particle.passing import MIDDLE, Passing
@@ -30,6 +30,7 @@ from hylift.inference.message.running import (
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole
+from hylift.numerics.segments import argmaxima
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.proper.check import check_proper
 

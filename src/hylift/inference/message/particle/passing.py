@@ -19,15 +19,11 @@ from hylift.inference.message.layout import (
     Ids,
     bethe_log_z,
     contradiction,
-    counts_up,
     in_blocks,
-    largest_change,
-    log_sums,
-    maxima,
-    products,
 )
 from hylift.inference.message.particle.factors import Factors, Places, blocks_of, check_points
 from hylift.inference.message.particle.proposals import Particles, Proposals, first_proposals
+from hylift.numerics.segments import counts_up, largest_change, log_sums, maxima, products
 from hylift.potentials.base import along_axis
 
 BLOCK = 1 << 20
