@@ -37,7 +37,7 @@ class Archive:
     format: str
     version: int
     remedy: str = ""
-    """What to do about an unreadable file: 'infer again and save it'."""
+    """The remedy for an unreadable file: 'infer again and save it'."""
 
     def write(
         self, path: str | Path, header: Mapping[str, Any], arrays: Arrays, *, compress: bool = True

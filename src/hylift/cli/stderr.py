@@ -29,7 +29,7 @@ def complain(line: str) -> None:
 
 
 def print_notes(notes: Sequence[str]) -> None:
-    """What a reader of the answer should know of how it came about, beside the answer."""
+    """Print the notes of a solution on the error stream."""
     for note in notes:
         tell(f"note: {cli_text(note)}")
 

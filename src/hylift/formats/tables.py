@@ -281,7 +281,7 @@ def row_labels(data: object) -> tuple[str, ...]:
 
 
 def _from_stream(data: Any) -> pa.Table:
-    """What any library hands over through Arrow, without the row labels of pandas."""
+    """The Arrow table of any library's frame, without the row labels of pandas."""
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hylift.archive import Arrays
-from hylift.errors import HyliftError
+from hylift.errors import ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGroup
 from hylift.inference.message.kernels.discrete import OTHERS, gather
 from hylift.inference.message.kernels.particle import send, settle, tell
@@ -117,7 +117,7 @@ class Passing:
                 trial._move(self.proposals, at)
                 trial.step(damping)
                 trial._move(self.proposals, MIDDLE)
-            except HyliftError:  # nothing is possible at these points
+            except (ImpossibleEvidenceError, IntractableError):  # no point is possible
                 return np.ones(num_variables)
             moved = np.abs(trial.probs() - probs)
             half = 0.5 * np.bincount(self.places.variable, moved, num_variables)
