@@ -4,41 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.numerics.kernels.grouping import group_pairs
+from hylift.numerics.segments import offsets
 from hylift.potentials import REAL, Table
 
 FloatArray = NDArray[np.float64]
+Ids = NDArray[np.int64]
 
 MOST_STATES = 2**12
 """Joint states of a function's discrete slots up to which it is made a table."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Terms:
-    """Tables and conditional quadratics in one layout.
+    """Factors with their parameters in one flat layout, which all kernels read.
 
     A table is a quadratic without reals. Term t has the slots slot_ptr[t] to slot_ptr[t + 1], the
     discrete ones first; its parameters start at theta[base[t]]: A of all joint states, then b,
-    then c.
+    then c. Functions have their rows there, which only they can read.
     """
 
-    slot_ptr: NDArray[np.int64]  # (term + 1,)
+    num_states: NDArray[np.int32]  # (variable,): 0 for a real
+    slot_ptr: Ids  # (term + 1,)
     slots: NDArray[np.int32]  # (slot,): variables
     num_discrete: NDArray[np.int32]  # (term,)
-    base: NDArray[np.int64]  # (term,)
+    base: Ids  # (term,)
     multiplicity: FloatArray  # (term,)
     theta: FloatArray  # (parameter,); -inf marks what is impossible
 
     @classmethod
-    def of(cls, groups: Sequence[FactorGroup]) -> Terms:
-        arity = np.repeat([g.arity for g in groups], [len(g) for g in groups])
-        discrete = [sum(states != REAL for states in g.potential.slot_states) for g in groups]
+    def of(cls, groups: Sequence[FactorGroup], num_states: NDArray[np.int32]) -> Terms:
+        """The factors of these groups, in their order."""
+        sizes = [len(group) for group in groups]
+        arity = np.repeat([group.arity for group in groups], sizes)
+        num_discrete = [group.potential.num_discrete_slots for group in groups]
         start, base, theta = 0, [], []
         for group in groups:
             flat = group.potential.flat
@@ -46,11 +52,12 @@ class Terms:
             theta.append(flat.ravel())
             start += flat.size
         return cls(
-            np.concatenate([[0], np.cumsum(arity, dtype=np.int64)]),
-            _joined((g.scope.ravel() for g in groups), np.int32),
-            np.repeat(np.array(discrete, dtype=np.int32), [len(g) for g in groups]),
+            num_states,
+            offsets(arity),
+            _joined((group.scope.ravel() for group in groups), np.int32),
+            np.repeat(np.array(num_discrete, dtype=np.int32), sizes),
             _joined(base, np.int64),
-            _joined((g.multiplicity for g in groups), np.float64),
+            _joined((group.multiplicity for group in groups), np.float64),
             _joined(theta, np.float64),
         )
 
@@ -58,9 +65,57 @@ class Terms:
         return len(self.base)
 
     @property
+    def num_reals(self) -> Ids:
+        """(term,): real slots."""
+        return self.slot_ptr[1:] - self.slot_ptr[:-1] - self.num_discrete
+
+    @property
+    def is_table(self) -> NDArray[np.bool_]:
+        """(term,): whether it has no real slot."""
+        return self.num_reals == 0
+
+    @property
     def has_hard(self) -> bool:
         """Whether something is impossible."""
         return bool(np.isneginf(self.theta).any())
+
+    @cached_property
+    def term(self) -> NDArray[np.int32]:
+        """(slot,): its term."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.slot_ptr))
+
+    @cached_property
+    def stride(self) -> Ids:
+        """(slot,): distance between two states of a slot among the joint states; 0 for a real."""
+        arity, last = np.diff(self.slot_ptr), self.slot_ptr[1:] - 1
+        states = self.num_states[self.slots]
+        stride = np.ones(len(self.slots), dtype=np.int64)
+        for later in range(1, int(arity.max(initial=0))):
+            at = last[arity > later] - later
+            stride[at] = stride[at + 1] * np.maximum(states[at + 1], 1)
+        return np.where(states > 0, stride, 0)
+
+    @cached_property
+    def num_joint(self) -> Ids:
+        """(term,): joint states of its discrete slots."""
+        num_joint = np.ones(len(self), dtype=np.int64)
+        some = np.flatnonzero(self.num_discrete)
+        first = self.slot_ptr[some]
+        num_joint[some] = self.stride[first] * self.num_states[self.slots[first]]
+        return num_joint
+
+    @cached_property
+    def incidence(self) -> Incidence:
+        """The slots of each variable."""
+        counts = np.bincount(self.slots, minlength=len(self.num_states))
+        return Incidence(offsets(counts), np.argsort(self.slots, kind="stable"))
+
+
+class Incidence(NamedTuple):
+    """Variable v stands in slot[ptr[v]] to slot[ptr[v + 1]], which increase."""
+
+    ptr: Ids  # (variable + 1,)
+    slot: Ids
 
 
 def tabulated(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorGroup]:

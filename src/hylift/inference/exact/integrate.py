@@ -132,7 +132,7 @@ def sum_states(
         log_limit=float(np.log(max_entries)),
     )
     _check_cliques(order, num_states, len(reals.grid.real), max_entries)
-    factors = _terms(reals.tables, of_components, order)
+    factors = _terms(reals.tables, of_components, order, num_states)
     plan = tables.plan(num_states[order.order], order, factors)
     share = 0.5 if marginals else 1.0
     messages, log_sum = tables.collect(
@@ -213,11 +213,17 @@ def component_tables(reals: Reals) -> tuple[ComponentTables, float]:
     return found, float(values[start[arity == 0]].sum())
 
 
-def _terms(groups: list[FactorGroup], components: ComponentTables, order: Elimination) -> Terms:
+def _terms(
+    groups: list[FactorGroup],
+    components: ComponentTables,
+    order: Elimination,
+    num_states: Ids32,
+) -> Terms:
     """All tables over elimination steps; the components' come last."""
-    terms = Terms.of(groups)
+    terms = Terms.of(groups, num_states)
     arity = np.concatenate([np.diff(terms.slot_ptr), np.diff(components.ptr)])
     return Terms(
+        num_states[order.order],
         np.concatenate([[0], np.cumsum(arity)]),
         order.step[np.concatenate([terms.slots, components.scope])],
         arity.astype(np.int32),

@@ -174,7 +174,7 @@ class Tables:
     @classmethod
     def of(cls, graph: FactorGraph, groups: Sequence[FactorGroup]) -> Tables:
         """groups: all factors, as tables of one slot or more."""
-        terms = Terms.of(groups)
+        terms = Terms.of(groups, graph.variables.num_states)
         links = Links.of(graph, terms)
         num_states = graph.variables.num_states.astype(np.int64)
         width = num_states[links.variable]

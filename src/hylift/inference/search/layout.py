@@ -38,7 +38,7 @@ def flat_terms(graph: FactorGraph, *, whole: bool = False) -> Layout:
     parted = [p for group in graph.groups for p in _pieces(group, variables.multiplicity, whole)]
     parted.sort(key=lambda piece: not isinstance(piece.potential, Table))  # stable
     num_tables = sum(len(p) for p in parted if isinstance(p.potential, Table))
-    flat = Terms.of(parted)
+    flat = Terms.of(parted, variables.num_states)
     counts = [len(p) for p in parted]
     term = np.zeros(len(flat), dtype=TERM)
     term["first"], term["last"], term["base"] = flat.slot_ptr[:-1], flat.slot_ptr[1:], flat.base

@@ -92,7 +92,8 @@ class Quadratics:
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Quadratics:
-        terms = Terms.of([group for group in graph.groups if group.arity >= 2 and len(group)])
+        joining = [group for group in graph.groups if group.arity >= 2 and len(group)]
+        terms = Terms.of(joining, graph.variables.num_states)
         links = Links.of(graph, terms)
         arity = np.diff(terms.slot_ptr)
         # Factors of few slots cost their links, others a factorisation.

@@ -47,7 +47,7 @@ class Factors:
                     log_constant += part.log_sum(np.zeros(0))
                 elif len(part):
                     (other if part.potential.quadratic() is None else plain).append(part)
-        terms = Terms.of([*plain, *other])
+        terms = Terms.of([*plain, *other], graph.variables.num_states)
         num_plain = sum(len(group) for group in plain)
         begins = num_plain + np.cumsum([0, *(len(group) for group in other)])
         functions = tuple(zip(begins.tolist()[:-1], other, strict=True))

@@ -40,7 +40,7 @@ def energy_terms(graph: FactorGraph) -> tuple[Terms, tuple[FactorGroup, ...], fl
             for part in tabulated(group, num_states):
                 (functions if part.potential is group.potential else closed).append(part)
     merged = tuple(_added_up(group) for group in merge_groups(closed))
-    return Terms.of(merged), tuple(functions), constant
+    return Terms.of(merged, num_states), tuple(functions), constant
 
 
 def _added_up(group: FactorGroup) -> FactorGroup:
