@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
+from hylift.potentials.base import Expectation, FloatArray
 
 KNOWN = (Table, ConditionalQuadratic, Function)
 """Classes that solvers support."""
@@ -36,6 +38,14 @@ class _OfRow:
     def __call__(self, *arguments: NDArray[Any]) -> NDArray[np.float64]:
         slots = [arguments[place] for place in self.place]
         return self.potential.log_value(arguments[-1].astype(np.int64), slots)
+
+    def expected(self, slots: Sequence[FloatArray], row: FloatArray) -> Expectation | None:
+        found = self.potential.expected(
+            row.astype(np.int64), [slots[place] for place in self.place]
+        )
+        if found is None:
+            return None
+        return Expectation(found.value, [found.gradients[slot] for slot in np.argsort(self.place)])
 
     def __repr__(self) -> str:
         return type(self.potential).__name__

@@ -45,6 +45,13 @@ class QuadraticForm(NamedTuple):
         return np.asarray(total.max(axis=1))
 
 
+class Expectation(NamedTuple):
+    """Expected log-values, and their gradients."""
+
+    value: FloatArray  # (factor,)
+    gradients: Sequence[FloatArray]  # per slot, in the shape of its probabilities or moments
+
+
 class Potential(ABC):
     """The logarithm of a factor's value, for many factors at once.
 
@@ -107,6 +114,14 @@ class Potential(ABC):
         """The potential as a quadratic form per joint state; None where it has no such form.
 
         A table has no real slots.
+        """
+        return None
+
+    def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> Expectation | None:
+        """E[log ψ] when the slots are independent; None where only quadrature finds it.
+
+        slots: probabilities (factor, state) of a discrete slot, mean and variance (factor, 2) of
+        a real slot, which is Gaussian.
         """
         return None
 

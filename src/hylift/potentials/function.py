@@ -14,6 +14,7 @@ from hylift.errors import HyliftError, ModelError
 from hylift.potentials.base import (
     ANY_STATES,
     REAL,
+    Expectation,
     FloatArray,
     IntArray,
     Potential,
@@ -38,7 +39,8 @@ class Function(Potential):
 
     It is called with arrays that broadcast together: states as integers, reals and parameters as
     floats. It may return -inf, but neither NaN nor +inf. Evidence may make it a simpler potential,
-    if it is `Reducible`.
+    if it is `Reducible`. It may have a method `expected(slots, *parameters)`, which does what
+    `Potential.expected` does, with one array for each of its parameters.
     """
 
     log_potential: Callable[..., Any]
@@ -158,6 +160,20 @@ class Function(Potential):
             point = [np.broadcast_to(a, shape)[where].item() for a in arguments]
             raise ModelError(f"{_called(self.log_potential)} returned {values[where]} at {point}")
         return values
+
+    def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> Expectation | None:
+        closed_form = getattr(self.log_potential, "expected", None)
+        if closed_form is None or any(argument < self.num_discrete for argument in self.fixed):
+            return None
+        columns = self._rows[row].T
+        num_own = len(columns) - len(self.fixed)
+        # An observed real is a Gaussian without variance.
+        known = [np.column_stack([value, np.zeros_like(value)]) for value in columns[num_own:]]
+        given = dict(zip([*self._free, *self.fixed], [*slots, *known], strict=True))
+        found = closed_form([given[argument] for argument in sorted(given)], *columns[:num_own])
+        if found is None:
+            return None
+        return Expectation(found[0], [found[1][argument] for argument in self._free])
 
     def _called(self, *arguments: NDArray[Any]) -> FloatArray:
         """What the function returns, its own errors told as errors of the model."""

@@ -22,6 +22,7 @@ from hylift.inference.terms import has_repeats
 from hylift.inference.variational.hard import price
 from hylift.inference.variational.leaves import Restored, mass_lost
 from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.objective.functions import needs_quadrature
 from hylift.inference.variational.problem.families import mass_outside
 from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
@@ -146,18 +147,19 @@ def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[s
     """The kind of -F as a statement about log Z, and what the user should know."""
     notes: list[str] = []
     kind: Kind = "lower bound"
-    leak = largest_leak(mixture)
+    leak, by_quadrature = largest_leak(mixture), needs_quadrature(fit.problem)
     if settings.entropy == "bethe" and settings.components > 1:
         on_forest = fit.view.prepared.is_forest
         has_reals = len(fit.problem.layout.reals) > 0
-        if on_forest and has_reals and leak <= LEAKS and not fit.problem.functions:
+        if on_forest and has_reals and leak <= LEAKS and not by_quadrature:
             notes.append("The graph is a forest: log Z is at least this, up to the error stated.")
         if has_reals or not on_forest:
             kind = "estimate"
-            _note_bound(fit, leak, notes)
+            if leak <= LEAKS and fit.is_feasible and not by_quadrature:
+                _note_bound(fit, notes)
         _note_separation(fit, notes)
         _note_repeats(fit, notes)
-    if fit.problem.functions:
+    if by_quadrature:
         kind = "estimate"
         notes.append("Functions of your own are integrated by quadrature, so log Z is an estimate.")
     if leak > LEAKS:
@@ -231,10 +233,8 @@ def _note_parts(settings: Settings, view: View, notes: list[str]) -> None:
         )
 
 
-def _note_bound(fit: Fit, leak: float, notes: list[str]) -> None:
+def _note_bound(fit: Fit, notes: list[str]) -> None:
     """Says what is certain about log Z, beside the estimate."""
-    if fit.problem.functions or leak > LEAKS or not fit.is_feasible:
-        return
     bound = -Objective(fit.problem, "jensen", "final", np.inf).evaluate(fit.q).value[0]
     if np.isfinite(bound):
         digit = 10.0 ** (np.floor(np.log10(max(abs(bound), 1e-300))) - 5)

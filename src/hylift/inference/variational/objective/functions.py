@@ -1,16 +1,21 @@
-"""Expected energies of the user's own functions, by quadrature, and their gradients."""
+"""Expected energies of factors that are no tables or quadratics, and their gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components import Gaussians
 from hylift.graph import FactorGroup
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
-from hylift.potentials.base import along_axis, expectation_given
+from hylift.numerics.quadrature import Accuracy, nodes_per_slot
+from hylift.potentials import REAL
+from hylift.potentials.base import Expectation, along_axis, expectation_given
 
 MAX_POINTS = 1 << 17
 """Log-potentials that are evaluated at once: more of them leave the cache."""
@@ -19,94 +24,148 @@ IMPOSSIBLE = 1e200
 """Stands for an infinite energy, which must not be multiplied by a weight of zero."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SlotNodes:
-    """One component's beliefs about the variables in one slot, as weighted points with scores."""
-
-    points: NDArray[Any]  # (factor, point): nodes, or states
-    weights: FloatArray  # (factor, point)
-    scores: FloatArray | None  # (factor, point, 2): of a real, with respect to its parameters
-
-    def gradient(self, given: FloatArray) -> FloatArray:
-        """(factor, entry): of the expectation of f, given E[f | point] (factor, point)."""
-        if self.scores is None:
-            return given
-        return np.einsum("ft,ft,fte->fe", given, self.weights, self.scores)
+def needs_quadrature(problem: Problem) -> bool:
+    """Whether the expectation of some function has no closed form."""
+    entries = problem.layout.neutral()[:, None]
+    first = [group.take(np.zeros(1, dtype=np.int64)) for group in problem.functions]
+    return any(_closed_form(problem, group, entries, np.inf) is None for group in first)
 
 
 def add_functions(
-    problem: Problem, q: Mixtures, num_nodes: list[int], hard: float,
+    problem: Problem, q: Mixtures, accuracy: Accuracy, hard: float,
     gradient: FloatArray, value: FloatArray,
 ) -> None:  # fmt: skip
-    """Adds the energies of all functions to value (start, component) and gradient.
+    """Add the energies of all functions to value (start, component) and gradient."""
+    # Each component of each start is a column.
+    entries = np.moveaxis(q.entries, 1, 0).reshape(q.entries.shape[1], -1)
+    slope, total = np.zeros_like(entries), np.zeros(entries.shape[1])
+    for group in problem.functions:
+        for some, columns, sizes in _blocks(problem, group, entries.shape[1], accuracy):
+            own = entries[:, columns]
+            found = _closed_form(problem, some, own, hard)
+            if found is None:
+                found = _by_quadrature(problem, some, own, sizes, hard)
+            total[columns] += some.multiplicity @ found.value.reshape(len(some), -1)
+            _scatter(problem, some, found, slope[:, columns])
+    value += np.where(total > np.sqrt(IMPOSSIBLE), np.inf, total).reshape(value.shape)
+    gradient += q.weights[:, None] * np.moveaxis(slope.reshape(-1, *q.weights.shape), 0, 1)
 
-    num_nodes: per group of functions, for each of its real slots.
-    """
-    for group, nodes in zip(problem.functions, num_nodes, strict=True):
-        sizes = _sizes(problem, group, nodes)
-        step = max(1, int(MAX_POINTS // np.prod(sizes)))
-        for start in range(q.num_starts):
-            for k in range(q.num_components):
-                for begin in range(0, len(group), step):
-                    some = group.take(np.arange(begin, min(begin + step, len(group))))
-                    _add(problem, some, q, start, k, sizes, hard, gradient, value)
 
-
-def _sizes(problem: Problem, group: FactorGroup, num_nodes: int) -> list[int]:
-    """Points of each slot: the most that a variable in it needs."""
+def _blocks(
+    problem: Problem, group: FactorGroup, num_columns: int, accuracy: Accuracy
+) -> Iterator[tuple[FactorGroup, slice, list[int]]]:
+    """Some factors, some columns, and the points of each slot: the most that a variable needs."""
+    num_nodes = nodes_per_slot(group.potential.slot_states.count(REAL), accuracy)
     num_states = problem.graph.variables.num_states[group.scope]
-    return [int(most) or num_nodes for most in num_states.max(axis=0, initial=0)]
+    sizes = [int(most) or num_nodes for most in num_states.max(axis=0, initial=0)]
+    points = int(np.prod(sizes))
+    width = min(num_columns, max(1, MAX_POINTS // points))
+    step = max(1, MAX_POINTS // (points * width))
+    some = pairwise([*range(0, len(group), step), len(group)])
+    columns = pairwise([*range(0, num_columns, width), num_columns])
+    for (begin, end), (low, high) in product(some, columns):
+        yield group.take(np.arange(begin, end)), slice(low, high), sizes
 
 
-def _add(
-    problem: Problem, group: FactorGroup, q: Mixtures, start: int, k: int, sizes: list[int],
-    hard: float, gradient: FloatArray, value: FloatArray,
-) -> None:  # fmt: skip
-    entries = q.entries[start, :, k]
+def _scatter(problem: Problem, group: FactorGroup, found: Expectation, slope: FloatArray) -> None:
+    """Add gradients with respect to slots to slope (entry, column)."""
+    first = problem.layout.first
+    for variable, of_slot in zip(group.scope.T, found.gradients, strict=True):
+        parts = of_slot.reshape(len(group), slope.shape[1], -1)
+        for entry in range(parts.shape[2]):
+            has = entry < np.diff(first)[variable]
+            scaled = group.multiplicity[has, None] * parts[has, :, entry]
+            np.add.at(slope, first[variable[has]] + entry, scaled)
+
+
+def _closed_form(
+    problem: Problem, group: FactorGroup, entries: FloatArray, hard: float
+) -> Expectation | None:
+    """Expected energies (factor and column,) by the potential itself; None if it has none, or if
+    not all reals are Gaussian.
+
+    entries: (entry, column)
+    """
+    layout = problem.layout
+    variables = group.scope.ravel()
+    if not (layout.is_discrete | layout.has(Gaussians))[variables].all():
+        return None
+    num_columns = entries.shape[1]
+    slots = []
+    for variable in group.scope.T:
+        size = layout.size[variable]
+        place = np.arange(size.max())
+        own = entries[layout.first[variable][:, None] + np.minimum(place, size[:, None] - 1)]
+        own = np.where((place < size[:, None])[:, :, None], own, 0.0)
+        slots.append(np.moveaxis(own, 2, 1).reshape(len(group) * num_columns, -1))
+    found = group.potential.expected(np.repeat(group.row, num_columns), slots)
+    if found is None:
+        return None
+    impossible = found.value == -np.inf
+    value = np.where(impossible, min(hard, IMPOSSIBLE), -found.value)
+    return Expectation(
+        value, [np.where(impossible[:, None], 0.0, -part) for part in found.gradients]
+    )
+
+
+def _by_quadrature(
+    problem: Problem, group: FactorGroup, entries: FloatArray, sizes: list[int], hard: float
+) -> Expectation:
+    """Expected energies (factor and column,) on grids of nodes and states."""
     slots = [
-        slot_nodes(problem, entries, column, size)
+        _SlotNodes.of(problem, entries, column, size)
         for column, size in zip(group.scope.T, sizes, strict=True)
     ]
+    num_rows = len(group) * entries.shape[1]
     grid = [
-        slot.points.reshape(along_axis(axis, group.arity, len(group)))
+        slot.points.reshape(along_axis(axis, group.arity, num_rows))
         for axis, slot in enumerate(slots)
     ]
-    found = group.potential.log_value(group.row.reshape((-1,) + (1,) * group.arity), grid)
-    energies = -np.broadcast_to(found, (len(group), *sizes))
+    row = np.repeat(group.row, entries.shape[1]).reshape((-1,) + (1,) * group.arity)
+    energies = -np.broadcast_to(group.potential.log_value(row, grid), (num_rows, *sizes))
     energies = np.where(energies == np.inf, min(hard, IMPOSSIBLE), energies)
     weights = [slot.weights for slot in slots]
-    scale = group.multiplicity * q.weights[start, k]
-    first = problem.layout.first
-    for place, slot in enumerate(slots):
-        given = expectation_given(energies, weights, place)
-        if place == 0:
-            total = float((group.multiplicity * (slot.weights * given).sum(axis=1)).sum())
-            value[start, k] += np.inf if total > np.sqrt(IMPOSSIBLE) else total
-        of_slot = scale[:, None] * slot.gradient(given)
-        width = np.diff(first)[group.scope[:, place]]
-        for entry in range(of_slot.shape[1]):
-            has = entry < width
-            at = first[group.scope[has, place]] + entry
-            np.add.at(gradient[start, :, k], at, of_slot[has, entry])
+    given = [expectation_given(energies, weights, place) for place in range(group.arity)]
+    value = (slots[0].weights * given[0]).sum(axis=1)
+    return Expectation(
+        value, [slot.gradient(part) for slot, part in zip(slots, given, strict=True)]
+    )
 
 
-def slot_nodes(
-    problem: Problem, entries: FloatArray, variable: NDArray[np.int32], size: int
-) -> SlotNodes:
-    """Nodes or states of these variables under one component, whose parameters are `entries`."""
-    layout = problem.layout
-    points, weights = np.zeros((2, len(variable), size))
-    scores = None if layout.is_discrete[variable].any() else np.empty((len(variable), size, 2))
-    for at, batch in layout.batches(entries[:, None], variable):
-        found = batch.nodes(size)
-        # Where variables of several sizes share a slot, states beyond the last have no weight.
-        width = found.points.shape[-1]
-        points[at, :width], weights[at, :width] = found.points[:, 0], found.weights[:, 0]
-        points[at, width:] = width - 1
-        if scores is not None and found.scores is not None:
-            scores[at] = found.scores[:, 0]
-    if scores is None:
-        return SlotNodes(points.astype(np.int64), weights, None)
-    # A Gaussian may reach beyond the bounds, where a function need not be defined.
-    bounds = layout.lower[variable][:, None], layout.upper[variable][:, None]
-    return SlotNodes(np.clip(points, *bounds), weights, scores)
+@dataclass(frozen=True, slots=True, eq=False)
+class _SlotNodes:
+    """Beliefs about the variables in one slot, as weighted points with scores."""
+
+    points: NDArray[Any]  # (factor and column, point): nodes, or states
+    weights: FloatArray  # (factor and column, point)
+    scores: FloatArray | None  # (factor and column, point, 2): of reals, by their parameters
+
+    @classmethod
+    def of(
+        cls, problem: Problem, entries: FloatArray, variable: NDArray[np.int32], size: int
+    ) -> _SlotNodes:
+        layout = problem.layout
+        shape = (len(variable), entries.shape[1], size)
+        points, weights = np.zeros((2, *shape))
+        scores = None if layout.is_discrete[variable].any() else np.empty((*shape, 2))
+        for at, batch in layout.batches(entries, variable):
+            found = batch.nodes(size)
+            # Where variables of several sizes share a slot, states beyond the last have no weight.
+            width = found.points.shape[-1]
+            points[at, :, :width], weights[at, :, :width] = found.points, found.weights
+            points[at, :, width:] = width - 1
+            if scores is not None and found.scores is not None:
+                scores[at] = found.scores
+        flat = (shape[0] * shape[1], size)
+        if scores is None:
+            return cls(points.reshape(flat).astype(np.int64), weights.reshape(flat), None)
+        # A Gaussian may reach beyond the bounds, where a function need not be defined.
+        bounds = layout.lower[variable][:, None, None], layout.upper[variable][:, None, None]
+        points = np.clip(points, *bounds)
+        return cls(points.reshape(flat), weights.reshape(flat), scores.reshape(*flat, 2))
+
+    def gradient(self, given: FloatArray) -> FloatArray:
+        """(factor and column, entry): of the expectation of f, given E[f | point]."""
+        if self.scores is None:
+            return given
+        return np.einsum("ft,ft,fte->fe", given, self.weights, self.scores)

@@ -18,8 +18,7 @@ from hylift.inference.variational.objective.blocks import Slots
 from hylift.inference.variational.objective.functions import add_functions
 from hylift.inference.variational.objective.jensen import add_jensen
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
-from hylift.numerics.quadrature import Accuracy, nodes_per_slot
-from hylift.potentials import REAL
+from hylift.numerics.quadrature import Accuracy
 
 Entropy = Literal["bethe", "jensen"]
 
@@ -59,17 +58,13 @@ class Objective:
         self.tolerance = tolerance
         self._energy = Slots.of(problem, problem.terms.slot_ptr, problem.terms.slots)
         self._grid: Grid | None = None
-        self._function_nodes = [
-            nodes_per_slot(group.potential.slot_states.count(REAL), accuracy)
-            for group in problem.functions
-        ]
 
     def evaluate(self, q: Mixtures) -> Evaluation:
         """The free energy and its gradient at each of the candidates."""
         problem = self.problem
         value, gradient = self._energies(q)
         if problem.functions:
-            add_functions(problem, q, self._function_nodes, self.hard, gradient, value)
+            add_functions(problem, q, self.accuracy, self.hard, gradient, value)
         value -= problem.log_constant
         of_weights = self._entropies(q, gradient, value)
         return Evaluation((q.weights * value).sum(axis=1), value + of_weights, gradient)
