@@ -15,7 +15,7 @@ from experiments.groundwater.filters import fit
 from experiments.groundwater.filters.predictions import Measurements, Predictions
 from experiments.groundwater.filters.tuning import Shrinkage
 from experiments.groundwater.model import FloatArray, IntArray, Parameters, ground
-from hylift.graph import conditioned
+from hylift.graph import Conditioned
 from hylift.proper.gaussian import centred
 
 ALONE_SHARED, RELATIONAL_SHARED = "alone, shared parameters", "relational, shared parameters"
@@ -200,7 +200,7 @@ def _level(reading: Band, r: float) -> Band:
 
 
 def _lifted(answer: _Answer) -> Lifted:
-    rest = conditioned(answer.graph)
+    rest = Conditioned.of(answer.graph)
     means = answer.posterior.marginals_of(rest.hidden)["mean"].to_numpy()
     middle = hl.lift(centred(rest.graph, means)).graph.num_variables
     plain = hl.lift(answer.graph).graph

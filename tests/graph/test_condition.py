@@ -10,6 +10,7 @@ import oracle
 import random_models
 from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import (
+    Conditioned,
     Evidence,
     FactorGraph,
     FactorGroup,
@@ -18,7 +19,6 @@ from hylift.graph import (
     Variables,
     boolean,
     categorical,
-    conditioned,
     interval,
     real,
 )
@@ -223,7 +223,7 @@ def joined_from(graph: FactorGraph, part: Part, hidden: np.ndarray) -> np.ndarra
 @given(random_models.graphs(max_discrete=4, max_reals=4, functions="anywhere"))
 def test_every_conditioned_factor_tells_where_it_comes_from(graph: FactorGraph) -> None:
     try:
-        result = conditioned(graph)
+        result = Conditioned.of(graph)
     except ImpossibleEvidenceError:
         return
 
@@ -250,7 +250,7 @@ def test_a_part_has_the_same_slots_observed_throughout() -> None:
         ],
     )
 
-    result = conditioned(graph.observe({"a": True}))
+    result = Conditioned.of(graph.observe({"a": True}))
 
     described = [[(p.source, p.factors.tolist(), p.slots) for p in parts] for parts in result.parts]
     assert described == [[(0, [0], ()), (1, [0, 3], (0,)), (1, [2], (1,))], [(1, [1], ())]]
@@ -266,7 +266,7 @@ def test_measurements_come_from_the_evidence() -> None:
         [(ConditionalQuadratic.square(-1.0), [["x"], ["y"], ["z"]])],
     ).observe({"z": Soft(1.0, 0.5), "x": 0.0, "y": Soft(2.0, 0.5)})
 
-    result = conditioned(graph)
+    result = Conditioned.of(graph)
 
     (parts,) = result.parts
     assert [(p.source, p.factors.tolist(), p.slots) for p in parts] == [
@@ -281,7 +281,7 @@ def test_what_no_evidence_touches_is_not_copied() -> None:
     group = FactorGroup(Table.shared([[0.0, 1.0], [2.0, 3.0]]), scope)
     graph = FactorGraph(Variables.uniform(boolean, 3), (group,))
 
-    result = conditioned(graph)
+    result = Conditioned.of(graph)
 
     assert result.graph.groups[0] is group
     assert result.graph.variables is graph.variables
@@ -293,7 +293,7 @@ def test_a_group_without_factors_is_dropped() -> None:
     group = FactorGroup(Table.shared([0.0, 1.0]), np.zeros((0, 1), dtype=np.int32))
     graph = FactorGraph(Variables.uniform(boolean, 2), (group,))
 
-    for result in (conditioned(graph), conditioned(graph.observe({"x0": True}))):
+    for result in (Conditioned.of(graph), Conditioned.of(graph.observe({"x0": True}))):
         assert result.graph.groups == ()
         assert result.parts == ()
 
@@ -320,3 +320,16 @@ def test_any_slot_of_a_wide_factor_may_be_observed(observed: list[int]) -> None:
     left = np.delete(values, observed)
     assert hidden.groups[0].arity == 70 - len(observed)
     assert hidden.log_density(left) == pytest.approx(graph.log_density(values), abs=1e-12)
+
+
+def test_a_conditioned_graph_is_returned_as_it_is() -> None:
+    graph = FactorGraph.build(
+        {"a": boolean, "x": real},
+        [(Table.shared([0.0, 1.0]), ["a"]), (ConditionalQuadratic.square(-1.0), ["x"])],
+    )
+
+    once = graph.observe({"a": True}).condition()
+
+    assert once.condition() is once
+    assert graph.condition() is graph
+    assert Conditioned.of(graph).hidden.tolist() == [0, 1]

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hylift.errors import ModelError
 from hylift.graph import (
     Atoms,
+    Conditioned,
     Evidence,
     FactorGraph,
     FactorGroup,
     Soft,
     Variables,
     boolean,
-    conditioned,
     real,
 )
 from hylift.lifting import Level, Lifting, Structure, coarse_to_fine, lift, stable_coloring
@@ -101,7 +101,7 @@ def test_levels_nest_and_end_at_the_exact_lifting(graph: FactorGraph, seed: int)
 def test_each_level_is_what_color_passing_from_the_start_finds(
     graph: FactorGraph, seed: int
 ) -> None:
-    hidden = conditioned(graph)
+    hidden = Conditioned.of(graph)
     structure = Structure.of(hidden.graph)
 
     for level in coarse_to_fine(graph, choose=at_random(seed)):

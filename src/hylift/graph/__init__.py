@@ -1,6 +1,6 @@
 """The factor graph, ground and lifted alike, as flat arrays."""
 
-from hylift.graph.condition import Conditioned, Part, conditioned
+from hylift.graph.condition import Conditioned, Part
 from hylift.graph.domains import Domain, boolean, categorical, interval, real
 from hylift.graph.evidence import Evidence, Soft
 from hylift.graph.factor_graph import FactorGraph
@@ -26,7 +26,6 @@ __all__ = [
     "boolean",
     "by_slots",
     "categorical",
-    "conditioned",
     "interval",
     "merge_groups",
     "real",

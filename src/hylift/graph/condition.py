@@ -36,25 +36,42 @@ class Part:
 class Conditioned:
     """A graph with its evidence absorbed, and the origin of its variables and factors."""
 
+    source: FactorGraph
+    """As it was given, with its evidence."""
     graph: FactorGraph
     """Of the hidden variables only."""
     hidden: NDArray[np.int64]
-    """(variable,): its id in the graph before."""
+    """(variable,): its id in `source`."""
     parts: tuple[tuple[Part, ...], ...]
     """Per group of `graph`: what it was joined from, in the order of its factors."""
 
+    @classmethod
+    def of(cls, graph: FactorGraph) -> Conditioned:
+        """The graph of the hidden variables, with all evidence absorbed into its factors.
 
-def condition(graph: FactorGraph) -> FactorGraph:
-    """The graph of the hidden variables, with all evidence absorbed into its factors.
+        Hidden variables keep their order and their names. Factors whose reduced potentials have one
+        signature share a group, wherever they came from. A graph that is conditioned already is
+        returned as it is.
+        """
+        return cls._whole(graph) if is_conditioned(graph) else conditioned(graph)
 
-    Hidden variables keep their order and their names. Factors whose reduced potentials have one
-    signature share a group, wherever they came from.
-    """
-    return conditioned(graph).graph
+    @classmethod
+    def _whole(cls, graph: FactorGraph) -> Conditioned:
+        parts = (
+            (Part(source, np.arange(len(group)), ()),) for source, group in enumerate(graph.groups)
+        )
+        return cls(graph, graph, np.arange(graph.num_variables), tuple(parts))
+
+
+def is_conditioned(graph: FactorGraph) -> bool:
+    """Whether a graph has no evidence to absorb, no constants, and no groups to join."""
+    if len(graph.evidence) or not all(len(group) and group.arity for group in graph.groups):
+        return False
+    return len({group.potential.signature for group in graph.groups}) == len(graph.groups)
 
 
 def conditioned(graph: FactorGraph) -> Conditioned:
-    """The conditioned graph, and the origin of its variables and factors."""
+    """A graph that may have evidence, conditioned; `Conditioned.of` is what others call."""
     observed = _Observed.of(graph)
     log_constant = graph.log_constant
     groups, parts = [], []
@@ -72,6 +89,7 @@ def conditioned(graph: FactorGraph) -> Conditioned:
         parts.append(Part(MEASUREMENTS, measured, ()))
     alike = by_signature(groups)
     return Conditioned(
+        graph,
         FactorGraph.unchecked(
             observed.hidden_variables(graph.variables),
             (join_groups([groups[at] for at in same]) for same in alike),

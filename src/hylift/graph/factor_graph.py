@@ -147,9 +147,9 @@ class FactorGraph:
 
     def condition(self) -> FactorGraph:
         """The graph of the hidden variables, with all evidence absorbed into its factors."""
-        from hylift.graph.condition import condition
+        from hylift.graph.condition import Conditioned
 
-        return condition(self)
+        return Conditioned.of(self).graph
 
     def log_density(self, values: NDArray[np.float64]) -> float:
         """The unnormalised log-density at an assignment (variable,) of states and reals.

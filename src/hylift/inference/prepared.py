@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGraph, conditioned
+from hylift.graph import Conditioned, FactorGraph
 from hylift.graph.merge import merge_factors
 from hylift.graph.own_kinds import with_known_kinds
 from hylift.inference.forest import is_forest
@@ -25,17 +25,25 @@ class Prepared:
     first asked for, and kept.
     """
 
-    source: FactorGraph
-    """As the user gave it, with evidence."""
+    conditioned: Conditioned
     ground: FactorGraph
     """The graph of the hidden variables, with evidence absorbed into its factors."""
-    hidden: NDArray[np.int64]  # (variable of `ground`,): its id in `source`
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Prepared:
         graph = with_known_kinds(graph)
-        found = conditioned(graph)
-        return cls(graph, found.graph, found.hidden)
+        found = Conditioned.of(graph)
+        return cls(found, found.graph)
+
+    @property
+    def source(self) -> FactorGraph:
+        """As the user gave it, with evidence."""
+        return self.conditioned.source
+
+    @property
+    def hidden(self) -> NDArray[np.int64]:
+        """(variable of `ground`,): its id in `source`."""
+        return self.conditioned.hidden
 
     @functools.cached_property
     def lifting(self) -> Lifting:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hylift.compilation import announce_compilation
 from hylift.errors import ModelError, UnsupportedError
-from hylift.graph import Conditioned, FactorGraph, FactorGroup, conditioned
+from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.graph.variables import freeze
 from hylift.numerics.kernels.grouping import first_members, group_pairs, incidence, snap_sorted
 from hylift.potentials import Potential
@@ -113,24 +113,27 @@ class Structure:
 class LiftingInput:
     """A graph with its evidence absorbed and its scopes laid out flat."""
 
-    source: FactorGraph
-    """As it was given, with its evidence."""
     conditioned: Conditioned
     structure: Structure
     """Of the conditioned graph."""
     tolerance: float
 
     @classmethod
-    def of(cls, graph: FactorGraph, tolerance: float) -> LiftingInput:
-        if not isinstance(graph, FactorGraph):
+    def of(cls, graph: FactorGraph | Conditioned, tolerance: float) -> LiftingInput:
+        if not isinstance(graph, FactorGraph | Conditioned):
             raise ModelError(
                 f"only a FactorGraph can be lifted, not a value of type '{type(graph).__name__}'"
             )
         if not isinstance(tolerance, numbers.Real) or not 0 <= tolerance < 1:
             raise ModelError(f"tolerance must be at least 0 and less than 1, not {tolerance!r}")
         announce_compilation()
-        hidden = conditioned(graph)
-        return cls(graph, hidden, Structure.of(hidden.graph, float(tolerance)), float(tolerance))
+        found = graph if isinstance(graph, Conditioned) else Conditioned.of(graph)
+        return cls(found, Structure.of(found.graph, float(tolerance)), float(tolerance))
+
+    @property
+    def source(self) -> FactorGraph:
+        """As it was given, with its evidence."""
+        return self.conditioned.source
 
 
 def check_conditioned(graph: FactorGraph) -> None:

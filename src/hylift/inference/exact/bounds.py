@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
-from hylift.graph import FactorGraph, FactorGroup, conditioned
+from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids
 from hylift.inference.exact.grid import MAX_PANELS, Grid, halved, make_grid, resolving_edges
 from hylift.inference.exact.integrate import NEGLIGIBLE, Outcome, Reals, integrate_reals, sum_states
@@ -230,7 +230,7 @@ def rounding(graph: FactorGraph, parts: Parts, outcome: Outcome) -> float:
     quadratic = [group for group in graph.groups if _quadratic(group)]
     # Functions and soft evidence may become quadratic once evidence is absorbed.
     others = [group for group in graph.groups if not _quadratic(group)]
-    rest = conditioned(FactorGraph.unchecked(graph.variables, others, graph.evidence, 0.0))
+    rest = Conditioned.of(FactorGraph.unchecked(graph.variables, others, graph.evidence, 0.0))
     value = np.zeros(graph.num_variables)
     value[rest.hidden[parts.real]] = _sizes(parts, outcome)
     hard = graph.evidence.is_hard

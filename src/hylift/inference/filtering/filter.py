@@ -15,8 +15,7 @@ from hylift.errors import (
     UnsupportedError,
     did_you_mean,
 )
-from hylift.graph import Atoms, FactorGraph, Names, conditioned
-from hylift.graph.condition import Conditioned
+from hylift.graph import Atoms, Conditioned, FactorGraph, Names
 from hylift.graph.names import Selected
 from hylift.grounding.constants import as_integers
 from hylift.inference.bounds import LEAK, mass_beyond, too_narrow
@@ -63,7 +62,7 @@ def kalman_filter(
     steps = np.unique(times[times >= 0])
     step = np.searchsorted(steps, times)
     tell(0.0, "absorbing evidence")
-    rest = conditioned(graph)
+    rest = Conditioned.of(graph)
     _check_quadratic(graph, rest)
     check_possible(rest.graph)
     tell(0.2, "ordering reals")

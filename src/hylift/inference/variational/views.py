@@ -75,7 +75,7 @@ def views(
         choose: Choose = every_cluster
         if not wide:
             choose = by_disagreement(lambda level: beliefs(), growth=GROWTH, enough=ENOUGH)
-        for view in _lifted_views(prepared, coarse_to_fine(graph, choose=choose)):
+        for view in _lifted_views(prepared, coarse_to_fine(prepared.conditioned, choose=choose)):
             if view.parent is None and _ties_what_must_differ(view.graph):
                 yield View.whole(prepared)
                 return

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.graph import FactorGraph
+from hylift.graph import Conditioned, FactorGraph
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, Kinds
 from hylift.lifting.coloring import ALL_BITS, Partition, stable_coloring, tie
@@ -60,7 +60,7 @@ def every_cluster(level: Level) -> NDArray[np.bool_]:
 
 
 def coarse_to_fine(
-    graph: FactorGraph,
+    graph: FactorGraph | Conditioned,
     *,
     epsilon: float = 0.0,
     choose: Choose = every_cluster,
