@@ -1,8 +1,9 @@
-"""Conditional quadratics taken apart into pieces that share no real slot."""
+"""Quadratics taken apart into pieces that share no real slot."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +24,17 @@ class Piece:
     rows: NDArray[np.int64]  # (piece row,): the row of the whole potential it is part of
 
 
-def decouple(potential: ConditionalQuadratic) -> list[Piece]:
-    """Pieces whose sum is the potential, row by row.
+def decouple(potential: Potential) -> list[Piece]:
+    """Pieces whose sum is a potential with a quadratic form, row by row.
 
     Real slots stay together where some state multiplies them. A discrete slot that makes no
     difference to a piece is left out of it, and so is a real slot that no row depends on.
     """
-    num_reals, num_rows = potential.num_reals, potential.num_rows
-    coupled = (potential.A != 0).any(axis=tuple(range(1, potential.c.ndim)))
+    whole = _ByState.of(potential)
+    num_reals, num_rows = whole.b.shape[-1], len(whole.c)
+    coupled = (whole.A != 0).any(axis=tuple(range(1, whole.c.ndim)))
     # Rows that depend on different discrete slots are taken apart separately.
-    depends = [
-        _varies(values, slot)
-        for values in (potential.A, potential.b, potential.c)
-        for slot in range(potential.num_discrete)
-    ]
+    depends = [_varies(values, slot) for values in whole for slot in range(whole.num_discrete)]
     shape = np.concatenate([coupled.reshape(num_rows, -1), *(d[:, None] for d in depends)], axis=1)
     parts = []
     for flagged, rows in by_slots(shape):
@@ -44,19 +42,39 @@ def decouple(potential: ConditionalQuadratic) -> list[Piece]:
         pattern[list(flagged)] = True
         links = pattern[: num_reals * num_reals].reshape(num_reals, num_reals)
         for reals in _blocks(links):
-            A = potential.A[rows][..., reals, :][..., reals]
-            b = potential.b[rows][..., reals]
+            A = whole.A[rows][..., reals, :][..., reals]
+            b = whole.b[rows][..., reals]
             if A.any() or b.any():
-                parts.append(_quadratic_piece(potential, rows, reals, A, b))
-        constant = _constant_piece(potential, rows)
+                parts.append(_quadratic_piece(whole.num_discrete, rows, reals, A, b))
+        constant = _constant_piece(whole, rows)
         if constant is not None:
             parts.append(constant)
     return parts
 
 
+class _ByState(NamedTuple):
+    """A quadratic form with an axis of states for each discrete slot."""
+
+    A: FloatArray  # (row, states..., real slot, real slot)
+    b: FloatArray  # (row, states..., real slot)
+    c: FloatArray  # (row, states...)
+
+    @classmethod
+    def of(cls, potential: Potential) -> _ByState:
+        form = potential.quadratic()
+        assert form is not None
+        states = potential.slot_states[: potential.num_discrete_slots]
+        return cls(*(v.reshape(len(v), *states, *v.shape[2:]) for v in form))
+
+    @property
+    def num_discrete(self) -> int:
+        return self.c.ndim - 1
+
+
 def pieces(group: FactorGroup) -> list[FactorGroup]:
     """The group itself, or, of quadratics, the groups of their decoupled summands."""
-    if not isinstance(group.potential, ConditionalQuadratic):
+    form = group.potential.quadratic()
+    if form is None or not form.num_reals:
         return [group]
     found = []
     for piece in decouple(group.potential):
@@ -90,24 +108,22 @@ def _blocks(links: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
 
 
 def _quadratic_piece(
-    whole: ConditionalQuadratic,
+    num_discrete: int,
     rows: NDArray[np.int64],
     reals: NDArray[np.int64],
     A: FloatArray,
     b: FloatArray,
 ) -> Piece:
     slots = [
-        slot
-        for slot in range(whole.num_discrete)
-        if _varies(A, slot).any() or _varies(b, slot).any()
+        slot for slot in range(num_discrete) if _varies(A, slot).any() or _varies(b, slot).any()
     ]
-    dropped = [slot for slot in range(whole.num_discrete) if slot not in slots]
+    dropped = [slot for slot in range(num_discrete) if slot not in slots]
     A, b = _first_state(A, dropped), _first_state(b, dropped)
     piece = ConditionalQuadratic(A, b, np.zeros(b.shape[:-1]))
-    return Piece(piece, (*slots, *(whole.num_discrete + int(real) for real in reals)), rows)
+    return Piece(piece, (*slots, *(num_discrete + int(real) for real in reals)), rows)
 
 
-def _constant_piece(whole: ConditionalQuadratic, rows: NDArray[np.int64]) -> Piece | None:
+def _constant_piece(whole: _ByState, rows: NDArray[np.int64]) -> Piece | None:
     c = whole.c[rows]
     if not c.any():
         return None

@@ -13,13 +13,9 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.numerics.kernels.grouping import group_pairs
 from hylift.numerics.segments import offsets
-from hylift.potentials import REAL, Table
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
-
-MOST_STATES = 2**12
-"""Joint states of a function's discrete slots up to which it is made a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,28 +112,6 @@ class Incidence(NamedTuple):
 
     ptr: Ids  # (variable + 1,)
     slot: Ids
-
-
-def tabulated(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorGroup]:
-    """Functions of discrete slots as tables, a group for each number of states; others as they
-    are, where there are reals or too many states."""
-    if not group.arity or REAL in group.potential.slot_states:
-        return [group]
-    sizes, which = np.unique(num_states[group.scope], axis=0, return_inverse=True)
-    if np.prod(sizes, axis=1, dtype=np.float64).max() > MOST_STATES:
-        return [group]
-    found = []
-    for number, states in enumerate(sizes):
-        some = group.take(np.flatnonzero(which.reshape(-1) == number))
-        rows, row = np.unique(some.row, return_inverse=True)
-        grid = np.ix_(rows, *(np.arange(size) for size in states))
-        table = Table(group.potential.log_value(grid[0], list(grid[1:])))
-        found.append(
-            FactorGroup.unchecked(
-                table, some.scope, row.astype(np.int32), some.multiplicity, some.label
-            )
-        )
-    return found
 
 
 def same_slots(scope: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:

@@ -11,6 +11,7 @@ import numpy as np
 from hylift.archive import Arrays
 from hylift.errors import HyliftError, UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph, FactorGroup, Variables
+from hylift.graph.kinds import MOST_STATES, Kinds
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
@@ -44,7 +45,7 @@ from hylift.inference.message.running import (
 )
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
-from hylift.inference.terms import MOST_STATES, Terms, tabulated
+from hylift.inference.terms import Terms
 from hylift.numerics.segments import argmaxima, log_sums, maxima, offsets, products
 from hylift.numerics.threads import cut, in_order
 from hylift.posterior import LogPartition, Posterior, Result
@@ -404,19 +405,13 @@ def _check_discrete(hidden: Variables) -> None:
 
 def _as_tables(graph: FactorGraph) -> list[FactorGroup]:
     """The factors of a discrete graph, with functions as tables."""
-    groups: list[FactorGroup] = []
-    for group in graph.groups:
-        if not len(group) or not group.arity:
-            continue
-        is_table = group.potential.quadratic() is not None
-        parts = [group] if is_table else tabulated(group, graph.variables.num_states)
-        if any(part.potential.quadratic() is None for part in parts):
-            raise UnsupportedError(
-                f"{group.named()}: BP needs functions as tables, and this one has more than "
-                f"{MOST_STATES} joint states"
-            )
-        groups += parts
-    return groups
+    kinds = Kinds.of(graph)
+    for group in kinds.functions:
+        raise UnsupportedError(
+            f"{group.named()}: BP needs functions as tables, and this one has more than "
+            f"{MOST_STATES} joint states"
+        )
+    return kinds.tables
 
 
 def _notes(view: View, on_forest: bool, result: Result) -> tuple[str, ...]:

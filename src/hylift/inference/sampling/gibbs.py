@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
+from hylift.graph.kinds import tabulated
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
@@ -22,7 +23,6 @@ from hylift.inference.sampling.structure import Ties, groups_of, structure_of
 from hylift.inference.search import polish
 from hylift.inference.search.layout import flat_terms
 from hylift.inference.settings import check_whole, refuse_start
-from hylift.inference.terms import tabulated
 from hylift.posterior import Assignment, Mixture, Posterior, Result
 from hylift.posterior.draws import Diagnostics, Draws
 from hylift.potentials import Function

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.decouple import decouple, pieces
+from hylift.graph.kinds import Kinds
 from hylift.inference.message.layout import Blocks, Ids, Links, quoted_names
-from hylift.inference.terms import Terms, tabulated
+from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, products
 from hylift.numerics.threads import cut
-from hylift.potentials import ConditionalQuadratic
+from hylift.potentials import Potential
 
 MOST_POINTS = 2**26
 """Joint points of a factor that a message may sum over."""
@@ -38,20 +39,13 @@ class Factors:
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Factors:
-        plain: list[FactorGroup] = []
-        other: list[FactorGroup] = []
-        log_constant = graph.log_constant
-        for group in graph.groups:
-            for part in _parts(group, graph.variables.num_states):
-                if not part.arity:
-                    log_constant += part.log_sum(np.zeros(0))
-                elif len(part):
-                    (other if part.potential.quadratic() is None else plain).append(part)
+        kinds = Kinds.of(graph, _parts)
+        plain, other = [*kinds.tables, *kinds.quadratics], kinds.functions
         terms = Terms.of([*plain, *other], graph.variables.num_states)
         num_plain = sum(len(group) for group in plain)
         begins = num_plain + np.cumsum([0, *(len(group) for group in other)])
         functions = tuple(zip(begins.tolist()[:-1], other, strict=True))
-        return cls(graph, terms, Links.of(graph, terms), num_plain, functions, log_constant)
+        return cls(graph, terms, Links.of(graph, terms), num_plain, functions, kinds.log_constant)
 
     @cached_property
     def is_real(self) -> NDArray[np.bool_]:
@@ -113,16 +107,14 @@ def check_points(factors: Factors, places: Places) -> None:
         )
 
 
-def _parts(group: FactorGroup, num_states: NDArray[np.int32]) -> Sequence[FactorGroup]:
+def _parts(group: FactorGroup) -> Sequence[FactorGroup]:
     """Factors over fewer slots whose product is the group.
 
     A factor is split only where its parts share at most one variable: that makes no loops, and so
     does not change Bethe's approximation.
     """
-    if group.potential.quadratic() is None:
-        parts = tabulated(group, num_states)
-        return [same for part in parts for same in _by_states(part, num_states)]
-    if not isinstance(group.potential, ConditionalQuadratic):
+    form = group.potential.quadratic()
+    if form is None or not form.num_reals:
         return [group]
     simple = _is_tree(group.potential)[group.row]
     if simple.all():
@@ -132,19 +124,11 @@ def _parts(group: FactorGroup, num_states: NDArray[np.int32]) -> Sequence[Factor
     return [*pieces(group.take(np.flatnonzero(simple))), group.take(np.flatnonzero(~simple))]
 
 
-def _is_tree(potential: ConditionalQuadratic) -> NDArray[np.bool_]:
+def _is_tree(potential: Potential) -> NDArray[np.bool_]:
     """(row,): whether the pieces of a quadratic share at most one slot."""
-    used = np.zeros((potential.num_rows, potential.num_discrete), dtype=np.int64)
+    num_discrete = potential.num_discrete_slots
+    used = np.zeros((potential.num_rows, num_discrete), dtype=np.int64)
     for piece in decouple(potential):
-        inside = [slot for slot in piece.slots if slot < potential.num_discrete]
+        inside = [slot for slot in piece.slots if slot < num_discrete]
         used[np.ix_(piece.rows, np.array(inside, dtype=np.int64))] += 1
     return np.asarray((used > 1).sum(axis=1) <= 1)
-
-
-def _by_states(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorGroup]:
-    """Functions as groups with the same numbers of states."""
-    if group.potential.quadratic() is not None or not len(group):
-        return [group]
-    sizes, which = np.unique(num_states[group.scope], axis=0, return_inverse=True)
-    which = which.reshape(-1)
-    return [group.take(np.flatnonzero(which == number)) for number in range(len(sizes))]

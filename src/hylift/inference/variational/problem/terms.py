@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.decouple import pieces
 from hylift.graph.factors import merge_groups
-from hylift.inference.terms import Terms, same_slots, tabulated
+from hylift.graph.kinds import tabulated
+from hylift.inference.terms import Terms, same_slots
 from hylift.numerics.kernels.grouping import average_rows, class_sums, first_members
 from hylift.potentials import ConditionalQuadratic, Table
 
