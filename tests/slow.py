@@ -14,7 +14,6 @@ import numpy as np
 from hylift.language.syntax import (
     Apply,
     Atom,
-    Binary,
     Call,
     Comparison,
     Constant,
@@ -23,6 +22,7 @@ from hylift.language.syntax import (
     Model,
     Normal,
     Number,
+    Operation,
     Parameter,
     Power,
     Quantified,
@@ -133,7 +133,7 @@ class Evaluator:
                 return call[function](*numbers)
             case Apply(function=function, arguments=arguments):
                 return float(function(*(np.array([self.value(a, bound)]) for a in arguments))[0])
-            case Binary():
+            case Operation():
                 return self.binary(expr, bound)
         raise TypeError(expr)
 
@@ -161,19 +161,19 @@ class Evaluator:
                 continue
         return any(truths) if quantifier == "EXIST" else all(truths)
 
-    def binary(self, expr: Binary, bound: dict[str, str]):
-        left, right = self.value(expr.left, bound), self.value(expr.right, bound)
+    def binary(self, expr: Operation, bound: dict[str, str]):
+        left, right, *others = (self.value(operand, bound) for operand in expr.operands)
         match expr.op:
             case "^":
-                return left and right
+                return all([left, right, *others])
             case "v":
-                return left or right
+                return any([left, right, *others])
             case "=>":
                 return not left or right
             case "<=>":
                 return bool(left) == bool(right)
             case "+":
-                return float(left) + float(right)
+                return math.fsum(map(float, [left, right, *others]))
             case "-":
                 return float(left) - float(right)
             case "*":

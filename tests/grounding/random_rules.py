@@ -12,7 +12,6 @@ from hylift.language.checks.rules import rule_problems
 from hylift.language.lowering.fold import expand
 from hylift.language.syntax import (
     Atom,
-    Binary,
     Call,
     Comparison,
     Constant,
@@ -33,6 +32,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
     WeightTable,
+    binary,
 )
 from hylift.language.types import variable_types
 from hylift.language.walk import atoms, free_variables
@@ -102,7 +102,7 @@ class RandomRules:
         predicates = self._predicates([declared.name for declared in types])
         parameters = (
             ParameterDeclaration("W", Number(0.6)),
-            ParameterDeclaration("K", Binary("*", Number(-2.0), Parameter("W"))),
+            ParameterDeclaration("K", binary("*", Number(-2.0), Parameter("W"))),
         )
         self._model = Model(types, predicates, parameters)
         self._constants = {t.name: list(t.constants or ()) for t in types}
@@ -197,7 +197,7 @@ class RandomRules:
     def _weight(self) -> Expr:
         number = Number(self._random.choice(WEIGHTS))
         choices: list[Expr] = [number, number, Parameter("W"), Unary("-", Parameter("K"))]
-        choices.append(Binary("*", number, Parameter("K")))
+        choices.append(binary("*", number, Parameter("K")))
         return self._random.choice(choices)
 
     def _weight_table(
@@ -262,7 +262,7 @@ class RandomRules:
             return self._quantified(depth - 1, scope)
         op = self._random.choice(LOGIC)
         left, right = self._truth(depth - 1, scope), self._truth(depth - 1, scope)
-        return Binary(op, left, right)  # type: ignore[arg-type]
+        return binary(op, left, right)  # type: ignore[arg-type]
 
     def _leaf(self, scope: Scope) -> Expr:
         if self._chance(0.2):
@@ -306,18 +306,18 @@ class RandomRules:
         truth = self._truth(1, scope)
         match self._random.randrange(14):
             case 0 | 1 | 2:
-                return Binary(self._random.choice(["+", "-", "*"]), a, b)
+                return binary(self._random.choice(["+", "-", "*"]), a, b)
             case 3 | 4:
-                return Binary("*", truth, b)
+                return binary("*", truth, b)
             case 5:
-                return Binary("/", a, self._positive(scope))
+                return binary("/", a, self._positive(scope))
             case 6:
                 exponent = self._random.choice([2.0, 2.0, 3.0, 0.0, 1.0])
                 return Power(a, exponent)
             case 7 | 8:
                 return self._soft_comparison(a, b)
             case 9:
-                return Unary("-", Binary("+", a, self._literal()))
+                return Unary("-", binary("+", a, self._literal()))
             case 10:
                 return self._call(a, b)
             case 11:
@@ -331,15 +331,15 @@ class RandomRules:
         if self._chance(0.5):
             choices: list[Expr] = [Number(2.0), Number(0.5), Parameter("W")]
             return self._random.choice(choices)
-        return Binary("+", Number(1.0), Binary("*", Number(3.0), self._leaf(scope)))
+        return binary("+", Number(1.0), binary("*", Number(3.0), self._leaf(scope)))
 
     def _soft_comparison(self, a: Expr, b: Expr) -> Expr:
         if self._chance(0.5):
             return Comparison("=", a, b)
         op = self._random.choice(["<", "<=", ">", ">="])
         slope = self._random.choice([None, Number(3.0), Parameter("W")])
-        number = Binary("+", a, Number(0.5))
-        return Comparison(op, number, Binary("*", b, Number(1.0)), slope)  # type: ignore[arg-type]
+        number = binary("+", a, Number(0.5))
+        return Comparison(op, number, binary("*", b, Number(1.0)), slope)  # type: ignore[arg-type]
 
     def _call(self, a: Expr, b: Expr) -> Expr:
         bounded = Call("max", (Call("min", (a, Number(1.0))), Number(-4.0)))
@@ -349,12 +349,12 @@ class RandomRules:
                 Call("exp", (bounded,)),
                 Call("min", (a, b)),
                 Call("max", (a, b, Number(0.0))),
-                Call("log", (Binary("+", Number(1.5), Call("abs", (a,))),)),
+                Call("log", (binary("+", Number(1.5), Call("abs", (a,))),)),
             ]
         )
 
     def _gaussian(self, scope: Scope) -> Expr:
-        values = (self._real(scope), Binary("-", self._real(scope), self._literal()))
+        values = (self._real(scope), binary("-", self._real(scope), self._literal()))
         mean = self._random.choice([(), (Number(1.0), Parameter("K"))])
         cov = ((Number(2.0), Number(0.5)), (Number(0.5), Parameter("W")))
         return Gaussian(values, mean, cov)

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
 from hylift.language.syntax import (
     Atom,
-    Binary,
     Call,
     Comparison,
     Constant,
@@ -15,11 +15,13 @@ from hylift.language.syntax import (
     Gaussian,
     Normal,
     Number,
+    Operation,
     Parameter,
     Power,
     Truth,
     Unary,
     Variable,
+    binary,
 )
 
 A = Atom("A", (Variable("p"),))
@@ -48,9 +50,8 @@ def value_at(expr: Expr, values: Values) -> bool | float:
             return not value_at(expr.operand, values)
         case Unary(op="-"):
             return -value_at(expr.operand, values)
-        case Binary():
-            left, right = value_at(expr.left, values), value_at(expr.right, values)
-            return OPERATORS[expr.op](left, right)
+        case Operation():
+            return reduce(OPERATORS[expr.op], (value_at(o, values) for o in expr.operands))
         case Power():
             return float(value_at(expr.base, values)) ** expr.exponent
         case Comparison():
@@ -112,7 +113,7 @@ class Formulas:
         if self.rng.random() < 0.2:
             return Unary("!", self.truth(depth - 1))
         op = str(self.rng.choice(["^", "v", "=>", "<=>"]))
-        return Binary(op, self.truth(depth - 1), self.truth(depth - 1))  # type: ignore[arg-type]
+        return binary(op, self.truth(depth - 1), self.truth(depth - 1))  # type: ignore[arg-type]
 
     def leaf(self) -> Expr:
         return self.pick(TRUTHS)
@@ -125,13 +126,13 @@ class Formulas:
         two = Number(2.0)
         return self.pick(
             [
-                *(Binary(op, a, b) for op in ("+", "-", "*")),
-                Binary("/", a, Binary("+", two, Call("abs", (b,)))),
+                *(binary(op, a, b) for op in ("+", "-", "*")),
+                binary("/", a, binary("+", two, Call("abs", (b,)))),
                 Power(a, 2.0),
                 Comparison("<", a, b, self.pick([two, W])),
                 Comparison("=", a, b),
                 Call("max", (a, b, two)),
-                Call("log", (Binary("+", two, Call("abs", (a,))),)),
+                Call("log", (binary("+", two, Call("abs", (a,))),)),
                 Unary("-", a),
             ]
         )
@@ -143,11 +144,11 @@ class Formulas:
         a, b, scale = self.linear(depth - 1), self.linear(depth - 1), self.constant(1)
         return self.pick(
             [
-                Binary("+", a, b),
-                Binary("-", a, b),
-                Binary("*", scale, a),
-                Binary("*", a, scale),
-                Binary("/", a, self.pick([W, Number(-3.0)])),
+                binary("+", a, b),
+                binary("-", a, b),
+                binary("*", scale, a),
+                binary("*", a, scale),
+                binary("/", a, self.pick([W, Number(-3.0)])),
                 Power(a, 1.0),
             ]
         )
@@ -160,21 +161,21 @@ class Formulas:
             return self.pick(
                 [
                     Power(a, 2.0),
-                    Binary("*", a, b),
+                    binary("*", a, b),
                     Comparison("=", a, b),
                     Gaussian((a, b), (), cov),
                     Gaussian((a, b), (self.number(), W), cov),
-                    Normal(a, b, self.pick([W, Number(0.3), Binary("+", Number(1.0), A)])),
+                    Normal(a, b, self.pick([W, Number(0.3), binary("+", Number(1.0), A)])),
                 ]
             )
         c, d = self.quadratic(depth - 1), self.quadratic(depth - 1)
         return self.pick(
             [
-                Binary("+", c, d),
-                Binary("-", c, d),
-                Binary("*", self.truth(1), c),
-                Binary("*", c, self.constant(1)),
-                Binary("/", c, W),
+                binary("+", c, d),
+                binary("-", c, d),
+                binary("*", self.truth(1), c),
+                binary("*", c, self.constant(1)),
+                binary("/", c, W),
                 Unary("-", c),
             ]
         )
@@ -187,13 +188,13 @@ class Formulas:
         bounded = Call("min", (Call("max", (a, Number(-4.0))), Number(2.0)))
         return self.pick(
             [
-                Binary("+", a, b),
-                Binary("-", a, b),
-                Binary("*", self.truth(1), b),
+                binary("+", a, b),
+                binary("-", a, b),
+                binary("*", self.truth(1), b),
                 Comparison(">=", bounded, self.number(), Number(3.0)),
                 Call("exp", (bounded,)),
                 Power(bounded, 3.0),
-                Call("log", (Binary("+", Number(1.0), Call("abs", (a,))),)),
-                Binary("/", bounded, Binary("+", Number(2.0), Power(b, 2.0))),
+                Call("log", (binary("+", Number(1.0), Call("abs", (a,))),)),
+                binary("/", bounded, binary("+", Number(2.0), Power(b, 2.0))),
             ]
         )

@@ -8,7 +8,6 @@ import re
 from hylift.graph.domains import Domain, boolean, interval, real
 from hylift.language.syntax import (
     Atom,
-    Binary,
     Call,
     Comparison,
     Constant,
@@ -29,6 +28,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
     WeightTable,
+    binary,
 )
 from hylift.language.walk import atoms
 
@@ -157,7 +157,7 @@ class RandomModels:
                 return Power(parts[0], pick.choice([2.0, 0.5, -1.0]))
             case 2:
                 return Call(pick.choice(["min", "max", "exp"]), tuple(parts))
-        return Binary(pick.choice(["+", "-", "*", "/"]), parts[0], parts[1])
+        return binary(pick.choice(["+", "-", "*", "/"]), parts[0], parts[1])
 
     def _expression(self, depth: int, parameters: list[str]) -> Expr:
         pick = self._random
@@ -167,7 +167,7 @@ class RandomModels:
         match pick.choice("bbbbbbcccluuqqpfgn"):
             case "b":
                 op = pick.choice(["+", "-", "*", "/", "^", "v", "=>", "<=>"])
-                return Binary(op, parts[0], parts[1])
+                return binary(op, parts[0], parts[1])
             case "c":
                 slope = self._constant_expression(1) if self._chance(0.2) else None
                 op = pick.choice(["=", "!=", "<", "<=", ">", ">="])

@@ -10,7 +10,6 @@ from hylift.language.checks.check import MOST_PAIRS, check, problems
 from hylift.language.syntax import (
     Apply,
     Atom,
-    Binary,
     Gaussian,
     Model,
     Number,
@@ -20,6 +19,7 @@ from hylift.language.syntax import (
     TypeDeclaration,
     Variable,
     WeightTable,
+    binary,
 )
 from hylift.language.text.parser import parse
 from language.checked import assert_one, found, underlined
@@ -156,7 +156,7 @@ def first_message(rule: Rule) -> str:
 
 
 def test_without_places_errors_quote_the_rule():
-    assert first_message(Rule(Binary("^", a, x), Number(0.5))) == (
+    assert first_message(Rule(binary("^", a, x), Number(0.5))) == (
         "rule 2, `0.5 A(y) ^ X(y)`: 'X(y)' is real, but '^' needs a truth value: "
         "compare it with a number, and multiply by that comparison"
     )
@@ -169,7 +169,7 @@ def test_a_rule_that_cannot_be_written_out_is_told_by_its_number():
 
 
 def test_a_gaussian_has_values():
-    rule = Rule(Binary("+", Gaussian((), (), ()), x), Number(1.0))
+    rule = Rule(binary("+", Gaussian((), (), ()), x), Number(1.0))
 
     assert first_message(rule).endswith("gaussian needs at least one value")
 

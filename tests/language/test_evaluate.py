@@ -8,7 +8,6 @@ from hylift.language.lowering.evaluate import evaluate
 from hylift.language.lowering.quadratic_form import NotQuadratic, QuadraticForm
 from hylift.language.syntax import (
     Apply,
-    Binary,
     Call,
     Comparison,
     Expr,
@@ -19,6 +18,7 @@ from hylift.language.syntax import (
     Quantified,
     Truth,
     Unary,
+    binary,
 )
 from language.formulas import DOOR, REALS, TRUTHS, UNLIKE, A, B, Formulas, W, X, Y, value_at
 
@@ -69,8 +69,8 @@ def value(formula: Expr, **given: object) -> np.ndarray:
 def test_truths_add_up_as_numbers() -> None:
     both = np.array([True, True, False])
 
-    assert value(Binary("+", A, B), A=both, B=~both).tolist() == [1.0, 1.0, 1.0]
-    assert value(Binary("+", A, A), A=both).tolist() == [2.0, 2.0, 0.0]
+    assert value(binary("+", A, B), A=both, B=~both).tolist() == [1.0, 1.0, 1.0]
+    assert value(binary("+", A, A), A=both).tolist() == [2.0, 2.0, 0.0]
     assert value(Unary("-", A), A=both).tolist() == [-1.0, -1.0, 0.0]
 
 
@@ -88,9 +88,9 @@ def test_a_false_truth_switches_off_what_has_no_value() -> None:
     log = Call("log", (X,))
     off, x = np.array([False, False, True]), np.array([-1.0, 0.0, 1.0])
 
-    assert value(Binary("*", A, log), A=off, X=x).tolist() == [0.0, 0.0, 0.0]
-    assert value(Binary("*", Binary("*", Number(2.0), A), log), A=off, X=x).tolist() == [0.0] * 3
-    assert value(Binary("/", A, X), A=np.array([False]), X=np.array([0.0])).tolist() == [0.0]
+    assert value(binary("*", A, log), A=off, X=x).tolist() == [0.0, 0.0, 0.0]
+    assert value(binary("*", binary("*", Number(2.0), A), log), A=off, X=x).tolist() == [0.0] * 3
+    assert value(binary("/", A, X), A=np.array([False]), X=np.array([0.0])).tolist() == [0.0]
 
 
 def test_what_is_not_defined_is_nan_without_a_warning() -> None:
@@ -102,7 +102,7 @@ def test_what_is_not_defined_is_nan_without_a_warning() -> None:
 def test_functions_of_forms_that_do_not_vary_are_computed() -> None:
     form = QuadraticForm.slot(0)
     leaf = {X: form, A: np.array([False, True])}.__getitem__
-    zero = Binary("-", X, X)
+    zero = binary("-", X, X)
 
     assert np.asarray(evaluate(Call("exp", (zero,)), leaf)) == 1.0
     assert np.asarray(evaluate(Comparison("<", zero, Number(0.0)), leaf)) == -np.log(2.0)
@@ -111,7 +111,7 @@ def test_functions_of_forms_that_do_not_vary_are_computed() -> None:
         Call("max", (X, Number(0.0))),
         Comparison(">", X, Number(0.0)),
         Normal(Number(0.0), Number(0.0), X),
-        Binary("*", A, Call("exp", (X,))),
+        binary("*", A, Call("exp", (X,))),
         Apply(np.abs, (X,)),
     ):
         with pytest.raises(NotQuadratic):
@@ -162,7 +162,7 @@ def test_numbers_have_no_not_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    "formula", [Quantified("EXIST", ("p",), A), Unary("!", X), Binary("^", A, Number(1.0))]
+    "formula", [Quantified("EXIST", ("p",), A), Unary("!", X), binary("^", A, Number(1.0))]
 )
 def test_what_cannot_be_evaluated_is_a_mistake_of_the_caller(formula: Expr) -> None:
     with pytest.raises(TypeError):
@@ -170,6 +170,6 @@ def test_what_cannot_be_evaluated_is_a_mistake_of_the_caller(formula: Expr) -> N
 
 
 def test_a_comparison_of_logical_terms_comes_from_its_grounding() -> None:
-    truths = evaluate(Binary("^", UNLIKE, Truth(True)), {UNLIKE: np.array([True, False])}.get)
+    truths = evaluate(binary("^", UNLIKE, Truth(True)), {UNLIKE: np.array([True, False])}.get)
 
     assert np.asarray(truths).tolist() == [True, False]

@@ -9,7 +9,6 @@ from hylift.language.lowering.fold import expand, fold
 from hylift.language.syntax import (
     Apply,
     Atom,
-    Binary,
     Call,
     Comparison,
     Constant,
@@ -17,6 +16,7 @@ from hylift.language.syntax import (
     Gaussian,
     Normal,
     Number,
+    Operation,
     Parameter,
     Place,
     Power,
@@ -25,6 +25,7 @@ from hylift.language.syntax import (
     Truth,
     Unary,
     Variable,
+    binary,
 )
 from hylift.language.walk import atoms, nodes
 from language.formulas import DOOR, TRUTHS, UNLIKE, A, B, Formulas, Values, W, X, Y, value_at
@@ -83,40 +84,40 @@ TRUE, FALSE = Truth(True), Truth(False)
 @pytest.mark.parametrize(
     ("formula", "expected"),
     [
-        (Binary("^", B, DOOR), FALSE),
-        (Binary("^", A, DOOR), DOOR),
-        (Binary("v", A, DOOR), TRUE),
-        (Binary("v", DOOR, B), DOOR),
-        (Binary("=>", A, DOOR), DOOR),
-        (Binary("=>", DOOR, A), TRUE),
-        (Binary("=>", DOOR, B), Unary("!", DOOR)),
-        (Binary("=>", Unary("!", DOOR), B), DOOR),
-        (Binary("<=>", DOOR, B), Unary("!", DOOR)),
-        (Binary("<=>", A, DOOR), DOOR),
+        (binary("^", B, DOOR), FALSE),
+        (binary("^", A, DOOR), DOOR),
+        (binary("v", A, DOOR), TRUE),
+        (binary("v", DOOR, B), DOOR),
+        (binary("=>", A, DOOR), DOOR),
+        (binary("=>", DOOR, A), TRUE),
+        (binary("=>", DOOR, B), Unary("!", DOOR)),
+        (binary("=>", Unary("!", DOOR), B), DOOR),
+        (binary("<=>", DOOR, B), Unary("!", DOOR)),
+        (binary("<=>", A, DOOR), DOOR),
         (Unary("!", Unary("!", DOOR)), DOOR),
-        (Binary("*", B, Call("log", (X,))), Number(0.0)),
-        (Binary("*", A, X), X),
-        (Binary("*", A, DOOR), DOOR),
-        (Binary("*", X, Unary("!", B)), X),
-        (Binary("+", B, X), X),
-        (Binary("-", X, B), X),
-        (Binary("-", B, X), Unary("-", X)),
-        (Binary("/", B, X), Number(0.0)),
-        (Binary("/", X, A), X),
-        (Binary("+", Binary("*", B, X), Binary("*", A, TWO)), TWO),
+        (binary("*", B, Call("log", (X,))), Number(0.0)),
+        (binary("*", A, X), X),
+        (binary("*", A, DOOR), DOOR),
+        (binary("*", X, Unary("!", B)), X),
+        (binary("+", B, X), X),
+        (binary("-", X, B), X),
+        (binary("-", B, X), Unary("-", X)),
+        (binary("/", B, X), Number(0.0)),
+        (binary("/", X, A), X),
+        (binary("+", binary("*", B, X), binary("*", A, TWO)), TWO),
         (Unary("-", Unary("-", X)), X),
-        (Power(Binary("+", A, A), 3.0), Number(8.0)),
+        (Power(binary("+", A, A), 3.0), Number(8.0)),
         (Power(X, 0.0), ONE),
         (Power(X, 1.0), X),
         (Call("max", (A, TWO)), TWO),
         (Call("max", (X, TWO)), Call("max", (X, TWO))),
         (Call("log", (B,)), Number(-np.inf)),
         (Comparison("=", A, TWO), Number(-1.0)),
-        (Comparison("<", A, ONE, Binary("*", TWO, A)), Number(-np.log(2.0))),
+        (Comparison("<", A, ONE, binary("*", TWO, A)), Number(-np.log(2.0))),
         (Gaussian((A,), (), ((TWO,),)), Number(-0.25)),
         (Normal(B, B, ONE), Number(-0.5 * np.log(2 * np.pi))),
-        (Binary("*", A, W), W),
-        (Binary("^", UNLIKE, DOOR), DOOR),
+        (binary("*", A, W), W),
+        (binary("^", UNLIKE, DOOR), DOOR),
     ],
 )
 def test_what_no_longer_matters_goes(formula: Expr, expected: Expr) -> None:
@@ -127,7 +128,7 @@ def test_what_has_no_value_stays_for_others_to_report() -> None:
     undefined = Call("log", (Number(-1.0),))
 
     assert fold(undefined, {}) == undefined
-    assert fold(Binary("*", B, undefined), {B: False}) == Number(0.0)
+    assert fold(binary("*", B, undefined), {B: False}) == Number(0.0)
 
 
 def test_a_users_function_is_called_once_all_its_truths_are_known() -> None:
@@ -139,7 +140,7 @@ def test_a_users_function_is_called_once_all_its_truths_are_known() -> None:
 
 def test_a_quantifier_hides_what_is_known_of_its_variables() -> None:
     some = Quantified("EXIST", ("p",), A)
-    other = Quantified("FORALL", ("r",), Binary("v", A, Atom("C", (Variable("r"),))))
+    other = Quantified("FORALL", ("r",), binary("v", A, Atom("C", (Variable("r"),))))
 
     assert fold(some, {A: True}) == some
     assert fold(other, {A: True}) == TRUE
@@ -170,10 +171,7 @@ CONSTANTS = {"thing": ("C1", "C2"), "time": ("T0", "T1", "T2"), "empty": ()}
 
 
 def joined(op: str, *parts: Expr) -> Expr:
-    half = len(parts) // 2
-    if len(parts) == 1:
-        return parts[0]
-    return Binary(op, joined(op, *parts[:half]), joined(op, *parts[half:]))  # type: ignore[arg-type]
+    return parts[0] if len(parts) == 1 else Operation(op, parts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -204,15 +202,15 @@ def joined(op: str, *parts: Expr) -> Expr:
             ),
         ),
         (
-            Quantified("FORALL", ("t",), Binary("=>", atom("P", "t+2"), atom("R", "z"))),
-            Binary("=>", atom("P", "T2"), atom("R", "z")),
+            Quantified("FORALL", ("t",), binary("=>", atom("P", "t+2"), atom("R", "z"))),
+            binary("=>", atom("P", "T2"), atom("R", "z")),
         ),
         (Quantified("EXIST", ("t",), atom("P", "t+5")), FALSE),
         (
-            Binary(
+            binary(
                 "*", TWO, Quantified("EXIST", ("x",), Quantified("EXIST", ("x",), atom("P", "x")))
             ),
-            Binary(
+            binary(
                 "*",
                 TWO,
                 joined("v", *[joined("v", atom("P", "C1"), atom("P", "C2"))] * 2),
@@ -232,7 +230,8 @@ def test_comparisons_between_quantified_variables_follow_the_order_of_their_type
     expanded = expand(formula, {"time": ("Late", "Early")}, {"t": "time", "s": "time"})
 
     holds = {"=": "TFFT", "!=": "FTTF", "<": "FTFF", "<=": "TTFT", ">": "FFTF", ">=": "TFTT"}
-    assert expanded == joined("v", *(Truth(letter == "T") for letter in holds[op]))
+    truths = [Truth(letter == "T") for letter in holds[op]]
+    assert expanded == joined("v", joined("v", *truths[:2]), joined("v", *truths[2:]))
 
 
 def test_comparisons_with_free_variables_or_unknown_constants_wait() -> None:
@@ -262,7 +261,7 @@ def test_a_long_quantifier_stays_shallow() -> None:
 
 
 def test_expanding_keeps_the_meaning() -> None:
-    body = Binary("=>", atom("P", "x"), Quantified("EXIST", ("y",), atom("Q", "x", "y")))
+    body = binary("=>", atom("P", "x"), Quantified("EXIST", ("y",), atom("Q", "x", "y")))
     expanded = expand(Quantified("FORALL", ("x",), body), CONSTANTS, TYPES)
     names = CONSTANTS["thing"]
     ground = atoms(expanded)
@@ -276,4 +275,4 @@ def test_expanding_keeps_the_meaning() -> None:
 
 
 def test_parameters_are_nobodys_business_here() -> None:
-    assert fold(Binary("+", Parameter("W"), ONE), {}) == Binary("+", Parameter("W"), ONE)
+    assert fold(binary("+", Parameter("W"), ONE), {}) == binary("+", Parameter("W"), ONE)

@@ -11,7 +11,6 @@ from hylift.graph.domains import boolean, categorical
 from hylift.language.syntax import (
     Apply,
     Atom,
-    Binary,
     Comparison,
     Constant,
     Expr,
@@ -24,6 +23,7 @@ from hylift.language.syntax import (
     TypeDeclaration,
     Unary,
     Variable,
+    binary,
 )
 from hylift.language.text.formatter import format_expression, format_model, format_rule
 from hylift.language.text.parser import parse
@@ -87,18 +87,18 @@ def test_kinds_of_statements_are_sorted_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("expr", "text"),
     [
-        (Binary("=>", Binary("=>", A, B), C), "(A(x) => B(x)) => C(x)"),
-        (Binary("=>", A, Binary("=>", B, C)), "A(x) => B(x) => C(x)"),
-        (Binary("-", A, Binary("+", B, C)), "A(x) - (B(x) + C(x))"),
-        (Binary("*", Binary("+", A, B), C), "(A(x) + B(x)) * C(x)"),
+        (binary("=>", binary("=>", A, B), C), "(A(x) => B(x)) => C(x)"),
+        (binary("=>", A, binary("=>", B, C)), "A(x) => B(x) => C(x)"),
+        (binary("-", A, binary("+", B, C)), "A(x) - (B(x) + C(x))"),
+        (binary("*", binary("+", A, B), C), "(A(x) + B(x)) * C(x)"),
         (Comparison("=", Comparison("=", A, B), C), "(A(x) = B(x)) = C(x)"),
         (Unary("!", Comparison("<", A, Number(2))), "!(A(x) < 2)"),
         (Unary("-", Power(Number(-2), 2)), "-(-2)^2"),
         (Power(Power(A, 2), 0.5), "(A(x)^2)^0.5"),
         (Unary("-", Number(3)), "-(3)"),
         (Unary("-", Number(-3)), "--3"),
-        (Binary("-", A, Number(-3)), "A(x) - -3"),
-        (Binary("^", A, Number(2)), "A(x) ^ 2"),
+        (binary("-", A, Number(-3)), "A(x) - -3"),
+        (binary("^", A, Number(2)), "A(x) ^ 2"),
         (Number(1e22), "1e+22"),
         (Number(1 / 3), "0.3333333333333333"),
         (Number(True), "1"),
@@ -125,8 +125,8 @@ def test_expressions_have_the_brackets_they_need(expr: Expr, text: str) -> None:
         (Rule(A), "(A(x))"),
         (Rule(Number(3)), "(3)"),
         (Rule(A, hard=True), "A(x)."),
-        (Rule(Binary("^", Binary("v", A, B), C), Parameter("W")), "(W) (A(x) v B(x)) ^ C(x)"),
-        (Rule(A, where=(Binary("^", B, C),)), "A(x) where (B(x) ^ C(x))"),
+        (Rule(binary("^", binary("v", A, B), C), Parameter("W")), "(W) (A(x) v B(x)) ^ C(x)"),
+        (Rule(A, where=(binary("^", B, C),)), "A(x) where (B(x) ^ C(x))"),
     ],
 )
 def test_rules_are_not_taken_for_something_else(rule: Rule, text: str) -> None:

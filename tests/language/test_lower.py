@@ -8,13 +8,13 @@ from hylift.language.lowering.lower import Leaf, Slot, lower
 from hylift.language.syntax import (
     Apply,
     Atom,
-    Binary,
     Call,
     Expr,
     Number,
     Power,
     Truth,
     Variable,
+    binary,
 )
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
 from language.formulas import (
@@ -175,7 +175,7 @@ def alone(formula: Expr, leaves: dict[Expr, Leaf], weight: float = 1.0) -> Poten
 
 
 def test_each_row_has_its_weight_state_and_truth() -> None:
-    formula = Binary("^", DOOR, UNLIKE)
+    formula = binary("^", DOOR, UNLIKE)
     leaves: dict[Expr, Leaf] = {
         DOOR: Slot(0, 3, np.array([2, 0, 1])),
         UNLIKE: np.array([True, True, False]),
@@ -189,7 +189,7 @@ def test_each_row_has_its_weight_state_and_truth() -> None:
 
 def test_atoms_of_one_variable_share_its_slot() -> None:
     other = Atom("X", (Variable("q"),))
-    formula = Power(Binary("-", X, other), 2.0)
+    formula = Power(binary("-", X, other), 2.0)
 
     apart = alone(formula, {X: Slot(0, REAL), other: Slot(1, REAL)})
     same = alone(formula, {X: Slot(0, REAL), other: Slot(0, REAL)})
@@ -203,14 +203,14 @@ def test_atoms_of_one_variable_share_its_slot() -> None:
 def test_states_of_one_variable_exclude_each_other() -> None:
     leaves: dict[Expr, Leaf] = {DOOR: Slot(0, 3, np.array([0])), WALL: Slot(0, 3, np.array([1]))}
 
-    table = alone(Binary("+", DOOR, Binary("*", Number(5.0), WALL)), leaves)
+    table = alone(binary("+", DOOR, binary("*", Number(5.0), WALL)), leaves)
 
     assert isinstance(table, Table)
     assert table.log_table.tolist() == [[1.0, 5.0, 0.0]]
 
 
 def test_a_hard_formula_forbids_what_breaks_it() -> None:
-    formula = Binary("=>", A, B)
+    formula = binary("=>", A, B)
 
     table = lower(formula, np.ones(2), {A: Slot(0, 2), B: Slot(1, 2)}, parameters={}, hard=True)
 
@@ -219,7 +219,7 @@ def test_a_hard_formula_forbids_what_breaks_it() -> None:
 
 
 def test_a_formula_without_slots_is_a_constant_per_row() -> None:
-    formula = Binary("+", UNLIKE, W)
+    formula = binary("+", UNLIKE, W)
 
     table = lower(
         formula, np.array([1.0, 2.0]), {UNLIKE: np.array([True, False])}, parameters=PARAMETERS
@@ -232,14 +232,14 @@ def test_a_formula_without_slots_is_a_constant_per_row() -> None:
 def test_no_rows_make_an_empty_potential() -> None:
     leaves: dict[Expr, Leaf] = {A: Slot(0, 2), UNLIKE: np.zeros(0, dtype=bool)}
 
-    table = lower(Binary("^", A, UNLIKE), np.zeros(0), leaves, parameters={})
+    table = lower(binary("^", A, UNLIKE), np.zeros(0), leaves, parameters={})
 
     assert isinstance(table, Table)
     assert table.log_table.shape == (0, 2)
 
 
 def test_slots_that_do_not_matter_stay() -> None:
-    quadratic = alone(Binary("*", Truth(False), X), {A: Slot(0, 2), X: Slot(1, REAL)})
+    quadratic = alone(binary("*", Truth(False), X), {A: Slot(0, 2), X: Slot(1, REAL)})
 
     assert isinstance(quadratic, ConditionalQuadratic)
     assert quadratic.slot_states == (2, REAL)
@@ -250,14 +250,14 @@ def test_slots_that_do_not_matter_stay() -> None:
 
 def test_slots_out_of_order_are_a_mistake_of_the_caller() -> None:
     with pytest.raises(ValueError, match="slots must count from 0, discrete ones first"):
-        alone(Binary("*", A, X), {X: Slot(0, REAL), A: Slot(1, 2)})
+        alone(binary("*", A, X), {X: Slot(0, REAL), A: Slot(1, 2)})
 
 
 # Functions
 
 
 def test_what_is_not_quadratic_becomes_a_function_of_its_slots() -> None:
-    formula = Binary("*", A, Call("exp", (X,)))
+    formula = binary("*", A, Call("exp", (X,)))
     leaves: dict[Expr, Leaf] = {A: Slot(0, 2), X: Slot(1, REAL)}
 
     function = lower(formula, np.array([2.0, -1.0]), leaves, parameters={})
@@ -269,7 +269,7 @@ def test_what_is_not_quadratic_becomes_a_function_of_its_slots() -> None:
 
 @pytest.mark.parametrize("weight", [1.0, 0.0])
 def test_a_function_that_is_switched_off_needs_no_value(weight: float) -> None:
-    formula = Binary("*", A, Call("log", (X,)))
+    formula = binary("*", A, Call("log", (X,)))
     function = alone(formula, {A: Slot(0, 2), X: Slot(1, REAL)}, weight)
 
     switched_off = function.log_value(np.array([0]), [np.array([0]), np.array([-1.0])])
@@ -279,7 +279,7 @@ def test_a_function_that_is_switched_off_needs_no_value(weight: float) -> None:
 
 def test_equal_formulas_make_functions_that_stack() -> None:
     def potential(weight: float, parameter: float, state: int) -> Potential:
-        formula = Binary("*", Binary("*", W, DOOR), Call("abs", (X,)))
+        formula = binary("*", binary("*", W, DOOR), Call("abs", (X,)))
         leaves: dict[Expr, Leaf] = {DOOR: Slot(0, 3, np.array([state])), X: Slot(1, REAL)}
         return lower(formula, np.array([weight]), leaves, parameters={"W": parameter})
 
@@ -294,7 +294,7 @@ def test_equal_formulas_make_functions_that_stack() -> None:
 
 
 def test_infinite_coefficients_are_left_to_a_function() -> None:
-    formula = Binary("*", Call("log", (A,)), X)
+    formula = binary("*", Call("log", (A,)), X)
 
     function = alone(formula, {A: Slot(0, 2), X: Slot(1, REAL)})
 
@@ -332,12 +332,12 @@ def undefined(a: np.ndarray) -> np.ndarray:
     ("formula", "text"),
     [
         (
-            Call("log", (Binary("-", A, Number(1.0)),)),
+            Call("log", (binary("-", A, Number(1.0)),)),
             "the formula 'log(A(p) - 1)' is nan where A(p) is false; a log-potential is a number, "
             "or -inf for what is impossible",
         ),
         (
-            Binary("+", Binary("*", B, X), Binary("/", Number(1.0), A)),
+            binary("+", binary("*", B, X), binary("/", Number(1.0), A)),
             "the formula 'B(p, q) * X(p) + 1 / A(p)' is inf where A(p) is false;",
         ),
         (Call("log", (Number(-1.0),)), "the formula 'log(-1)' is nan;"),

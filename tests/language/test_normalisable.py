@@ -6,7 +6,6 @@ from hylift.graph.domains import Domain, boolean, interval, real
 from hylift.language.checks.normalisable import unheld_reals
 from hylift.language.syntax import (
     Atom,
-    Binary,
     Call,
     Comparison,
     Constant,
@@ -28,6 +27,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
     WeightTable,
+    binary,
 )
 
 PLACE = Place(Source("papers.mln", "x(paper): real"), 1, 1, 2)
@@ -42,7 +42,7 @@ def square(expr: Expr) -> Expr:
 
 
 def times(left: Expr, right: Expr) -> Expr:
-    return Binary("*", left, right)
+    return binary("*", left, right)
 
 
 X, IN, B = atom("x", "p"), atom("In", "p", "t"), atom("B", "p")
@@ -104,7 +104,7 @@ EQUAL = Comparison("=", X, ONE)
         [times(IN, EQUAL), square(X)],
         [times(B, EQUAL), times(Unary("!", B), EQUAL)],
         [times(Unary("!", atom("B", "q")), Comparison("=", atom("x", "q"), ONE)), times(B, EQUAL)],
-        [Binary("+", times(IN, EQUAL), times(Unary("!", IN), square(X)))],
+        [binary("+", times(IN, EQUAL), times(Unary("!", IN), square(X)))],
         [times(DOOR, EQUAL), times(Unary("!", DOOR), EQUAL)],
         [times(KIND, EQUAL)],
         [Rule(square(X), where=(Comparison("!=", Variable("p"), Constant("A")),))],
@@ -145,7 +145,7 @@ def test_all_states_of_a_listed_type_have_to_be_held() -> None:
             "unless 'In' and 'B' are closed-world)",
         ),
         (
-            [times(Binary("v", IN, B), EQUAL)],
+            [times(binary("v", IN, B), EQUAL)],
             "its rules confine it only in some states (for example, not where In(p, t) is false "
             "and B(p) is false, unless 'In' and 'B' are closed-world)",
         ),
@@ -232,10 +232,10 @@ OTHER = atom("y", "p")
         (BELOW, soft(X, -1.0), False),
         (real, soft(X, -1.0), False),
         (ABOVE, soft(times(B, X), -1.0), False),
-        (ABOVE, soft(Binary("+", times(B, X), times(Unary("!", B), Power(X, 2.0))), -1.0), True),
-        (ABOVE, soft(Binary("-", X, Power(X, 2.0)), -1.0), False),
-        (ABOVE, soft(Binary("+", X, times(X, OTHER)), -1.0), False),
-        (ABOVE, soft(Binary("+", X, OTHER), -1.0), True),
+        (ABOVE, soft(binary("+", times(B, X), times(Unary("!", B), Power(X, 2.0))), -1.0), True),
+        (ABOVE, soft(binary("-", X, Power(X, 2.0)), -1.0), False),
+        (ABOVE, soft(binary("+", X, times(X, OTHER)), -1.0), False),
+        (ABOVE, soft(binary("+", X, OTHER), -1.0), True),
     ],
 )
 def test_a_slope_towards_the_one_open_end_holds_a_real(
@@ -256,7 +256,7 @@ def test_rules_too_large_to_look_at_are_trusted() -> None:
     many = [atom(f"P{i}") for i in range(25)]
     gate: Expr = many[0]
     for other in many[1:]:
-        gate = Binary("v", gate, other)
+        gate = binary("v", gate, other)
     base = model(times(gate, EQUAL))
     declared = tuple(PredicateDeclaration(f"P{i}", (), boolean) for i in range(25))
 

@@ -7,7 +7,6 @@ import pytest
 from hylift.graph.domains import boolean, interval, real
 from hylift.language.syntax import (
     Atom,
-    Binary,
     Call,
     Comparison,
     Constant,
@@ -16,6 +15,7 @@ from hylift.language.syntax import (
     Model,
     Normal,
     Number,
+    Operation,
     Parameter,
     ParameterDeclaration,
     Power,
@@ -27,6 +27,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
     WeightTable,
+    binary,
 )
 from hylift.language.text.parser import parse
 
@@ -105,7 +106,7 @@ def test_constants_are_arithmetic_on_numbers_and_constants() -> None:
 
     assert model.parameters == (
         ParameterDeclaration("Door", Number(0.1)),
-        ParameterDeclaration("Twice", Binary("*", Number(2), Parameter("Door"))),
+        ParameterDeclaration("Twice", binary("*", Number(2), Parameter("Door"))),
     )
 
 
@@ -157,7 +158,7 @@ def test_a_word_on_a_line_of_its_own_is_an_atom_if_a_formula_uses_it_so() -> Non
 
     assert model.types == (TypeDeclaration("paper"),)
     assert model.predicates[0] == PredicateDeclaration("Rain", (), boolean)
-    assert model.rules[0].formula == Binary("=>", Atom("Rain"), atom("Wet", "p"))
+    assert model.rules[0].formula == binary("=>", Atom("Rain"), atom("Wet", "p"))
 
 
 def test_a_word_that_types_an_argument_stays_a_type() -> None:
@@ -169,7 +170,7 @@ def test_a_word_that_types_an_argument_stays_a_type() -> None:
 def test_declarations_may_follow_their_use() -> None:
     model = parse("1 x(s) = K + gdp\ngdp: real\nconst K = 2")
 
-    right = Binary("+", Parameter("K"), Atom("gdp"))
+    right = binary("+", Parameter("K"), Atom("gdp"))
     assert model.rules[0].formula == Comparison("=", atom("x", "s"), right)
 
 
@@ -177,10 +178,10 @@ def test_declarations_may_follow_their_use() -> None:
 
 
 def test_a_rule_has_a_weight_or_is_hard_or_neither() -> None:
-    assert rule("0.3 A(x) ^ B(x)") == Rule(Binary("^", A, B), Number(0.3))
+    assert rule("0.3 A(x) ^ B(x)") == Rule(binary("^", A, B), Number(0.3))
     assert rule("-0.7 A(x)") == Rule(A, Number(-0.7))
-    assert rule("A(x) => B(x).") == Rule(Binary("=>", A, B), hard=True)
-    assert rule("A(x)^2 + 1") == Rule(Binary("+", Power(A, 2), Number(1)))
+    assert rule("A(x) => B(x).") == Rule(binary("=>", A, B), hard=True)
+    assert rule("A(x)^2 + 1") == Rule(binary("+", Power(A, 2), Number(1)))
 
 
 @pytest.mark.parametrize(
@@ -189,8 +190,8 @@ def test_a_rule_has_a_weight_or_is_hard_or_neither() -> None:
         ("W A(x)", Parameter("W")),
         ("W (A(x))", Parameter("W")),
         ("(W) (A(x))", Parameter("W")),
-        ("2*W A(x)", Binary("*", Number(2), Parameter("W"))),
-        ("(2 + W) A(x)", Binary("+", Number(2), Parameter("W"))),
+        ("2*W A(x)", binary("*", Number(2), Parameter("W"))),
+        ("(2 + W) A(x)", binary("+", Number(2), Parameter("W"))),
         ("exp(2) A(x)", Call("exp", (Number(2),))),
     ],
 )
@@ -206,7 +207,7 @@ def test_a_word_before_brackets_is_a_predicate_unless_it_is_a_constant() -> None
 
 
 def test_a_sign_between_number_and_formula_is_an_operator() -> None:
-    assert rule("0.3 - A(x)") == Rule(Binary("-", Number(0.3), A))
+    assert rule("0.3 - A(x)") == Rule(binary("-", Number(0.3), A))
     assert rule("0.3 (-A(x))") == Rule(Unary("-", A), Number(0.3))
 
 
@@ -224,7 +225,7 @@ def test_marked_variables_keep_their_order_and_may_be_shifted() -> None:
     read = rule("1 In(+t, x) ^ In(+p, +t) ^ Next(+s+1)")
 
     assert read.per_constant == ("t", "p", "s")
-    last = read.formula.right  # type: ignore[union-attr]
+    last = read.formula.operands[-1]  # type: ignore[union-attr]
     assert last == Atom("Next", (Variable("s", 1),))
 
 
@@ -235,7 +236,7 @@ def test_conditions_are_separated_by_commas_or_by_and() -> None:
     assert rule("1 C(x) where x != y, A(x), !B(x)").where == expected
     assert rule("1 C(x) where x != y ^ A(x) ^ !B(x)").where == expected
     assert rule("C(x) where x != y.") == Rule(C, hard=True, where=(different,))
-    assert rule("1 C(x) where (A(x) ^ B(x))").where == (Binary("^", A, B),)
+    assert rule("1 C(x) where (A(x) ^ B(x))").where == (binary("^", A, B),)
 
 
 # Expressions.
@@ -244,27 +245,27 @@ def test_conditions_are_separated_by_commas_or_by_and() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("A(x) => B(x) => C(x)", Binary("=>", A, Binary("=>", B, C))),
-        ("A(x) <=> B(x) <=> C(x)", Binary("<=>", Binary("<=>", A, B), C)),
-        ("A(x) <=> B(x) => C(x)", Binary("<=>", A, Binary("=>", B, C))),
-        ("A(x) v B(x) => C(x)", Binary("=>", Binary("v", A, B), C)),
-        ("A(x) ^ B(x) v C(x)", Binary("v", Binary("^", A, B), C)),
-        ("A(x) ^ (B(x) v C(x))", Binary("^", A, Binary("v", B, C))),
-        ("A(x) = B(x) ^ C(x)", Binary("^", Comparison("=", A, B), C)),
-        ("A(x) + B(x) = C(x)", Comparison("=", Binary("+", A, B), C)),
-        ("A(x) - B(x) - C(x)", Binary("-", Binary("-", A, B), C)),
-        ("A(x) + B(x) * C(x)", Binary("+", A, Binary("*", B, C))),
-        ("A(x) / B(x) * C(x)", Binary("*", Binary("/", A, B), C)),
-        ("!A(x) * B(x)", Binary("*", Unary("!", A), B)),
+        ("A(x) => B(x) => C(x)", binary("=>", A, binary("=>", B, C))),
+        ("A(x) <=> B(x) <=> C(x)", binary("<=>", binary("<=>", A, B), C)),
+        ("A(x) <=> B(x) => C(x)", binary("<=>", A, binary("=>", B, C))),
+        ("A(x) v B(x) => C(x)", binary("=>", binary("v", A, B), C)),
+        ("A(x) ^ B(x) v C(x)", binary("v", binary("^", A, B), C)),
+        ("A(x) ^ (B(x) v C(x))", binary("^", A, binary("v", B, C))),
+        ("A(x) = B(x) ^ C(x)", binary("^", Comparison("=", A, B), C)),
+        ("A(x) + B(x) = C(x)", Comparison("=", binary("+", A, B), C)),
+        ("A(x) - B(x) - C(x)", binary("-", binary("-", A, B), C)),
+        ("A(x) + B(x) * C(x)", binary("+", A, binary("*", B, C))),
+        ("A(x) / B(x) * C(x)", binary("*", binary("/", A, B), C)),
+        ("!A(x) * B(x)", binary("*", Unary("!", A), B)),
         ("!!A(x)", Unary("!", Unary("!", A))),
         ("(-A(x)^2)", Unary("-", Power(A, 2))),
-        ("A(x)^0.5 ^ B(x)", Binary("^", Power(A, 0.5), B)),
+        ("A(x)^0.5 ^ B(x)", binary("^", Power(A, 0.5), B)),
         ("A(x)^-1", Power(A, -1)),
-        ("A(x) ^ 2", Binary("^", A, Number(2))),
-        ("A(x) ^B(x)", Binary("^", A, B)),
-        ("true v false", Binary("v", Truth(True), Truth(False))),
-        ("2 * -3", Binary("*", Number(2), Number(-3))),
-        ("2 * -(3)", Binary("*", Number(2), Unary("-", Number(3)))),
+        ("A(x) ^ 2", binary("^", A, Number(2))),
+        ("A(x) ^B(x)", binary("^", A, B)),
+        ("true v false", binary("v", Truth(True), Truth(False))),
+        ("2 * -3", binary("*", Number(2), Number(-3))),
+        ("2 * -(3)", binary("*", Number(2), Unary("-", Number(3)))),
     ],
 )
 def test_operators_bind_as_documented(text: str, expected: Expr) -> None:
@@ -272,24 +273,24 @@ def test_operators_bind_as_documented(text: str, expected: Expr) -> None:
 
 
 def test_a_quantifier_reaches_as_far_as_it_can() -> None:
-    body = Binary("=>", Binary("^", A, B), C)
+    body = binary("=>", binary("^", A, B), C)
     assert formula("EXIST x A(x) ^ B(x) => C(x)") == Quantified("EXIST", ("x",), body)
-    assert formula("A(x) ^ FORALL x, y B(x) v C(x)") == Binary(
-        "^", A, Quantified("FORALL", ("x", "y"), Binary("v", B, C))
+    assert formula("A(x) ^ FORALL x, y B(x) v C(x)") == binary(
+        "^", A, Quantified("FORALL", ("x", "y"), binary("v", B, C))
     )
     assert formula("exist x A(x) ^ B(x) => C(x)") == formula("EXIST x A(x) ^ B(x) => C(x)")
     assert formula("Exist x A(x)") == formula("EXIST x A(x)")
     assert formula("forall x A(x)") == formula("Forall x A(x)") == formula("FORALL x A(x)")
     assert formula("!EXIST x A(x)") == Unary("!", Quantified("EXIST", ("x",), A))
-    assert formula("(EXIST x (A(x))) v B(x)") == Binary("v", Quantified("EXIST", ("x",), A), B)
+    assert formula("(EXIST x (A(x))) v B(x)") == binary("v", Quantified("EXIST", ("x",), A), B)
 
 
 def test_v_is_a_name_where_no_operator_may_stand() -> None:
-    assert formula("A(v) v B(v)") == Binary("v", atom("A", "v"), atom("B", "v"))
+    assert formula("A(v) v B(v)") == binary("v", atom("A", "v"), atom("B", "v"))
     assert formula("EXIST v A(v) v v != w") == Quantified(
         "EXIST",
         ("v",),
-        Binary("v", atom("A", "v"), Comparison("!=", Variable("v"), Variable("w"))),
+        binary("v", atom("A", "v"), Comparison("!=", Variable("v"), Variable("w"))),
     )
 
 
@@ -328,11 +329,12 @@ def test_comparisons_are_logical_between_terms(text: str, left: Expr, right: Exp
 def test_a_variable_of_the_rule_is_one_though_a_constant_has_its_name() -> None:
     read = parse("const a = 0.9\n1 In(a, x) ^ a != b => a * y(x) = 0").rules[0].formula
 
-    assert isinstance(read, Binary)
-    assert isinstance(read.left, Binary)
-    assert isinstance(read.right, Comparison)
-    assert read.left.right == Comparison("!=", Variable("a"), Variable("b"))
-    assert read.right.left == Binary("*", Parameter("a"), atom("y", "x"))
+    assert isinstance(read, Operation)
+    left, right = read.operands
+    assert isinstance(left, Operation)
+    assert isinstance(right, Comparison)
+    assert left.operands[1] == Comparison("!=", Variable("a"), Variable("b"))
+    assert right.left == binary("*", Parameter("a"), atom("y", "x"))
 
 
 def test_a_comparison_may_have_a_slope() -> None:
@@ -341,7 +343,7 @@ def test_a_comparison_may_have_a_slope() -> None:
 
 def test_functions_and_densities() -> None:
     assert formula("max(A(x), 2, B(x))") == Call("max", (A, Number(2), B))
-    assert formula("normal(A(x) | 2*B(x), q)") == Normal(A, Binary("*", Number(2), B), Atom("q"))
+    assert formula("normal(A(x) | 2*B(x), q)") == Normal(A, binary("*", Number(2), B), Atom("q"))
     read = formula("gaussian(A(x), B(x); mean=[0, m], cov=[[10, 5], [5, c]])")
     rows = ((Number(10), Number(5)), (Number(5), Parameter("c")))
     assert read == Gaussian((A, B), (Number(0), Parameter("m")), rows)
@@ -368,7 +370,7 @@ def test_a_statement_goes_on_in_brackets_after_operators_and_before_where() -> N
     model = parse(text)
 
     assert len(model.rules) == 1
-    assert model.rules[0].formula == Binary("v", Binary("^", A, B), C)
+    assert model.rules[0].formula == binary("v", binary("^", A, B), C)
     assert len(model.rules[0].where) == 2
     assert [declared.name for declared in model.predicates] == ["A"]
 
@@ -388,12 +390,12 @@ def test_nodes_know_their_place() -> None:
     model = parse("In(paper)\n  0.5 In(p) ^\n    Out(p+1)", name="a.mln")
 
     (read,) = model.rules
-    assert isinstance(read.formula, Binary)
-    places = [read.place, read.formula.place, read.formula.right.place]
+    assert isinstance(read.formula, Operation)
+    places = [read.place, read.formula.place, read.formula.operands[1].place]
     spans = [(p.line, p.column, p.end) for p in places if p is not None]
     assert spans == [(2, 3, 14), (2, 7, 14), (3, 5, 8)]
     assert model.predicates[0].place is not None
     assert model.predicates[0].place.end == 3
     assert model.predicates[0].place.source.name == "a.mln"
-    argument = read.formula.right.arguments[0].place  # type: ignore[union-attr]
+    argument = read.formula.operands[1].arguments[0].place  # type: ignore[union-attr]
     assert (argument.column, argument.end) == (9, 12)

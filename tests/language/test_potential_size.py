@@ -5,14 +5,14 @@ import pytest
 
 from hylift.errors import ModelError
 from hylift.language.lowering.lower import Slot, lower
-from hylift.language.syntax import Atom, Binary, Expr, Variable
+from hylift.language.syntax import Atom, Expr, Variable, binary
 
 
 def test_a_formula_over_too_many_variables_is_refused() -> None:
     many = [Atom(f"P{i}") for i in range(23)]
     formula: Expr = many[0]
     for atom in many[1:]:
-        formula = Binary("v", formula, atom)
+        formula = binary("v", formula, atom)
 
     with pytest.raises(ModelError) as caught:
         lower(formula, np.ones(1), {atom: Slot(i, 2) for i, atom in enumerate(many)}, parameters={})
@@ -42,7 +42,7 @@ def test_a_size_that_is_too_long_to_read_is_rounded() -> None:
     many = [Atom(f"P{i}") for i in range(60)]
     formula: Expr = many[0]
     for atom in many[1:]:
-        formula = Binary("v", formula, atom)
+        formula = binary("v", formula, atom)
 
     with pytest.raises(ModelError, match=r"is a potential of about 10\^18 numbers over 60"):
         lower(formula, np.ones(1), {atom: Slot(i, 2) for i, atom in enumerate(many)}, parameters={})

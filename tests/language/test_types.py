@@ -5,7 +5,6 @@ import pytest
 from hylift.errors import ModelError
 from hylift.language.syntax import (
     Atom,
-    Binary,
     Call,
     Constant,
     Expr,
@@ -16,6 +15,7 @@ from hylift.language.syntax import (
     Power,
     Unary,
     Variable,
+    binary,
 )
 from hylift.language.text.parser import parse
 from hylift.language.types import constant_value, solved_constants, variable_types
@@ -137,10 +137,10 @@ def test_a_comparison_of_logical_terms_is_true_or_false():
 CONSTANTS = Model(
     parameters=(
         ParameterDeclaration("A", Number(3.0)),
-        ParameterDeclaration("B", Binary("*", Parameter("A"), Parameter("A"))),
+        ParameterDeclaration("B", binary("*", Parameter("A"), Parameter("A"))),
         ParameterDeclaration("Early", Parameter("Late")),
         ParameterDeclaration("Late", Number(1.0)),
-        ParameterDeclaration("Own", Binary("+", Parameter("Own"), Number(1.0))),
+        ParameterDeclaration("Own", binary("+", Parameter("Own"), Number(1.0))),
     )
 )
 ZERO, TWO = Number(0.0), Number(2.0)
@@ -151,7 +151,7 @@ ZERO, TWO = Number(0.0), Number(2.0)
     [
         (Number(0.5), 0.5),
         (Unary("-", Parameter("A")), -3.0),
-        (Binary("-", Parameter("B"), Binary("/", TWO, Number(4.0))), 8.5),
+        (binary("-", Parameter("B"), binary("/", TWO, Number(4.0))), 8.5),
         (Power(Parameter("A"), 2.0), 9.0),
         (Call("max", (TWO, Parameter("A"), ZERO)), 3.0),
         (Call("log", (Call("exp", (TWO,)),)), 2.0),
@@ -170,7 +170,7 @@ ATOM = Atom("x", (Variable("p"),))
     [
         (ATOM, "a weight is arithmetic on numbers and constants, but 'x(p)' is an atom"),
         (
-            Binary("*", TWO, Binary("^", ATOM, ATOM)),
+            binary("*", TWO, binary("^", ATOM, ATOM)),
             "a weight is arithmetic on numbers and constants, but 'x(p) ^ x(p)' is a truth value",
         ),
         (
@@ -184,7 +184,7 @@ ATOM = Atom("x", (Variable("p"),))
         (Parameter("Lat"), "unknown constant 'Lat'. Did you mean 'Late'?"),
         (Parameter("Early"), "constant 'Early' needs 'Late', which is declared only after it"),
         (Parameter("Own"), "constant 'Own' is defined by itself"),
-        (Binary("/", TWO, ZERO), "a weight divides by zero in '2 / 0'"),
+        (binary("/", TWO, ZERO), "a weight divides by zero in '2 / 0'"),
         (Call("exp", (Number(1000.0),)), "a weight must be finite, but 'exp(1000)' is not"),
         (Call("log", (ZERO,)), "a weight must be finite, but 'log(0)' is not"),
         (Power(Number(-2.0), 0.5), "a weight must be finite, but '(-2)^0.5' is not"),
@@ -206,7 +206,7 @@ def test_constants_that_build_on_each_other_are_computed_once():
     declared = []
     for i in range(200):
         declared.append(ParameterDeclaration(f"A{i}", value))
-        value = Binary("*", Parameter(f"A{i}"), Parameter(f"A{i}"))
+        value = binary("*", Parameter(f"A{i}"), Parameter(f"A{i}"))
 
     assert constant_value(Model(parameters=tuple(declared)), value, "a weight") == 1.0
 

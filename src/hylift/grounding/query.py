@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,11 +15,12 @@ from hylift.grounding.evidence.observed import EvidenceTable
 from hylift.grounding.plan import Guard, RulePlan, Test, variable_ranges
 from hylift.grounding.world import World
 from hylift.language.syntax import (
+    COMPARISONS,
     Atom,
-    Binary,
     Comparison,
     Constant,
     Expr,
+    Operation,
     PredicateDeclaration,
     Quantified,
     Term,
@@ -35,15 +35,6 @@ IntColumn = NDArray[np.int32]
 
 MAX_FILTERED = 1 << 25
 """Most combinations that are made in memory to keep some of them."""
-
-COMPARE = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 CONNECTIVE = {"^": "AND", "v": "OR", "=>": "OR", "<=>": "="}
 
@@ -207,7 +198,7 @@ def _product(world: World, plan: RulePlan) -> Groundings:
             else np.int64(world.constant_id(type_name, side.name))
             for side in sides
         )
-        return np.asarray(COMPARE[test.op](left, right))
+        return np.asarray(COMPARISONS[test.op](left, right))
 
     count = math.prod(sizes)
     if plan.guards:
@@ -282,8 +273,8 @@ def _pair_count(plan: RulePlan, names: list[str], guards: list[Guard]) -> float 
     if plan.ranges[names[0]] != plan.ranges[names[1]]:
         return None
     n = len(plan.ranges[names[0]])
-    holding = n * COMPARE[test.op](0, 0) + n * (n - 1) / 2 * (
-        COMPARE[test.op](0, 1) + COMPARE[test.op](1, 0)
+    holding = n * COMPARISONS[test.op](0, 0) + n * (n - 1) / 2 * (
+        COMPARISONS[test.op](0, 1) + COMPARISONS[test.op](1, 0)
     )
     return holding if guards[0].holds else n * n - holding
 
@@ -369,13 +360,12 @@ def _conjuncts(expr: Expr, truth: bool) -> Iterator[tuple[Expr, bool]]:
     match expr:
         case Unary(op="!", operand=operand):
             yield from _conjuncts(operand, not truth)
-        case Binary(op=op, left=left, right=right) if (op, truth) in (
-            ("^", True),
-            ("v", False),
-            ("=>", False),
-        ):
-            yield from _conjuncts(left, truth if op != "=>" else True)
-            yield from _conjuncts(right, truth)
+        case Operation(op="=>", operands=(left, right)) if not truth:
+            yield from _conjuncts(left, True)
+            yield from _conjuncts(right, False)
+        case Operation(op="^" | "v" as op, operands=operands) if truth == (op == "^"):
+            for operand in operands:
+                yield from _conjuncts(operand, truth)
         case _:
             yield expr, truth
 
@@ -389,8 +379,8 @@ def _truth(query: Query, expr: Expr, truth: bool) -> str:
             return "TRUE" if value == truth else "FALSE"
         case Unary(op="!", operand=operand):
             return _truth(query, operand, not truth)
-        case Binary(op=op, left=left, right=right):
+        case Operation(op=op, operands=(first, *others)):
             no = "" if truth else "NOT "
-            first, second = _truth(query, left, op != "=>"), _truth(query, right, True)
-            return f"({no}({first} {CONNECTIVE[op]} {second}))"
+            parts = [_truth(query, first, op != "=>"), *(_truth(query, o, True) for o in others)]
+            return f"({no}({f' {CONNECTIVE[op]} '.join(parts)}))"
     raise TypeError(f"{expr!r} is not true or false")

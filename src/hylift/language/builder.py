@@ -33,7 +33,6 @@ from hylift.language.syntax import (
     WeightTable,
 )
 from hylift.language.text.notation import KEYWORDS, is_capital, is_name
-from hylift.language.walk import with_balanced_chains
 
 Key = str | int | tuple[str | int, ...]
 Weight = Value | Mapping[Key, Value] | None
@@ -137,9 +136,7 @@ class ModelBuilder:
         hard: bool = False,
     ) -> None:
         expr, marked = parts(formula)
-        self._rules.append(
-            Rule(with_balanced_chains(expr), weight, hard, _conditions(where), marked)
-        )
+        self._rules.append(Rule(expr, weight, hard, _conditions(where), marked))
 
     def potential(
         self,

@@ -17,7 +17,6 @@ from typing import Any, Literal, NoReturn, final
 from hylift.errors import ModelError
 from hylift.language.syntax import (
     Atom,
-    Binary,
     BinaryOp,
     Call,
     CompareOp,
@@ -34,6 +33,7 @@ from hylift.language.syntax import (
     Truth,
     Unary,
     Variable,
+    binary,
 )
 from hylift.language.text.formatter import shown
 from hylift.language.text.notation import MAX_SHIFT
@@ -44,7 +44,7 @@ _Operator = Callable[[Any, Any], "Expression"]
 
 def _binary(op: BinaryOp, *, reflected: bool = False) -> _Operator:
     """The method of an operator; a reflected one has its left operand as the argument."""
-    build = partial(Binary, op)
+    build = partial(binary, op)
     if reflected:
         return lambda self, other: _built(build, other, self)
     return lambda self, other: _built(build, self, other)
@@ -74,7 +74,7 @@ class Operand(ABC):
     def __radd__(self, other: Value) -> Expression:
         if isinstance(other, int) and other == 0:  # where Python's `sum` starts
             return Expression(*self._parts())
-        return _built(partial(Binary, "+"), other, self)
+        return _built(partial(binary, "+"), other, self)
 
     __add__ = _binary("+")
     __sub__, __rsub__ = _binary("-"), _binary("-", reflected=True)
@@ -107,7 +107,7 @@ class Operand(ABC):
 
     def iff(self, other: Value) -> Expression:
         """True where both sides are true, or both false."""
-        return _built(partial(Binary, "<=>"), self, other)
+        return _built(partial(binary, "<=>"), self, other)
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -108,20 +109,59 @@ class Unary(Expr):
 
 BinaryOp = Literal["+", "-", "*", "/", "^", "v", "=>", "<=>"]
 
-LOGIC: frozenset[str] = frozenset({"^", "v", "=>", "<=>"})
-"""The operators between truth values."""
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """How an operator between expressions is read and written."""
+
+    level: int
+    """How tightly it binds; comparisons are at `COMPARISON_LEVEL`."""
+    is_logic: bool = False
+    """True if it joins truth values, False for numbers, where truth counts as 0 or 1."""
+    is_chain: bool = False
+    """True if `a + b + c` is one operation on three operands."""
+    is_right: bool = False
+    """True if `a => b => c` is `a => (b => c)`."""
+
+
+OPERATORS: dict[BinaryOp, Operator] = {
+    "<=>": Operator(1, is_logic=True),
+    "=>": Operator(2, is_logic=True, is_right=True),
+    "v": Operator(3, is_logic=True, is_chain=True),
+    "^": Operator(4, is_logic=True, is_chain=True),
+    "+": Operator(6, is_chain=True),
+    "-": Operator(6),
+    "*": Operator(7),
+    "/": Operator(7),
+}
+"""The operators of `Operation`; `evaluate` has their values, `fold` their simplifications."""
+
+COMPARISON_LEVEL = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Expr):
-    """Arithmetic (+ - * /) of numbers, where truth counts as 0 or 1; logic (^ v => <=>) of truths.
+class Operation(Expr):
+    """Two operands joined by an operator, or a chain of more: `a + b + c`.
 
     `^` is logical and; powers are `Power`.
     """
 
     op: BinaryOp
-    left: Expr
-    right: Expr
+    operands: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        first = self.operands[0]
+        if OPERATORS[self.op].is_chain and isinstance(first, Operation) and first.op == self.op:
+            object.__setattr__(self, "operands", (*first.operands, *self.operands[1:]))
+
+    @property
+    def is_logic(self) -> bool:
+        return OPERATORS[self.op].is_logic
+
+
+def binary(op: BinaryOp, left: Expr, right: Expr) -> Operation:
+    """The operation on two operands; a chain on the left becomes longer."""
+    return Operation(op, (left, right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +173,16 @@ class Power(Expr):
 
 
 CompareOp = Literal["=", "!=", "<", "<=", ">", ">="]
+
+COMPARISONS: dict[CompareOp, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+"""The comparisons of logical terms, by the positions of constants."""
 
 
 @dataclass(frozen=True, slots=True)

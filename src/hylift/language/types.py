@@ -11,10 +11,8 @@ from hylift.language.lowering.evaluate import as_number, evaluate
 from hylift.language.report import Problem, error
 from hylift.language.syntax import (
     FUNCTIONS,
-    LOGIC,
     Apply,
     Atom,
-    Binary,
     Call,
     Comparison,
     Constant,
@@ -23,6 +21,7 @@ from hylift.language.syntax import (
     Model,
     Normal,
     Number,
+    Operation,
     Parameter,
     Power,
     PredicateDeclaration,
@@ -205,7 +204,7 @@ def _value(model: Model, expr: Expr, values: _Values, what: str) -> float | Prob
         return float(as_number(evaluate(part, leaves.__getitem__)))  # type: ignore[arg-type]
 
     for node in nodes(expr):
-        if isinstance(node, Binary) and node.op == "/" and value_of(node.right) == 0:
+        if isinstance(node, Operation) and node.op == "/" and value_of(node.operands[1]) == 0:
             return error(f"{what} divides by zero in '{shown(node)}'", node)
     value = value_of(expr)
     if not math.isfinite(value):
@@ -218,7 +217,7 @@ def _constant_problem(model: Model, node: Expr, values: _Values, what: str) -> P
     match node:
         case Number() | Power() | Unary(op="-"):
             return None
-        case Binary(op=op) if op not in LOGIC:
+        case Operation() if not node.is_logic:
             return None
         case Call():
             fault = call_fault(node)

@@ -1,24 +1,20 @@
-"""Traversal of expressions: parts, atoms, variables, substitution, and chains of one operator."""
+"""Traversal of expressions: their parts, atoms and variables."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from hylift.language.syntax import (
-    LOGIC,
     Atom,
-    Binary,
-    BinaryOp,
     Comparison,
-    Constant,
     Expr,
     Gaussian,
     Model,
     Normal,
-    Place,
+    Operation,
     Power,
     Quantified,
     Rule,
@@ -30,6 +26,9 @@ from hylift.language.syntax import (
 
 MAX_DEPTH = 100
 """Maximum depth of an expression, because traversal is recursive."""
+
+LONGEST_CHAIN = 1000
+"""Maximum number of operands of one operation."""
 
 TOO_DEEP = f"the expression has more than {MAX_DEPTH} levels; split it into several rules"
 
@@ -75,11 +74,14 @@ def rebuild(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     )
 
 
-def nodes(*exprs: Expr) -> Iterator[Expr]:
+def nodes(*exprs: Expr) -> list[Expr]:
     """The expressions and all their parts, from left to right, each before its parts."""
-    for expr in exprs:
-        yield expr
-        yield from nodes(*children(expr))
+    found: list[Expr] = []
+    waiting = [*reversed(exprs)]
+    while waiting:
+        found.append(expr := waiting.pop())
+        waiting += reversed(children(expr))
+    return found
 
 
 def depth(expr: Expr) -> int:
@@ -89,6 +91,19 @@ def depth(expr: Expr) -> int:
         levels += 1
         level = [child for node in level for child in children(node)]
     return levels
+
+
+def size_fault(expr: Expr) -> str | None:
+    """The error about an expression that is too deep to traverse, or has too long a chain."""
+    if depth(expr) > MAX_DEPTH:
+        return TOO_DEEP
+    chains = (node for node in nodes(expr) if isinstance(node, Operation))
+    return next((chain_fault(n.op) for n in chains if len(n.operands) > LONGEST_CHAIN), None)
+
+
+def chain_fault(op: str) -> str:
+    """The error about a chain of too many operands."""
+    return f"more than {LONGEST_CHAIN:,} operands of '{op}' in a row; split them into several rules"
 
 
 def atoms(*exprs: Expr) -> list[Atom]:
@@ -107,13 +122,14 @@ def logical_comparisons(*exprs: Expr) -> list[Comparison]:
     return list(dict.fromkeys(compared))
 
 
-def terms(*exprs: Expr) -> Iterator[Term]:
+def terms(*exprs: Expr) -> list[Term]:
     """The logical terms: arguments of atoms, and sides of comparisons."""
-    for node in nodes(*exprs):
-        if isinstance(node, Atom):
-            yield from node.arguments
-        elif isinstance(node, Term):
-            yield node
+    return [
+        term
+        for node in nodes(*exprs)
+        for term in (node.arguments if isinstance(node, Atom) else (node,))
+        if isinstance(term, Term)
+    ]
 
 
 # Truth values and numbers.
@@ -132,8 +148,8 @@ def _is_truth(expr: Expr, reals: Set[str]) -> bool:
             return True
         case Unary(op=op):
             return op == "!"
-        case Binary(op=op):
-            return op in LOGIC
+        case Operation():
+            return expr.is_logic
         case Comparison():
             return expr.is_logical
     return False
@@ -195,139 +211,23 @@ class Occurrence:
         return self.variable.name, id(self.binder)
 
 
-def occurrences(
-    *exprs: Expr, binders: Mapping[str, Quantified] | None = None
-) -> Iterator[Occurrence]:
+def occurrences(*exprs: Expr) -> list[Occurrence]:
     """All occurrences of logical variables, from left to right."""
-    binders = binders or {}
-    for expr in exprs:
-        inside = binders
+    found: list[Occurrence] = []
+    waiting: list[tuple[Expr, dict[str, Quantified]]] = [(expr, {}) for expr in reversed(exprs)]
+    while waiting:
+        expr, binders = waiting.pop()
         if isinstance(expr, Quantified):
-            inside = {**binders, **dict.fromkeys(expr.variables, expr)}
-        elif isinstance(expr, Variable):
-            yield Occurrence(expr, None, 0, binders.get(expr.name))
-        elif isinstance(expr, Atom):
-            for position, term in enumerate(expr.arguments):
-                if isinstance(term, Variable):
-                    yield Occurrence(term, expr, position, binders.get(term.name))
-        yield from occurrences(*children(expr), binders=inside)
+            binders = {**binders, **dict.fromkeys(expr.variables, expr)}
+        atom = expr if isinstance(expr, Atom) else None
+        for position, term in enumerate(atom.arguments if atom else (expr,)):
+            if isinstance(term, Variable):
+                found.append(Occurrence(term, atom, position, binders.get(term.name)))
+        waiting += [(child, binders) for child in reversed(children(expr))]
+    return found
 
 
 def free_variables(*exprs: Expr) -> list[str]:
     """The names of the variables that no quantifier binds, in order of appearance."""
     free = (found.variable.name for found in occurrences(*exprs) if found.binder is None)
     return list(dict.fromkeys(free))
-
-
-def substitute(expr: Expr, known: Mapping[str, Constant]) -> Expr:
-    """The expression with constants in place of some of its free variables, none shifted."""
-    if not known:
-        return expr
-    if isinstance(expr, Quantified):
-        known = {name: value for name, value in known.items() if name not in expr.variables}
-    if isinstance(expr, Variable):
-        return known.get(expr.name, expr)
-    if isinstance(expr, Atom):
-        arguments = (
-            known.get(term.name, term) if isinstance(term, Variable) else term
-            for term in expr.arguments
-        )
-        return replace(expr, arguments=tuple(arguments))
-    return rebuild(expr, lambda child: substitute(child, known))
-
-
-# Chains of one operator, `a + b + c + …`. A chain of at most `LONGEST_SPINE` operands leans to the
-# left, as it is parsed; a longer one is a balanced tree, so that recursion does not go down one
-# level per operand.
-
-ASSOCIATIVE: frozenset[BinaryOp] = frozenset({"+", "v", "^"})
-"""The operators whose chains may be regrouped."""
-
-LONGEST_SPINE = 50
-"""Maximum number of operands of a chain that leans to the left."""
-
-LONGEST_CHAIN = 1000
-"""Maximum number of operands of a chain."""
-
-
-def is_long(num_operands: int) -> bool:
-    """True if a chain is to be balanced; checks reject chains that are too long."""
-    return LONGEST_SPINE < num_operands <= LONGEST_CHAIN
-
-
-def num_levels(num_operands: int) -> int:
-    """The depth of a balanced chain without its operands."""
-    return (num_operands - 1).bit_length()
-
-
-def balanced(op: BinaryOp, operands: Sequence[Expr], place: Place | None = None) -> Expr:
-    """The operands joined in a balanced tree, from left to right."""
-    if len(operands) == 1:
-        return operands[0]
-    half = len(operands) // 2
-    left, right = operands[:half], operands[half:]
-    return Binary(
-        op, balanced(op, left, _span(left)), balanced(op, right, _span(right)), place=place
-    )
-
-
-def _span(operands: Sequence[Expr]) -> Place | None:
-    """From the first operand to the last, if they are on one line."""
-    first, last = operands[0].place, operands[-1].place
-    if first is None or last is None or first.line != last.line:
-        return first
-    return replace(first, end=max(first.end, last.end))
-
-
-def spine(expr: Expr) -> list[Expr]:
-    """The operands of a chain that leans to the left; any other expression by itself."""
-    if not isinstance(expr, Binary) or expr.op not in ASSOCIATIVE:
-        return [expr]
-    op, operands = expr.op, []
-    while isinstance(expr, Binary) and expr.op == op:
-        operands.append(expr.right)
-        expr = expr.left
-    return [expr, *reversed(operands)]
-
-
-def balanced_operands(expr: Binary) -> list[Expr] | None:
-    """The operands of a long chain that is balanced; None for anything else."""
-    if expr.op not in ASSOCIATIVE:
-        return None
-    operands: list[Expr] = []
-    waiting: list[Expr] = [expr]
-    while waiting and len(operands) <= LONGEST_CHAIN:
-        node = waiting.pop()
-        if isinstance(node, Binary) and node.op == expr.op:
-            waiting += (node.right, node.left)
-        else:
-            operands.append(node)
-    is_balanced = is_long(len(operands)) and balanced(expr.op, operands) == expr
-    return operands if is_balanced else None
-
-
-def with_balanced_chains(expr: Expr) -> Expr:
-    """The expression with its long chains balanced; the same if it is too deep even so."""
-    return _balance(expr) if _balanced_depth(expr) <= MAX_DEPTH else expr
-
-
-def _balanced_depth(expr: Expr) -> int:
-    deepest = 0
-    waiting = [(expr, 1)]
-    while waiting:
-        node, level = waiting.pop()
-        deepest = max(deepest, level)
-        operands = spine(node)
-        if is_long(len(operands)):
-            level += num_levels(len(operands))
-            waiting += ((operand, level) for operand in operands)
-        else:
-            waiting += ((child, level + 1) for child in children(node))
-    return deepest
-
-
-def _balance(expr: Expr) -> Expr:
-    operands = spine(expr)
-    if isinstance(expr, Binary) and is_long(len(operands)):
-        return balanced(expr.op, [_balance(operand) for operand in operands], expr.place)
-    return rebuild(expr, _balance)

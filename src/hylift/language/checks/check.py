@@ -24,7 +24,7 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.formatter import format_rule
 from hylift.language.types import solved_constants
-from hylift.language.walk import MAX_DEPTH, TOO_DEEP, depth, used_predicates
+from hylift.language.walk import size_fault, used_predicates
 
 MOST_SHOWN = 20
 """Maximum number of errors that one exception lists."""
@@ -51,8 +51,8 @@ def check(model: Model, closed: frozenset[str] = frozenset()) -> tuple[Problem, 
 
 def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem]:
     """All errors and warnings about a model, in order of place."""
-    if too_deep := list(_depth_problems(model)):
-        return too_deep
+    if too_large := list(_size_problems(model)):
+        return too_large
     solved, wrong_constants = solved_constants(model)
     found = [*_declaration_problems(model), *wrong_constants]
     listed = {t.name: dict.fromkeys(t.constants) for t in model.types if t.constants is not None}
@@ -66,17 +66,17 @@ def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem
     return sorted(dict.fromkeys(found), key=lambda problem: _position(problem.place))
 
 
-def _depth_problems(model: Model) -> Iterator[Problem]:
-    """The expressions that are too deep for all other checks."""
+def _size_problems(model: Model) -> Iterator[Problem]:
+    """The expressions that are too large for all other checks."""
     for declared in model.parameters:
-        if depth(declared.value) > MAX_DEPTH:
-            yield error(f"constant '{declared.name}': {TOO_DEEP}", declared)
+        if fault := size_fault(declared.value):
+            yield error(f"constant '{declared.name}': {fault}", declared)
     for number, rule in enumerate(model.rules, start=1):
         for expr in (*rule.expressions, *rule.weights):
-            if depth(expr) > MAX_DEPTH:
+            if fault := size_fault(expr):
                 place = expr.place or rule.place
                 name = "" if place else f"rule {number}: "
-                yield Problem("error", f"{name}{TOO_DEEP}", place)
+                yield Problem("error", f"{name}{fault}", place)
                 break
 
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from hylift.language.report import Problem, error
 from hylift.language.syntax import (
-    LOGIC,
     Atom,
-    Binary,
     Call,
     Comparison,
     Expr,
@@ -19,6 +17,7 @@ from hylift.language.syntax import (
     Model,
     Normal,
     Number,
+    Operation,
     Quantified,
     Rule,
     Unary,
@@ -36,7 +35,7 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
                 yield from _truth_problems(model, rule, operand, "'!'")
             case Quantified(quantifier=quantifier, body=body):
                 yield from _truth_problems(model, rule, body, quantifier)
-            case Binary(op=op) if op in LOGIC:
+            case Operation() if node.is_logic:
                 yield from _logic_problems(model, rule, node)
             case Comparison():
                 yield from _comparison_problems(model, node)
@@ -57,23 +56,24 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
 # Truth values.
 
 
-def _logic_problems(model: Model, rule: Rule, node: Binary) -> Iterator[Problem]:
-    if node.op == "^" and isinstance(_leading(node.right), Number):
-        power = f"{shown(node.left)}^{shown(_leading(node.right))}"
+def _logic_problems(model: Model, rule: Rule, node: Operation) -> Iterator[Problem]:
+    exponent = _leading(node.operands[1])
+    if node.op == "^" and isinstance(exponent, Number):
+        power = f"{shown(node.operands[0])}^{shown(exponent)}"
         message = (
             f"'^' with a space behind it is logical and, which needs truth values: "
             f"for a power write '{power}', without a space"
         )
         yield error(message, node)
         return
-    for operand in (node.left, node.right):
+    for operand in node.operands:
         yield from _truth_problems(model, rule, operand, f"'{node.op}'")
 
 
 def _leading(expr: Expr) -> Expr:
     """The first operand of a sum or a product."""
-    while isinstance(expr, Binary) and expr.op not in LOGIC:
-        expr = expr.left
+    while isinstance(expr, Operation) and not expr.is_logic:
+        expr = expr.operands[0]
     return expr
 
 

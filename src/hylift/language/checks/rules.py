@@ -12,11 +12,11 @@ from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     BUILT_IN,
     Atom,
-    Binary,
     Comparison,
     Constant,
     Expr,
     Model,
+    Operation,
     Parameter,
     Place,
     Quantified,
@@ -216,14 +216,14 @@ def names_of_constants(
 def _far_reach(expr: Quantified) -> Iterator[Problem]:
     """A warning if a quantifier seems to end with the brackets after it, but does not."""
     body = expr.body
-    if not (isinstance(body, Binary) and body.op in ("=>", "<=>")):
+    if not (isinstance(body, Operation) and body.op in ("=>", "<=>")):
         return
-    whole, left = body.place, body.left.place
+    whole, left = body.place, body.operands[0].place
     # The place of an operand leaves out the brackets around it; that of the operation has them.
     if not (expr.place and whole and left and _order(whole) < _order(left)):
         return
     is_bare = expr.place.end == whole.end  # no brackets around the operation itself
-    if is_bare and not set(expr.variables) & set(free_variables(body.right)):
+    if is_bare and not set(expr.variables) & set(free_variables(body.operands[1])):
         names = ", ".join(expr.variables)
         message = (
             f"{expr.quantifier} {names} reaches over '{body.op}' to the end of the formula: "

@@ -9,9 +9,9 @@ from hylift.errors import did_you_mean
 from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     Atom,
-    Binary,
     Expr,
     Model,
+    Operation,
     Place,
     Rule,
     Variable,
@@ -98,12 +98,10 @@ def _line_of(model: Model, atom: Atom) -> str:
 
 def _leading_constant(formula: Expr) -> Expr | None:
     """The constant term that a sum or a difference starts with."""
-    if not (isinstance(formula, Binary) and formula.op in ("+", "-")):
-        return None
-    first: Expr = formula
-    while isinstance(first, Binary) and first.op in ("+", "-"):
-        first = first.left
-    return None if atoms(first) or any(terms(first)) else first
+    first = formula
+    while isinstance(first, Operation) and first.op in ("+", "-"):
+        first = first.operands[0]
+    return None if first is formula or atoms(first) or any(terms(first)) else first
 
 
 def _table_problems(

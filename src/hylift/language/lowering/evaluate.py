@@ -19,16 +19,15 @@ from hylift.language.lowering.quadratic_form import (
     quotient,
 )
 from hylift.language.syntax import (
-    LOGIC,
     Apply,
     Atom,
-    Binary,
     Call,
     Comparison,
     Expr,
     Gaussian,
     Normal,
     Number,
+    Operation,
     Parameter,
     Power,
     Truth,
@@ -70,8 +69,10 @@ def _value(expr: Expr, leaf: LeafValue) -> Value:
             return np.logical_not(_truth(operand, leaf))
         case Unary(op="-", operand=operand):
             return -_number(operand, leaf)
-        case Binary():
-            return _binary(expr, leaf)
+        case Operation(op=op, operands=operands) if expr.is_logic:
+            return reduce(_LOGIC[op], (_truth(operand, leaf) for operand in operands))
+        case Operation(op=op, operands=operands):
+            return reduce(_ARITHMETIC[op], (_number(operand, leaf) for operand in operands))
         case Power(base=base, exponent=exponent):
             return _number(base, leaf) ** exponent
         case Comparison():
@@ -106,12 +107,6 @@ def _truth(expr: Expr, leaf: LeafValue) -> TruthArray:
     if isinstance(value, QuadraticForm) or value.dtype != np.bool_:
         raise TypeError(f"a number stands where a truth is needed: {expr}")
     return np.asarray(value, dtype=np.bool_)
-
-
-def _binary(expr: Binary, leaf: LeafValue) -> Value:
-    if expr.op in LOGIC:
-        return _LOGIC[expr.op](_truth(expr.left, leaf), _truth(expr.right, leaf))
-    return _ARITHMETIC[expr.op](_number(expr.left, leaf), _number(expr.right, leaf))
 
 
 _LOGIC: dict[str, Callable[[TruthArray, TruthArray], TruthArray]] = {

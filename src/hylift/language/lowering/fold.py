@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -13,13 +12,15 @@ import numpy as np
 from hylift.language.lowering.evaluate import evaluate
 from hylift.language.lowering.quadratic_form import QuadraticForm
 from hylift.language.syntax import (
+    COMPARISONS,
+    OPERATORS,
     Apply,
     Atom,
-    Binary,
     Comparison,
     Constant,
     Expr,
     Number,
+    Operation,
     Power,
     Quantified,
     Term,
@@ -27,7 +28,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
-from hylift.language.walk import balanced, children, free_variables, rebuild
+from hylift.language.walk import children, free_variables, rebuild
 
 # Known truth values.
 
@@ -75,10 +76,10 @@ def _simplified(expr: Expr) -> Expr:
     match expr:
         case Unary(op=op, operand=Unary(op=inner, operand=operand)) if op == inner:
             return operand
-        case Binary(op="^" | "v" | "=>" | "<=>"):
-            return _simplified_logic(expr)
-        case Binary():
-            return _simplified_arithmetic(expr)
+        case Operation(op=op) if OPERATORS[op].is_chain:
+            return _simplified_chain(expr)
+        case Operation():
+            return _simplified_pair(expr, *expr.operands)
         case Power(exponent=0.0):
             return Number(1.0, place=expr.place)
         case Power(base=base, exponent=1.0):
@@ -90,45 +91,41 @@ def _simplified(expr: Expr) -> Expr:
     return expr
 
 
-def _simplified_logic(expr: Binary) -> Expr:
-    left, right = expr.left, expr.right
-    match expr.op, left, right:
-        case "=>", Truth(value=value), _:
-            return right if value else Truth(True, place=expr.place)
-        case "=>", _, Truth(value=value):
-            return right if value else _not(left)
-        case "<=>", Truth(value=value), other:
-            return other if value else _not(other)
-        case "<=>", other, Truth(value=value):
-            return other if value else _not(other)
-        case ("^", Truth(value=value) as truth, other) | ("^", other, Truth(value=value) as truth):
-            return other if value else truth
-        case ("v", Truth(value=value) as truth, other) | ("v", other, Truth(value=value) as truth):
-            return truth if value else other
-    return expr
+def _simplified_chain(expr: Operation) -> Expr:
+    """A chain without its neutral operands; `true v a` is true."""
+    neutral = 1 if expr.op == "^" else 0
+    operands = tuple(operand for operand in expr.operands if not _is(operand, neutral))
+    if expr.is_logic:
+        for operand in operands:
+            if isinstance(operand, Truth):
+                return operand
+    if len(operands) == len(expr.operands):
+        return expr
+    return operands[0] if len(operands) == 1 else replace(expr, operands=operands)
 
 
-def _not(expr: Expr) -> Expr:
-    return _simplified(Unary("!", expr, place=expr.place))
-
-
-def _simplified_arithmetic(expr: Binary) -> Expr:
-    left, right = expr.left, expr.right
+def _simplified_pair(expr: Operation, left: Expr, right: Expr) -> Expr:
     match expr.op:
-        case "+" if _is(left, 0):
+        case "=>" if _is(left, 1) or _is(right, 1):
             return right
-        case "+" | "-" if _is(right, 0):
-            return left
+        case "=>" if _is(left, 0):
+            return Truth(True, place=expr.place)
+        case "=>" | "<=>" if _is(right, 0):
+            return _simplified(Unary("!", left, place=left.place))
+        case "<=>" if _is(left, 0):
+            return _simplified(Unary("!", right, place=right.place))
         case "-" if _is(left, 0):
             return _simplified(Unary("-", right, place=expr.place))
-        case "*" if _is(left, 0) or _is(right, 0):
+        case "*" | "/" if _is(left, 0):
             return Number(0.0, place=expr.place)
-        case "*" if _is(left, 1):
+        case "*" if _is(right, 0):
+            return Number(0.0, place=expr.place)
+        case "*" | "<=>" if _is(left, 1):
             return right
-        case "*" | "/" if _is(right, 1):
+        case "*" | "/" | "<=>" if _is(right, 1):
             return left
-        case "/" if _is(left, 0):
-            return Number(0.0, place=expr.place)
+        case "-" if _is(right, 0):
+            return left
     return expr
 
 
@@ -157,7 +154,9 @@ def expand(expr: Expr, constants: Mapping[str, Sequence[str]], types: Mapping[st
     is_any = expr.quantifier == "EXIST"
     if not bodies:
         return Truth(not is_any, place=expr.place)
-    return balanced("v" if is_any else "^", bodies, expr.place)
+    if len(bodies) == 1:
+        return bodies[0]
+    return Operation("v" if is_any else "^", tuple(bodies), place=expr.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +210,5 @@ def _placed_comparison(expr: Comparison, chosen: _Chosen) -> Expr:
     position = next(chosen[name][0].position for name in sides if name in chosen)
     if left.name not in position or right.name not in position:
         return placed
-    holds = _COMPARE[expr.op](position[left.name], position[right.name])
+    holds = COMPARISONS[expr.op](position[left.name], position[right.name])
     return Truth(holds, place=expr.place)
-
-
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}

@@ -12,9 +12,10 @@ from hylift.errors import UnsupportedError
 from hylift.graph.domains import boolean
 from hylift.language.syntax import (
     BUILT_IN,
+    COMPARISON_LEVEL,
+    OPERATORS,
     Apply,
     Atom,
-    Binary,
     Call,
     Comparison,
     Constant,
@@ -23,6 +24,7 @@ from hylift.language.syntax import (
     Model,
     Normal,
     Number,
+    Operation,
     Parameter,
     Power,
     PredicateDeclaration,
@@ -44,23 +46,15 @@ from hylift.language.text.notation import (
     quote,
 )
 from hylift.language.walk import (
-    LONGEST_SPINE,
-    MAX_DEPTH,
     TOO_DEEP,
-    balanced_operands,
-    depth,
     nodes,
     numeric_predicates,
     occurrences,
-    spine,
+    size_fault,
 )
 
-# How tightly operators bind, loosest first.
-_LOOSEST, _IFF, _IMPLIES, _OR, _AND, _COMPARISON = range(6)
-_SUM, _PRODUCT, _UNARY, _POWER, _PRIMARY = range(6, 11)
-
-_LEVELS = {"<=>": _IFF, "=>": _IMPLIES, "v": _OR, "^": _AND}
-_LEVELS |= {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
+# How tightly expressions bind, as `OPERATORS` does.
+_LOOSEST, _SUM, _UNARY, _POWER, _PRIMARY = 0, OPERATORS["+"].level, 8, 9, 10
 
 _STARTS_WITH_OPERATOR = re.compile(r"-|v\b")
 _STARTS_WITH_V = re.compile(r"v\b")
@@ -76,11 +70,11 @@ def show_model(model: Model) -> str:
 
     Python functions are shown by name, and a comment stands for what cannot be written.
     """
-    flat = tuple(r for r in model.rules if all(depth(e) <= MAX_DEPTH for e in r.expressions))
+    faults = [next(filter(None, map(size_fault, r.expressions)), None) for r in model.rules]
+    flat = tuple(r for r, fault in zip(model.rules, faults, strict=True) if fault is None)
     sections = _sections(replace(model, rules=flat), functions="<function {}>")
     lines = [[_or_comment(line) for line in section] for section in sections]
-    num_deep = len(model.rules) - len(flat)
-    return _joined([*lines, [f"// {TOO_DEEP}"] * num_deep])
+    return _joined([*lines, [f"// {fault}" for fault in faults if fault]])
 
 
 def format_rule(rule: Rule) -> str:
@@ -95,7 +89,7 @@ def format_expression(expr: Expr, functions: str = "") -> str:
 
 def shown(expr: Expr) -> str:
     """The expression as text for messages, or dots if it cannot be written."""
-    if depth(expr) > MAX_DEPTH:
+    if size_fault(expr):
         return "…"
     try:
         return format_expression(expr, functions="{}")
@@ -228,7 +222,7 @@ class _Writer:
 
     def _condition(self, expr: Expr) -> str:
         # What `^` joins would be read as several conditions.
-        is_conjunction = isinstance(expr, Binary) and expr.op == "^"
+        is_conjunction = isinstance(expr, Operation) and expr.op == "^"
         return self.text(expr, _PRIMARY if is_conjunction else _LOOSEST)
 
     def _weight(self, weight: Expr | WeightTable | None, formula: str) -> str:
@@ -280,8 +274,8 @@ class _Writer:
                 return f"-({number_text(value)})"  # without brackets it is a number
             case Unary(op=op, operand=operand):
                 return f"{op}{self.text(operand, _UNARY, is_last)}"
-            case Binary():
-                return self._binary(expr, own, is_last)
+            case Operation():
+                return self._operation(expr, is_last)
             case Power(base=base, exponent=exponent):
                 return f"{self.text(base, _PRIMARY, is_last=False)}^{number_text(exponent)}"
             case Comparison():
@@ -312,17 +306,15 @@ class _Writer:
             body = f"({body})"
         return f"{expr.quantifier} {names} {body}"
 
-    def _binary(self, expr: Binary, own: int, is_last: bool) -> str:
-        if (operands := balanced_operands(expr)) is not None:
-            *others, last = operands
-            texts = [self.text(operand, own + 1, is_last=False) for operand in others]
-            return f" {expr.op} ".join([*texts, self.text(last, own + 1, is_last)])
-        is_right = expr.op == "=>"
-        # Without brackets, a chain this long would be parsed as a balanced one.
-        is_cut = len(spine(expr)) > LONGEST_SPINE
-        left = self.text(expr.left, own + (is_right or is_cut), is_last=False)
-        right = self.text(expr.right, own + (not is_right), is_last)
-        return f"{left} {expr.op} {right}"
+    def _operation(self, expr: Operation, is_last: bool) -> str:
+        operator, (first, *middle, last) = OPERATORS[expr.op], expr.operands
+        inner = operator.level + 1
+        texts = [
+            self.text(first, operator.level + operator.is_right, is_last=False),
+            *(self.text(operand, inner, is_last=False) for operand in middle),
+            self.text(last, inner - operator.is_right, is_last),
+        ]
+        return f" {expr.op} ".join(texts)
 
     def _comparison(self, expr: Comparison, is_last: bool) -> str:
         is_last = is_last or expr.slope is not None
@@ -349,7 +341,7 @@ class _Writer:
             case Parameter(name=name) | Atom(predicate=name, arguments=()):
                 is_declared = name in self.model.words
                 return name in self.variables or not is_declared
-            case Binary(op="+" | "-", left=left, right=Number(value=value)):
+            case Operation(op="+" | "-", operands=(left, Number(value=value))):
                 is_word = isinstance(left, Variable | Parameter | Atom)
                 return is_word and value >= 0 and value.is_integer() and self._may_be_term(left)
         return False
@@ -389,10 +381,10 @@ class _Writer:
 def _level(expr: Expr) -> int:
     """How tightly an expression binds."""
     match expr:
-        case Binary(op=op):
-            return _LEVELS[op]
+        case Operation(op=op):
+            return OPERATORS[op].level
         case Comparison(slope=None):
-            return _COMPARISON
+            return COMPARISON_LEVEL
         case Unary():
             return _UNARY
         case Number(value=value) if _is_negative(value):

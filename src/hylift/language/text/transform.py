@@ -10,8 +10,8 @@ from lark import Token, Tree
 
 from hylift.language.syntax import (
     BUILT_IN,
+    OPERATORS,
     Atom,
-    Binary,
     BinaryOp,
     Call,
     CompareOp,
@@ -22,6 +22,7 @@ from hylift.language.syntax import (
     Model,
     Normal,
     Number,
+    Operation,
     Parameter,
     Place,
     Power,
@@ -36,15 +37,7 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.notation import MAX_SHIFT, QUANTIFIERS, is_capital, unquote
 from hylift.language.text.tokens import fail, place_of, quoted
-from hylift.language.walk import (
-    ASSOCIATIVE,
-    LONGEST_CHAIN,
-    MAX_DEPTH,
-    TOO_DEEP,
-    balanced,
-    is_long,
-    num_levels,
-)
+from hylift.language.walk import LONGEST_CHAIN, MAX_DEPTH, TOO_DEEP, chain_fault
 
 Branch = Tree[Token] | Token
 
@@ -140,18 +133,10 @@ class _Transformer:
 
     def _binary(self, tree: Tree[Token], left: Branch, op: Token, right: Branch) -> Expr:
         joined = cast(BinaryOp, str(op))
-        operands = _chain(tree, joined) if joined in ASSOCIATIVE else []
+        operands = _chain(tree, joined) if OPERATORS[joined].is_chain else [left, right]
         if len(operands) > LONGEST_CHAIN:
-            message = f"more than {LONGEST_CHAIN:,} operands of {quoted(op)} in a row"
-            self.fail(f"{message}; split them into several rules", tree)
-        if is_long(len(operands)):
-            below = num_levels(len(operands)) - 1
-            self._depth += below
-            parts = [self.expression(operand) for operand in operands]
-            self._depth -= below
-            return balanced(joined, parts, self.place(tree))
-        sides = self.expression(left), self.expression(right)
-        return Binary(joined, *sides, place=self.place(tree))
+            self.fail(chain_fault(joined), tree)
+        return Operation(joined, tuple(map(self.expression, operands)), place=self.place(tree))
 
     def _unary(self, tree: Tree[Token], op: Token, operand: Branch) -> Expr:
         where = self.place(tree)
