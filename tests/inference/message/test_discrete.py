@@ -21,8 +21,8 @@ from hylift.graph import (
     categorical,
     interval,
 )
+from hylift.graph.kinds import tabulated
 from hylift.inference import BP, EPBP, Exact, Lift, Step, infer
-from hylift.inference.terms import tabulated
 from hylift.lifting import lift
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
