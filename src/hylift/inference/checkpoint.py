@@ -11,7 +11,6 @@ import hashlib
 import os
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,13 @@ from hylift.archive import Archive, Arrays
 from hylift.errors import FormatError, HyliftError, UnsupportedError
 from hylift.files import OutputError, clear_partial
 from hylift.graph import FactorGraph, FactorGroup, Variables
+from hylift.inference.method import Step
+from hylift.posterior import Result
 from hylift.potentials import Function
 from hylift.words import worded
 
 FILE = Archive(
-    "a checkpoint", "hylift checkpoint", 1, "delete it, or name another file, to begin anew"
+    "a checkpoint", "hylift checkpoint", 2, "delete it, or name another file, to begin anew"
 )
 
 NUM_POINTS = 4
@@ -40,17 +41,16 @@ STALE = 60.0
 SHARE = 0.05
 """Of the time, that writing may take."""
 
-Rows = list[tuple[float, float, int, int]]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """Where a loop was."""
+class Stored:
+    """The state of a loop between two steps."""
 
     arrays: Arrays
-    num_rows: int
+    num_steps: int
     """Steps that the run had recorded by then."""
-    is_done: bool
+    result: Result | None
+    """Why the loop ended; None if it goes on from here."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +60,8 @@ class Checkpoint:
     path: Path
     run: str
     """Tells runs apart that have different answers."""
-    loops: list[Kept] = field(default_factory=list)
-    rows: Rows = field(default_factory=list)
+    loops: list[Stored] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     elapsed: float = 0.0
     next_write: float = 0.0
     has_failed: bool = False
@@ -84,14 +84,6 @@ class Checkpoint:
         found._write()
         return found
 
-    def is_due(self) -> bool:
-        return time.perf_counter() >= self.next_write
-
-    def put(self, number: int, kept: Kept, rows: Rows, elapsed: float) -> None:
-        """Keeps a loop in place of what was kept of it, and forgets those after it."""
-        self.loops[number:] = [kept]
-        self.rows, self.elapsed = rows, elapsed
-
     def try_to_write(self) -> None:
         """Writes what is kept; a disk that is full is no reason to lose the run."""
         try:
@@ -107,11 +99,12 @@ class Checkpoint:
         header = {
             "run": self.run,
             "elapsed": self.elapsed,
-            "loops": [[kept.num_rows, kept.is_done, list(kept.arrays)] for kept in self.loops],
+            "loops": [[one.num_steps, one.result, list(one.arrays)] for one in self.loops],
         }
-        arrays = {"rows": np.array(self.rows, dtype=np.float64).reshape(-1, 4)}
-        for number, kept in enumerate(self.loops):
-            arrays |= {f"{number}/{name}": array for name, array in kept.arrays.items()}
+        steps = np.array(self.steps, dtype=np.float64).reshape(-1, len(Step._fields))
+        arrays = {"steps": steps}
+        for number, one in enumerate(self.loops):
+            arrays |= {f"{number}/{name}": array for name, array in one.arrays.items()}
         try:
             FILE.write(self.path, header, arrays, compress=False)
         finally:
@@ -120,104 +113,46 @@ class Checkpoint:
 
 
 def _restored(path: Path, header: dict[str, Any], arrays: Arrays) -> Checkpoint:
-    seconds, objective, num_classes, level = arrays["rows"].T
-    rows = list(
-        zip(
-            seconds.tolist(),
-            objective.tolist(),
-            num_classes.astype(np.int64).tolist(),
-            level.astype(np.int64).tolist(),
-            strict=True,
-        )
-    )
+    steps = [
+        Step(int(step), seconds, objective, int(num_classes), int(level))
+        for step, seconds, objective, num_classes, level in arrays["steps"].tolist()
+    ]
     loops = []
-    for number, (num_rows, is_done, names) in enumerate(header["loops"]):
-        if not 0 <= num_rows <= len(rows):
+    for number, (num_steps, result, names) in enumerate(header["loops"]):
+        if not 0 <= num_steps <= len(steps):
             raise FormatError(path, "is a damaged checkpoint: its steps are not all there")
-        kept = {name: arrays[f"{number}/{name}"] for name in names}
-        loops.append(Kept(kept, int(num_rows), bool(is_done)))
-    return Checkpoint(path, str(header["run"]), loops, rows, float(header["elapsed"]))
+        own = {name: arrays[f"{number}/{name}"] for name in names}
+        loops.append(Stored(own, int(num_steps), result))
+    return Checkpoint(path, str(header["run"]), loops, steps, float(header["elapsed"]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loop:
-    """A stretch of a run, by its number; without a checkpoint nothing of it is kept."""
+class Section:
+    """The part of a checkpoint that belongs to one loop."""
 
-    checkpoint: Checkpoint | None
+    checkpoint: Checkpoint
     number: int
-    rows: Rows
-    """Of the run, so far."""
-    elapsed: Callable[[], float]
-    earlier: Kept | None
-    """Where an earlier run has left it."""
+    """Of the loop, in the order of the run."""
 
     @property
-    def is_over(self) -> bool:
-        """Whether an earlier run has finished it."""
-        return self.earlier is not None and self.earlier.is_done
+    def stored(self) -> Stored | None:
+        """What an earlier run stored, if it came this far."""
+        found = self.checkpoint.loops[self.number : self.number + 1]
+        return found[0] if found else None
 
-    def keep(self, arrays: Callable[[], Arrays]) -> None:
-        """Keeps what the next step needs, if it is time to."""
-        if self.checkpoint is not None and self.checkpoint.is_due():
-            self._put(arrays(), is_done=False)
-            self.checkpoint.try_to_write()
+    @property
+    def is_due(self) -> bool:
+        """Whether enough time has passed since the file was written."""
+        return time.perf_counter() >= self.checkpoint.next_write
 
-    def leave(self, arrays: Callable[[], Arrays]) -> None:
-        """Keeps what the next step needs, of a loop that ends before its time."""
-        if self.checkpoint is not None:
-            self._put(arrays(), is_done=False)
-
-    def finish(self, arrays: Callable[[], Arrays]) -> None:
-        """Keeps what a loop has come to."""
-        if self.checkpoint is not None:
-            self._put(arrays(), is_done=True)
-
-    def _put(self, arrays: Arrays, *, is_done: bool) -> None:
-        assert self.checkpoint is not None
+    def store(
+        self, arrays: Arrays, result: Result | None, steps: list[Step], seconds: float
+    ) -> None:
+        """Replace what was stored of this loop, and forget the loops after it."""
         # The solver goes on changing its arrays.
-        kept = Kept({name: np.array(a) for name, a in arrays.items()}, len(self.rows), is_done)
-        self.checkpoint.put(self.number, kept, self.rows, self.elapsed())
-
-
-def put_back(arrays: Arrays, kept: Kept) -> None:
-    """Fills arrays with what was kept of them; raises if their shapes are others."""
-    for name, array in arrays.items():
-        stored = kept.arrays[name]
-        if stored.shape != array.shape or stored.dtype != array.dtype:
-            raise UnsupportedError(
-                f"the checkpoint has '{name}' in the shape {stored.shape}, and this run needs "
-                f"{array.shape}: it was written by another version"
-            )
-        array[...] = stored
-
-
-def arrays_in(value: Any, name: str) -> Arrays:
-    """The arrays of a mapping or named tuple, and of those within it, as they are, by name."""
-    if isinstance(value, np.ndarray):
-        return {name: value}
-    fields = value if isinstance(value, dict) else value._asdict()
-    found: Arrays = {}
-    for field_name, part in fields.items():
-        found |= arrays_in(part, f"{name} {field_name}")
-    return found
-
-
-def place_of(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """(6,): where a generator stands in its sequence."""
-    found: Any = rng.bit_generator.state
-    half = 2**64
-    numbers = [found["state"]["state"], found["state"]["inc"]]
-    halves = [part for number in numbers for part in divmod(number, half)]
-    return np.array([*halves, found["has_uint32"], found["uinteger"]], dtype=np.uint64)
-
-
-def go_to_place(rng: np.random.Generator, place: NDArray[np.uint64]) -> None:
-    """Sets a generator to where it stood."""
-    high, low, inc_high, inc_low, has_uint32, uinteger = (int(part) for part in place)
-    found: Any = rng.bit_generator.state
-    found["state"] = {"state": (high << 64) | low, "inc": (inc_high << 64) | inc_low}
-    found["has_uint32"], found["uinteger"] = has_uint32, uinteger
-    rng.bit_generator.state = found
+        copies = {name: np.array(array) for name, array in arrays.items()}
+        self.checkpoint.loops[self.number :] = [Stored(copies, len(steps), result)]
+        self.checkpoint.steps, self.checkpoint.elapsed = steps, seconds
 
 
 def fingerprint(graph: FactorGraph, settings: str) -> str:

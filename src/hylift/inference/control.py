@@ -1,119 +1,120 @@
-"""What watches a run: its clock, its history, and the user's callback."""
+"""The clock, history, callback and interruption of one run."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hylift.inference.checkpoint import Checkpoint, Loop, Rows
-from hylift.inference.interrupt import Interrupt
-from hylift.inference.method import Callback, Request, Step
+from hylift.inference.checkpoint import Section
+from hylift.inference.method import Request, Step
 from hylift.posterior import History, Result
 from hylift.posterior.answers import Measure
-from hylift.progress import Progress
 
 LEAST_SECONDS = 0.1
-"""For what comes after the steps, where they have used up the time."""
+"""For work after the last step, where the steps have used up the time."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Control:
-    """The state of a run that is no part of its mathematics."""
+    """The state of a run apart from its mathematics. Only its own methods change it."""
 
-    seconds: float | None
-    callback: Callback | None
-    progress: Progress
+    request: Request
     measure: Measure = "free energy"
-    begin: float = field(default_factory=time.perf_counter)
-    rows: Rows = field(default_factory=list)
-    ended: Result | None = None
-    """Why the run must end now, if it must."""
-    num_classes: int = 0
-    level: int = 0
-    interrupt: Interrupt = field(default_factory=Interrupt)
-    checkpoint: Checkpoint | None = None
-    num_loops: int = 0
-    before: float = 0.0
-    """Seconds of earlier calls that have left a checkpoint."""
+    steps: list[Step] = field(default_factory=list, init=False)
+    """Steps recorded so far."""
+    ended: Result | None = field(default=None, init=False)
+    """The reason to end the run now, if there is one."""
+    num_classes: int = field(default=0, init=False)
+    level: int = field(default=0, init=False)
+    _begin: float = field(default_factory=time.perf_counter, init=False)
+    _earlier_seconds: float = field(default=0.0, init=False)
+    _num_sections: int = field(default=0, init=False)
 
-    @classmethod
-    def of(cls, request: Request, measure: Measure = "free energy") -> Control:
-        """What watches the run that is asked for."""
-        control = cls(request.seconds, request.callback, request.progress, measure)
-        control.interrupt, control.checkpoint = request.interrupt, request.checkpoint
-        if request.checkpoint is not None:
-            control.before = request.checkpoint.elapsed
-        return control
+    def __post_init__(self) -> None:
+        if self.request.checkpoint is not None:
+            self._earlier_seconds = self.request.checkpoint.elapsed
 
     def inner(self, seconds: float | None) -> Control:
-        """What watches a run within this one, which has its own clock and steps."""
-        return Control(seconds, None, self.progress, self.measure, interrupt=self.interrupt)
+        """The control of a run within this one, with its own clock and steps."""
+        request = replace(self.request, seconds=seconds, callback=None, checkpoint=None)
+        return Control(request, self.measure)
 
     @property
     def elapsed(self) -> float:
         """Seconds of this call."""
-        return time.perf_counter() - self.begin
+        return time.perf_counter() - self._begin
 
     @property
-    def total(self) -> float:
-        """Seconds of all calls."""
-        return self.before + self.elapsed
+    def total_seconds(self) -> float:
+        """Seconds of this call and of earlier calls that it resumes."""
+        return self._earlier_seconds + self.elapsed
 
-    def look(self) -> bool:
-        """Whether there is time to go on."""
-        is_late = self.seconds is not None and self.elapsed >= self.seconds
-        if not self._is_interrupted() and self.ended is None and is_late:
-            self.ended = "out_of_time"
+    def enter_level(self, num_classes: int, level: int = 0) -> None:
+        """Set the size of the graph that the next steps work on."""
+        self.num_classes, self.level = num_classes, level
+
+    def end(self, result: Result) -> None:
+        """End the run, unless it has ended for another reason."""
+        if self.ended is None:
+            self.ended = result
+
+    def should_continue(self) -> bool:
+        """Return False once the run is to end: time is up, or Ctrl-C or the callback ended it."""
+        seconds = self.request.seconds
+        if self.not_interrupted() and seconds is not None and self.elapsed >= seconds:
+            self.end("out_of_time")
         return self.ended is None
 
-    def has_patience(self) -> bool:
-        """Whether the user still waits for what comes after the steps: not once Ctrl-C came."""
-        return not self._is_interrupted()
+    def not_interrupted(self) -> bool:
+        """Return False once Ctrl-C has ended the run; running out of time does not count."""
+        if self.request.interrupt.requested:
+            self.end("interrupted")
+        return self.ended != "interrupted"
 
-    def _is_interrupted(self) -> bool:
-        """Whether Ctrl-C ends a run that nothing else has ended."""
-        if self.ended is None and self.interrupt.requested:
-            self.ended = "interrupted"
-        return self.ended == "interrupted"
-
-    def left(self) -> float | None:
-        """Seconds for what comes after the steps; None where time does not matter."""
+    def remaining_seconds(self) -> float | None:
+        """Seconds for work after the last step; None for no limit."""
         if self.ended == "interrupted":
             return LEAST_SECONDS
-        return self.seconds and max(self.seconds - self.elapsed, LEAST_SECONDS)
-
-    def loop(self) -> Loop:
-        """The next loop of the run; where an earlier run has come to it, with what that left.
-
-        Once a run must end, its loops begin at what was put together in haste: none is kept.
-        """
-        number, self.num_loops = self.num_loops, self.num_loops + 1
-        checkpoint, earlier = self.checkpoint if self.look() else None, None
-        if checkpoint is not None and number < len(checkpoint.loops):
-            earlier = checkpoint.loops[number]
-            self.rows[:] = checkpoint.rows[: earlier.num_rows]
-        return Loop(checkpoint, number, self.rows, lambda: self.total, earlier)
+        seconds = self.request.seconds
+        return seconds and max(seconds - self.elapsed, LEAST_SECONDS)
 
     def record(self, objective: float, what: str, share: float) -> bool:
-        """Notes a step, and returns whether to go on."""
-        self.interrupt.is_heard = True
-        self.rows.append((self.total, objective, self.num_classes, self.level))
-        self.progress(share, f"{what}: {self.measure} {objective:.6g}")
-        if self.callback is not None and self.ended is None:
-            report = Step(len(self.rows), self.rows[-1][0], objective, self.num_classes, self.level)
-            answer = self.callback(report)
+        """Record a step in the history, report it, and return `should_continue()`."""
+        request = self.request
+        request.interrupt.is_heard = True
+        number = len(self.steps) + 1
+        step = Step(number, self.total_seconds, objective, self.num_classes, self.level)
+        self.steps.append(step)
+        request.progress(share, f"{what}: {self.measure} {objective:.6g}")
+        if request.callback is not None and self.ended is None:
+            answer = request.callback(step)
             if isinstance(answer, bool | np.bool_) and answer:
-                self.ended = "stopped"
-        return self.look()
+                self.end("stopped")
+        return self.should_continue()
+
+    def next_section(self) -> Section | None:
+        """The next section of the checkpoint, with the history up to where it was stored.
+
+        None without a checkpoint, and once the run is to end: what follows is done in haste.
+        """
+        number, self._num_sections = self._num_sections, self._num_sections + 1
+        checkpoint = self.request.checkpoint
+        if checkpoint is None or not self.should_continue():
+            return None
+        section = Section(checkpoint, number)
+        if section.stored is not None:
+            self.steps[:] = checkpoint.steps[: section.stored.num_steps]
+        return section
 
     def history(self) -> History:
-        columns = np.array(self.rows, dtype=np.float64).reshape(-1, 4).T
+        columns = np.array(self.steps, dtype=np.float64).reshape(-1, len(Step._fields)).T
+        _, seconds, objective, num_classes, level = columns
         return History(
-            columns[0].copy(),
-            columns[1].copy(),
-            columns[2].astype(np.int64),
-            columns[3].astype(np.int32),
+            seconds.copy(),
+            objective.copy(),
+            num_classes.astype(np.int64),
+            level.astype(np.int32),
             self.measure,
         )

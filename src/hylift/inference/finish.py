@@ -69,16 +69,18 @@ def finish(
         marginals = with_observed(prepared.source, prepared.hidden, answer.marginals)
     assignment, objective = answer.assignment, answer.objective
     if "map" in request.tasks and assignment is None:
-        assignment = answer.find(answer.mixture, control.left(), control.has_patience)
+        assignment = answer.find(
+            answer.mixture, control.remaining_seconds(), control.not_interrupted
+        )
     solution = Solution(
         name,
         request.seed,
         answer.result,
-        len(control.rows) if answer.steps is None else answer.steps,
-        control.total,
+        len(control.steps) if answer.steps is None else answer.steps,
+        control.total_seconds,
         assignment.energy if objective is None and assignment else objective,
         tuple(answer.notes),
-        control.history() if control.rows or answer.steps is None else None,
+        control.history() if control.steps or answer.steps is None else None,
     )
     return Posterior(
         prepared.source.variables,

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hylift.inference.capabilities import Lift as Lift
 from hylift.inference.capabilities import Task as Task
-from hylift.inference.checkpoint import Checkpoint
 from hylift.inference.interrupt import Interrupt
 from hylift.inference.prepared import Prepared
 from hylift.posterior import Posterior
 from hylift.progress import Progress
 
+if TYPE_CHECKING:
+    from hylift.inference.checkpoint import Checkpoint
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a callback is told after each step."""
+
+class Step(NamedTuple):
+    """A step as the history and callbacks have it."""
 
     step: int
     """From 1."""

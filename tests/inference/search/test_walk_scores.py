@@ -9,6 +9,7 @@ import zoo
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval
 from hylift.graph import real as real_line
 from hylift.inference.control import Control
+from hylift.inference.method import Request
 from hylift.inference.search.kernels.arrays import BEST, MOVES, NOW, SATISFIED, UNSATISFIED
 from hylift.inference.search.kernels.walk import walk_on
 from hylift.inference.search.layout import flat_terms
@@ -21,7 +22,7 @@ from inference.search.rugged import rugged
 
 def walker_on(graph: FactorGraph) -> Walker:
     rng = np.random.default_rng(0)
-    control = Control(None, None, silent)
+    control = Control(Request(frozenset({"map"}), 0, silent))
     walker = Walker.of(graph, Pace(1, 0.3, 1.0), control, rng)
     walker.go_to(scattered(graph.variables, rng))
     return walker

@@ -64,7 +64,7 @@ class Exact:
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         refuse_start("Exact", request.start)
-        control = Control.of(request)
+        control = Control(request)
         parts = take_apart(prepared.ground)
         log_partition, marginals, objective = None, None, None
         notes: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from hylift.graph.kinds import MOST_STATES, Kinds
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
+from hylift.inference.loop import run_steps
 from hylift.inference.message.kernels.discrete import (
     OTHERS,
     adopt,
@@ -36,8 +37,8 @@ from hylift.inference.message.layout import (
 from hylift.inference.message.running import (
     SETTLED,
     Decoded,
+    Exchange,
     Outcome,
-    Steps,
     check_settings,
     notes_on_loops,
     posterior_of,
@@ -96,10 +97,10 @@ class BP:
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         _check_discrete(prepared.ground.variables)
-        control = Control.of(request, "largest change")
+        control = Control(request, "largest change")
         view = view_of(self.name, prepared, request, merge=self.merge_factors)
         tables = Tables.of(view.graph, _as_tables(view.graph))
-        control.num_classes = view.graph.num_variables
+        control.enter_level(view.graph.num_variables)
         on_forest = view.prepared.is_forest
         damping = self.damping
         if damping is None:
@@ -111,7 +112,7 @@ class BP:
             return start, self._pass(start, own)
 
         def is_exact(own: Control, ended: Result) -> bool:
-            return on_forest and ended == "converged" and own.rows[-1][1] <= SETTLED
+            return on_forest and ended == "converged" and own.steps[-1].objective <= SETTLED
 
         passing, result = passed(control, by_maximum=request.tasks == {"map"})
 
@@ -137,11 +138,12 @@ class BP:
 
     def _pass(self, passing: Passing, control: Control) -> Result:
         """Take steps until convergence or a limit, and return how they ended."""
-        steps = Steps.of(control, passing.arrays, self.max_steps)
-        for _ in steps:
+
+        def advance(step: int) -> tuple[float | None, Result | None]:
             change = passing.step()
-            steps.end_step(change, is_converged=change <= self.tolerance)
-        return steps.result
+            return change, "converged" if change <= self.tolerance else None
+
+        return run_steps(Exchange(advance, passing.arrays, self.max_steps), control)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.errors import UnsupportedError
-from hylift.inference.checkpoint import Loop, put_back
 from hylift.inference.control import LEAST_SECONDS, Control
 from hylift.inference.finish import Answer, finish
+from hylift.inference.loop import StepInfo, fill, generator_state, restore_generator
 from hylift.inference.message.layout import FloatArray
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
@@ -68,50 +68,38 @@ def view_of(name: str, prepared: Prepared, request: Request, *, merge: bool = Fa
 
 
 @dataclass(slots=True, eq=False)
-class Steps:
-    """The loop of message passing: iterates over the remaining steps, numbered from 0."""
+class Exchange:
+    """The steps of message passing."""
 
-    control: Control
-    loop: Loop
-    arrays: Callable[[], Arrays]
-    """The state that the next step depends on, not copied."""
-    most: int
+    advance: Callable[[int], tuple[float | None, Result | None]]
+    """Take the step of this number, from 0; returns the largest change (None where no
+    message was sent), and why it is the last, if it is."""
+    state: Callable[[], Arrays]
+    """The arrays that the next step depends on, not copied."""
+    max_steps: int
+    rng: np.random.Generator | None = None
+    """The generator that `advance` draws from, if it does."""
     taken: int = 0
-    result: Result = "max_steps"
 
-    @classmethod
-    def of(cls, control: Control, arrays: Callable[[], Arrays], most: int) -> Steps:
-        """All steps; or those that a checkpoint has left, with the arrays restored from it."""
-        steps = cls(control, control.loop(), arrays, most)
-        if (earlier := steps.loop.earlier) is not None:
-            put_back(arrays(), earlier)
-            steps.taken = int(earlier.arrays["taken"])
-            if earlier.arrays["converged"]:
-                steps.result = "converged"
-        return steps
-
-    def __iter__(self) -> Iterator[int]:
-        while self.taken < self.most and self.result == "max_steps":
-            yield self.taken
-
-    def end_step(self, change: float, *, is_converged: bool) -> None:
-        """Record a step, and whether it was the last."""
+    def step(self) -> StepInfo:
+        change, result = self.advance(self.taken)
         self.taken += 1
-        going = self.control.record(change, "passing messages", self.taken / self.most)
-        if is_converged:
-            self.result = "converged"
-        if is_converged or self.taken == self.most:
-            self.loop.finish(self._kept)
-        elif not going:
-            assert self.control.ended is not None
-            self.result = self.control.ended
-            self.loop.leave(self._kept)
-        else:
-            self.loop.keep(self._kept)
+        if result is None and self.taken >= self.max_steps:
+            result = "max_steps"
+        share = self.taken / self.max_steps
+        return StepInfo(change, "passing messages", share, result)
 
-    def _kept(self) -> Arrays:
-        converged = self.result == "converged"
-        return self.arrays() | {"taken": np.array(self.taken), "converged": np.array(converged)}
+    def arrays(self) -> Arrays:
+        own = {"taken": np.array(self.taken)}
+        if self.rng is not None:
+            own["rng"] = generator_state(self.rng)
+        return self.state() | own
+
+    def restore(self, arrays: Arrays) -> None:
+        fill(self.state(), arrays)
+        self.taken = int(arrays["taken"])
+        if self.rng is not None:
+            restore_generator(self.rng, arrays["rng"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +11,22 @@ from numpy.typing import NDArray
 from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
-from hylift.inference.checkpoint import Loop, arrays_in, go_to_place, place_of, put_back
 from hylift.inference.control import Control
+from hylift.inference.loop import (
+    StepInfo,
+    arrays_in,
+    fill,
+    generator_state,
+    restore_generator,
+    run_steps,
+)
 from hylift.inference.sampling.kernels.arrays import Chain, Groups, Reals, Record
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
 from hylift.inference.search.kernels.arrays import Layout
 from hylift.inference.search.layout import joint_states
 from hylift.inference.search.polish import polish, repair
 from hylift.numerics.threads import in_order
+from hylift.posterior import Result
 from hylift.proper.improper import ImproperDirection
 from hylift.words import method_call, worded
 
@@ -71,74 +78,15 @@ class Chains:
 
         Of the time, warming up has the share that it has of all sweeps.
         """
-        loop, seconds = self.control.loop(), self.control.seconds
-        first, _ = self._take_up(loop, records)
-        if loop.is_over:
-            return first
-        share = draws / (draws + self.thin * (self.total - draws))
-        while first < draws and (self.control.look() or first < least):
-            if first >= least and seconds is not None and self.control.elapsed > share * seconds:
-                break
-            stop = self._next_stop(first, draws, least)
-            self._run(records, first, stop, 0)
-            first = stop
-            loop.keep(partial(self._arrays, records, first, 1))
-        self._end(loop, records, first, 1)
-        return first
+        sweeps = _Sweeps(self, records, draws, least, is_warm_up=True)
+        run_steps(sweeps, self.control)
+        return sweeps.made
 
     def draw(self, records: list[Record], draws: int, least: int) -> tuple[int, int]:
-        """Draws that each chain has made, and of how many one is stored.
-
-        Where there is no room for more, every other one of those stored is dropped.
-        """
-        loop, room = self.control.loop(), len(records[0].values)
-        first, every = self._take_up(loop, records)
-        if loop.is_over:
-            return first, every
-        while first < draws and (self.control.look() or first < least):
-            stop = self._next_stop(first, draws, least)
-            while stop > room * every:
-                for record in records:
-                    kept = record.values[::2].copy()
-                    record.values[: len(kept)] = kept
-                every *= 2
-            self._run(records, first, stop, every)
-            first = stop
-            loop.keep(partial(self._arrays, records, first, every))
-        self._end(loop, records, first, every)
-        return first, every
-
-    def _arrays(self, records: list[Record], first: int, every: int) -> Arrays:
-        """All that the next burst depends on."""
-        constant = np.nan if self.constant is None else self.constant
-        arrays = {
-            "place": np.array([first, every, self.done]),
-            "constant": np.array(constant),
-            "rng": np.stack([place_of(rng) for rng in self.rngs]),
-        }
-        stored = max(1, -(-first // every))  # there may be room for many more
-        for number, (chain, record) in enumerate(zip(self.members, records, strict=True)):
-            sums = {name: getattr(record, name) for name in SUMS}
-            sums["values"] = record.values[:stored]
-            arrays |= arrays_in(chain, f"chain {number}") | arrays_in(sums, f"record {number}")
-        return arrays
-
-    def _take_up(self, loop: Loop, records: list[Record]) -> tuple[int, int]:
-        """Draws that an earlier run has made in this loop, and of how many one was stored."""
-        if (earlier := loop.earlier) is None:
-            return 0, 1
-        first, every, self.done = earlier.arrays["place"].tolist()
-        put_back(self._arrays(records, first, every), earlier)
-        constant = float(earlier.arrays["constant"])
-        self.constant = None if np.isnan(constant) else constant
-        for rng, place in zip(self.rngs, earlier.arrays["rng"], strict=True):
-            go_to_place(rng, place)
-        return first, every
-
-    def _end(self, loop: Loop, records: list[Record], first: int, every: int) -> None:
-        """Keeps the chains where they are."""
-        end = loop.finish if self.control.ended is None else loop.leave
-        end(partial(self._arrays, records, first, every))
+        """Draws that each chain has made, and of how many one is stored."""
+        sweeps = _Sweeps(self, records, draws, least, is_warm_up=False)
+        run_steps(sweeps, self.control)
+        return sweeps.made, sweeps.every
 
     @property
     def energy(self) -> float:
@@ -157,18 +105,15 @@ class Chains:
         """(component of reals,): whether a bound has mattered to it in some chain."""
         return np.max([chain.is_cut for chain in self.members], axis=0)
 
-    def _next_stop(self, first: int, draws: int, least: int) -> int:
-        """Where the next burst ends; while there is time, that depends on the problem alone."""
-        if first < least and not self.control.look():
-            return least
-        fill = np.diff(self.reals.ptr)
-        work = 4 * len(self.terms.entry) + 10 * len(self.terms.variable) + int((fill**2).sum())
+    def burst(self) -> int:
+        """Draws of a burst, which depend on the problem alone."""
+        fill_in = np.diff(self.reals.ptr)
+        work = 4 * len(self.terms.entry) + 10 * len(self.terms.variable) + int((fill_in**2).sum())
         num_terms = np.diff(self.groups.table_ptr) + np.diff(self.groups.quadratic_ptr)
         work += int((self.groups.num_joint * (1 + num_terms)).sum()) // IN_GROUPS
-        burst = int(np.clip(BURST // (work * self.thin + 1), 1, MOST_SWEEPS))
-        return min(first + burst, draws)
+        return int(np.clip(BURST // (work * self.thin + 1), 1, MOST_SWEEPS))
 
-    def _run(self, records: list[Record], first: int, stop: int, every: int) -> None:
+    def run(self, records: list[Record], first: int, stop: int, every: int) -> None:
         """A burst of all chains; `every` is 0 while warming up."""
 
         def run(chain: int, _: int) -> int:
@@ -184,8 +129,66 @@ class Chains:
                 improper = ImproperDirection.of(self.graph.variables, {failed: 1.0})
                 raise improper.error(" given some values of the other variables")
         self.done += stop - first
-        what = "sampling" if every else "warming up"
-        self.control.record(self.energy, what, self.done / self.total)
+
+
+@dataclass(slots=True, eq=False)
+class _Sweeps:
+    """Warming up, or the draws after it, in bursts."""
+
+    chains: Chains
+    records: list[Record]
+    draws: int
+    least: int
+    """Draws of the first burst, at least."""
+    is_warm_up: bool
+    made: int = 0
+    every: int = 1
+    """One in so many draws is stored."""
+
+    def step(self) -> StepInfo:
+        chains, records = self.chains, self.records
+        stop = min(max(self.made + chains.burst(), self.least), self.draws)
+        # Where there is no room for more draws, every other one of those stored is dropped.
+        while not self.is_warm_up and stop > len(records[0].values) * self.every:
+            for record in records:
+                kept = record.values[::2].copy()
+                record.values[: len(kept)] = kept
+            self.every *= 2
+        chains.run(records, self.made, stop, 0 if self.is_warm_up else self.every)
+        self.made = stop
+        is_over = stop == self.draws or (self.is_warm_up and self._has_used_its_time())
+        what = "warming up" if self.is_warm_up else "sampling"
+        result: Result | None = "max_steps" if is_over else None
+        return StepInfo(chains.energy, what, chains.done / chains.total, result)
+
+    def _has_used_its_time(self) -> bool:
+        chains, seconds = self.chains, self.chains.control.request.seconds
+        share = self.draws / (self.draws + chains.thin * (chains.total - self.draws))
+        return seconds is not None and chains.control.elapsed > share * seconds
+
+    def arrays(self) -> Arrays:
+        chains = self.chains
+        constant = np.nan if chains.constant is None else chains.constant
+        arrays = {
+            "place": np.array([self.made, self.every, chains.done]),
+            "constant": np.array(constant),
+            "rng": np.stack([generator_state(rng) for rng in chains.rngs]),
+        }
+        stored = max(1, -(-self.made // self.every))  # there may be room for many more
+        for number, (chain, record) in enumerate(zip(chains.members, self.records, strict=True)):
+            sums = {name: getattr(record, name) for name in SUMS}
+            sums["values"] = record.values[:stored]
+            arrays |= arrays_in(chain, f"chain {number}") | arrays_in(sums, f"record {number}")
+        return arrays
+
+    def restore(self, arrays: Arrays) -> None:
+        chains = self.chains
+        self.made, self.every, chains.done = arrays["place"].tolist()
+        fill(self.arrays(), arrays)
+        constant = float(arrays["constant"])
+        chains.constant = None if np.isnan(constant) else constant
+        for rng, state in zip(chains.rngs, arrays["rng"], strict=True):
+            restore_generator(rng, state)
 
 
 FloatArray = NDArray[np.float64]

@@ -79,10 +79,10 @@ class Gibbs:
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         refuse_start(self.name, request.start)
-        control = Control.of(request, "energy")
+        control = Control(request, "energy")
         closed = _closed_form(prepared.ground)
         check_bounds(closed.variables)
-        control.num_classes = closed.num_variables
+        control.enter_level(closed.num_variables)
         run = _Run.of(self, closed, request, control)
         draws = Draws(prepared.source.variables, prepared.hidden, run.values)
         mixing = draws.diagnostics()

@@ -65,8 +65,8 @@ class MaxWalkSAT:
         return "MaxWalkSAT"
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
-        control, graph = Control.of(request, "energy"), prepared.ground
-        control.num_classes = graph.num_variables
+        control, graph = Control(request, "energy"), prepared.ground
+        control.enter_level(graph.num_variables)
         rng = np.random.default_rng(request.seed)
         starts = assignments(graph.variables, request.start, rng)
         pace = Pace(int(self.flips), float(self.random), float(self.noise))

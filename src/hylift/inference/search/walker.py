@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.graph import FactorGraph, Variables
-from hylift.inference.checkpoint import Kept, arrays_in, go_to_place, place_of, put_back
 from hylift.inference.control import Control
+from hylift.inference.loop import (
+    StepInfo,
+    arrays_in,
+    fill,
+    generator_state,
+    restore_generator,
+    run_steps,
+)
 from hylift.inference.search.functions import FunctionMoves
 from hylift.inference.search.kernels.arrays import (
     BEST,
@@ -29,6 +35,7 @@ from hylift.inference.search.kernels.reals import settle_reals
 from hylift.inference.search.kernels.walk import keep_best, set_out, walk_on
 from hylift.inference.search.layout import flat_terms
 from hylift.inference.search.limits import factors_of, loose_real, shortfall
+from hylift.posterior import Result
 from hylift.potentials import Function
 
 FloatArray = NDArray[np.float64]
@@ -153,56 +160,18 @@ class Walker:
 
     def _walk(self, done: float, share: float) -> bool:
         """Bursts from one start; whether they end where nothing can be better."""
-        left, fresh = self.pace.flips, max(FRESH, len(self.terms.term))
-        kicks = max(1, LEAST_KICKS * BURST // self.pace.flips)
-        since, is_best = 0, False
-        loop = self.control.loop()
-        if (earlier := loop.earlier) is not None:
-            left, since, is_best = self._take_up(earlier)
-            if earlier.is_done:
-                return is_best
-        while self.loose is None:
-            if since >= fresh:
-                self.go_to(self.values())
-                since = 0
-            most = min(BURST, left)
-            picked = self._burst(most, self.pace.random)
-            if self.functions.sets:
-                self._kick_functions(min(kicks, LEAST_KICKS))
-            is_cut = self.control.ended is not None  # within the burst, which ends elsewhere then
-            is_best = self._is_best_of_all()
-            left -= picked or most
-            since += picked
-            told = 1.0 if is_best else done + share * (1 - left / self.pace.flips)
-            goes_on = self.control.record(self.energy, "walking", told)
-            is_stuck = picked == 0 and not self.functions.sets
-            arrays = partial(self._arrays, left, since, is_best)
-            if is_best or is_stuck or left <= 0:
-                if not is_cut:
-                    loop.finish(arrays)
-                return is_best
-            if not goes_on:
-                if not is_cut:
-                    loop.leave(arrays)
-                return is_best
-            loop.keep(arrays)
-        self.control.ended = "diverged"
-        return False
+        if self.loose is not None:
+            self.control.end("diverged")
+            return False
+        return run_steps(_Bursts(self, done, share, self.pace.flips), self.control) == "converged"
 
-    def _arrays(self, left: int, since: int, is_best: bool) -> Arrays:
-        """All that the next burst depends on."""
-        arrays = arrays_in(self.walk, "walk") | arrays_in(self.search, "search")
-        loose = -1 if self.loose is None else self.loose
-        place = np.array([left, since, is_best, self.picks, loose])
-        return arrays | {"place": place, "rng": place_of(self.rng)}
-
-    def _take_up(self, earlier: Kept) -> tuple[int, int, bool]:
-        """Goes to where an earlier run was; returns what is left of the walk from this start."""
-        put_back(self._arrays(0, 0, False), earlier)
-        go_to_place(self.rng, earlier.arrays["rng"])
-        left, since, is_best, self.picks, loose = earlier.arrays["place"].tolist()
-        self.loose = None if loose < 0 else loose
-        return left, since, bool(is_best)
+    def take_burst(self, most: int) -> int:
+        """Pick so many factors, or fewer; returns how many. Move the variables of functions."""
+        picked = self._burst(most, self.pace.random)
+        if self.functions.sets:
+            kicks = max(1, LEAST_KICKS * BURST // self.pace.flips)
+            self._kick_functions(min(kicks, LEAST_KICKS))
+        return picked
 
     def _burst(self, most: int, random: float) -> int:
         """Picks so many factors, or fewer; returns how many."""
@@ -211,7 +180,7 @@ class Walker:
         self.picks += picked
         return picked
 
-    def _is_best_of_all(self) -> bool:
+    def is_best_of_all(self) -> bool:
         """Whether all factors are at their best, each by itself."""
         if self.functions.sets or self.walk.sizes[:2].any() or self.walk.status.any():
             return False
@@ -238,7 +207,7 @@ class Walker:
                 return
             self.picks += sum(len(some.variables) for some in self.functions.sets)
             self.go_to(values)
-            if not self.control.look():
+            if not self.control.should_continue():
                 return
 
     def _kick_functions(self, times: int) -> None:
@@ -261,8 +230,56 @@ class Walker:
             now = self.walk.worth[NOW]
             if now[0] > worth[0] or (now[0] == worth[0] and now[1] < worth[1]):
                 self.go_to(before)
-            if self.loose is not None or not self.control.look():
+            if self.loose is not None or not self.control.should_continue():
                 return
+
+
+@dataclass(slots=True, eq=False)
+class _Bursts:
+    """A walk from one start."""
+
+    walker: Walker
+    done: float
+    """Share of all starts before this one."""
+    share: float
+    """Share of this one."""
+    left: int
+    """Flips that are left."""
+    since: int = 0
+    """Flips since all scores were computed anew."""
+
+    def step(self) -> StepInfo:
+        walker = self.walker
+        if self.since >= max(FRESH, len(walker.terms.term)):
+            walker.go_to(walker.values())
+            self.since = 0
+        most = min(BURST, self.left)
+        picked = walker.take_burst(most)
+        self.left -= picked or most
+        self.since += picked
+        result: Result | None = None
+        share = self.done + self.share * (1 - self.left / walker.pace.flips)
+        if walker.is_best_of_all():
+            result, share = "converged", 1.0
+        elif self.left <= 0 or (picked == 0 and not walker.functions.sets):
+            result = "max_steps"
+        elif walker.loose is not None:
+            result = "diverged"
+        return StepInfo(walker.energy, "walking", share, result)
+
+    def arrays(self) -> Arrays:
+        walker = self.walker
+        arrays = arrays_in(walker.walk, "walk") | arrays_in(walker.search, "search")
+        loose = -1 if walker.loose is None else walker.loose
+        place = np.array([self.left, self.since, walker.picks, loose])
+        return arrays | {"place": place, "rng": generator_state(walker.rng)}
+
+    def restore(self, arrays: Arrays) -> None:
+        walker = self.walker
+        fill(self.arrays(), arrays)
+        restore_generator(walker.rng, arrays["rng"])
+        self.left, self.since, walker.picks, loose = arrays["place"].tolist()
+        walker.loose = None if loose < 0 else loose
 
 
 def scattered(variables: Variables, rng: np.random.Generator) -> FloatArray:

@@ -64,7 +64,10 @@ def posterior_of(
     kind, notes = _trust(settings, fit, mixture_of(fit))
     kind = _trust_in_leaves(graph, small, fit, kind, notes)
     _note_parts(settings, view, notes)
-    if control.has_patience() and (tied := note_on_tied_reals(view, mixture_of(fit))) is not None:
+    if (
+        control.not_interrupted()
+        and (tied := note_on_tied_reals(view, mixture_of(fit))) is not None
+    ):
         notes.append(tied)
     if fit.is_closed_form and request.lift == "coarse-to-fine" and control.level == 0:
         notes.append(

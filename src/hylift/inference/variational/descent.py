@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -10,10 +10,12 @@ import numpy as np
 from hylift.archive import Arrays
 from hylift.errors import DivergentModelError
 from hylift.inference.control import Control
+from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.variational.kept import arrays_of, state_of
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers import Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.posterior import Result
 from hylift.proper.improper import LIST_ALL, ImproperDirection
 from hylift.words import worded
 
@@ -25,7 +27,48 @@ BLOWN = 1e-2
 """Share of the largest variance there may be, that no proper model comes to."""
 CHECK_EVERY = 10
 
-Until = Literal["converged", "rough", "the end"]
+Until = Literal["converged", "rough"]
+
+
+@dataclass(slots=True, eq=False)
+class _Descent:
+    """The steps of an optimiser from one state."""
+
+    objective: Objective
+    optimiser: Optimiser
+    state: State
+    until: Until
+    most_steps: int
+    what: str
+    values: list[float]
+    """The objective of the best start, before the first step and after each."""
+
+    def step(self) -> StepInfo:
+        self.state = self.optimiser.step(self.objective, self.state)
+        value = float(self.state.at.value.min())
+        self.values.append(value)
+        count = len(self.values) - 1
+        result: Result | None = None
+        if not np.isfinite(value):
+            result = "diverged"
+        elif self.until == "converged" and bool((self.state.calm >= CALM).all()):
+            result = "converged"
+        elif count >= self.most_steps or self._is_rough():
+            result = "max_steps"
+        if count % CHECK_EVERY == 0 and result != "diverged":
+            check_held(self.objective.problem, self.state.q)
+        return StepInfo(value, self.what, count / self.most_steps, result)
+
+    def _is_rough(self) -> bool:
+        if self.until != "rough" or len(self.values) < 4:
+            return False
+        return self.values[-4] - self.values[-1] < ROUGH * max(1.0, abs(self.values[-1]))
+
+    def arrays(self) -> Arrays:
+        return arrays_of(self.state) | {"values": np.array(self.values)}
+
+    def restore(self, arrays: Arrays) -> None:
+        self.state, self.values = state_of(arrays), arrays["values"].tolist()
 
 
 def descend(
@@ -40,41 +83,16 @@ def descend(
 ) -> tuple[State, bool]:
     """The state after at most so many steps, and whether all of its starts have converged.
 
-    until: 'rough' stops where going on is not worth it, 'the end' only after all steps.
+    until: 'rough' stops where going on is not worth it.
     """
-    if not control.look():
+    if not control.should_continue():
         return state, False
-    loop = control.loop()
-    values, converged = [float(state.at.value.min())], False
-    if (earlier := loop.earlier) is not None:
-        state, values = state_of(earlier.arrays), earlier.arrays["values"].tolist()
-        if earlier.is_done:
-            return state, bool(earlier.arrays["converged"])
-
-    def arrays() -> Arrays:
-        own = {"values": np.array(values), "converged": np.array(converged)}
-        return arrays_of(state) | own
-
-    while len(values) <= most_steps:
-        count = len(values)
-        state = optimiser.step(objective, state)
-        values.append(float(state.at.value.min()))
-        go_on = control.record(values[-1], what, count / most_steps)
-        if not np.isfinite(values[-1]):
-            control.ended = "diverged"
-            return state, False
-        if count % CHECK_EVERY == 0 or not go_on or count == most_steps:
-            check_held(objective.problem, state.q)
-        converged = until == "converged" and bool((state.calm >= CALM).all())
-        fall = values[-4] - values[-1] if len(values) > 3 else np.inf
-        if converged or (until == "rough" and fall < ROUGH * max(1.0, abs(values[-1]))):
-            break
-        if not go_on:
-            loop.leave(arrays)
-            return state, False
-        loop.keep(arrays)
-    loop.finish(arrays)
-    return state, converged
+    values = [float(state.at.value.min())]
+    descent = _Descent(objective, optimiser, state, until, most_steps, what, values)
+    result = run_steps(descent, control)
+    if result not in ("converged", "diverged"):
+        check_held(objective.problem, descent.state.q)
+    return descent.state, result == "converged"
 
 
 def again(objective: Objective, state: State) -> State:

@@ -25,7 +25,6 @@ from hylift.inference.variational.problem.families import (
 )
 from hylift.inference.variational.stand import Fit, Settings, Stand
 from hylift.inference.variational.starts.mean_field import (
-    MOST_SWEEPS,
     coordinate_ascent,
     gaussian_product,
     is_closed_form,
@@ -72,7 +71,7 @@ class Fitter:
     def fit(self, views: Iterator[View], start: WarmStart | None = None) -> Fit:
         """What is found in the last view, or in the one in which time has run out."""
         for level, view in enumerate(views):
-            self.control.num_classes, self.control.level = view.graph.num_variables, level
+            self.control.enter_level(view.graph.num_variables, level)
             if self.stand is not None:
                 stand = self._finer(view, self.stand)
             elif start is not None:
@@ -80,7 +79,7 @@ class Fitter:
             else:
                 stand = self._first(view)
             self.stand = self._improved(stand, is_last=view.is_last)
-            if not self.control.look():
+            if not self.control.should_continue():
                 break
         assert self.stand is not None
         return self._finished(view, self.stand)
@@ -120,7 +119,7 @@ class Fitter:
         if form is not None:
             product = gaussian_product(problem, form)
         else:
-            look, hard = self.control.look, price(problem)
+            look, hard = self.control.should_continue, price(problem)
             product, _, at_rest = coordinate_ascent(
                 problem, neutral(problem), hard, most_sweeps=FEW_SWEEPS, go_on=look
             )
@@ -167,7 +166,7 @@ class Fitter:
         Members of a coarse class may lie in different modes, and what was found for all of them
         together in none.
         """
-        if stand.is_gaussian or not self.control.look():
+        if stand.is_gaussian or not self.control.should_continue():
             return stand
         problem, product, form = self._prepared(view)
         hard = price(problem)
@@ -183,7 +182,9 @@ class Fitter:
     def _products(self, problem: Problem, hard: float, product: Mixtures) -> list[Mixtures]:
         """Single products, the best first."""
         count = max(self.settings.components, num_vertices(problem))
-        return ranked_products(problem, self.rng, hard, product, count, self.control.look)
+        return ranked_products(
+            problem, self.rng, hard, product, count, self.control.should_continue
+        )
 
     def _copies(self, problem: Problem, product: Mixtures) -> Mixtures:
         """A mixture whose components are all the same."""
@@ -218,17 +219,15 @@ class Fitter:
         """
         count = 0 if alone else self.settings.restarts - 1
 
-        def watch(value: float) -> bool:
-            share = min(1.0, len(self.control.rows) / MOST_SWEEPS)
-            return self.control.record(value, "sweeping", share)
-
         if count:
             count = max(count, num_vertices(problem))
-            q = ranked_products(problem, self.rng, hard, q, count, self.control.look)[0]
-            watch(float(self._objective(problem, "search", hard).evaluate(q).value[0]))
+            look = self.control.should_continue
+            q = ranked_products(problem, self.rng, hard, q, count, look)[0]
+            value = float(self._objective(problem, "search", hard).evaluate(q).value[0])
+            self.control.record(value, "sweeping", 0.0)
         most = self.settings.max_steps
         q, _, converged = coordinate_ascent(
-            problem, q, hard, most_sweeps=most, watch=watch, loop=self.control.loop()
+            problem, q, hard, most_sweeps=most, control=self.control
         )
         state = NaturalNewton().begin(self._objective(problem, "final", hard), q)
         return Stand(problem, hard, (state,), False, converged)
@@ -237,7 +236,7 @@ class Fitter:
         """Candidates from random starts, the best first."""
         settings = self.settings
         self.single = products[0]
-        if not self.control.look():
+        if not self.control.should_continue():
             copies = self._copies(problem, products[0])
             return self._begun(problem, hard, copies, is_gaussian=False)
         starts = random_starts(problem, settings.restarts, settings.components, self.rng, products)
@@ -260,10 +259,10 @@ class Fitter:
                 until="converged", most_steps=most, what="searching",
             )  # fmt: skip
             found += [state.take([start]) for start in range(some.num_starts)]
-            if not self.control.look():
+            if not self.control.should_continue():
                 break
         value = [float(state.at.value[0]) for state in found]
-        if self.control.look():
+        if self.control.should_continue():
             final = self._objective(problem, "final", hard)
             value = [float(final.evaluate(state.q).value[0]) for state in found]
         order = np.argsort(np.nan_to_num(value, nan=np.inf), kind="stable")
@@ -294,12 +293,12 @@ class Fitter:
         for candidate in stand.candidates:
             state, converged = self._refined(stand, candidate)
             judged, relative = None, np.inf
-            if self.control.look():
+            if self.control.should_continue():
                 judged = self._with_error(stand.problem, state.q, stand.hard)
                 relative = judged[1] / max(1.0, abs(judged[0]))
             if best is None or relative < best[0]:
                 best = (relative, state, converged, judged)
-            if relative <= HIDES or not self.control.look():
+            if relative <= HIDES or not self.control.should_continue():
                 break
         assert best is not None
         _, state, converged, judged = best
@@ -312,7 +311,7 @@ class Fitter:
         A mixture over many parts that nothing connects has the same weights in all of them, and is
         easily worse than the best product of each.
         """
-        problem, hard, look = stand.problem, stand.hard, self.control.look
+        problem, hard, look = stand.problem, stand.hard, self.control.should_continue
         is_bethe = self.settings.entropy == "bethe" and self.settings.components > 1
         if not is_bethe or stand.is_gaussian or not is_closed_form(problem) or not look():
             return stand

@@ -152,13 +152,13 @@ def _proper(found: Iterator[View]) -> Iterator[View]:
 def _solve(
     name: str, settings: Settings, prepared: Prepared, request: Request, *, merge: bool = False
 ) -> Posterior:
-    control, graph = Control.of(request), prepared.source
+    control, graph = Control(request), prepared.source
     keep = has_bounds(graph) if settings.reals == "beta" else np.zeros(graph.num_variables, bool)
     small = eliminate_leaves(graph, keep)
     fit = _best_fit(settings, _prepared(small, prepared), request, control, merge=merge)
     for number in range(MOST_FITS):
         beyond = mass_lost(graph, small, mixture_of(fit)) > LEAK
-        if not beyond.any() or not control.look():
+        if not beyond.any() or not control.should_continue():
             break
         keep |= beyond if number < MOST_FITS - 1 else has_bounds(graph)
         small = eliminate_leaves(graph, keep)
@@ -181,7 +181,7 @@ def _best_fit(
     if request.start is not None:
         start = WarmStart.of(request.start, prepared.source, settings.components)
     fit = _fitted(settings, prepared, request, control, start, merge=merge)
-    if settings.reals != "auto" or not control.look():
+    if settings.reals != "auto" or not control.should_continue():
         return fit
     is_beta = better_families(mixture_of(fit))
     if is_beta is None:

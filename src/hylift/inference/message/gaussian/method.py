@@ -7,10 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from hylift.archive import Arrays
 from hylift.graph import Variables
 from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
+from hylift.inference.loop import run_steps
 from hylift.inference.message.gaussian.passing import Damping, Passing
 from hylift.inference.message.gaussian.quadratics import (
     Quadratics,
@@ -23,8 +25,8 @@ from hylift.inference.message.layout import FloatArray
 from hylift.inference.message.running import (
     SETTLED,
     Decoded,
+    Exchange,
     Outcome,
-    Steps,
     check_settings,
     posterior_of,
     view_of,
@@ -73,10 +75,10 @@ class GaBP:
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         check_gaussian(prepared.ground)
-        control = Control.of(request, "largest change")
+        control = Control(request, "largest change")
         links = linked(prepared.ground, merge=self.merge_factors)
         view = view_of(self.name, prepared.with_ground(links), request)
-        control.num_classes = view.graph.num_variables
+        control.enter_level(view.graph.num_variables)
         quadratics = Quadratics.of(view.graph)
         radius = Radius.of(quadratics)
         check_definite(view.ground, radius)
@@ -86,9 +88,9 @@ class GaBP:
         means, variances = passing.means, passing.variances
         variables = view.graph.variables
         beyond = mass_beyond(variables.lower, variables.upper, means, np.sqrt(variances))
-        change = control.rows[-1][1] if control.rows else 0.0
+        change = control.steps[-1].objective if control.steps else 0.0
         findings = Findings(
-            result, len(control.rows), cause, not passing.message.any(), on_forest, radius, beyond,
+            result, len(control.steps), cause, not passing.message.any(), on_forest, radius, beyond,
             variables, change, passing.rounding(),
         )  # fmt: skip
         is_exact = findings.is_exact
@@ -108,21 +110,30 @@ class GaBP:
         self, quadratics: Quadratics, damping: Damping, control: Control
     ) -> tuple[Passing, Result, str]:
         """The final messages, how they ended, and why they diverged if they did."""
-        passing = Passing.start(quadratics)
-        scale = max(1.0, passing.size)
-        steps = Steps.of(
-            control, lambda: passing.arrays() | {"damping": damping.state}, self.max_steps
-        )
-        for _ in steps:
+        passing, cause = Passing.start(quadratics), ""
+        most = np.array([max(1.0, passing.size)])  # change that messages of a proper model make
+
+        def advance(step: int) -> tuple[float | None, Result | None]:
+            nonlocal passing, cause
             change = passing.step(damping.share)
             if change is None:
-                return passing, "diverged", "the precision of some belief is no longer positive"
+                cause = "the precision of some belief is no longer positive"
+                return None, "diverged"
             damping.follow(change)
-            steps.end_step(change, is_converged=change <= self.tolerance)
-            first = control.rows[0][1]
-            if change > GROWN * max(scale, first):
-                return Passing.start(quadratics), "diverged", "messages grow without end"
-        return passing, steps.result, ""
+            if step == 0:
+                most[0] = max(most[0], change)
+            if change <= self.tolerance:
+                return change, "converged"
+            if change > GROWN * most[0]:
+                passing, cause = Passing.start(quadratics), "messages grow without end"
+                return change, "diverged"
+            return change, None
+
+        def state() -> Arrays:
+            return passing.arrays() | {"damping": damping.state, "most": most}
+
+        result = run_steps(Exchange(advance, state, self.max_steps), control)
+        return passing, result, cause
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,9 +9,9 @@ import numpy as np
 
 from hylift.archive import Arrays
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
-from hylift.inference.checkpoint import go_to_place, place_of
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
+from hylift.inference.loop import run_steps
 from hylift.inference.message.layout import FloatArray
 from hylift.inference.message.particle.density import Densities, densities
 from hylift.inference.message.particle.factors import Factors
@@ -20,8 +20,8 @@ from hylift.inference.message.particle.proposals import narrowest
 from hylift.inference.message.running import (
     Beliefs,
     Decoded,
+    Exchange,
     Outcome,
-    Steps,
     check_settings,
     notes_on_loops,
     posterior_of,
@@ -86,22 +86,22 @@ class EPBP:
         return f"EPBP({self.particles})"
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
-        control = Control.of(request, "largest change")
+        control = Control(request, "largest change")
         view = view_of(self.name, prepared, request, merge=self.merge_factors)
         check_proper(view.ground)
-        control.num_classes = view.graph.num_variables
+        control.enter_level(view.graph.num_variables)
         passing = Passing.start(Factors.of(view.graph), self.particles)
         result, damping = self._pass(passing, control, np.random.default_rng(request.seed))
         found = unsure = None
         if request.tasks & {"marginals", "map"}:
-            found = densities(passing, control.look)
-            if passing.factors.is_real.any() and control.look():
+            found = densities(passing, control.should_continue)
+            if passing.factors.is_real.any() and control.should_continue():
                 unsure = passing.sensitivity(damping)
 
         def decode(seconds: float | None) -> Decoded:
             own = found
             if own is None:
-                own = densities(passing, control.inner(seconds).look)
+                own = densities(passing, control.inner(seconds).should_continue)
             return Decoded(_modes(passing, own)[None])
 
         outcome = Outcome(
@@ -117,32 +117,30 @@ class EPBP:
         self, passing: Passing, control: Control, rng: np.random.Generator
     ) -> tuple[Result, float]:
         """Take steps until convergence or a limit; returns how they ended, and the last damping."""
-        adapting = min(MOST_ADAPTING, self.max_steps // 2) if passing.factors.is_real.any() else 0
+        most = min(MOST_ADAPTING, self.max_steps // 2) if passing.factors.is_real.any() else 0
+        adapting = np.array(most)  # steps that adapt particles
 
-        def arrays() -> Arrays:
-            return passing.arrays() | {"adapting": np.array(adapting), "rng": place_of(rng)}
-
-        steps = Steps.of(control, arrays, self.max_steps)
-        if (earlier := steps.loop.earlier) is not None:
-            adapting = int(earlier.arrays["adapting"])
-            go_to_place(rng, earlier.arrays["rng"])
-        for step in steps:
-            damping = self._damping_at(step, adapting)
+        def advance(step: int) -> tuple[float | None, Result | None]:
+            damping = self._damping_at(step, int(adapting))
             # Messages to new particles were not damped; from here on they are.
             if step in (adapting + 1, adapting + PATIENCE):
                 passing.forget_if_grown()
             # Before the first step there are no messages to adapt to.
-            is_adapting = 0 < step <= adapting
-            if is_adapting:
+            if 0 < step <= adapting:
                 at = MIDDLE if step == adapting else float(rng.random())
                 change = passing.adapt(at, damping)
                 if change <= AT_REST:
-                    adapting = min(adapting, step + 1)
-            else:
-                change = passing.step(damping if step else 0.0)
-            is_at_rest = change <= self.tolerance and step >= adapting and not is_adapting
-            steps.end_step(change, is_converged=is_at_rest)
-        return steps.result, self._damping_at(steps.taken - 1, adapting)
+                    adapting[...] = min(adapting, step + 1)
+                return change, None
+            change = passing.step(damping if step else 0.0)
+            is_at_rest = change <= self.tolerance and step >= adapting
+            return change, "converged" if is_at_rest else None
+
+        def state() -> Arrays:
+            return passing.arrays() | {"adapting": adapting}
+
+        steps = Exchange(advance, state, self.max_steps, rng)
+        return run_steps(steps, control), self._damping_at(steps.taken - 1, int(adapting))
 
     def _damping_at(self, step: int, adapting: int) -> float:
         if self.damping is not None:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.components import Gaussians
-from hylift.inference.checkpoint import Loop
+from hylift.inference.control import Control
+from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.parts import parts_of
 from hylift.inference.variational.kernels.coordinate import (
     free_energies,
@@ -20,6 +21,7 @@ from hylift.inference.variational.kernels.coordinate import (
 )
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.posterior import Result
 from hylift.proper.gaussian import GaussianForm
 
 MOST_SWEEPS = 60
@@ -197,9 +199,12 @@ class _Ascent:
     weights: FloatArray  # (1, 1)
     entries: FloatArray  # (1, entry, 1)
     hard: float
-    may_overshoot: bool
+    most_sweeps: int
+    go_on: Callable[[], bool]
+    is_evaluated: bool
+    """Whether to compute the free energy after each sweep."""
     reached: float = np.inf
-    """Its free energy, where somebody wants to know."""
+    """The free energy, where it is computed."""
     damping: float = 1.0
     number: int = 0
     """Sweeps so far."""
@@ -213,17 +218,26 @@ class _Ascent:
     def value(self) -> float:
         return float(self.objective.evaluate(self.q).value[0])
 
-    def sweep(self, go_on: Callable[[], bool], *, look: bool) -> bool:
-        """Takes a sweep, and says whether it counts; one that overshoots is undone."""
+    def step(self) -> StepInfo:
+        """Sweep over all variables; a sweep that overshoots is undone."""
+        counts = self._sweep()
+        result: Result | None = "converged" if self.at_rest else None
+        if result is None and self.number >= self.most_sweeps:
+            result = "max_steps"
+        share = self.number / self.most_sweeps
+        return StepInfo(self.reached if counts else None, "sweeping", share, result)
+
+    def _sweep(self) -> bool:
         if self.number == self.next_solve:
             # Chains of reals pass news on by one link a sweep: all means are moved together.
-            self.entries = settled_means(self.objective, self.q, go_on).entries
+            self.entries = settled_means(self.objective, self.q, self.go_on).entries
             self.next_solve *= 2
         self.number += 1
-        before = self.entries.copy() if self.may_overshoot else self.entries
+        may_overshoot = self.sweeper.may_overshoot
+        before = self.entries.copy() if may_overshoot else self.entries
         change = self.sweeper.sweep(self.entries, self.hard, self.damping)
-        value = self.value() if look else np.inf
-        if self.may_overshoot and not value <= self.reached + 1e-9 * max(1.0, abs(self.reached)):
+        value = self.value() if self.is_evaluated else np.inf
+        if may_overshoot and not value <= self.reached + 1e-9 * max(1.0, abs(self.reached)):
             self.entries, self.damping = before, self.damping / 2
             self.at_rest = self.damping < 1e-3
             return False
@@ -231,15 +245,13 @@ class _Ascent:
         return True
 
     def arrays(self) -> Arrays:
-        """All that the next sweep depends on."""
         return {
             "entries": self.entries,
             "reached": np.array([self.reached, self.damping]),
             "place": np.array([self.number, self.next_solve, self.at_rest]),
         }
 
-    def take_up(self, arrays: Arrays) -> None:
-        """Goes to where an earlier run was."""
+    def restore(self, arrays: Arrays) -> None:
         self.entries = arrays["entries"].copy()
         self.reached, self.damping = arrays["reached"].tolist()
         self.number, self.next_solve, at_rest = arrays["place"].tolist()
@@ -252,34 +264,25 @@ def coordinate_ascent(
     hard: float,
     *,
     most_sweeps: int = MOST_SWEEPS,
-    watch: Callable[[float], bool] | None = None,
     go_on: Callable[[], bool] = always,
-    loop: Loop | None = None,
+    control: Control | None = None,
 ) -> tuple[Mixtures, float, bool]:
     """The product after sweeps over all variables, its free energy, and whether it is at rest.
 
-    watch: told the free energy after each sweep; returns whether to go on. go_on: asked the same,
-    without a free energy. loop: what keeps the sweeps. Where members of a class are neighbours
-    they all move at once, which may overshoot: then the sweep is undone, and the next ones go half
-    the way.
+    go_on: asked after each sweep. control: records the sweeps, where they are steps of the method.
+    Where members of a class are neighbours they all move at once, which may overshoot: then the
+    sweep is undone, and the next ones go half the way.
     """
     objective, sweeper = Objective(problem, "bethe", "search", hard), Sweeper.of(problem)
-    ascent = _Ascent(objective, sweeper, q.weights, q.entries.copy(), hard, sweeper.may_overshoot)
-    look = ascent.may_overshoot or watch is not None
-    if look:
+    is_evaluated = sweeper.may_overshoot or control is not None
+    ascent = _Ascent(
+        objective, sweeper, q.weights, q.entries.copy(), hard, most_sweeps, go_on, is_evaluated
+    )
+    if is_evaluated:
         ascent.reached = ascent.value()
-    earlier = loop.earlier if loop is not None else None
-    if earlier is not None:
-        ascent.take_up(earlier.arrays)
-    is_over = earlier is not None and earlier.is_done
-    wants_more = True
-    while not is_over and wants_more and ascent.number < most_sweeps:
-        if ascent.sweep(go_on, look=look):
-            wants_more = watch is None or watch(ascent.reached)
-        is_over = ascent.at_rest
-        wants_more = wants_more and (is_over or go_on())
-        if loop is not None and wants_more and not is_over:
-            loop.keep(ascent.arrays)
-    if loop is not None and (earlier is None or not earlier.is_done):
-        (loop.finish if is_over or wants_more else loop.leave)(ascent.arrays)
-    return ascent.q, ascent.reached if look else ascent.value(), ascent.at_rest
+    if control is not None:
+        run_steps(ascent, control)
+    else:
+        while ascent.step().result is None and go_on():
+            pass
+    return ascent.q, ascent.reached if is_evaluated else ascent.value(), ascent.at_rest
