@@ -147,7 +147,8 @@ class _Sweeps:
 
     def step(self) -> StepInfo:
         chains, records = self.chains, self.records
-        stop = min(max(self.made + chains.burst(), self.least), self.draws)
+        burst = chains.burst() if chains.control.ended is None else 0
+        stop = min(max(self.made + burst, self.least), self.draws)
         # Where there is no room for more draws, every other one of those stored is dropped.
         while not self.is_warm_up and stop > len(records[0].values) * self.every:
             for record in records:
