@@ -20,6 +20,7 @@ from scipy import integrate, special, stats
 
 from hylift.graph import FactorGraph
 from hylift.potentials import ConditionalQuadratic, Function, Potential, Table
+from hylift.potentials.reduced import Reduced
 
 Vector = NDArray[np.float64]
 
@@ -71,7 +72,7 @@ def hidden_variables(graph: FactorGraph) -> list[int]:
 def numerical_reals(graph: FactorGraph) -> list[int]:
     """Hidden reals that have bounds, or stand in a factor that may be anything."""
     variables = graph.variables
-    functions = [g.scope.ravel() for g in graph.groups if isinstance(g.potential, Function)]
+    functions = [g.scope.ravel() for g in graph.groups if g.potential.quadratic() is None]
     bounded = np.isfinite(variables.lower) | np.isfinite(variables.upper)
     bounded[np.concatenate([np.zeros(0, dtype=int), *functions])] = True
     return [v for v in hidden_variables(graph) if variables.num_states[v] == 0 and bounded[v]]
@@ -303,8 +304,7 @@ def _parameters(potential: Potential, row: int) -> Vector:
     if isinstance(potential, ConditionalQuadratic):
         parts = potential.A[row], potential.b[row], potential.c[row]
         return np.concatenate([part.ravel() for part in parts])
-    assert isinstance(potential, Function)
-    return potential.parameters[row]
+    return potential.flat[row]
 
 
 def _position(known: list[Vector], parameters: Vector, tolerance: float) -> int:
@@ -327,14 +327,10 @@ def _orbits(potential: Potential, row: int) -> tuple[int, ...]:
 
 def exchangeable(potential: Potential, row: int, first: int, second: int) -> bool:
     """Whether two slots may be swapped; of a function: whether its author says so."""
+    if isinstance(potential, Reduced):
+        return exchangeable(potential.whole, row, potential.slots[first], potential.slots[second])
     if isinstance(potential, Function):
-        arguments = [
-            a
-            for a in range(potential.num_discrete + potential.num_reals)
-            if a not in potential.fixed
-        ]
-        pair = {arguments[first], arguments[second]}
-        return any(pair <= set(together) for together in potential.symmetric)
+        return any({first, second} <= set(together) for together in potential.symmetric)
     if potential.slot_states[first] != potential.slot_states[second]:
         return False
     rng = np.random.default_rng(0)

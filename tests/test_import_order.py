@@ -17,6 +17,7 @@ STAGES = [
     "numerics",
     "potentials",
     "graph",
+    "rewrite",
     "formats",
     "language",
     "grounding",

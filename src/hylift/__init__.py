@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from hylift.graph import categorical as categorical
     from hylift.graph import interval as interval
     from hylift.graph import real as real
-    from hylift.graph.merge import merge_factors as merge_factors
     from hylift.grounding import Grounding as Grounding
     from hylift.grounding import SizeWarning as SizeWarning
     from hylift.grounding import World as World
@@ -90,6 +89,7 @@ if TYPE_CHECKING:
     from hylift.proper.certificate import bethe_certificate as bethe_certificate
     from hylift.racing import Race as Race
     from hylift.racing import race as race
+    from hylift.rewrite.merge import merge_factors as merge_factors
 
 _HOME = {
     "HyliftError": "errors",
@@ -155,7 +155,7 @@ _HOME = {
     "kalman_filter": "inference.filtering",
     "plot_convergence": "plot",
     "bethe_certificate": "proper.certificate",
-    "merge_factors": "graph.merge",
+    "merge_factors": "rewrite.merge",
     "plot_classes": "plot",
     "plot_forest": "plot",
     "plot_marginals": "plot",

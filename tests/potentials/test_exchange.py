@@ -172,9 +172,9 @@ def test_observed_arguments_leave_their_symmetric_group() -> None:
     without_real, _ = potential.reduce(row, (3,), np.zeros((3, 1)))
     without_state, _ = without_real.reduce(row, (0,), np.zeros((3, 1)))
 
-    assert without_real.symmetric == ((0, 1), (2, 3))
+    assert without_real.symmetric_slots() == [[0, 1], [2, 3]]
     assert exchangeable(without_real) == {(0, 1), (2, 3)}
-    assert without_state.symmetric == ((2, 3),)
+    assert without_state.symmetric_slots() == [[0], [1, 2]]
     assert exchangeable(without_state) == {(1, 2)}
     assert without_state.exchange(1, 2).tolist() == [0, 1, 2]
 

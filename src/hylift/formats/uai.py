@@ -16,6 +16,7 @@ from hylift.formats.tokens import NumberFile, counted
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Variables, categorical
 from hylift.graph.domains import MAX_STATES
 from hylift.potentials import Table
+from hylift.rewrite.kinds import tabulated
 
 MAX_DISTINCT_STATES = 2 * MAX_STATES
 MAX_TOTAL_STATES = 100 * MAX_STATES
@@ -116,7 +117,8 @@ def write_uai(graph: FactorGraph, path: str | Path) -> None:
     scopes: list[str] = []
     tables: list[str] = []
     for group in graph.groups:
-        _add_factors(scopes, tables, group.scope, _log_values(group))
+        for table in tabulated(group, graph.variables.num_states):
+            _add_factors(scopes, tables, table.scope, _log_values(table))
     if graph.log_constant:
         nothing = np.zeros((1, 0), dtype=np.int32)
         _add_factors(scopes, tables, nothing, np.array([[graph.log_constant]]))
@@ -158,12 +160,12 @@ def _write_result(kind: str, line: str, path: str | Path) -> None:
 
 def _log_values(group: FactorGroup) -> NDArray[np.float64]:
     """(factor, joint state): log of what each factor multiplies, its multiplicity included."""
-    if not isinstance(group.potential, Table):
+    form = group.potential.quadratic()
+    if form is None:
         raise UnsupportedError(
-            f"{group.named()} has a potential that is not a table, which a UAI file cannot hold"
+            f"{group.named()} has too many joint states for a table, as a UAI file needs it"
         )
-    rows = group.potential.log_table.reshape(group.potential.num_rows, -1)[group.row]
-    return np.asarray(group.multiplicity[:, None] * rows)
+    return np.asarray(group.multiplicity[:, None] * form.c[group.row])
 
 
 def _add_factors(

@@ -24,7 +24,6 @@ from hylift.files import OutputError, clear_partial
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.method import Step
 from hylift.posterior import Result
-from hylift.potentials import Function
 from hylift.words import worded
 
 FILE = Archive(
@@ -170,7 +169,7 @@ def fingerprint(graph: FactorGraph, settings: str) -> str:
     for group in graph.groups:
         digest.update(type(group.potential).__name__.encode())
         arrays += [group.scope, group.row, group.multiplicity, group.potential.flat]
-        if isinstance(group.potential, Function):
+        if group.potential.quadratic() is None:
             arrays += [_values(group, point) for point in points]
     for array in arrays:
         digest.update(repr(array.shape).encode())

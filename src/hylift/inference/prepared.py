@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import Conditioned, FactorGraph
-from hylift.graph.merge import merge_factors
-from hylift.graph.own_kinds import with_known_kinds
-from hylift.inference.forest import is_forest
 from hylift.lifting import Lifting, lift
 from hylift.posterior import Assignment
 from hylift.posterior.answers import Kind
+from hylift.rewrite.kinds import in_standard_form
+from hylift.rewrite.merge import merge_factors
+from hylift.rewrite.parts import is_forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,7 @@ class Prepared:
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Prepared:
-        graph = with_known_kinds(graph)
-        found = Conditioned.of(graph)
+        found = Conditioned.of(in_standard_form(graph))
         return cls(found, found.graph)
 
     @property

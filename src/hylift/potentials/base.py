@@ -1,4 +1,4 @@
-"""What every solver may ask of a potential."""
+"""Potentials: the members that a class must have, and what solvers may ask of it."""
 
 from __future__ import annotations
 
@@ -57,24 +57,17 @@ class Potential(ABC):
 
     Parameters are stacked in rows. A factor names its row, so factors may share one row, have one
     each, or anything between. Wherever a method takes `row` and per-slot arrays, they broadcast.
+
+    A subclass must have the abstract members. The others are capabilities with a default that
+    fits every potential: a subclass that can do better says so by having its own.
     """
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def num_rows(self) -> int:
-        """Number of parameter rows."""
-
-    @property
-    @abstractmethod
     def slot_states(self) -> tuple[int, ...]:
         """Per slot: its number of states, or `REAL`, or `ANY_STATES`."""
-
-    @property
-    @abstractmethod
-    def signature(self) -> Hashable:
-        """Equal for potentials whose rows may be stacked into one."""
 
     @property
     @abstractmethod
@@ -85,23 +78,34 @@ class Potential(ABC):
     def with_flat(self, flat: FloatArray) -> Self:
         """The potential of the same slots with other rows, laid out as in `flat`."""
 
-    @property
     @abstractmethod
+    def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
+        """Log-potential at points: one array per slot (states as integers), broadcast together."""
+
+    def quadratic(self) -> QuadraticForm | None:
+        """The potential as a quadratic form per joint state; None where it has no such form.
+
+        Solvers have closed forms for it. A potential of discrete slots alone has no reals in it.
+        """
+        return None
+
+    @property
+    def signature(self) -> Hashable:
+        """Equal for potentials whose rows may be stacked into one."""
+        return (type(self), self.slot_states, self.flat.shape[1])
+
+    @property
     def averages(self) -> bool:
         """Whether log-values are linear in the parameters: the mean row has their mean."""
+        return False
 
-    @abstractmethod
     def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
         """(entry,): `flat[:, exchange(i, j)]` are the rows with slots i and j swapped.
 
         None where these slots cannot be swapped.
         """
+        return None
 
-    @abstractmethod
-    def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
-        """Log-potential at points: one array per slot (states as integers), broadcast together."""
-
-    @abstractmethod
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray
     ) -> tuple[Potential, IntArray]:
@@ -109,13 +113,19 @@ class Potential(ABC):
 
         Also the row each factor uses in it. With no slot left it is a `Table` of constants.
         """
+        from hylift.potentials.reduced import reduced
 
-    def quadratic(self) -> QuadraticForm | None:
-        """The potential as a quadratic form per joint state; None where it has no such form.
+        return reduced(self, row, slots, values)
 
-        A table has no real slots.
-        """
-        return None
+    @property
+    def num_rows(self) -> int:
+        """Number of parameter rows."""
+        return len(self.flat)
+
+    @property
+    def num_reals(self) -> int:
+        """Number of real slots."""
+        return sum(states == REAL for states in self.slot_states)
 
     def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> Expectation | None:
         """E[log ψ] when the slots are independent; None where only quadrature finds it.
@@ -127,16 +137,34 @@ class Potential(ABC):
 
     @property
     def num_discrete_slots(self) -> int:
-        """Discrete slots, which come before the real ones."""
+        """Number of discrete slots, which come before the real ones wherever solvers are."""
         return sum(states != REAL for states in self.slot_states)
 
-    @abstractmethod
     def stack(self, others: Sequence[Self]) -> Self:
         """One potential with the rows of this one, then those of each other, in order."""
+        return self.with_flat(np.concatenate([self.flat, *(other.flat for other in others)]))
 
-    @abstractmethod
     def take(self, rows: IntArray) -> Self:
         """The potential that keeps only these rows, in this order."""
+        return self.with_flat(self.flat[rows])
+
+    def tabulate(self, rows: IntArray, num_states: Sequence[int]) -> FloatArray:
+        """(row, states of slot 0, …): log-values of some rows, of discrete slots of these sizes."""
+        grid = np.ix_(np.asarray(rows), *(np.arange(size) for size in num_states))
+        return self.log_value(grid[0], list(grid[1:]))
+
+    def symmetric_slots(self) -> list[list[int]]:
+        """Slots in groups within which they may be exchanged in all rows."""
+        groups: list[list[int]] = []
+        for slot in range(len(self.slot_states)):
+            for group in groups:
+                swapped = self.exchange(group[0], slot)
+                if swapped is not None and np.array_equal(self.flat[:, swapped], self.flat):
+                    group.append(slot)
+                    break
+            else:
+                groups.append([slot])
+        return groups
 
 
 def expectation_given(values: FloatArray, weights: Sequence[FloatArray], kept: int) -> FloatArray:
@@ -163,6 +191,25 @@ def checked_flat(flat: Any, num_entries: int) -> FloatArray:
             f"(row, {num_entries}), not one of shape {array.shape}"
         )
     return array
+
+
+def checked_log_values(
+    values: FloatArray, shape: tuple[int, ...], arguments: Sequence[NDArray[Any]], name: str
+) -> FloatArray:
+    """Values that a user's code returned, in this shape; a `ModelError` where they are wrong."""
+    try:
+        values = np.broadcast_to(values, shape)
+    except ValueError:
+        raise ModelError(
+            f"the potential '{name}' returned the shape {values.shape} "
+            f"for arguments that broadcast to {shape}"
+        ) from None
+    bad = np.isnan(values) | (values == np.inf)
+    if bad.any():
+        where = tuple(np.argwhere(bad)[0])
+        point = [np.broadcast_to(a, shape)[where].item() for a in arguments]
+        raise ModelError(f"the potential '{name}' returned {values[where]} at {point}")
+    return values
 
 
 def frozen_floats(

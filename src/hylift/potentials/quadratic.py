@@ -316,6 +316,29 @@ class ConditionalQuadratic(Potential):
         return ConditionalQuadratic(self.A[rows], self.b[rows], self.c[rows])
 
 
+def closed_form(potential: Potential) -> Table | ConditionalQuadratic | None:
+    """A potential with a quadratic form as a table or conditional quadratic; None for others."""
+    if isinstance(potential, Table | ConditionalQuadratic):
+        return potential
+    form = potential.quadratic()
+    if form is None:
+        return None
+    states = tuple(size for size in potential.slot_states if size != REAL)
+    shape, reals = (len(form.c), *states), form.num_reals
+    c = form.c.reshape(shape)
+    if not reals:
+        return Table(c)
+    return ConditionalQuadratic(
+        form.A.reshape(*shape, reals, reals), form.b.reshape(*shape, reals), c
+    )
+
+
+def as_quadratic(potential: Potential) -> ConditionalQuadratic | None:
+    """A potential as a conditional quadratic; None without a quadratic form, or without reals."""
+    closed = closed_form(potential) if potential.num_reals else None
+    return closed if isinstance(closed, ConditionalQuadratic) else None
+
+
 def _symmetric(matrices: FloatArray) -> bool:
     flipped = np.swapaxes(matrices, -1, -2)
     return bool(np.isfinite(matrices).all() and np.allclose(matrices, flipped, rtol=1e-9, atol=0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,12 +110,6 @@ class Table(Potential):
     def quadratic(self) -> QuadraticForm:
         shape = self.flat.shape
         return QuadraticForm(np.zeros((*shape, 0, 0)), np.zeros((*shape, 0)), self.flat)
-
-    def stack(self, others: Sequence[Self]) -> Table:
-        return Table(np.concatenate([self.log_table, *(other.log_table for other in others)]))
-
-    def take(self, rows: IntArray) -> Table:
-        return Table(self.log_table[rows])
 
 
 def fix_states(

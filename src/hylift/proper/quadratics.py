@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup, Variables, by_slots
-from hylift.graph.decouple import Piece, decouple
-from hylift.potentials import REAL, ConditionalQuadratic, Function, Table
+from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 from hylift.potentials.base import FloatArray
+from hylift.rewrite.decouple import Piece, decouple
 
 IntArray = NDArray[np.int64]
 
@@ -147,7 +147,7 @@ class Decomposition:
                 found.log_constant += _largest(group, potential.log_table)
             elif isinstance(potential, ConditionalQuadratic):
                 found._add_quadratic(group, potential)
-            elif isinstance(potential, Function):
+            else:
                 bound = found._function_bound(group, potential)
                 found.log_constant += bound or 0.0
                 found.is_known &= bound is not None
@@ -176,7 +176,7 @@ class Decomposition:
             self.quadratics += _stacked(group, piece, piece.potential, peak, self.is_open)
         self.log_constant += _largest(group, rest)
 
-    def _function_bound(self, group: FactorGroup, function: Function) -> float | None:
+    def _function_bound(self, group: FactorGroup, function: Potential) -> float | None:
         """The largest sum of the factors of a function of discrete slots; None if unknown."""
         what = f"'{group.label}'" if group.label else "a factor without a label"
         is_open = self.is_open[group.scope]

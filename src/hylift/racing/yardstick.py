@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.inference.capabilities import info_of
-from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 from hylift.racing.entrants import Entrant
 from hylift.racing.finish import Finish
 
@@ -65,20 +63,9 @@ def _can_be_trusted(finish: Finish) -> bool:
 
 def _may_part_chains(graph: FactorGraph) -> bool:
     """Whether joint states of two variables or more are impossible, given the evidence."""
-    return any(
-        sum(states != REAL for states in group.potential.slot_states) > 1
-        and bool(np.isneginf(_constants(group.potential)[group.row]).any())
-        for group in graph.condition().groups
-    )
-
-
-def _constants(potential: Potential) -> NDArray[np.float64]:
-    """(row, states...): what a potential is made of beside the reals; of a function it is 0."""
-    if isinstance(potential, Table):
-        return potential.log_table
-    if isinstance(potential, ConditionalQuadratic):
-        return potential.c
-    return np.zeros(potential.num_rows)
+    several = (g for g in graph.condition().groups if g.potential.num_discrete_slots > 1)
+    forms = ((group, group.potential.quadratic()) for group in several)
+    return any(form and bool(np.isneginf(form.c[group.row]).any()) for group, form in forms)
 
 
 def _exact_inference(candidates: Candidates) -> Finish | None:

@@ -21,11 +21,11 @@ from hylift.graph import (
     categorical,
     interval,
 )
-from hylift.graph.kinds import tabulated
 from hylift.inference import BP, EPBP, Exact, Lift, Step, infer
 from hylift.lifting import lift
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
+from hylift.rewrite.kinds import tabulated
 from random_models import DISCRETE, forests, symmetric_graphs
 from zoo import (
     friends_and_smokers,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import BVI, NPVI, Exact, MeanField, infer
-from hylift.inference.forest import is_forest
 from hylift.posterior import Posterior
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Table
+from hylift.rewrite.parts import is_forest
 from random_models import forests, graphs
 from zoo import (
     bounded_and_unbounded_reals,
@@ -52,9 +52,7 @@ def check_jensen(graph: FactorGraph, num_components: int) -> None:
     log_z = exact_log_z(graph)
     if log_z is None:
         return
-    functions = [
-        g for g in graph.condition().groups if isinstance(g.potential, Function) and len(g)
-    ]
+    functions = [g for g in graph.condition().groups if g.potential.quadratic() is None and len(g)]
     for method in (NPVI(num_components, restarts=3), MeanField(restarts=2)):
         posterior = infer(graph, method)
         found = posterior.log_partition

@@ -8,10 +8,10 @@ import numpy as np
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.graph.decouple import pieces
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
 from hylift.potentials import Potential
 from hylift.potentials.base import QuadraticForm
+from hylift.rewrite.decouple import pieces
 
 LARGEST = 1e290
 """Finite log-values beyond this, in size, are refused: their sums would pass for infinite ones."""

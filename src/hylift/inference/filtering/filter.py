@@ -30,7 +30,7 @@ from hylift.inference.filtering.forms import (
 )
 from hylift.inference.filtering.kernels.run import assign_places, run
 from hylift.inference.filtering.program import PREDICTING, Program
-from hylift.potentials import ConditionalQuadratic, Function
+from hylift.potentials import ConditionalQuadratic
 from hylift.progress import Progress, silent
 from hylift.proper.check import check_possible
 from hylift.proper.improper import ImproperDirection
@@ -204,7 +204,7 @@ def _check_graph(graph: FactorGraph) -> None:
 def _check_quadratic(graph: FactorGraph, rest: Conditioned) -> None:
     """Raise if a factor is not quadratic in its reals, given the evidence."""
     for group, parts in zip(rest.graph.groups, rest.parts, strict=True):
-        if isinstance(group.potential, Function) and len(group):
+        if group.potential.quadratic() is None and len(group):
             factor = graph.groups[parts[0].source].named(int(parts[0].factors[0]))
             name = rest.graph.variables.names[int(group.scope[0, 0])]
             raise UnsupportedError(

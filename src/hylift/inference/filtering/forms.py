@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.condition import MEASUREMENTS, Conditioned
 from hylift.graph.factors import by_slots
-from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential
+from hylift.potentials import REAL, ConditionalQuadratic, Potential
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -329,7 +329,7 @@ class _Known:
         potential, everything = group.potential, np.arange(len(group))
         if isinstance(potential, ConditionalQuadratic) and len(group):
             yield self._absorbed(group, tuple(range(potential.num_discrete))), everything
-        elif isinstance(potential, Function):
+        elif potential.quadratic() is None:
             is_open = self.measured(group.scope, self.step[group.scope].max(axis=1, initial=0))
             for slot in range(group.arity):
                 candidates = everything[is_open[:, slot]]

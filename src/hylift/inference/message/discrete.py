@@ -11,7 +11,6 @@ import numpy as np
 from hylift.archive import Arrays
 from hylift.errors import HyliftError, UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph, FactorGroup, Variables
-from hylift.graph.kinds import MOST_STATES, Kinds
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
@@ -51,6 +50,7 @@ from hylift.numerics.segments import argmaxima, log_sums, maxima, offsets, produ
 from hylift.numerics.threads import cut, in_order
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.answers import Kind
+from hylift.rewrite.kinds import MOST_STATES, Kinds
 
 Schedule = Literal["flooding", "residual"]
 

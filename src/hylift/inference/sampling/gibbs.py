@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
-from hylift.graph.kinds import tabulated
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
@@ -25,7 +24,7 @@ from hylift.inference.search.layout import flat_terms
 from hylift.inference.settings import check_whole, refuse_start
 from hylift.posterior import Assignment, Mixture, Posterior, Result
 from hylift.posterior.draws import Diagnostics, Draws
-from hylift.potentials import Function
+from hylift.rewrite.kinds import tabulated
 from hylift.words import counted, method_call, option, worded
 
 MOST_STORED = 1 << 26
@@ -202,11 +201,11 @@ def _closed_form(graph: FactorGraph) -> FactorGraph:
         )
     groups = []
     for group in graph.groups:
-        if not isinstance(group.potential, Function) or not len(group):
+        if group.potential.quadratic() is not None or not len(group):
             groups.append(group)
             continue
         for part in tabulated(group, graph.variables.num_states):
-            if isinstance(part.potential, Function):
+            if part.potential.quadratic() is None:
                 raise UnsupportedError(
                     "Gibbs draws from tables and conditional quadratics, and cannot take the "
                     f"functions of reals, or of many states, of {group.named()}",

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.search.kernels.arrays import Layout
 from hylift.inference.search.kernels.scores import color_apart, worth_of_each
-from hylift.potentials import Function
 
 NUM_POINTS = 17
 """Points of the first grid along a real."""
@@ -52,7 +51,7 @@ class FunctionMoves:
 
     @classmethod
     def of(cls, graph: FactorGraph, terms: Layout) -> FunctionMoves:
-        groups = [g for g in graph.groups if isinstance(g.potential, Function) and len(g)]
+        groups = [g for g in graph.groups if g.potential.quadratic() is None and len(g)]
         if not groups:
             return cls(terms, [])
         color = _colors(groups, terms)

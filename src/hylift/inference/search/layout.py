@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.graph.decouple import pieces
 from hylift.inference.search.kernels.arrays import (
     ENTRY,
     FLAT,
@@ -22,7 +21,8 @@ from hylift.inference.search.kernels.arrays import (
     Layout,
 )
 from hylift.inference.terms import Terms
-from hylift.potentials import ConditionalQuadratic, Function, Table
+from hylift.potentials import ConditionalQuadratic, Table
+from hylift.rewrite.decouple import pieces
 
 FloatArray = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ def _function_variables(graph: FactorGraph) -> NDArray[np.bool_]:
     """(variable,): whether it stands in a function, so that its moves are not for the kernels."""
     inside = np.zeros(graph.num_variables, dtype=bool)
     for group in graph.groups:
-        if isinstance(group.potential, Function):
+        if group.potential.quadratic() is None:
             inside[group.scope.ravel()] = True
     return inside
 
@@ -111,7 +111,7 @@ def _pieces(
     group: FactorGroup, multiplicity: NDArray[np.float64], whole: bool
 ) -> Iterator[FactorGroup]:
     """Groups of tables and quadratics without repeated slots whose sum this group is."""
-    if not len(group) or not group.arity or isinstance(group.potential, Function):
+    if not len(group) or not group.arity or group.potential.quadratic() is None:
         return
     for distinct in _without_repeats(group, multiplicity):
         if whole or isinstance(distinct.potential, Table):

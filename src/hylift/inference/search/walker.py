@@ -36,7 +36,6 @@ from hylift.inference.search.kernels.walk import keep_best, set_out, walk_on
 from hylift.inference.search.layout import flat_terms
 from hylift.inference.search.limits import factors_of, loose_real, shortfall
 from hylift.posterior import Result
-from hylift.potentials import Function
 
 FloatArray = NDArray[np.float64]
 
@@ -192,7 +191,7 @@ class Walker:
         """What kernels do not know: multiplicity of functions at -inf, and sum of the others."""
         broken, value = 0.0, self.graph.log_constant
         for group in self.graph.groups:
-            if isinstance(group.potential, Function):
+            if group.potential.quadratic() is None:
                 log_values = group.log_values(values)
                 impossible = np.isneginf(log_values)
                 broken += float(group.multiplicity[impossible].sum())

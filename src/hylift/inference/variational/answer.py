@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from hylift.components import Layout
 from hylift.graph import FactorGraph
-from hylift.graph.leaves import WithoutLeaves
 from hylift.inference.bounds import LEAK
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
-from hylift.inference.parts import parts_of
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.terms import has_repeats
 from hylift.inference.variational.hard import price
@@ -36,6 +34,8 @@ from hylift.posterior import (
 )
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
+from hylift.rewrite.leaves import WithoutLeaves
+from hylift.rewrite.parts import parts_of
 from hylift.words import counted, method_call, option, worded
 
 LEAKS = 1e-9

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.graph.leaves import Leaves, WithoutLeaves
 from hylift.inference.bounds import mass_beyond
 from hylift.posterior import GaussianMixture, Marginals, Mixture
+from hylift.rewrite.leaves import Leaves, WithoutLeaves
 
 FloatArray = NDArray[np.float64]
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.graph.leaves import WithoutLeaves, eliminate_leaves
 from hylift.inference.bounds import LEAK
 from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
@@ -34,6 +33,7 @@ from hylift.inference.variational.views import views
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
 from hylift.proper.check import check_proper
+from hylift.rewrite.leaves import WithoutLeaves, eliminate_leaves
 
 MOST_FITS = 3
 """Fits after which all reals with bounds are kept, if bounds of those left out still matter."""

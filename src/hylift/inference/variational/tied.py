@@ -9,7 +9,7 @@ from scipy.sparse.linalg import splu
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.prepared import View
 from hylift.posterior import Mixture
-from hylift.potentials import ConditionalQuadratic, Function
+from hylift.potentials import ConditionalQuadratic
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
 from hylift.words import method_call, worded
 
@@ -67,7 +67,7 @@ def _averaged_form(ground: FactorGraph, mixture: Mixture) -> GaussianForm | None
     is_real = variables.num_states == 0
     quadratics = [g for g in ground.groups if isinstance(g.potential, ConditionalQuadratic)]
     numbers = sum(g.potential.flat.shape[1] * len(g) for g in quadratics)
-    others = any(isinstance(group.potential, Function) for group in ground.groups)
+    others = any(group.potential.quadratic() is None for group in ground.groups)
     if others or numbers > MOST_NUMBERS or is_real.sum() > LARGEST_FACTORISED:
         return None
     new_id = (np.cumsum(is_real) - 1).astype(np.int32)

@@ -8,8 +8,6 @@ import numpy as np
 
 from hylift.errors import DivergentModelError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.graph.decouple import pieces
-from hylift.graph.merge import merge_factors
 from hylift.inference.message.kernels.gaussian import gather, stretch
 from hylift.inference.message.layout import Blocks, FloatArray, Links, in_blocks, own_terms
 from hylift.inference.terms import Terms
@@ -18,6 +16,8 @@ from hylift.numerics.threads import cut
 from hylift.proper.check import check_proper
 from hylift.proper.gaussian import GaussianForm
 from hylift.proper.improper import ImproperDirection
+from hylift.rewrite.decouple import pieces
+from hylift.rewrite.merge import merge_factors
 
 WORK = 4
 """Of a link, in the units in which blocks are cut."""

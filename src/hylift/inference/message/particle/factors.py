@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.graph.decouple import decouple, pieces
-from hylift.graph.kinds import Kinds
 from hylift.inference.message.layout import Blocks, Ids, Links, quoted_names
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, products
 from hylift.numerics.threads import cut
 from hylift.potentials import Potential
+from hylift.rewrite.decouple import decouple, pieces
+from hylift.rewrite.kinds import Kinds
 
 MOST_POINTS = 2**26
 """Joint points of a factor that a message may sum over."""

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.graph.decouple import pieces
 from hylift.graph.factors import merge_groups
-from hylift.graph.kinds import tabulated
 from hylift.inference.terms import Terms, same_slots
 from hylift.numerics.kernels.grouping import average_rows, class_sums, first_members
 from hylift.potentials import ConditionalQuadratic, Table
+from hylift.rewrite.decouple import pieces
+from hylift.rewrite.kinds import tabulated
 
 FloatArray = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ import random_models
 from experiments.instances import toy
 from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, categorical, interval, real
-from hylift.graph.merge import merge_factors
 from hylift.inference import Exact, infer
 from hylift.lifting import lift
 from hylift.potentials import ConditionalQuadratic, Function, Table
+from hylift.rewrite.merge import merge_factors
 from zoo import friends_and_smokers
 
 TIES = ["first", "shared"]

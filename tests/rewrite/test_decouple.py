@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hylift.graph.decouple import decouple
 from hylift.potentials import ConditionalQuadratic
+from hylift.rewrite.decouple import decouple
 
 SEEDS = st.integers(0, 2**32 - 1)
 

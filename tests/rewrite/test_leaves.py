@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hylift.graph import FactorGraph, boolean, interval, real
-from hylift.graph.leaves import eliminate_leaves
 from hylift.inference import Exact, infer
 from hylift.potentials import ConditionalQuadratic, Function, Table
+from hylift.rewrite.leaves import eliminate_leaves
 from zoo import ZOO, ZooModel
 
 Q = ConditionalQuadratic

@@ -16,6 +16,7 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
 from hylift.potentials import ConditionalQuadratic, Table
+from hylift.potentials.quadratic import as_quadratic
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +37,13 @@ class Leaves:
     slot: int
 
     @property
+    def quadratic(self) -> ConditionalQuadratic:
+        """The potential of their factors."""
+        found = as_quadratic(self.group.potential)
+        assert found is not None
+        return found
+
+    @property
     def variable(self) -> NDArray[np.int32]:
         """(factor,): the real of each factor."""
         return self.group.scope[:, self.slot]
@@ -48,10 +56,7 @@ class Leaves:
     def given_others(self) -> tuple[Floats, Floats, Floats]:
         """The Gaussian of a real given the rest of its factor, per row of the potential: offset
         (row, states…), coefficients (row, states…, other real slot), variance (row, states…)."""
-        potential = self.group.potential
-        assert isinstance(potential, ConditionalQuadratic)
-        own = self.slot - potential.num_discrete
-        parts = _Parts.of(potential, own)
+        parts = _Parts.of(self.quadratic, self.slot - self.quadratic.num_discrete)
         square = np.where(parts.square < 0, parts.square, -1.0)  # states that are impossible
         offset = -parts.linear / (2 * square)
         return offset, -parts.cross / square[..., None], -0.5 / square
@@ -141,8 +146,8 @@ def _split(
     A leaf that is the only hidden variable of its factor stays. Members of a class must each have a
     factor of their own.
     """
-    potential = group.potential
-    if not isinstance(potential, ConditionalQuadratic) or not is_leaf[group.scope].any():
+    potential = as_quadratic(group.potential)
+    if potential is None or not is_leaf[group.scope].any():
         return [group], []
     stays = np.ones(len(group), dtype=bool)
     has_others = hidden[group.scope].sum(axis=1) > 1
@@ -178,8 +183,7 @@ def _cancel(one: Floats, other: Floats) -> NDArray[np.bool_]:
 
 def _integrated(leaves: Leaves) -> tuple[list[FactorGroup], float]:
     """Factors without their leaf: tables of their states, and the sum of constants."""
-    group, potential = leaves.group, leaves.group.potential
-    assert isinstance(potential, ConditionalQuadratic)
+    group, potential = leaves.group, leaves.quadratic
     parts = _Parts.of(potential, leaves.slot - potential.num_discrete)
     square = np.where(parts.square < 0, parts.square, -1.0)
     integral = 0.5 * np.log(np.pi / -square) - parts.linear**2 / (4 * square)

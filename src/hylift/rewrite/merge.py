@@ -16,7 +16,8 @@ from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
 from hylift.graph.variables import Variables
 from hylift.numerics.segments import first_of_each, number_lists, number_rows, ranges
-from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
+from hylift.potentials import REAL, Potential
+from hylift.rewrite.kinds import in_standard_form
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,7 +51,8 @@ def merge_factors(graph: FactorGraph, ties: Ties = "first") -> FactorGraph:
     if ties not in get_args(Ties):
         raise ModelError(f"ties must be 'first' or 'shared', not {ties!r}")
     _check_ground(graph.variables)
-    closed = [_is_closed(group) for group in graph.groups]
+    graph = in_standard_form(graph)
+    closed = [group.potential.quadratic() is not None for group in graph.groups]
     pool = _Pool.of([g for g, ok in zip(graph.groups, closed, strict=True) if ok and g.arity])
     merged = iter(pool.merged(graph.num_variables, ties))
     log_constant = graph.log_constant
@@ -64,11 +66,6 @@ def merge_factors(graph: FactorGraph, ties: Ties = "first") -> FactorGraph:
             groups.append(group)
     remaining = (group for group in groups if group is not None)
     return FactorGraph.unchecked(graph.variables, remaining, graph.evidence, log_constant)
-
-
-def _is_closed(group: FactorGroup) -> bool:
-    """Whether products of such factors are factors of the same kind."""
-    return isinstance(group.potential, Table | ConditionalQuadratic)
 
 
 def _check_ground(variables: Variables) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph.decouple import pieces
-from hylift.graph.factor_graph import FactorGraph
-from hylift.graph.factors import FactorGroup
-from hylift.potentials import REAL, Table
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.potentials import Table
+from hylift.potentials.reduced import standard_form
+from hylift.rewrite.decouple import pieces
 
 MOST_STATES = 2**12
 """Joint states of a function's discrete slots up to which it is made a table."""
@@ -56,10 +56,26 @@ class Kinds:
         return cls(graph, kinds.tables, kinds.quadratics, kinds.functions, constant)
 
 
+def in_standard_form(graph: FactorGraph) -> FactorGraph:
+    """The same graph with potentials of users' classes as solvers take them."""
+    groups = []
+    for group in graph.groups:
+        potential, order = standard_form(group.potential)
+        if potential is not group.potential:
+            scope = group.scope[:, list(order)]
+            group = replace(group, potential=potential, scope=scope)
+        groups.append(group)
+    if all(new is old for new, old in zip(groups, graph.groups, strict=True)):
+        return graph
+    return FactorGraph.unchecked(graph.variables, groups, graph.evidence, graph.log_constant)
+
+
 def tabulated(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorGroup]:
     """Functions of discrete slots as tables, a group for each number of states; others as they
     are, where there are reals or too many states."""
-    if not group.arity or not len(group) or REAL in group.potential.slot_states:
+    potential = group.potential
+    is_table = potential.quadratic() is not None
+    if is_table or not group.arity or not len(group) or potential.num_reals:
         return [group]
     sizes = np.unique(num_states[group.scope], axis=0)
     if np.prod(sizes, axis=1, dtype=np.float64).max() > MOST_STATES:
@@ -67,13 +83,8 @@ def tabulated(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorG
     found = []
     for some in by_states(group, num_states):
         rows, row = np.unique(some.row, return_inverse=True)
-        grid = np.ix_(rows, *(np.arange(size) for size in num_states[some.scope[0]]))
-        table = Table(group.potential.log_value(grid[0], list(grid[1:])))
-        found.append(
-            FactorGroup.unchecked(
-                table, some.scope, row.astype(np.int32), some.multiplicity, some.label
-            )
-        )
+        table = Table(potential.tabulate(rows, num_states[some.scope[0]]))
+        found.append(replace(some, potential=table, row=row.astype(np.int32)))
     return found
 
 

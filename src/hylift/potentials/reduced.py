@@ -1,0 +1,187 @@
+"""Potentials of any class with some slots known, or with their slots in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.potentials.base import (
+    ANY_STATES,
+    REAL,
+    Expectation,
+    FloatArray,
+    IntArray,
+    Potential,
+    checked_flat,
+    checked_log_values,
+)
+from hylift.potentials.function import Function
+from hylift.potentials.quadratic import ConditionalQuadratic, closed_form
+from hylift.potentials.table import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduced(Potential):
+    """A potential some of whose slots have known values."""
+
+    whole: Potential
+    """With a row for each row of this one."""
+    slots: tuple[int, ...]
+    """Slots of the whole that are left, in the order of the slots of this one."""
+    fixed: tuple[int, ...]
+    """The other slots of the whole, increasing."""
+    values: FloatArray  # (row, fixed slot)
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.values)
+
+    @property
+    def slot_states(self) -> tuple[int, ...]:
+        return tuple(self.whole.slot_states[slot] for slot in self.slots)
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        return ("reduced", self.whole.signature, self.slots, self.fixed)
+
+    @property
+    def flat(self) -> FloatArray:
+        return np.concatenate([self.whole.flat, self.values], axis=1)
+
+    def with_flat(self, flat: FloatArray) -> Reduced:
+        num_own = self.whole.flat.shape[1]
+        flat = checked_flat(flat, num_own + len(self.fixed))
+        whole = self.whole.with_flat(flat[:, :num_own])
+        return Reduced(whole, self.slots, self.fixed, flat[:, num_own:])
+
+    @property
+    def averages(self) -> bool:
+        return not self.fixed and self.whole.averages
+
+    def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
+        swapped = self.whole.exchange(self.slots[first], self.slots[second])
+        if swapped is None:
+            return None
+        return np.concatenate([swapped, len(swapped) + np.arange(len(self.fixed))])
+
+    def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
+        given = dict(zip(self.slots, slots, strict=True))
+        for place, slot in enumerate(self.fixed):
+            known = self.values[row, place]
+            is_real = self.whole.slot_states[slot] == REAL
+            given[slot] = known if is_real else known.astype(np.int64)
+        arguments = [np.asarray(given[slot]) for slot in range(len(given))]
+        values = np.asarray(self.whole.log_value(row, arguments), dtype=np.float64)
+        if isinstance(self.whole, Function):  # which checks what it returns
+            return values
+        shape = np.broadcast_shapes(np.shape(row), *(a.shape for a in arguments))
+        return checked_log_values(values, shape, arguments, type(self.whole).__name__)
+
+    def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> Expectation | None:
+        if any(self.whole.slot_states[slot] == ANY_STATES for slot in self.fixed):
+            return None
+        given = dict(zip(self.slots, slots, strict=True))
+        for place, slot in enumerate(self.fixed):
+            known, states = self.values[row, place], self.whole.slot_states[slot]
+            if states == REAL:  # a Gaussian without variance
+                given[slot] = np.column_stack([known, np.zeros_like(known)])
+            else:
+                given[slot] = np.eye(states)[known.astype(np.int64)]
+        found = self.whole.expected(row, [given[slot] for slot in range(len(given))])
+        if found is None:
+            return None
+        return Expectation(found.value, [found.gradients[slot] for slot in self.slots])
+
+    def reduce(
+        self, row: IntArray, slots: tuple[int, ...], values: FloatArray
+    ) -> tuple[Potential, IntArray]:
+        known = [*self.fixed, *(self.slots[slot] for slot in slots)]
+        every = np.concatenate([self.values[row], values], axis=1)
+        return _fixed(self.whole, self.slots, row, known, every)
+
+    def stack(self, others: Sequence[Self]) -> Reduced:
+        whole = self.whole.stack([other.whole for other in others])
+        values = np.concatenate([self.values, *(other.values for other in others)])
+        return Reduced(whole, self.slots, self.fixed, values)
+
+    def take(self, rows: IntArray) -> Reduced:
+        return Reduced(self.whole.take(rows), self.slots, self.fixed, self.values[rows])
+
+
+def standard_form(potential: Potential) -> tuple[Potential, tuple[int, ...]]:
+    """The same potential as solvers take it, and its slots in that order: discrete ones first.
+
+    With a quadratic form it is a table or a conditional quadratic. Otherwise its `log_value` is
+    all that solvers use, and what it returns is checked.
+    """
+    slots = tuple(range(len(potential.slot_states)))
+    if isinstance(potential, Table | ConditionalQuadratic | Function | Reduced):
+        return potential, slots
+    order = tuple(sorted(slots, key=lambda slot: potential.slot_states[slot] == REAL))
+    closed = closed_form(potential)
+    if closed is not None:
+        return closed, order
+    return Reduced(potential, order, (), np.zeros((potential.num_rows, 0))), order
+
+
+def reduced(
+    potential: Potential, row: IntArray, slots: tuple[int, ...], values: FloatArray
+) -> tuple[Potential, IntArray]:
+    """What `Potential.reduce` returns, for a potential of any class."""
+    ordered, order = standard_form(potential)
+    if ordered.quadratic() is not None and list(order) == sorted(order):
+        return ordered.reduce(row, slots, values)
+    return _fixed(potential, tuple(range(len(order))), row, list(slots), values)
+
+
+def _fixed(
+    whole: Potential,
+    slots: tuple[int, ...],
+    row: IntArray,
+    known: list[int],
+    values: FloatArray,
+) -> tuple[Potential, IntArray]:
+    """A potential whose slots known take values (factor, slot), and each factor's row in it.
+
+    slots: those that were left before, in order.
+    """
+    groups = whole.symmetric_slots()
+    ordered = np.array(values, dtype=np.float64)
+    for group in groups:
+        inside = [place for place, slot in enumerate(known) if slot in group]
+        ordered[:, inside] = np.sort(ordered[:, inside], axis=1)
+    known = _last_of_symmetric(groups, slots, known)
+    left = tuple(slot for slot in slots if slot not in known)
+    new_row = np.arange(len(row), dtype=np.int32)
+    order = np.argsort(known)
+    found = Reduced(whole.take(row), left, tuple(sorted(known)), ordered[:, order])
+    if not left:
+        return Table(found.log_value(new_row, [])), new_row
+    simpler = None
+    if isinstance(found.whole, Function):
+        simpler = found.whole.simpler(found.fixed, found.values)
+    return simpler or found, new_row
+
+
+def _last_of_symmetric(
+    groups: list[list[int]], slots: tuple[int, ...], known: list[int]
+) -> list[int]:
+    """Slots that take the known values.
+
+    Of exchangeable ones the last, so that it makes no difference which of them are known; unless
+    the slots that remain would then stand in another order than their variables.
+    """
+    last = dict(zip(known, known, strict=True))
+    group_of: dict[int, int] = {}
+    for number, group in enumerate(groups):
+        inside = [slot for slot in known if slot in group]
+        last.update(zip(inside, group[len(group) - len(inside) :], strict=True))
+        group_of |= dict.fromkeys(group, number)
+    left = [slot for slot in slots if slot not in known]
+    left_then = [slot for slot in slots if slot not in last.values()]
+    alike = all(group_of[a] == group_of[b] for a, b in zip(left, left_then, strict=False))
+    return list(last.values()) if alike and len(left) == len(left_then) else known
