@@ -12,7 +12,8 @@ from hylift.graph import Conditioned, FactorGraph
 from hylift.lifting import Lifting, lift
 from hylift.posterior import Assignment
 from hylift.posterior.answers import Kind
-from hylift.rewrite.kinds import in_standard_form
+from hylift.proper.check import check_proper
+from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.merge import merge_factors
 from hylift.rewrite.parts import is_forest
 
@@ -21,18 +22,19 @@ from hylift.rewrite.parts import is_forest
 class Prepared:
     """A graph with its evidence absorbed. `infer` makes it once, for whichever method it calls.
 
-    What only some methods need (the lifting, whether the graph is a forest) is computed when it is
-    first asked for, and kept.
+    What only some methods need (the lifting, whether the graph is a forest or a distribution) is
+    computed when it is first asked for, and kept.
     """
 
     conditioned: Conditioned
     ground: FactorGraph
-    """The graph of the hidden variables, with evidence absorbed into its factors."""
+    """The graph of the hidden variables, with evidence absorbed into its factors. Functions of
+    discrete variables are tables, unless they have too many states."""
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Prepared:
         found = Conditioned.of(in_standard_form(graph))
-        return cls(found, found.graph)
+        return cls(found, with_tables(found.graph))
 
     @property
     def source(self) -> FactorGraph:
@@ -53,6 +55,15 @@ class Prepared:
     def is_forest(self) -> bool:
         """Whether `ground` has no loops."""
         return is_forest(self.ground)
+
+    def check_proper(self) -> None:
+        """Raise if `ground` is not a distribution, where that can be proven."""
+        _ = self._is_checked
+
+    @functools.cached_property
+    def _is_checked(self) -> bool:
+        check_proper(self.ground)
+        return True
 
     @functools.cached_property
     def observed(self) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGraph, FactorGroup
+from hylift.graph import FactorGraph, FactorGroup, merge_groups
 from hylift.potentials import Table
 from hylift.potentials.reduced import standard_form
 from hylift.rewrite.decouple import pieces
@@ -67,6 +67,16 @@ def in_standard_form(graph: FactorGraph) -> FactorGraph:
         groups.append(group)
     if all(new is old for new, old in zip(groups, graph.groups, strict=True)):
         return graph
+    return FactorGraph.unchecked(graph.variables, groups, graph.evidence, graph.log_constant)
+
+
+def with_tables(graph: FactorGraph) -> FactorGraph:
+    """The same graph with functions of few discrete states as tables."""
+    num_states = graph.variables.num_states
+    parts = [tabulated(group, num_states) for group in graph.groups]
+    if all(part[0] is group for part, group in zip(parts, graph.groups, strict=True)):
+        return graph
+    groups = merge_groups([group for part in parts for group in part])
     return FactorGraph.unchecked(graph.variables, groups, graph.evidence, graph.log_constant)
 
 

@@ -34,6 +34,7 @@ from hylift.potentials import ConditionalQuadratic
 from hylift.progress import Progress, silent
 from hylift.proper.check import check_possible
 from hylift.proper.improper import ImproperDirection
+from hylift.rewrite.kinds import in_standard_form
 from hylift.words import listed
 
 TIMELESS = -1
@@ -62,7 +63,7 @@ def kalman_filter(
     steps = np.unique(times[times >= 0])
     step = np.searchsorted(steps, times)
     tell(0.0, "absorbing evidence")
-    rest = Conditioned.of(graph)
+    rest = Conditioned.of(graph := in_standard_form(graph))
     _check_quadratic(graph, rest)
     check_possible(rest.graph)
     tell(0.2, "ordering reals")

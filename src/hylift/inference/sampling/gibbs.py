@@ -24,7 +24,6 @@ from hylift.inference.search.layout import flat_terms
 from hylift.inference.settings import check_whole, refuse_start
 from hylift.posterior import Assignment, Mixture, Posterior, Result
 from hylift.posterior.draws import Diagnostics, Draws
-from hylift.rewrite.kinds import tabulated
 from hylift.words import counted, method_call, option, worded
 
 MOST_STORED = 1 << 26
@@ -79,7 +78,8 @@ class Gibbs:
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         refuse_start(self.name, request.start)
         control = Control(request, "energy")
-        closed = _closed_form(prepared.ground)
+        closed = prepared.ground
+        _check_closed(closed)
         check_bounds(closed.variables)
         control.enter_level(closed.num_variables)
         run = _Run.of(self, closed, request, control)
@@ -192,27 +192,20 @@ class _Run:
         return notes
 
 
-def _closed_form(graph: FactorGraph) -> FactorGraph:
-    """The graph with functions of few states as tables; others are refused, and so are classes."""
+def _check_closed(graph: FactorGraph) -> None:
+    """Raise unless the graph is ground, and all its factors are tables and quadratics."""
     if (graph.variables.multiplicity != 1).any():
         raise UnsupportedError(
             "Gibbs needs a ground graph: this one is lifted, and the joint distribution of the "
             "members of a class is not in it"
         )
-    groups = []
     for group in graph.groups:
-        if group.potential.quadratic() is not None or not len(group):
-            groups.append(group)
-            continue
-        for part in tabulated(group, graph.variables.num_states):
-            if part.potential.quadratic() is None:
-                raise UnsupportedError(
-                    "Gibbs draws from tables and conditional quadratics, and cannot take the "
-                    f"functions of reals, or of many states, of {group.named()}",
-                    worded("use ", method_call("BVI"), " or ", method_call("EPBP")),
-                )
-            groups.append(part)
-    return FactorGraph.unchecked(graph.variables, groups, graph.evidence, graph.log_constant)
+        if group.potential.quadratic() is None and len(group):
+            raise UnsupportedError(
+                "Gibbs draws from tables and conditional quadratics, and cannot take the "
+                f"functions of reals, or of many states, of {group.named()}",
+                worded("use ", method_call("BVI"), " or ", method_call("EPBP")),
+            )
 
 
 def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:

@@ -32,7 +32,6 @@ from hylift.inference.variational.starts.warm import WarmStart
 from hylift.inference.variational.views import views
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
-from hylift.proper.check import check_proper
 from hylift.rewrite.leaves import WithoutLeaves, eliminate_leaves
 
 MOST_FITS = 3
@@ -145,7 +144,7 @@ def _proper(found: Iterator[View]) -> Iterator[View]:
     """The views, after a look at whether the model is a distribution."""
     for number, view in enumerate(found):
         if number == 0:
-            check_proper(view.ground)
+            view.prepared.check_proper()
         yield view
 
 

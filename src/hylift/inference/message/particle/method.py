@@ -32,7 +32,6 @@ from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole
 from hylift.numerics.segments import argmaxima
 from hylift.posterior import LogPartition, Posterior, Result
-from hylift.proper.check import check_proper
 
 MOST_ADAPTING = 100
 """Steps that adapt proposals, at most."""
@@ -88,7 +87,7 @@ class EPBP:
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         control = Control(request, "largest change")
         view = view_of(self.name, prepared, request, merge=self.merge_factors)
-        check_proper(view.ground)
+        view.prepared.check_proper()
         control.enter_level(view.graph.num_variables)
         passing = Passing.start(Factors.of(view.graph), self.particles)
         result, damping = self._pass(passing, control, np.random.default_rng(request.seed))
