@@ -55,7 +55,7 @@ def sparse() -> None:
         world.engine.store(
             f"atoms_{place}",
             "SELECT c AS a, row_number() OVER (ORDER BY c) AS id "
-            f"FROM (SELECT DISTINCT a{place} AS c FROM evidence_0)",
+            f"FROM (SELECT DISTINCT a{place} AS c FROM relation_0)",
         )
     _compare(
         world,
@@ -91,7 +91,7 @@ def _load(name: str, text: str, table: pa.Table) -> hl.World:
 
 def _compare(world: hl.World, join: str) -> None:
     """Grounding beside the time that DuckDB alone takes for a join into NumPy arrays."""
-    sql = join.format(world.evidence[world.model.predicates[0].name].table)
+    sql = join.format(world.relations[world.model.predicates[0].name].table)
     grounding, seconds = timed(lambda: hl.ground_world(world))
     num_factors = grounding.graph.num_factors
     print(f"  {grounding.graph} in {seconds:.2f} s, {peak_gigabytes():.2f} GB at most")

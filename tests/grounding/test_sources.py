@@ -47,10 +47,13 @@ LONG = pa.table(
 
 def contents(world: World) -> dict[str, Any]:
     """All that a world knows, as plain lists."""
-    tables = {
-        name: [part.tolist() for part in table.arrays(world.engine)]
-        for name, table in world.evidence.items()
+    tables: dict[str, Any] = {
+        name: [found.ids.tolist(), found.value.tolist(), found.sd.tolist()]
+        for name, found in world.evidence.items()
     }
+    for name, relation in world.relations.items():
+        columns = world.engine.fetch(f"SELECT * FROM {relation.table}").values()
+        tables[name] = np.stack(list(columns), axis=1).tolist()
     return {name: words.to_pylist() for name, words in world.constants.items()} | tables
 
 
@@ -287,17 +290,17 @@ def test_types_that_differ_by_case_are_told_apart() -> None:
 def test_columns_without_values_are_true_facts() -> None:
     world = World.of(MODEL, {"In": [("p1", "t1")], "Rain": True}, closed=["In", "Likes", "Rain"])
 
-    assert contents(world)["In"] == [[[0, 1]], [1.0], [0.0]]
-    assert world.evidence["In"].num_rows == 1
-    assert world.evidence["Rain"].num_rows == 1
-    assert world.evidence["Likes"].num_rows == 0
-    assert list(world.engine.fetch("SELECT * FROM evidence_0")) == ["a0", "a1"]
+    assert contents(world)["In"] == [[0, 1]]
+    assert world.relations["In"].num_rows == 1
+    assert world.relations["Rain"].num_rows == 1
+    assert world.relations["Likes"].num_rows == 0
+    assert list(world.engine.fetch("SELECT * FROM relation_0")) == ["a0", "a1"]
 
 
 def test_a_closed_table_has_the_true_atoms_only() -> None:
     world = World.of(MODEL, {"In": [("p1", "t1", 0), ("p0", "t2", 1)]}, closed=["In"])
 
-    assert contents(world)["In"] == [[[0, 2]], [1.0], [0.0]]
+    assert contents(world)["In"] == [[0, 2]]
     assert world.size("paper") == 2
 
 
@@ -493,11 +496,11 @@ def test_one_state_is_observed_or_some_are_excluded() -> None:
 
     world = World.of(MODEL, {"Kind": given, "Kind(p3)": "Other", "Kind(p4,Wall)": True})
 
-    table = world.evidence["Kind"]
-    ids, state, _ = table.arrays(world.engine)
-    assert ids.tolist() == [[0], [2], [3]]
-    assert state.tolist() == [1.0, 2.0, 0.0]
-    ids, state, _ = table.arrays(world.engine, excluded=True)
+    found = world.evidence["Kind"]
+    assert found.ids.tolist() == [[0], [2], [3]]
+    assert found.value.tolist() == [1.0, 2.0, 0.0]
+    assert found.excluded is not None
+    ids, state = found.excluded
     assert ids.tolist() == [[0], [1], [1]]
     assert state.tolist() == [0.0, 0.0, 2.0]
 
@@ -545,7 +548,7 @@ def test_row_labels_that_pandas_stores_are_no_column(tmp_path: Path) -> None:
         for source in (frame, tmp_path / "in.parquet", table)
     ]
 
-    assert [world.evidence["In"].num_rows for world in worlds] == [2, 2, 2]
+    assert [world.relations["In"].num_rows for world in worlds] == [2, 2, 2]
 
 
 def test_a_column_that_nothing_marks_as_truth_is_not_taken_for_it() -> None:

@@ -508,7 +508,7 @@ def test_a_sqlite_column_may_mix_kinds(tmp_path: Path) -> None:
     world = World.of(MODEL, path)
 
     assert world.constants["paper"].to_pylist() == ["1", "3", "p"]
-    assert world.evidence["Size"].arrays(world.engine)[1].tolist() == [2.0, 4.0, 2.5]
+    assert world.evidence["Size"].value.tolist() == [2.0, 4.0, 2.5]
 
 
 def test_the_database_of_a_world_reaches_nothing_outside(tmp_path: Path) -> None:
@@ -593,7 +593,10 @@ def test_order_and_split_of_sources_change_nothing() -> None:
         MODEL, [{"In": shuffled.slice(100)}, {"In": shuffled.slice(0, 100)}], closed=["In"]
     )
 
-    ids, other_ids = (w.evidence["In"].arrays(w.engine)[0] for w in (one, other))
+    ids, other_ids = (
+        np.stack(list(w.engine.fetch("SELECT * FROM relation_0").values()), axis=1)
+        for w in (one, other)
+    )
     assert ids.tolist() == other_ids.tolist() == sorted(ids.tolist())
     assert len(ids) == 500
 
@@ -606,7 +609,7 @@ def test_many_arguments_are_told_apart() -> None:
 
     world = World.of(model, {"P": rows, "paper": names}, closed=["P"])
 
-    assert world.evidence["P"].num_rows == 250
+    assert world.relations["P"].num_rows == 250
     with pytest.raises(EvidenceError, match="row 251 repeats row 4"):
         World.of(model, {"P": [*rows, rows[3]], "paper": names})
 
@@ -630,7 +633,7 @@ def test_the_published_papers_match_in_part(data_dir: Path) -> None:
 
     assert str(caught.value) == f"{path}, row 1135: {problem} … and 99 more rows like it. {IGNORE}"
     assert world.notes == (f"{path}: 100 rows left out; the first, row 1135: {problem}",)
-    assert {name: table.num_rows for name, table in world.evidence.items()} == {
+    assert {name: len(found) for name, found in world.evidence.items()} == {
         "PaperPopularity": 210,
         "TopicPopularity": 7,
         "PaperIn": 917,
@@ -649,17 +652,17 @@ def test_the_published_map_is_a_world(data_dir: Path) -> None:
 
     world = World.of(model, data_dir / "robot" / "robot-map.db", closed=["Aligned"])
 
-    assert {name: table.num_rows for name, table in world.evidence.items()} == {
+    assert world.relations["Aligned"].num_rows == 652
+    assert {name: len(found) for name, found in world.evidence.items()} == {
         "PartOf": 19,
-        "Aligned": 652,
         "SegType": 9,
         "Length": 28,
         "Depth": 17,
     }
     assert (world.size("segment"), world.size("line")) == (37, 2)
-    ids, state, _ = world.evidence["SegType"].arrays(world.engine)
-    segments = world.constants["segment"].take(pa.array(ids[:, 0])).to_pylist()
-    kinds = world.constants["type"].take(pa.array(state, pa.int64())).to_pylist()
+    found = world.evidence["SegType"]
+    segments = world.constants["segment"].take(pa.array(found.ids[:, 0])).to_pylist()
+    kinds = world.constants["type"].take(pa.array(found.value, pa.int64())).to_pylist()
     assert dict(zip(segments, kinds, strict=True))["A1_5"] == "Other"
 
 

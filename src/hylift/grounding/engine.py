@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -35,6 +36,18 @@ class Engine(Protocol):
 
     def integers(self, values: range, table: str) -> str:
         """SQL after FROM for a table with one column, v, of consecutive integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table of an engine with the true atoms of a closed-world predicate.
+
+    Columns a0, a1, … are the positions of the arguments among the constants of their types; without
+    arguments there is one column, `holds`.
+    """
+
+    table: str
+    num_rows: int
 
 
 ENGINES = {

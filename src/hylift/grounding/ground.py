@@ -161,7 +161,7 @@ def _is_lost(unused: UnusedEvidence, world: World, plans: Sequence[RulePlan]) ->
     about = (plan for plan in plans if any(atom.predicate == name for atom in plan.slots))
     return any(
         all(
-            world.evidence[guard.test.predicate].num_rows
+            world.relations[guard.test.predicate].num_rows
             for guard in plan.guards
             if guard.holds and isinstance(guard.test, Atom)
         )

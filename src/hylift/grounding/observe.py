@@ -68,13 +68,11 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
     num_measured: dict[str, int] = {}
     only_true: list[str] = []
     unused: list[UnusedEvidence] = []
-    for name, table in world.evidence.items():
-        if name in world.closed or name not in numbers:
-            continue
+    for name, found in world.evidence.items():
         space = numbers[name].space
-        codes, ids, value, sd = _located(numbers[name], table.arrays(world.engine))
+        codes, ids = _located(numbers[name], found.ids)
         used = ids >= 0
-        ids, value, sd = ids[used], value[used], sd[used]
+        ids, value, sd = ids[used], found.value[used], found.sd[used]
         soft = np.zeros(len(ids), dtype=bool)
         if space.predicate.unique is None and space.domain.is_discrete:
             soft = (value > 0) & (value < 1)
@@ -85,13 +83,13 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
             groups.append(_factors(name, ids[soft], row, np.log(np.stack([1 - prob, prob], 1))))
         parts.append(Evidence.of(ids[~soft], value[~soft], sd[~soft] ** 2))
         num_observed[name], num_measured[name] = parts[-1].num_observed, parts[-1].num_measured
-        if table.excluded is not None:
-            arrays = table.arrays(world.engine, excluded=True)
-            excluded, ids, value, _ = _located(numbers[name], arrays)
-            codes = np.union1d(codes, excluded)
+        if found.excluded is not None:
+            excluded, states = found.excluded
+            others, ids = _located(numbers[name], excluded)
+            codes = np.union1d(codes, others)
             used = numbers[name].ids(codes) >= 0
             if (ids >= 0).any():
-                state, row = np.unique(value[ids >= 0], return_inverse=True)
+                state, row = np.unique(states[ids >= 0], return_inverse=True)
                 log_table = np.zeros((len(state), space.domain.num_states))
                 log_table[np.arange(len(state)), state.astype(np.int64)] = -np.inf
                 groups.append(_factors(name, ids[ids >= 0], row, log_table))
@@ -109,12 +107,11 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
 
 
 def _located(
-    numbers: AtomNumbers, arrays: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
-    """The atom of each row of evidence, its variable (-1: none), value and standard deviation."""
-    arguments, value, sd = arrays
+    numbers: AtomNumbers, arguments: NDArray[np.int32]
+) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """The code of each atom (row, argument), and its variable; -1: none."""
     codes = numbers.space.codes(list(arguments.T), len(arguments))
-    return codes, numbers.ids(codes), value, sd
+    return codes, numbers.ids(codes)
 
 
 def _unused(numbers: AtomNumbers, codes: NDArray[Any], used: NDArray[np.bool_]) -> UnusedEvidence:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph.domains import boolean
-from hylift.grounding.engine import num_rows
-from hylift.grounding.evidence.observed import EvidenceTable
+from hylift.grounding.engine import Relation, num_rows
 from hylift.grounding.plan import Guard, RulePlan, Test, variable_ranges
 from hylift.grounding.world import World
 from hylift.language.syntax import (
@@ -73,7 +72,7 @@ class Query:
         """Join the atom's true rows; return the variables they bind with a shift."""
         alias = f"g{len(self.tables)}"
         shifted = set()
-        self.tables.append(f"{self.world.evidence[atom.predicate].table} AS {alias}")
+        self.tables.append(f"{self.world.relations[atom.predicate].table} AS {alias}")
         for place, term in enumerate(atom.arguments):
             column = f"{alias}.a{place}"
             if isinstance(term, Variable) and term.name not in self.column:
@@ -113,7 +112,7 @@ class Query:
             else:
                 sought.append(self.argument(test, place))
                 columns.append(f"a{place}")
-        table = self.world.evidence[test.predicate].table
+        table = self.world.relations[test.predicate].table
         rows = f"FROM {table} WHERE {' AND '.join(fixed) or 'TRUE'}"
         if not sought:
             return f"({no}EXISTS (SELECT 1 {rows}))"
@@ -328,7 +327,7 @@ def _relation(world: World, node: Quantified, types: Mapping[str, str]) -> tuple
     world = replace(
         world,
         model=replace(world.model, predicates=(*world.model.predicates, predicate)),
-        evidence={**world.evidence, name: EvidenceTable(table, count, len(free), is_closed=True)},
+        relations={**world.relations, name: Relation(table, count)},
         closed=world.closed | {name},
     )
     atom = Atom(name, tuple(Variable(name) for name in free))

@@ -96,7 +96,7 @@ def _guess(world: World, plan: RulePlan) -> int:
     for guard in plan.guards if not is_product(plan) else ():
         if isinstance(guard.test, Atom) and guard.holds:
             names = {term.name for term in guard.test.arguments if isinstance(term, Variable)}
-            most *= world.evidence[guard.test.predicate].num_rows
+            most *= world.relations[guard.test.predicate].num_rows
             for name in names & covered:
                 most /= max(1, len(plan.ranges[name]))
             covered |= names

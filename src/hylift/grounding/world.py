@@ -22,20 +22,15 @@ from hylift.grounding.constants import (
     ordered_types,
     type_of,
 )
-from hylift.grounding.engine import Engine, open_engine
+from hylift.grounding.engine import Engine, Relation, open_engine
 from hylift.grounding.evidence.columns import WordColumn
 from hylift.grounding.evidence.facts import Facts, match_constants, match_facts, refuse
-from hylift.grounding.evidence.observed import (
-    EvidenceTable,
-    ObservedAtoms,
-    observed_atoms,
-    store,
-)
+from hylift.grounding.evidence.observed import Observed
 from hylift.grounding.evidence.sources import Gathered, gather
 from hylift.language.checks.check import check
 from hylift.language.checks.rules import names_of_constants
 from hylift.language.report import Problem
-from hylift.language.syntax import Model
+from hylift.language.syntax import Model, PredicateDeclaration
 from hylift.language.types import variable_types
 from hylift.language.walk import used_predicates
 from hylift.words import Wording, option, worded
@@ -47,13 +42,15 @@ class World:
 
     model: Model
     engine: Engine
-    """The database that holds the evidence."""
+    """The database that joins relations."""
     constants: Mapping[str, pa.StringArray]
     """By type, in order: the id of a constant is its position."""
     constant_types: Mapping[str, pa.DataType]
     """By type: the Arrow type of its constants in results: integers, dates, timestamps or text."""
-    evidence: Mapping[str, EvidenceTable]
-    """By predicate, where there is any, and for every closed one."""
+    evidence: Mapping[str, Observed]
+    """By open predicate, where there is any."""
+    relations: Mapping[str, Relation]
+    """By closed-world predicate."""
     closed: frozenset[str]
     """Predicates whose atoms are false unless the evidence says otherwise."""
     notes: tuple[str, ...]
@@ -110,29 +107,27 @@ class World:
         observed = _observed(gathered, constants, closed)
         warnings += _doubtful_constants(in_model, columns, listed, constants)
         warnings += _doubtful_variables(model, listed, constants)
-        doubts = (found.doubt() for found in observed.values())
+        doubts = (found.doubt for found in observed.values())
         warnings += [Problem("warning", doubt) for doubt in doubts if doubt is not None]
         complete = _observed_completely(model, constants, observed)
-        tables = {
-            predicate.name: store(
-                observed.get(predicate.name),
-                predicate,
-                constants,
-                database,
-                f"evidence_{number}",
-                closed=predicate.name in closed,
-            )
+        relations = {
+            predicate.name: _relation(predicate, observed, database, f"relation_{number}")
             for number, predicate in enumerate(model.predicates)
-            if predicate.name in closed or len(observed.get(predicate.name, ()))
+            if predicate.name in closed
         }
         return cls(
             model,
             database,
             constants,
             constant_types,
-            tables,
+            {
+                p.name: observed[p.name]
+                for p in model.predicates
+                if p.name in observed.keys() - closed
+            },
+            relations,
             closed,
-            (*gathered.notes, *map(str, gathered.unmatched), *_without_values(observed)),
+            (*gathered.notes, *map(str, gathered.unmatched), *_without_values(model, observed)),
             tuple(warning for warning in warnings if warning.subject not in complete),
         )
 
@@ -231,7 +226,7 @@ def _from_data(
 def _observed_completely(
     model: Model,
     constants: Mapping[str, pa.StringArray],
-    observed: Mapping[str, ObservedAtoms],
+    observed: Mapping[str, Observed],
 ) -> set[str]:
     """The predicates of which every atom is observed without error."""
     return {
@@ -243,11 +238,11 @@ def _observed_completely(
     }
 
 
-def _without_values(observed: Mapping[str, ObservedAtoms]) -> Iterator[str]:
+def _without_values(model: Model, observed: Mapping[str, Observed]) -> Iterator[str]:
     """Notes on rows that observe nothing."""
     for name, found in observed.items():
         if found.num_unknown:
-            is_unique = found.facts[0].predicate.unique is not None
+            is_unique = model.predicate_by_name[name].unique is not None
             lacking = "value or state" if is_unique else "value"
             count = found.num_unknown
             yield f"{name}: {count} of its rows observe nothing, as the {lacking} is missing"
@@ -286,13 +281,29 @@ def _doubtful_variables(
 
 def _observed(
     gathered: Gathered, constants: Mapping[str, pa.StringArray], closed: frozenset[str]
-) -> dict[str, ObservedAtoms]:
+) -> dict[str, Observed]:
     """What is observed, by predicate, where any facts speak of it."""
     by_predicate: dict[str, list[Facts]] = {}
     for facts in gathered.facts:
         if len(facts):
             by_predicate.setdefault(facts.predicate.name, []).append(facts)
     return {
-        name: observed_atoms(facts, constants, closed=name in closed)
+        name: Observed.of(facts, constants, closed=name in closed)
         for name, facts in by_predicate.items()
     }
+
+
+def _relation(
+    predicate: PredicateDeclaration,
+    observed: Mapping[str, Observed],
+    engine: Engine,
+    table: str,
+) -> Relation:
+    """The true atoms of a closed-world predicate, stored in the engine."""
+    num_arguments = len(predicate.arguments)
+    ids = np.zeros((0, num_arguments), dtype=np.int32)
+    if predicate.name in observed:
+        ids = observed[predicate.name].ids
+    columns = {f"a{place}": pa.array(column) for place, column in enumerate(ids.T)}
+    engine.load(table, pa.table(columns or {"holds": pa.array(np.ones(len(ids), dtype=bool))}))
+    return Relation(table, len(ids))

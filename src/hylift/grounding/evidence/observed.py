@@ -1,18 +1,17 @@
-"""Facts as numbers: the observed atoms, checked against domains and each other, and stored."""
+"""Facts as numbers: the observed atoms, checked against domains and each other."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
-from hylift.grounding.engine import Engine
 from hylift.grounding.evidence.columns import numbers, truths
 from hylift.grounding.evidence.facts import Facts, more_rows
 from hylift.language.syntax import PredicateDeclaration
@@ -21,65 +20,184 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ObservedAtoms:
-    """Atoms of one predicate with their values, ordered by argument, each atom once."""
+class Observed:
+    """What is observed of one predicate, ordered by argument, each variable once."""
 
-    ids: NDArray[np.int32]  # (row, argument): positions among the constants of its type
-    value: NDArray[np.float64]  # (row,): truth as 0 or 1, a probability between, or a real
+    ids: NDArray[np.int32]  # (row, argument): positions among constants; without a unique argument
+    value: NDArray[np.float64]
+    """(row,): truth as 0 or 1, a probability between, a real, or the state of a unique argument.
+    Of a closed-world predicate only the true atoms have rows."""
     sd: NDArray[np.float64]  # (row,): 0 where the value is exact
-    fact: NDArray[np.int64]  # (row,): counted through all facts
-    facts: tuple[Facts, ...]
-    num_unknown: int
+    excluded: tuple[NDArray[np.int32], NDArray[np.float64]] | None = None
+    """Where an argument is unique: ids, and states that do not hold for them."""
+    num_unknown: int = 0
     """Facts without a value, which observe nothing."""
-    without_sd: NDArray[np.int64]  # (fact,): values without an error in a table of such
+    doubt: str | None = None
+    """A warning about values that count as exact only because their error is missing."""
 
     def __len__(self) -> int:
         return len(self.value)
+
+    @classmethod
+    def of(
+        cls, facts: Sequence[Facts], constants: Mapping[str, pa.StringArray], *, closed: bool
+    ) -> Observed:
+        """From facts about one predicate, all of whose constants are known."""
+        rows = _Rows.of(facts, constants, closed=closed)
+        predicate = rows.predicate
+        if predicate.unique is not None:
+            num_states = len(constants[predicate.arguments[predicate.unique]])
+            return rows.states(predicate.unique, num_states)
+        ids, value, sd = rows.ids, rows.value, rows.sd
+        if closed and not (is_true := value == 1).all():
+            ids, value, sd = ids[is_true], value[is_true], sd[is_true]
+        return cls(ids, value, sd, None, rows.num_unknown, rows.doubt)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Atoms with their values, ordered by argument, each atom once, and the facts they are from."""
+
+    ids: NDArray[np.int32]  # (row, argument)
+    value: NDArray[np.float64]
+    sd: NDArray[np.float64]
+    fact: NDArray[np.int64]  # (row,): counted through all facts
+    facts: tuple[Facts, ...]
+    num_unknown: int
+    doubt: str | None
+
+    @classmethod
+    def of(
+        cls, facts: Sequence[Facts], constants: Mapping[str, pa.StringArray], *, closed: bool
+    ) -> _Rows:
+        types = facts[0].predicate.arguments
+        values, sds, lacking = zip(*(_values(part, closed=closed) for part in facts), strict=True)
+        value, sd = _joined(values), _joined(sds)
+        columns = [
+            _joined([part.arguments[place].ids(constants[type_name]) for part in facts])
+            for place, type_name in enumerate(types)
+        ]
+        is_unknown = np.isnan(value)
+        num_unknown = int(np.count_nonzero(is_unknown))
+        if num_unknown:
+            columns = [column[~is_unknown] for column in columns]
+        sizes = [len(constants[type_name]) for type_name in types]
+        order = _order(columns, sizes, len(value) - num_unknown)
+        fact = np.flatnonzero(~is_unknown)[order] if num_unknown else order
+        ids = np.empty((len(order), len(columns)), dtype=np.int32, order="F")
+        for place, column in enumerate(columns):
+            ids[:, place] = column[order]
+        doubt = _doubt(facts, np.flatnonzero(_joined(lacking)))
+        value, sd = _taken(value, fact), _taken(sd, fact)
+        rows = cls(ids, value, sd, fact, tuple(facts), num_unknown, doubt)
+        rows.check_once()
+        return rows
+
+    @property
+    def predicate(self) -> PredicateDeclaration:
+        return self.facts[0].predicate
 
     def source(self, row: int) -> tuple[Facts, int]:
         """The facts a row comes from, and its place among them."""
         return _located(self.facts, int(self.fact[row]))
 
-    def doubt(self) -> str | None:
-        """A warning about values that are exact only because their error is missing."""
-        if not len(self.without_sd):
-            return None
-        facts, at = _located(self.facts, int(self.without_sd[0]))
-        count = len(self.without_sd)
-        have = "has no sd, and counts" if count == 1 else "have no sd, and count"
-        first = facts.atom(at) if count == 1 else f"the first is {facts.atom(at)}"
-        return (
-            f"{facts.predicate.name}: {count:,} of its rows {have} as exact ({first}): fill in "
-            f"the sd, or leave the row{'' if count == 1 else 's'} out"
+    def check_once(self) -> None:
+        """Raise if an atom is observed more than once."""
+        same = np.ones(max(len(self.value) - 1, 0), dtype=bool)
+        for column in self.ids.T:
+            same &= column[1:] == column[:-1]
+        if not same.any():
+            return
+        # The first row of each run of equal ones, for every row.
+        rows = np.arange(len(self.value))
+        first = np.maximum.accumulate(np.where(np.append(False, same), 0, rows))
+        differs = (self.value != self.value[first]) | (self.sd != self.sd[first])
+        is_repeated = first != rows
+        wrong = is_repeated & differs if (is_repeated & differs).any() else is_repeated
+        later = int(min(np.flatnonzero(wrong), key=lambda row: self.fact[row]))
+        self._fail_twice(later, int(first[later]), int(np.count_nonzero(wrong)) - 1)
+
+    def states(self, unique: int, num_states: int) -> Observed:
+        """The states that are observed and excluded, where an argument is unique."""
+        is_true = self.value == 1
+        others = np.delete(self.ids, unique, axis=1)
+        state = self.ids[:, unique].astype(np.float64)
+        order = np.lexsort((state, *others.T[::-1]))  # each variable's states side by side
+        true, false = order[is_true[order]], order[~is_true[order]]
+        twice = np.flatnonzero((others[true][1:] == others[true][:-1]).all(axis=1))
+        if len(twice):
+            pair = true[twice[0] : twice[0] + 2]
+            earlier, later = sorted(pair.tolist(), key=lambda row: int(self.fact[row]))
+            self._fail_twice(later, earlier, len(twice) - 1)
+        self._check_excluded(others[false], false, num_states)
+        excluded = (others[false], state[false]) if len(false) else None
+        return Observed(
+            others[true], state[true], self.sd[true], excluded, self.num_unknown, self.doubt
         )
 
+    def _check_excluded(
+        self, others: NDArray[np.int32], false: NDArray[np.int64], num_states: int
+    ) -> None:
+        """Raise if all states of one variable are false; others: ids of the false rows."""
+        if not len(false):
+            return
+        starts = np.append(True, (others[1:] != others[:-1]).any(axis=1))
+        counts = np.diff(np.append(np.flatnonzero(starts), len(false)))
+        for at in np.flatnonzero(starts)[counts == num_states][:1].tolist():
+            facts, fact = self.source(int(false[at]))
+            raise EvidenceError(
+                f"{facts.where(fact)}: {facts.atom(fact)}: all {num_states} constants of type "
+                f"'{facts.predicate.arguments[facts.predicate.unique or 0]}' are said to be false"
+            )
 
-def observed_atoms(
-    facts: Sequence[Facts], constants: Mapping[str, pa.StringArray], *, closed: bool
-) -> ObservedAtoms:
-    """The atoms that facts about one predicate observe; all their constants are known."""
-    predicate = facts[0].predicate
-    values, sds, lacking = zip(*(_values(part, closed=closed) for part in facts), strict=True)
-    value, sd = _joined(values), _joined(sds)
-    columns = [
-        _joined([part.arguments[place].ids(constants[type_name]) for part in facts])
-        for place, type_name in enumerate(predicate.arguments)
-    ]
-    is_unknown = np.isnan(value)
-    num_unknown = int(np.count_nonzero(is_unknown))
-    if num_unknown:
-        columns = [column[~is_unknown] for column in columns]
-    sizes = [len(constants[type_name]) for type_name in predicate.arguments]
-    order = _order(columns, sizes, len(value) - num_unknown)
-    fact = np.flatnonzero(~is_unknown)[order] if num_unknown else order
-    ids = np.empty((len(order), len(columns)), dtype=np.int32, order="F")
-    for place, column in enumerate(columns):
-        ids[:, place] = column[order]
-    value, sd = _taken(value, fact), _taken(sd, fact)
-    without_sd = np.flatnonzero(_joined(lacking))
-    found = ObservedAtoms(ids, value, sd, fact, tuple(facts), num_unknown, without_sd)
-    _check_once(found)
-    return found
+    def _fail_twice(self, later: int, earlier: int, more: int) -> NoReturn:
+        """Raise about two rows that observe one variable."""
+        (facts, at), (others, other_at) = self.source(later), self.source(earlier)
+        if facts.origin is others.origin:
+            here = facts.origin.row(int(facts.row[at]))
+            there = others.origin.row(int(others.row[other_at]))
+            start = f"{facts.origin.name}: {facts.atom(at)}: "
+        else:
+            here, there = facts.where(at), others.where(other_at)
+            start = f"{facts.atom(at)}: "
+        said = f"{here} says {self._said(later)} where {there} says {self._said(earlier)}"
+        if (self.ids[later] != self.ids[earlier]).any():
+            said = f"{here} says {_state(facts, at)} where {there} says {_state(others, other_at)}"
+        elif self.value[later] == self.value[earlier] and self.sd[later] == self.sd[earlier]:
+            said = f"{here} repeats {there}"
+        raise EvidenceError(f"{start}{said}{more_rows(more)}")
+
+    def _said(self, row: int) -> str:
+        value, sd = float(self.value[row]), float(self.sd[row])
+        if self.predicate.domain.is_discrete and value in (0.0, 1.0):
+            return "true" if value else "false"
+        return f"{value:g} with sd {sd:g}" if sd else f"{value:g}"
+
+
+def _state(facts: Facts, at: int) -> str | None:
+    return facts.arguments[facts.predicate.unique or 0][at]
+
+
+def _located(facts: Sequence[Facts], fact: int) -> tuple[Facts, int]:
+    for part in facts:
+        if fact < len(part):
+            return part, fact
+        fact -= len(part)
+    raise IndexError(fact)
+
+
+def _doubt(facts: Sequence[Facts], without_sd: NDArray[np.int64]) -> str | None:
+    """The warning about facts without an error in a table of errors."""
+    if not len(without_sd):
+        return None
+    source, at = _located(facts, int(without_sd[0]))
+    count = len(without_sd)
+    have = "has no sd, and counts" if count == 1 else "have no sd, and count"
+    first = source.atom(at) if count == 1 else f"the first is {source.atom(at)}"
+    return (
+        f"{source.predicate.name}: {count:,} of its rows {have} as exact ({first}): fill in "
+        f"the sd, or leave the row{'' if count == 1 else 's'} out"
+    )
 
 
 def _joined(parts: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
@@ -189,164 +307,3 @@ def _refuse(
         f"{facts.where(first)}: {facts.atom(first)} {message.format(quoted)}"
         f"{more_rows(int(np.count_nonzero(wrong)) - 1)}"
     )
-
-
-def _check_once(found: ObservedAtoms) -> None:
-    """Raise if an atom is observed more than once."""
-    same = np.ones(max(len(found) - 1, 0), dtype=bool)
-    for column in found.ids.T:
-        same &= column[1:] == column[:-1]
-    if not same.any():
-        return
-    # The first row of each run of equal ones, for every row.
-    rows = np.arange(len(found))
-    first = np.maximum.accumulate(np.where(np.append(False, same), 0, rows))
-    differs = (found.value != found.value[first]) | (found.sd != found.sd[first])
-    is_repeated = first != rows
-    wrong = is_repeated & differs if (is_repeated & differs).any() else is_repeated
-    later = int(min(np.flatnonzero(wrong), key=lambda row: found.fact[row]))
-    _fail_twice(found, later, int(first[later]), int(np.count_nonzero(wrong)) - 1)
-
-
-def _fail_twice(found: ObservedAtoms, later: int, earlier: int, more: int) -> NoReturn:
-    """Raise about two rows that observe one variable."""
-    (facts, at), (others, other_at) = found.source(later), found.source(earlier)
-    if facts.origin is others.origin:
-        here = facts.origin.row(int(facts.row[at]))
-        there = others.origin.row(int(others.row[other_at]))
-        start = f"{facts.origin.name}: {facts.atom(at)}: "
-    else:
-        here, there = facts.where(at), others.where(other_at)
-        start = f"{facts.atom(at)}: "
-    if (found.ids[later] != found.ids[earlier]).any():
-        what = f"{here} says {_state(facts, at)} where {there} says {_state(others, other_at)}"
-    elif found.value[later] == found.value[earlier] and found.sd[later] == found.sd[earlier]:
-        what = f"{here} repeats {there}"
-    else:
-        what = f"{here} says {_said(found, later)} where {there} says {_said(found, earlier)}"
-    raise EvidenceError(f"{start}{what}{more_rows(more)}")
-
-
-def _state(facts: Facts, at: int) -> str | None:
-    return facts.arguments[facts.predicate.unique or 0][at]
-
-
-def _said(found: ObservedAtoms, row: int) -> str:
-    value, sd = float(found.value[row]), float(found.sd[row])
-    if found.facts[0].predicate.domain.is_discrete and value in (0.0, 1.0):
-        return "true" if value else "false"
-    return f"{value:g} with sd {sd:g}" if sd else f"{value:g}"
-
-
-def _located(facts: Sequence[Facts], fact: int) -> tuple[Facts, int]:
-    for part in facts:
-        if fact < len(part):
-            return part, fact
-        fact -= len(part)
-    raise IndexError(fact)
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceTable:
-    """A table of the engine with observed atoms, ordered by argument.
-
-    Columns a0, a1, … (INTEGER) are the positions of the arguments among the constants of their
-    types. `value` and `sd` (DOUBLE) follow: truth as 0 or 1, a probability strictly between them,
-    or a real with the standard deviation of its error. A closed predicate has its true atoms only,
-    without `value` and `sd`. Where an argument is unique, the others are a0, a1, …, and `value` is
-    the position of the constant that holds for it.
-    """
-
-    table: str
-    num_rows: int
-    num_arguments: int
-    is_closed: bool = False
-    excluded: str | None = None
-    """Where an argument is unique: a table of constants that do not hold, with the same columns."""
-
-    def arrays(
-        self, engine: Engine, *, excluded: bool = False
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
-        """(row, argument): positions of constants; (row,): values; (row,): their errors."""
-        columns = engine.fetch(f"SELECT * FROM {self.excluded if excluded else self.table}")
-        num_rows = len(next(iter(columns.values())))
-        ids = np.empty((num_rows, self.num_arguments), dtype=np.int32)
-        for place in range(self.num_arguments):
-            ids[:, place] = columns[f"a{place}"]
-        if self.is_closed:
-            return ids, np.ones(num_rows), np.zeros(num_rows)
-        return ids, np.asarray(columns["value"]), np.asarray(columns["sd"])
-
-
-def store(
-    found: ObservedAtoms | None,
-    predicate: PredicateDeclaration,
-    constants: Mapping[str, pa.StringArray],
-    engine: Engine,
-    table: str,
-    *,
-    closed: bool,
-) -> EvidenceTable:
-    """Store what is observed of a predicate (None: nothing) as a table of the engine."""
-    types = predicate.arguments
-    if found is None:
-        ids, value, sd = np.zeros((0, len(types)), np.int32), np.zeros(0), np.zeros(0)
-    elif predicate.unique is not None:
-        num_states = len(constants[types[predicate.unique]])
-        return _store_states(found, predicate.unique, num_states, engine, table)
-    else:
-        ids, value, sd = found.ids, found.value, found.sd
-    further: dict[str, NDArray[Any]] = {"value": value, "sd": sd}
-    if closed:
-        is_true = value == 1
-        ids = ids if is_true.all() else ids[is_true]
-        # A table must have a column.
-        further = {} if types else {"holds": np.ones(len(ids), dtype=bool)}
-    _load(engine, table, ids, further)
-    return EvidenceTable(table, len(ids), len(types), closed)
-
-
-def _store_states(
-    found: ObservedAtoms, unique: int, num_states: int, engine: Engine, table: str
-) -> EvidenceTable:
-    """Store what is observed of a predicate with a unique argument."""
-    is_true = found.value == 1
-    others = np.delete(found.ids, unique, axis=1)
-    state = found.ids[:, unique].astype(np.float64)
-    order = np.lexsort((state, *others.T[::-1]))  # each variable's states side by side
-    true, false = order[is_true[order]], order[~is_true[order]]
-    twice = np.flatnonzero((others[true][1:] == others[true][:-1]).all(axis=1))
-    if len(twice):
-        pair = true[twice[0] : twice[0] + 2]
-        earlier, later = sorted(pair.tolist(), key=lambda row: int(found.fact[row]))
-        _fail_twice(found, later, earlier, len(twice) - 1)
-    _check_excluded(found, others, false, num_states)
-    excluded = f"{table}_excluded" if len(false) else None
-    for name, rows in ((table, true), (excluded, false)):
-        if name is not None:
-            _load(engine, name, others[rows], {"value": state[rows], "sd": found.sd[rows]})
-    return EvidenceTable(table, len(true), others.shape[1], excluded=excluded)
-
-
-def _check_excluded(
-    found: ObservedAtoms, others: NDArray[np.int32], false: NDArray[np.int64], num_states: int
-) -> None:
-    """Raise if all states of one variable are false."""
-    if not len(false):
-        return
-    starts = np.append(True, (others[false][1:] != others[false][:-1]).any(axis=1))
-    counts = np.diff(np.append(np.flatnonzero(starts), len(false)))
-    for at in np.flatnonzero(starts)[counts == num_states][:1].tolist():
-        facts, fact = found.source(int(false[at]))
-        raise EvidenceError(
-            f"{facts.where(fact)}: {facts.atom(fact)}: all {num_states} constants of type "
-            f"'{facts.predicate.arguments[facts.predicate.unique or 0]}' are said to be false"
-        )
-
-
-def _load(
-    engine: Engine, table: str, ids: NDArray[np.int32], further: Mapping[str, NDArray[Any]]
-) -> None:
-    columns = {f"a{place}": pa.array(column) for place, column in enumerate(ids.T)}
-    columns |= {key: pa.array(column) for key, column in further.items()}
-    engine.load(table, pa.table(columns))
