@@ -1,7 +1,7 @@
-"""Base classes of marginals: batches, evaluation in blocks, argument checks."""
+"""Batches of distributions, evaluation in blocks, argument checks."""
 
 import operator
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Self, TypeAlias
@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hylift.components.categorical import draw_states
-from hylift.components.family import FloatArray, IntArray
+from hylift.components.family import FloatArray
 from hylift.errors import ArgumentError, UnsupportedError
 
 FloatOrArray: TypeAlias = float | FloatArray
@@ -58,12 +57,21 @@ class BatchedDistribution(ABC):
         return self._rebuilt(flatten)
 
     def _rebuilt(self, transform: Callable[[FloatArray, int], FloatArray]) -> Self:
-        """A copy with transformed arrays; skips the checks that the originals passed."""
+        """A copy with transformed arrays."""
+        return self._with(
+            **{
+                name: transform(getattr(self, name), event_ndim)
+                for name, event_ndim in self._event_ndims.items()
+            }
+        )
+
+    def _with(self, **arrays: FloatArray) -> Self:
+        """A copy with other arrays, which must be valid: they are not checked."""
         copy = object.__new__(type(self))
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if field.name in self._event_ndims:
-                value = read_only(transform(value, self._event_ndims[field.name]))
+            if field.name in arrays:
+                value = read_only(arrays[field.name])
             object.__setattr__(copy, field.name, value)
         return copy
 
@@ -75,153 +83,6 @@ class BatchedDistribution(ABC):
         for _, rows in blocks(1, num_rows, width):
             values[rows] = compute(flat[rows])
         return unwrap(values.reshape(self.batch_shape))
-
-
-class RealDistribution(BatchedDistribution):
-    """Distributions of real variables; results are floats for one, arrays for a batch.
-
-    Arguments ``x`` and ``p`` are put to every row: results have shape ``np.shape(x) + batch``.
-    The hooks `_pdf`, `_cdf` and `_quantile` see a batch of shape ``(row,)`` and an argument of
-    shape ``(point, 1)`` or ``(point, row)``, in blocks whose ``point * row * _width`` is bounded.
-    """
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def mean(self) -> FloatOrArray: ...
-
-    @property
-    @abstractmethod
-    def var(self) -> FloatOrArray: ...
-
-    @property
-    @abstractmethod
-    def mode(self) -> FloatOrArray:
-        """Where the density is largest."""
-
-    @property
-    @abstractmethod
-    def entropy(self) -> FloatOrArray:
-        """Differential entropy in nats."""
-
-    @property
-    def std(self) -> FloatOrArray:
-        return unwrap(np.sqrt(np.asarray(self.var)))
-
-    def pdf(self, x: ArrayLike) -> FloatOrArray:
-        """The density at x."""
-        return self._evaluate(type(self)._pdf, real_array("x", x, finite=False))
-
-    def cdf(self, x: ArrayLike) -> FloatOrArray:
-        """The probability of values up to x."""
-        return self._evaluate(type(self)._cdf, real_array("x", x, finite=False))
-
-    def quantile(self, p: ArrayLike) -> FloatOrArray:
-        """The value below which lies probability p."""
-        return self._evaluate(type(self)._quantile, _probability("p", p))
-
-    def interval(self, mass: float = 0.9) -> tuple[FloatOrArray, FloatOrArray]:
-        """The central credible interval (low, high) of probability `mass`."""
-        tail = (1.0 - float(_probability("mass", mass))) / 2.0
-        return self.quantile(tail), self.quantile(1.0 - tail)
-
-    def sample(self, size: int, *, seed: Seed) -> FloatArray:
-        """`size` independent draws from every row, shape ``(size, *batch)``."""
-        size, rng = sample_arguments(size, seed)
-        return self._flat()._draw(size, rng).reshape(size, *self.batch_shape)
-
-    @property
-    @abstractmethod
-    def _width(self) -> int:
-        """Elements of the temporaries that one point in one row needs."""
-
-    @abstractmethod
-    def _pdf(self, x: FloatArray) -> FloatArray: ...
-
-    @abstractmethod
-    def _cdf(self, x: FloatArray) -> FloatArray: ...
-
-    @abstractmethod
-    def _quantile(self, p: FloatArray) -> FloatArray: ...
-
-    @abstractmethod
-    def _draw(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draws from a batch of shape ``(row,)``, shape ``(size, row)``."""
-
-    def _evaluate(
-        self, evaluate: Callable[[Self, FloatArray], FloatArray], points: FloatArray
-    ) -> FloatOrArray:
-        values = self._flat()._in_blocks(evaluate, points.reshape(-1, 1))
-        return unwrap(values.reshape(points.shape + self.batch_shape))
-
-    def _in_blocks(
-        self, evaluate: Callable[[Self, FloatArray], FloatArray], points: FloatArray
-    ) -> FloatArray:
-        """`evaluate` of points (point, 1 or row) on a batch of shape (row,): (point, row)."""
-        num_rows = self.batch_shape[0]
-        values = np.empty((len(points), num_rows))
-        for some, rows in blocks(len(points), num_rows, self._width):
-            columns = rows if points.shape[1] > 1 else slice(None)
-            values[some, rows] = evaluate(self[rows], points[some, columns])
-        return values
-
-
-class RealMixture(RealDistribution):
-    """A weighted sum of densities of one family.
-
-    The hooks see a batch of shape ``(row,)``; their arrays end in a component axis.
-    """
-
-    __slots__ = ()
-    weights: FloatArray  # (*batch, component)
-
-    @property
-    def num_components(self) -> int:
-        return int(self.weights.shape[-1])
-
-    @property
-    def mean(self) -> FloatOrArray:
-        return self._by_row(RealMixture._means, width=self.num_components)
-
-    @property
-    def var(self) -> FloatOrArray:
-        return self._by_row(RealMixture._vars, width=self.num_components)
-
-    def log_pdf(self, x: ArrayLike) -> FloatOrArray:
-        """The log density at x, also where the density underflows."""
-        return self._evaluate(RealMixture._log_pdf, real_array("x", x, finite=False))
-
-    @abstractmethod
-    def _component_moments(self) -> tuple[FloatArray, FloatArray]:
-        """Means and variances of the components, (row, component)."""
-
-    @abstractmethod
-    def _log_terms(self, x: FloatArray) -> FloatArray:
-        """Log of weight times density of each component, (point, row, component)."""
-
-    @abstractmethod
-    def _draw_from(self, component: IntArray, rng: np.random.Generator) -> FloatArray:
-        """A draw from the given component (size, row) of each row."""
-
-    @property
-    def _width(self) -> int:
-        return self.num_components
-
-    def _means(self) -> FloatArray:
-        return np.asarray((self.weights * self._component_moments()[0]).sum(axis=-1))
-
-    def _vars(self) -> FloatArray:
-        means, variances = self._component_moments()
-        offsets = means - self._means()[:, None]
-        offsets[self.weights == 0.0] = 0.0
-        return np.asarray((self.weights * variances + self.weights * offsets**2).sum(axis=-1))
-
-    def _log_pdf(self, x: FloatArray) -> FloatArray:
-        return log_sum_exp(self._log_terms(x))
-
-    def _draw(self, size: int, rng: np.random.Generator) -> FloatArray:
-        return self._draw_from(draw_states(self.weights, size, rng), rng)
 
 
 def blocks(num_points: int, num_rows: int, width: int) -> Iterator[tuple[slice, slice]]:
@@ -254,11 +115,11 @@ def real_array(
         return array
     smallest, largest = array.min(), array.max()  # NaN if any element is
     if np.isnan(smallest):
-        _reject(name, array, np.isnan(array), "not NaN")
+        reject(name, array, np.isnan(array), "not NaN")
     if finite and not (np.isfinite(smallest) and np.isfinite(largest)):
-        _reject(name, array, ~np.isfinite(array), "finite")
+        reject(name, array, ~np.isfinite(array), "finite")
     if smallest < low:
-        _reject(name, array, array < low, f"at least {low:g}")
+        reject(name, array, array < low, f"at least {low:g}")
     return array
 
 
@@ -267,19 +128,10 @@ def normalized(name: str, weights: FloatArray) -> FloatArray:
     sums = weights.sum(axis=-1)
     error = np.abs(sums - 1.0)
     if (error > SUM_TOLERANCE).any():
-        _reject(f"the sum of {name}", np.asarray(sums), error > SUM_TOLERANCE, "1 within 1e-9")
+        reject(f"the sum of {name}", np.asarray(sums), error > SUM_TOLERANCE, "1 within 1e-9")
     if (error <= SUM_ROUNDING).all():  # so that storing and loading changes no bit
         return weights
     return np.asarray(weights / sums[..., None])
-
-
-def without_idle(weights: FloatArray, *parameters: FloatArray) -> tuple[FloatArray, ...]:
-    """Parameters (row, component), those of weight 0 replaced by those of the heaviest."""
-    heaviest = np.argmax(weights, axis=1)[:, None]
-    return tuple(
-        np.where(weights > 0, values, np.take_along_axis(values, heaviest, 1))
-        for values in parameters
-    )
 
 
 def log_sum_exp(logs: FloatArray) -> FloatArray:
@@ -290,16 +142,6 @@ def log_sum_exp(logs: FloatArray) -> FloatArray:
     shift = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(over="ignore", divide="ignore"):
         return np.asarray(np.log(np.exp(logs - shift[..., None]).sum(axis=-1)) + shift)
-
-
-def checked_weights(weights: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """Weights (*batch, component) of components with such a shape; they may be shared."""
-    array = real_array("weights", weights, low=0.0)
-    if array.shape not in (shape, shape[-1:]):
-        raise ArgumentError(
-            f"weights must have shape {shape} or {shape[-1:]}, but have {array.shape}"
-        )
-    return np.broadcast_to(normalized("weights", array), shape)
 
 
 def sample_arguments(size: int, seed: Seed) -> tuple[int, np.random.Generator]:
@@ -314,15 +156,15 @@ def sample_arguments(size: int, seed: Seed) -> tuple[int, np.random.Generator]:
     return size, np.random.default_rng(seed)
 
 
-def _probability(name: str, values: ArrayLike) -> FloatArray:
+def probability(name: str, values: ArrayLike) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     outside = ~((array >= 0.0) & (array <= 1.0))
     if outside.any():
-        _reject(name, array, outside, "in [0, 1]")
+        reject(name, array, outside, "in [0, 1]")
     return array
 
 
-def _reject(name: str, array: FloatArray, wrong: NDArray[np.bool_], allowed: str) -> None:
+def reject(name: str, array: FloatArray, wrong: NDArray[np.bool_], allowed: str) -> None:
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     where = f"[{', '.join(map(str, index))}]" if index else ""
     raise ArgumentError(f"{name}{where} must be {allowed}, but is {float(array[index])!r}")

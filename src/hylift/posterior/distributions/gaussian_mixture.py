@@ -1,24 +1,26 @@
 """Marginals of real variables under mixtures of Gaussians."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
+from hylift.components import Gaussians
 from hylift.components.family import FloatArray, IntArray
 from hylift.errors import ArgumentError
-from hylift.posterior.distributions.base import (
-    FloatOrArray,
+from hylift.posterior.distributions.base import BLOCK_SIZE, log_sum_exp, read_only, real_array
+from hylift.posterior.distributions.reals import (
+    BoolArray,
     RealMixture,
-    checked_weights,
-    read_only,
-    real_array,
+    checked_components,
 )
-from hylift.posterior.distributions.gaussian_intervals import SortedMixtures, entropies, modes
-from hylift.posterior.distributions.univariate import EPS, mixture_quantiles
+from hylift.posterior.distributions.univariate import NODES, Intervals
 
 ROOT_TWO_PI = float(np.sqrt(2.0 * np.pi))
+VANISHING = 750.0
+"""A component whose log density is lower than another's by this much does not count."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -34,101 +36,46 @@ class GaussianMixture(RealMixture):
     variances: FloatArray  # (*batch, component)
 
     _event_ndims: ClassVar[dict[str, int]] = {"weights": 1, "means": 1, "variances": 1}
+    # A density is convex where it is more than a deviation away from all means.
+    _levels: ClassVar[FloatArray] = special.ndtr(np.linspace(-1.0, 1.0, 5))
 
     def __post_init__(self) -> None:
         means = real_array("means", self.means)
         variances = real_array("variances", self.variances, low=0.0)
-        shape = means.shape
-        if not shape or not shape[-1]:
-            raise ArgumentError(
-                f"means must have shape (*batch, component), but have shape {shape}"
-            )
-        if variances.shape != shape:
-            raise ArgumentError(
-                f"variances must have the shape of means, {shape}, but have {variances.shape}"
-            )
-        weights = checked_weights(self.weights, shape)
-        if variances.size and variances.min() == 0.0 and (weights[variances == 0.0] > 0).any():
+        arrays = checked_components(self.weights, means=means, variances=variances)
+        if variances.size and variances.min() == 0.0 and (arrays[0][variances == 0.0] > 0).any():
             raise ArgumentError(
                 "a component of positive weight has variance 0; an observed value is a PointMass"
             )
-        for name, array in (("weights", weights), ("means", means), ("variances", variances)):
+        for name, array in zip(self._event_ndims, arrays, strict=True):
             object.__setattr__(self, name, read_only(array))
 
-    @property
-    def mode(self) -> FloatOrArray:
-        """Where the density is largest.
+    def _ends(self) -> tuple[FloatArray, ...]:
+        return ()
 
-        Found by branch and bound, so it is the global maximum up to 64 components. With more,
-        the search keeps only the most promising intervals at each level.
-        """
-        if self.num_components == 1:
-            return self.mean
-        return self._by_row(
-            lambda rows: modes(SortedMixtures.of(*rows._components())), width=self.num_components
-        )
+    def _components(self) -> Gaussians:
+        return Gaussians(self.means, self.variances)
 
     @property
-    def entropy(self) -> FloatOrArray:
-        """Differential entropy in nats, by adaptive quadrature (to about 1e-8)."""
-        if self.num_components == 1:
-            return self._by_row(
-                lambda rows: 0.5 * np.log(2.0 * np.pi * np.e * rows.variances[:, 0]), width=1
-            )
-        return self._by_row(
-            lambda rows: entropies(SortedMixtures.of(*rows._components())),
-            width=self.num_components,
-        )
+    def _sds(self) -> FloatArray:
+        # A variance of 0 has weight 0, where it must not matter.
+        return np.sqrt(np.where(self.variances > 0, self.variances, 1.0))
 
-    def __repr__(self) -> str:
-        if self.batch_shape:
-            shown = f"batch_shape={self.batch_shape}"
-        else:
-            shown = f"mean={self.mean:.3g}, std={self.std:.3g}"
-        return f"GaussianMixture({shown}, components={self.num_components})"
+    def _component_entropies(self) -> FloatArray:
+        return np.asarray(0.5 * np.log(2.0 * np.pi * np.e * self.variances[:, 0]))
 
-    def _components(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights, means and standard deviations; the latter 1 where the variance is 0."""
-        sds = np.sqrt(self.variances)
-        sds[sds == 0.0] = 1.0  # only at weight 0, where it must not matter
-        return self.weights, self.means, sds
+    def _component_cdf(self, x: FloatArray) -> FloatArray:
+        return np.asarray(special.ndtr((x[..., None] - self.means) / self._sds))
 
-    def _component_moments(self) -> tuple[FloatArray, FloatArray]:
-        return self.means, self.variances
+    def _component_quantiles(self, p: FloatArray) -> FloatArray:
+        return np.asarray(self.means + self._sds * special.ndtri(p))
 
-    def _pdf(self, x: FloatArray) -> FloatArray:
-        weights, means, sds = self._components()
-        with np.errstate(over="ignore"):
-            z = (x[..., None] - means) / sds
-            return np.asarray((weights / (sds * ROOT_TWO_PI) * np.exp(-0.5 * z**2)).sum(axis=-1))
+    def _component_slopes(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return (self.means - x[:, None]) / self.variances, -1.0 / self.variances
 
-    def _log_terms(self, x: FloatArray) -> FloatArray:
-        weights, means, sds = self._components()
-        with np.errstate(over="ignore", divide="ignore"):
-            z = (x[..., None] - means) / sds
-            return np.asarray(np.log(weights) - np.log(sds * ROOT_TWO_PI) - 0.5 * z**2)
-
-    def _cdf(self, x: FloatArray) -> FloatArray:
-        weights, means, sds = self._components()
-        with np.errstate(over="ignore"):
-            parts = weights * special.ndtr((x[..., None] - means) / sds)
-        return np.asarray(np.minimum(parts.sum(axis=-1), 1.0))
-
-    def _quantile(self, p: FloatArray) -> FloatArray:
-        weights, means, sds = self._components()
-        if self.num_components == 1:
-            return np.asarray(means[:, 0] + sds[:, 0] * special.ndtri(p))
-        shape = (len(p), len(means))
-        p = np.broadcast_to(p, shape).ravel()
-        values = np.where(p > 0.5, np.inf, -np.inf)
-        inner = np.flatnonzero((p > 0.0) & (p < 1.0))
-        row, p = inner % len(means), p[inner]
-        # Upper tails are lower tails of the mirror image, where cdf and 1 - p lose no digits.
-        sign = np.where(p > 0.5, -1.0, 1.0)
-        tail = np.where(p > 0.5, 1.0 - p, p)
-        mirrored = sign[:, None] * means[row]
-        values[inner] = sign * _lower_quantiles(weights[row], mirrored, sds[row], tail)
-        return values.reshape(shape)
+    def _known_modes(self) -> FloatArray:
+        is_single = self.num_components == 1
+        return self.means[:, 0].copy() if is_single else np.full(len(self.means), np.nan)
 
     def _draw_from(self, component: IntArray, rng: np.random.Generator) -> FloatArray:
         row = np.arange(len(self.means))
@@ -137,28 +84,69 @@ class GaussianMixture(RealMixture):
             self.means[row, component] + np.sqrt(self.variances[row, component]) * noise
         )
 
+    def _lower_tail(self, is_upper: BoolArray) -> "GaussianMixture":
+        mirrored = np.where(is_upper[:, None], -self.means, self.means)
+        return self._with(means=mirrored)
 
-def _lower_quantiles(
-    weights: FloatArray, means: FloatArray, sds: FloatArray, p: FloatArray
-) -> FloatArray:
-    """The quantile p of each row, 0 < p ≤ 1/2.
+    def _from_lower_tail(self, x: FloatArray, is_upper: BoolArray) -> FloatArray:
+        return np.where(is_upper, -x, x)
 
-    Newton on the probit scale, where the cdf of a single Gaussian is a straight line.
-    """
-    probit = special.ndtri(p)
-    heights = weights / (sds * ROOT_TWO_PI)
-    noise = 8.0 * EPS * p * (1.0 + probit**2)  # of the cdf, from rounding of z
+    def _newton_step(
+        self, x: FloatArray, cdf: FloatArray, pdf: FloatArray, p: FloatArray
+    ) -> FloatArray:
+        # On the probit scale the cdf of a single Gaussian is a straight line.
+        score = special.ndtri(cdf)
+        return np.asarray(
+            (special.ndtri(p) - score) * np.exp(-0.5 * score**2) / (ROOT_TWO_PI * pdf)
+        )
 
-    def evaluate(x: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        z = (x[:, None] - means[which]) / sds[which]
-        cdf = np.einsum("ik,ik->i", weights[which], special.ndtr(z))
-        pdf = np.einsum("ik,ik->i", heights[which], np.exp(-0.5 * z**2))
-        score = special.ndtri(np.minimum(cdf, 1.0))
-        residual = cdf - p[which]
-        residual[np.abs(residual) <= noise[which]] = 0.0
-        return residual, (probit[which] - score) * np.exp(-0.5 * score**2) / (ROOT_TWO_PI * pdf)
+    def _knots(self) -> FloatArray:
+        """Each component's middle and ends, snapped to a grid as coarse as its standard deviation.
 
-    def ppf(level: FloatArray) -> FloatArray:
-        return np.asarray(means + sds * special.ndtri(level))
+        Snapping merges the knots of components that overlap, so that their number grows with the
+        range in standard deviations, not with the number of components.
+        """
+        rows = self._without_idle()
+        sds = rows._sds
+        _, exponent = np.frexp(sds)
+        grid = np.ldexp(1.0, exponent - 1)
+        ends = [rows.means + reach * sds for reach in (-9.0, 0.0, 9.0)]
+        return np.concatenate([grid * np.round(end / grid) for end in ends], axis=1)
 
-    return mixture_quantiles(evaluate, weights, p, ppf)
+    def _log_densities(self, spans: Intervals) -> FloatArray:
+        width = spans.high - spans.low
+        found = np.empty((len(width), len(NODES)))
+        for block, rows in self._blocks(spans):
+            sds = rows._sds
+            # From the ends, which are exact: far from 0 the nodes lose digits.
+            start = (spans.low[block, None] - rows.means) / sds
+            z = width[block, None, None] * (0.5 + 0.5 * NODES)[:, None] / sds[:, None]
+            z += start[:, None]  # (interval, node, component)
+            with np.errstate(over="ignore", divide="ignore"):
+                log_heights = np.log(rows.weights) - np.log(sds * ROOT_TWO_PI)
+                found[block] = log_sum_exp(log_heights[:, None] - 0.5 * z**2)
+        return found
+
+    def _blocks(self, spans: Intervals) -> Iterator[tuple[slice, "GaussianMixture"]]:
+        """Blocks of intervals with the mixtures there, of a single one the parts that count."""
+        pending = [slice(0, len(spans.row))]
+        while pending:
+            block = pending.pop()
+            size = block.stop - block.start
+            rows = self._near(spans.take(block)) if len(self.means) == 1 and size else self
+            if size > 1 and size * rows.num_components * len(NODES) > BLOCK_SIZE:
+                middle = block.start + size // 2
+                pending += [slice(middle, block.stop), slice(block.start, middle)]
+            elif size:
+                yield block, rows if len(self.means) == 1 else self[spans.row[block]]
+
+    def _near(self, spans: Intervals) -> "GaussianMixture":
+        """A single mixture without the components that vanish among the others on intervals."""
+        low, high, sds = spans.low.min(), spans.high.max(), self._sds
+        with np.errstate(over="ignore", divide="ignore"):
+            log_heights = np.log(self.weights) - np.log(sds)
+            farthest = np.maximum(np.abs(low - self.means), np.abs(high - self.means)) / sds
+            closest = (np.clip(self.means, low, high) - self.means) / sds
+            least = (log_heights - 0.5 * farthest**2).max()
+            counts = log_heights - 0.5 * closest**2 >= least - VANISHING
+        return self._with_components(np.flatnonzero(counts[0])[None])

@@ -13,18 +13,21 @@ from hylift.errors import ArgumentError
 from hylift.numerics.quadrature import checked_edges
 from hylift.posterior.distributions.base import (
     FloatOrArray,
-    RealDistribution,
     normalized,
     read_only,
     real_array,
+    unwrap,
 )
-from hylift.posterior.distributions.univariate import EPS, find_maxima, find_roots
-
-MODE_PANELS = 4  # panels in which the mode is refined
+from hylift.posterior.distributions.reals import (
+    Density,
+    described,
+    log_densities_in_blocks,
+)
+from hylift.posterior.distributions.univariate import EPS, Intervals, find_modes, find_roots
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PiecewiseDensity(RealDistribution):
+class PiecewiseDensity(Density):
     """A density on a bounded interval: a Legendre series on each of its panels.
 
     On panel p, with t running from -1 to 1, the density is ``Σ_d coefficients[p, d] P_d(t)``.
@@ -67,12 +70,12 @@ class PiecewiseDensity(RealDistribution):
     @property
     def low(self) -> FloatOrArray:
         """The left end of the interval."""
-        return self._by_row(lambda rows: rows.edges[:, 0], width=1)
+        return unwrap(self.edges[..., 0])
 
     @property
     def high(self) -> FloatOrArray:
         """The right end of the interval."""
-        return self._by_row(lambda rows: rows.edges[:, -1], width=1)
+        return unwrap(self.edges[..., -1])
 
     @property
     def mean(self) -> FloatOrArray:
@@ -84,12 +87,9 @@ class PiecewiseDensity(RealDistribution):
 
     @property
     def mode(self) -> FloatOrArray:
-        """Where the density is largest."""
+        """The point of largest density."""
         num_panels, degree = self.coefficients.shape[-2:]
-        width = num_panels * (4 * degree + 1)
-        return self._by_row(
-            lambda rows: np.clip(rows._modes(), rows.edges[:, 0], rows.edges[:, -1]), width
-        )
+        return self._by_row(PiecewiseDensity._modes, width=num_panels * (4 * degree + 1))
 
     @property
     def entropy(self) -> FloatOrArray:
@@ -105,12 +105,8 @@ class PiecewiseDensity(RealDistribution):
         return self._by_row(compute, width=num_panels * len(nodes))
 
     def __repr__(self) -> str:
-        if self.batch_shape:
-            shown = f"batch_shape={self.batch_shape}"
-        else:
-            shown = f"mean={self.mean:.3g}, std={self.std:.3g}, low={self.low:.3g}"
-            shown += f", high={self.high:.3g}"
-        return f"PiecewiseDensity({shown}, panels={self.coefficients.shape[-2]})"
+        ends = self.edges[..., 0], self.edges[..., -1]
+        return described(self, f"panels={self.coefficients.shape[-2]}", ends)
 
     @property
     def _width(self) -> int:
@@ -166,24 +162,44 @@ class PiecewiseDensity(RealDistribution):
         return self._in_blocks(PiecewiseDensity._quantile, draws)
 
     def _modes(self) -> FloatArray:
-        num_rows, num_panels, degree = self.coefficients.shape
-        grid = -np.cos(np.linspace(0.0, np.pi, 4 * degree + 1))
-        values = self.coefficients @ legendre.legvander(grid, degree - 1).T
-        num_best = min(MODE_PANELS, num_panels)
-        panel = np.argpartition(-values.max(axis=-1), num_best - 1, axis=1)[:, :num_best]
-        rows = np.arange(num_rows)[:, None]
-        top = values[rows, panel].argmax(axis=-1)
-        coefficients = self.coefficients[rows, panel]
-        last = len(grid) - 1
-        ends = grid[np.maximum(top - 1, 0)], grid[np.minimum(top + 1, last)]
-        climbed = _climbed(coefficients, ends[0], ends[1], grid[top])
+        num_rows, _, degree = self.coefficients.shape
+        t = -np.cos(np.linspace(0.0, np.pi, 4 * degree + 1))
+        low, high = self.edges[:, :-1, None], self.edges[:, 1:, None]
+        grid = np.clip(0.5 * (low + high) + 0.5 * (high - low) * t, low, high)
+        values = self.coefficients @ legendre.legvander(t, degree - 1).T
 
-        better = _series(coefficients, climbed) > _series(coefficients, grid[top])
-        t = np.where(better, climbed, grid[top])
-        best = np.argmax(_series(coefficients, t), axis=1)
-        panel, t = panel[rows[:, 0], best], t[rows[:, 0], best]
-        low, high = self.edges[rows[:, 0], panel], self.edges[rows[:, 0], panel + 1]
-        return np.asarray(0.5 * (low + high) + 0.5 * (high - low) * t)
+        def derivatives(x: FloatArray, row: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            rows = self[row]
+            panel, half, t = rows._locate(x[None])
+            series = rows._gather(panel)[0]
+            slopes = legendre.legder(series, axis=-1)
+            value = _series(series, t[0])
+            slope = _series(slopes, t[0]) / half[0] / value
+            bend = _series(legendre.legder(slopes, axis=-1), t[0]) / half[0] ** 2 / value
+            return np.log(value), slope, bend - slope**2
+
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.maximum(values, 0.0)).reshape(num_rows, -1)
+        return find_modes(grid.reshape(num_rows, -1), logs, derivatives)
+
+    def _knots(self) -> FloatArray:
+        return self.edges
+
+    def _log_pdf(self, x: FloatArray) -> FloatArray:
+        """-inf only beyond the panels and on those that are 0.
+
+        A series may fall below 0 between its nodes, where what it stands for is small but positive.
+        There, and where it is lost in rounding, its density counts as 4 EPS Σ |coefficients|, which
+        is a small share of the panel's mean.
+        """
+        panel = self._locate(x)[0]
+        least = 4.0 * EPS * np.abs(self._gather(panel)).sum(axis=-1)
+        beyond = (x < self.edges[:, 0]) | (x > self.edges[:, -1])
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(self._pdf(x), np.where(beyond, 0.0, least)))
+
+    def _log_densities(self, spans: Intervals) -> FloatArray:
+        return log_densities_in_blocks(self, spans)
 
     def _cumulative(self) -> FloatArray:
         """The probability left of each edge, (row, panel + 1)."""
@@ -246,17 +262,3 @@ def _inverted(coefficients: FloatArray, mass: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         start = np.nan_to_num(target / series[:, 0] - 1.0, nan=0.0)
         return find_roots(evaluate, -ends, ends, start).reshape(mass.shape)
-
-
-def _climbed(
-    coefficients: FloatArray, low: FloatArray, high: FloatArray, start: FloatArray
-) -> FloatArray:
-    """The t between low and high where the slope of each series changes from rise to fall."""
-    slopes = legendre.legder(coefficients.reshape(-1, coefficients.shape[-1]), axis=-1)
-    bends = legendre.legder(slopes, axis=-1)
-
-    def derivatives(t: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        return _series(slopes[which], t), _series(bends[which], t)
-
-    found = find_maxima(derivatives, low.ravel(), high.ravel(), start.ravel())
-    return found.reshape(low.shape)

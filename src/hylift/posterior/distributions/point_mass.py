@@ -7,13 +7,8 @@ import numpy as np
 
 from hylift.components.family import FloatArray
 from hylift.errors import ArgumentError
-from hylift.posterior.distributions.base import (
-    FloatOrArray,
-    RealDistribution,
-    read_only,
-    real_array,
-    unwrap,
-)
+from hylift.posterior.distributions.base import FloatOrArray, read_only, real_array, unwrap
+from hylift.posterior.distributions.reals import RealDistribution
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

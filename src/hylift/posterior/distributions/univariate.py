@@ -1,54 +1,29 @@
-"""Roots and integrals of many functions of one variable at once."""
+"""Roots, maxima and integrals of many functions of one variable at once."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 from hylift.components.family import FloatArray, IntArray
 
 MAX_STEPS = 200
-EPS = float(np.finfo(np.float64).eps)
-
-# (x, which) -> (residual, Newton step): for function which[i] at x[i]. The residual is negative
-# left of the root, and exactly 0 where the function cannot tell x from the root.
-Evaluate = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
-
 MAX_LEVELS = 60  # how often an interval is halved at most
 TOLERANCE = 1e-10  # of the estimated error, in each interval
+EPS = float(np.finfo(np.float64).eps)
+SLACK = 0.3
+"""How far, in logs, a sampled maximum may lie below the best one and still be refined."""
 
-# Gauss-Kronrod rule of 15 nodes on [-1, 1] and the Gauss rule of 7 at its odd nodes (QUADPACK).
-_HALF_NODES = [
-    0.991455371120812639206854697526329,
-    0.949107912342758524526189684047851,
-    0.864864423359769072789712788640926,
-    0.741531185599394439863864773280788,
-    0.586087235467691130294144450236103,
-    0.405845151377397166906606412076961,
-    0.207784955007898467600689403773245,
-    0.0,
-]
-_HALF_KRONROD = [
-    0.022935322010529224963732008058970,
-    0.063092092629978553290700663189204,
-    0.104790010322250183839876322541518,
-    0.140653259715525918745189590510238,
-    0.169004726639267902826583426598550,
-    0.190350578064785409913256402421014,
-    0.204432940075298892414161999234649,
-    0.209482141084727828012999174891714,
-]
-_HALF_GAUSS = [
-    0.129484966168869693270611432679082,
-    0.279705391489276667901467771423780,
-    0.381830050505118944950369775488975,
-    0.417959183673469387755102040816327,
-]
-NODES = np.array([*(-np.array(_HALF_NODES[:-1])), *_HALF_NODES[::-1]])
-KRONROD = np.array([*_HALF_KRONROD, *_HALF_KRONROD[-2::-1]])
-GAUSS = np.zeros(15)
-GAUSS[1::2] = [*_HALF_GAUSS, *_HALF_GAUSS[-2::-1]]
+NODES, WEIGHTS = legendre.leggauss(15)
+# Σ w_i P_14(x_i) f_i is 0 for polynomials up to degree 13. The factor gives it the size of the
+# difference between the rules of 7 and 15 nodes in QUADPACK, from which that estimates its error.
+ERROR_WEIGHTS = 6.6 * WEIGHTS * legendre.legval(NODES, [0.0] * 14 + [1.0])
+
+Evaluate = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
+"""(x, which) -> (residual, Newton step): of function which[i] at x[i]. The residual is negative
+left of the root, and exactly 0 where x cannot be told from the root."""
 
 
 def find_roots(
@@ -57,7 +32,7 @@ def find_roots(
     """The root of each function in [low, high] by Newton steps, by bisection where they fail.
 
     A Newton step fails if it leaves the bracket, or is not below half of the last step. With no
-    root inside, the answer is the end nearest to it.
+    root inside, the result is the end nearest to it.
     """
     roots = np.clip(start, low, high)
     which = np.arange(len(roots))
@@ -84,64 +59,55 @@ def find_roots(
     return roots
 
 
-def find_maxima(
-    derivatives: Evaluate, low: FloatArray, high: FloatArray, start: FloatArray
+def find_modes(
+    grid: FloatArray,
+    log_heights: FloatArray,
+    derivatives: Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray, FloatArray]],
 ) -> FloatArray:
-    """Where the slope of each function changes from rise to fall in [low, high].
+    """(row,): the maximiser of each density, from its logs at a sorted grid (row, point).
 
-    derivatives: (x, which) -> (slope, second derivative).
+    Newton's method refines every local maximum of the grid that is near the best one.
+    derivatives: (x, row) -> log density, its slope and its second derivative.
     """
+    rows = np.arange(len(grid))
+    top = log_heights.max(axis=1)
+    padded = np.pad(log_heights, ((0, 0), (1, 1)), constant_values=-np.inf)
+    is_local = (log_heights >= padded[:, :-2]) & (log_heights >= padded[:, 2:])
+    row, place = np.nonzero(is_local & (log_heights >= top[:, None] - SLACK))
+    start = grid[row, place]
+    low = grid[row, np.maximum(place - 1, 0)]
+    high = grid[row, np.minimum(place + 1, grid.shape[1] - 1)]
 
     def evaluate(x: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        slope, bend = derivatives(x, which)
-        return -slope, -slope / np.where(bend < 0, bend, np.nan)
+        _, slope, bend = derivatives(x, row[which])
+        concave = np.where(bend < 0, bend, np.nan)
+        step = -slope / concave
+        precise = np.abs(step) <= 1e-13 / np.sqrt(-concave)
+        return np.where(precise, 0.0, -slope), step
 
-    return find_roots(evaluate, low, high, start)
-
-
-def mixture_quantiles(
-    evaluate: Evaluate,
-    weights: FloatArray,
-    p: FloatArray,
-    ppf: Callable[[FloatArray], FloatArray],
-    slack: float = 0.0,
-) -> FloatArray:
-    """The quantile p (row,) of each mixture, from the quantile functions of its components.
-
-    evaluate: cdf - p and the Newton step; slack: relative, by which the bracket is widened.
-    """
     with np.errstate(all="ignore"):
-        own, is_used = ppf(p[:, None]), weights > 0
-        # Every component has less than p below `low` and more than p below `high`; and where
-        # one component alone has p, the mixture has no less.
-        low = np.where(is_used, own, np.inf).min(axis=1)
-        high = np.where(is_used, own, -np.inf).max(axis=1)
-        alone = ppf(np.minimum(p[:, None] / weights, 1.0))
-        high = np.minimum(high, np.where(is_used, alone, np.inf).min(axis=1))
-        high = np.maximum(high, low) * (1.0 + slack)
-        start = np.einsum("ik,ik->i", weights, own)
-        return find_roots(evaluate, low * (1.0 - slack), high, start)
+        refined = find_roots(evaluate, low, high, start)
+        heights = derivatives(refined, row)[0]
+    # The top is flat: rounding alone may put a refined point below its start.
+    is_better = heights >= log_heights[row, place] - 1e-14
+    x = np.where(is_better, refined, start)
+    heights = np.where(is_better, heights, log_heights[row, place])
+    order = np.lexsort((heights, row))
+    return x[order[np.searchsorted(row[order], rows, side="right") - 1]]
 
 
 class Intervals(NamedTuple):
-    """Intervals of the real line, each belonging to one of many functions (a row).
-
-    A search or a quadrature handles the whole list in a few array operations, and goes on with
-    halves of those that need more care.
-    """
+    """Intervals of the real line, each belonging to one of many functions (a row)."""
 
     row: IntArray
     low: FloatArray
     high: FloatArray
 
     @property
-    def middle(self) -> FloatArray:
-        return 0.5 * self.low + 0.5 * self.high
-
-    @property
     def nodes(self) -> FloatArray:
         """(interval, node): the nodes of `integrate`."""
-        return self.middle[:, None] + 0.5 * (self.high - self.low)[:, None] * NODES
+        middle = 0.5 * self.low + 0.5 * self.high
+        return middle[:, None] + 0.5 * (self.high - self.low)[:, None] * NODES
 
     @classmethod
     def between(cls, knots: FloatArray) -> "Intervals":
@@ -149,11 +115,11 @@ class Intervals(NamedTuple):
         row, left = np.nonzero(knots[:, 1:] > knots[:, :-1])
         return cls(row, knots[row, left], knots[row, left + 1])
 
-    def where(self, selected: NDArray[np.bool_]) -> "Intervals":
+    def take(self, selected: NDArray[np.bool_] | slice) -> "Intervals":
         return Intervals(self.row[selected], self.low[selected], self.high[selected])
 
     def halves(self) -> "Intervals":
-        middle = self.middle
+        middle = 0.5 * self.low + 0.5 * self.high
         low = np.stack([self.low, middle], axis=1).ravel()
         high = np.stack([middle, self.high], axis=1).ravel()
         return Intervals(np.repeat(self.row, 2), low, high)
@@ -162,8 +128,8 @@ class Intervals(NamedTuple):
 def integrate(values: Callable[[Intervals], FloatArray], knots: FloatArray) -> FloatArray:
     """The integral of each row's function over the range of its sorted knots (row, knot).
 
-    `values`: of the functions at `NODES` of the intervals, (interval, node). Intervals are halved
-    until QUADPACK's estimate of the error is small.
+    values: of the functions at the nodes of intervals, (interval, node). Intervals are halved until
+    the estimated error is small.
     """
     total = np.zeros(len(knots))
     spans = Intervals.between(knots)
@@ -171,10 +137,9 @@ def integrate(values: Callable[[Intervals], FloatArray], knots: FloatArray) -> F
         if not len(spans.row):
             break
         terms = values(spans) * (0.5 * (spans.high - spans.low))[:, None]
-        integral = terms @ KRONROD
-        size = np.abs(terms) @ KRONROD + np.finfo(float).tiny
-        error = size * np.minimum(1.0, (200.0 * np.abs(integral - terms @ GAUSS) / size) ** 1.5)
+        size = np.abs(terms) @ WEIGHTS + np.finfo(float).tiny
+        error = size * np.minimum(1.0, (200.0 * np.abs(terms @ ERROR_WEIGHTS) / size) ** 1.5)
         done = (error <= TOLERANCE) | (level == MAX_LEVELS - 1)
-        total += np.bincount(spans.row[done], integral[done], minlength=len(total))
-        spans = spans.where(~done).halves()
+        total += np.bincount(spans.row[done], (terms @ WEIGHTS)[done], minlength=len(total))
+        spans = spans.take(~done).halves()
     return total
