@@ -1,5 +1,6 @@
-"""`python -m hylift.warm_up`: compiles all kernels, so that the first answer does not wait."""
+"""`python -m hylift.warm_up`: compile all kernels, so that the first answer does not wait."""
 
+import contextlib
 import logging
 import multiprocessing
 import os
@@ -12,14 +13,15 @@ import numpy as np
 
 
 def warm_up() -> None:
-    """Runs every kernel once, on models of a few variables."""
+    """Run every kernel once, on models of a few variables."""
     for part in PARTS:
         part()
+    _run_each_method()
 
 
 def compile_in_parallel() -> None:
-    """Compiles all kernels, the parts in processes of their own where there are several cores, and
-    prints a line when one is done."""
+    """Compile all kernels, the parts in processes of their own where there are several cores, and
+    print a line when one is done."""
     _expect_compilation()
     if (cores := os.cpu_count() or 1) > 1:
         spawn = multiprocessing.get_context("spawn")
@@ -35,8 +37,27 @@ def compile_in_parallel() -> None:
 
 
 def _expect_compilation() -> None:
-    """Nobody needs to be told that kernels are compiled first."""
+    """Turn off the notice that kernels are compiled first."""
     logging.getLogger("hylift").setLevel(logging.ERROR)
+
+
+def _run_each_method() -> None:
+    """Run every method of the list on a discrete, a Gaussian and a hybrid model, if it takes it."""
+    import hylift as hl
+    from hylift.errors import UnsupportedError
+    from hylift.inference.capabilities import METHODS, method_by_key
+
+    square, table = hl.ConditionalQuadratic.square(-1.0), hl.Table.shared(np.eye(2))
+    states = hl.FactorGraph.build({"a": hl.boolean, "b": hl.boolean}, [(table, ["a", "b"])])
+    reals = hl.FactorGraph.build({"x": hl.real, "y": hl.real}, [(square, [["x"], ["y"]])])
+    both = hl.FactorGraph.build(
+        {"a": hl.boolean, "x": hl.real}, [(square.times([0.5, 1.0]), ["a", "x"])]
+    )
+    for graph in (states, reals, both):
+        for info in METHODS:
+            with contextlib.suppress(UnsupportedError):
+                method = method_by_key(info.key, **dict(info.quick))
+                hl.infer(graph, method, tasks=info.answers)
 
 
 def _solve_exactly() -> None:

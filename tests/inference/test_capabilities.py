@@ -1,6 +1,8 @@
 """What methods say of themselves is what they do."""
 
+import re
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import ClassVar, get_args
 
 import pytest
@@ -12,7 +14,6 @@ from hylift.inference.capabilities import (
     METHODS,
     OPTIONS,
     MethodInfo,
-    class_name,
     fitting_methods,
     info_of,
     method_by_key,
@@ -30,9 +31,24 @@ each_method = pytest.mark.parametrize("info", METHODS, ids=lambda info: info.key
 def test_a_method_carries_its_capabilities(info: MethodInfo) -> None:
     method = method_by_key(info.key)
 
-    assert type(method) is getattr(hl, class_name(info))
+    assert type(method) is getattr(hl, info.class_name)
     assert info_of(method) is info
+    assert type(method_by_key(info.key, **dict(info.quick))) is type(method)
     assert method.name.startswith(info.label)
+
+
+def test_the_table_of_the_documentation_has_every_method_and_what_it_answers() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
+    table = text.partition("| method | takes | answers | its log Z |\n")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[1:]]
+    documented = {re.findall(r"`hl\.(\w+)", row[0])[0]: row[2:] for row in rows}
+
+    assert documented.keys() == {info.class_name for info in METHODS}
+    for info in METHODS:
+        answers, log_z = documented[info.class_name]
+        named = {task for task in ("marginals", "map") if task in answers.lower()}
+        assert (log_z != "none") == ("logz" in info.answers), info.key
+        assert answers.startswith("all") or named == {*info.answers}, info.key
 
 
 @each_method
@@ -58,7 +74,7 @@ def test_choices_are_those_that_the_methods_take() -> None:
 )
 def test_only_methods_that_can_start_take_an_earlier_posterior(info: MethodInfo) -> None:
     start = hl.infer(COIN, hl.BVI(3), tasks=("marginals", "map"))
-    method = hl.MaxWalkSAT(flips=10) if info.key == "maxwalksat" else method_by_key(info.key)
+    method = method_by_key(info.key, **dict(info.quick))
     if info.key == "mean-field":
         start = hl.infer(COIN, method, tasks=("marginals", "map"))
 
@@ -89,4 +105,4 @@ class _Own:
 
 @dataclass(frozen=True)
 class _Trusted(_Own):
-    info: ClassVar[MethodInfo] = MethodInfo("own", "", "own", lift="none", trust="exact")
+    info: ClassVar[MethodInfo] = MethodInfo("own", "own", lift="none", trust="exact")

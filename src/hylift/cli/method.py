@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -94,7 +94,7 @@ class MethodOptions:
             settings["optimiser"] = self._optimiser()
         if "components" in fields and start is not None and start.mixture is not None:
             settings.setdefault("components", start.mixture.num_components)
-        return cast(Method, replace(cast(Any, method_by_key(self.method)), **settings))
+        return method_by_key(self.method, **settings)
 
     def tasks(self, named: list[Task], default: Collection[Task]) -> list[Task]:
         """The named tasks, or those of the default ones that the method answers."""

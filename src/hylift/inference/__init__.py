@@ -39,7 +39,7 @@ _HOME = {
     "Adam": "variational",
     "NaturalGradient": "variational",
     "NaturalNewton": "variational",
-    **{name: package for package, _, name in (info.cls.partition(":") for info in METHODS)},
+    **{info.class_name: info.module for info in METHODS},
 }
 """Where each name lives."""
 

@@ -1,11 +1,12 @@
-"""The methods and what each of them can do: the one list that commands, races and plots read.
+"""The methods and their capabilities: the list that commands, races, plots and warm-up read.
 
-A new method is its own folder and an entry in `METHODS`. Nothing heavy is imported here, so that
-`hylift --help` is quick.
+A new method is a module and an entry in `METHODS`. Nothing heavy is imported here, so that
+`hylift --help` is fast.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,40 +30,51 @@ class Option:
     short: str | None = None
     """A letter with a dash."""
     choices: tuple[str, ...] = ()
-    """What it may be; empty where the method itself checks it."""
+    """Allowed values; empty where the method itself checks them."""
     is_field: bool = True
-    """Whether it is a field of the methods that have it."""
+    """It is a field of the methods that have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodInfo:
-    """What a method is called and what it can do.
+    """The names and capabilities of a method.
 
-    The defaults are those of a user's own method that says nothing of itself.
+    The defaults hold for a user's own method without an attribute `info`.
     """
 
     key: str
     """Its name on the command line and in races."""
-    cls: str
-    """Its class, as `package:name`, below `hylift.inference`."""
     label: str
     """Its name in tables and plots, without settings."""
+    home: str = ""
+    """Its class, as `module:name`, below `hylift.inference`."""
     answers: tuple[Task, ...] = ("marginals", "logz", "map")
     lift: Lift = "coarse-to-fine"
-    """The most that it can do to solve look-alikes once."""
+    """The strongest lifting that it supports."""
     can_start: bool = False
-    """Whether it may begin at an earlier posterior."""
+    """It can start from an earlier posterior."""
     has_steps: bool = False
-    """Whether it takes steps with an objective, which can be drawn."""
+    """It takes steps with an objective, which can be drawn."""
     is_timed: bool = False
-    """Whether it returns the best so far after some time, and keeps checkpoints."""
+    """It returns the best so far when time is up, and writes checkpoints."""
     trust: Literal["exact", "draws"] | None = None
     """Why a race measures others by it: it is exact, or its draws have converged."""
     proves_impossible: bool = True
-    """Whether evidence that it calls impossible is."""
+    """Evidence that it calls impossible is impossible."""
     races_coarse: bool = False
-    """Whether a race has it a second time, with coarse-to-fine lifting."""
+    """A race runs it a second time, with coarse-to-fine lifting."""
     options: tuple[Option, ...] = ()
+    """Settings that the command line offers."""
+    quick: tuple[tuple[str, int], ...] = ()
+    """Settings with which it takes next to no time, to warm it up."""
+
+    @property
+    def module(self) -> str:
+        return self.home.partition(":")[0]
+
+    @property
+    def class_name(self) -> str:
+        return self.home.partition(":")[2]
 
 
 COMPONENTS = Option(
@@ -126,7 +138,7 @@ MERGE_FACTORS = Option(
 )
 FLIPS = Option("flips", int, "N", r"Moves of maxwalksat from each start.  \[default: 1000000]")
 
-# Options of every method that can do something, whatever it is.
+# Options of every method with a capability.
 LIFT = Option(
     "lift",
     str,
@@ -157,57 +169,68 @@ START = Option(
 VARIATIONAL: dict[str, Any] = {"can_start": True, "has_steps": True, "is_timed": True}
 MESSAGES: dict[str, Any] = {"lift": "exact", "has_steps": True, "is_timed": True}
 FITTED = (RESTARTS, MAX_STEPS, OPTIMISER, LEARNING_RATE, REALS)
+FEW_STEPS = (("restarts", 2), ("max_steps", 3))
 
 METHODS = (
-    MethodInfo("exact", "exact:Exact", "exact", lift="none", trust="exact"),
-    MethodInfo("mean-field", "variational:MeanField", "mean field", options=FITTED, **VARIATIONAL),
+    MethodInfo("exact", "exact", "exact:Exact", lift="none", trust="exact"),
+    MethodInfo("mean-field", "mean field", "variational:MeanField", options=FITTED, **VARIATIONAL),
     MethodInfo(
         "bvi",
-        "variational:BVI",
         "BVI",
+        "variational:BVI",
         races_coarse=True,
         options=(COMPONENTS, *FITTED, MERGE_FACTORS),
+        quick=FEW_STEPS,
         **VARIATIONAL,
     ),
-    MethodInfo("npvi", "variational:NPVI", "NPVI", options=(COMPONENTS, *FITTED), **VARIATIONAL),
     MethodInfo(
-        "bp", "message:BP", "BP", options=(MAX_STEPS, DAMPING, SCHEDULE, MERGE_FACTORS), **MESSAGES
+        "npvi",
+        "NPVI",
+        "variational:NPVI",
+        options=(COMPONENTS, *FITTED),
+        quick=FEW_STEPS,
+        **VARIATIONAL,
     ),
-    MethodInfo("gabp", "message:GaBP", "GaBP", options=(MAX_STEPS, DAMPING), **MESSAGES),
+    MethodInfo(
+        "bp", "BP", "message:BP", options=(MAX_STEPS, DAMPING, SCHEDULE, MERGE_FACTORS), **MESSAGES
+    ),
+    MethodInfo("gabp", "GaBP", "message:GaBP", options=(MAX_STEPS, DAMPING), **MESSAGES),
     MethodInfo(
         "epbp",
-        "message:EPBP",
         "EPBP",
+        "message:EPBP",
         options=(MAX_STEPS, DAMPING, PARTICLES, MERGE_FACTORS),
+        quick=(("particles", 8), ("max_steps", 4)),
         **MESSAGES,
     ),
     MethodInfo(
         "gibbs",
-        "sampling:Gibbs",
         "Gibbs",
+        "sampling:Gibbs",
         answers=("marginals", "map"),
         lift="none",
         is_timed=True,
         trust="draws",
         proves_impossible=False,
         options=(CHAINS, DRAWS, WARM_UP),
+        quick=(("draws", 10), ("warm_up", 10)),
     ),
     MethodInfo(
         "maxwalksat",
-        "search.maxwalksat:MaxWalkSAT",
         "MaxWalkSAT",
+        "search.maxwalksat:MaxWalkSAT",
         answers=("map",),
         lift="none",
         can_start=True,
         has_steps=True,
         is_timed=True,
         options=(RESTARTS, FLIPS),
+        quick=(("restarts", 1), ("flips", 100)),
     ),
 )
 """All methods, in the order in which they are listed and raced."""
 
 METHOD_BY_KEY = {info.key: info for info in METHODS}
-
 
 COARSE = "-coarse-to-fine"
 RACE_KEYS = tuple(
@@ -223,7 +246,7 @@ ABOUT_RUNS: dict[Option, Callable[[MethodInfo], bool]] = {
     CHECKPOINT: lambda info: info.is_timed,
     START: lambda info: info.can_start,
 }
-"""Options that go with what a method can do."""
+"""Options of every method with a capability."""
 
 OPTIONS: tuple[Option, ...] = tuple(
     dict.fromkeys([*ABOUT_RUNS, *(option for info in METHODS for option in info.options)])
@@ -231,28 +254,27 @@ OPTIONS: tuple[Option, ...] = tuple(
 
 
 def fitting_methods(option: Option) -> list[str]:
-    """The keys of the methods that an option is for."""
+    """The keys of the methods that have an option."""
     fits = ABOUT_RUNS.get(option)
     return [info.key for info in METHODS if (fits(info) if fits else option in info.options)]
 
 
-def class_name(info: MethodInfo) -> str:
-    """The name of its class in Python."""
-    return info.cls.partition(":")[2]
-
-
-def method_by_key(key: str) -> Method:
-    """The method with its default settings; only what it needs is imported."""
-    from hylift import inference
-
-    found: Method = getattr(inference, class_name(METHOD_BY_KEY[key]))()
+def method_by_key(key: str, **settings: Any) -> Method:
+    """The method with these settings; only what it needs is imported."""
+    info = METHOD_BY_KEY[key]
+    module = importlib.import_module(f"hylift.inference.{info.module}")
+    found: Method = getattr(module, info.class_name)(**settings)
     return found
 
 
 def info_of(method: object) -> MethodInfo:
-    """What a method can do; its attribute `info`, if it is a user's own and has one."""
+    """The capabilities of a method: its entry in `METHODS`, or its own attribute `info`."""
     own = getattr(method, "info", None)
     if isinstance(own, MethodInfo):
         return own
-    name = str(getattr(method, "name", type(method).__name__))
-    return MethodInfo(name, "", name)
+    kind = type(method)
+    for info in METHODS:
+        if kind.__name__ == info.class_name and kind.__module__.startswith("hylift.inference."):
+            return info
+    name = str(getattr(method, "name", kind.__name__))
+    return MethodInfo(name, name)

@@ -7,7 +7,7 @@ import operator
 from typing import Any
 
 from hylift.errors import UnsupportedError
-from hylift.inference.capabilities import METHODS, class_name
+from hylift.inference.capabilities import METHODS
 from hylift.words import Wording, either, option, worded
 
 
@@ -30,7 +30,7 @@ def refuse_start(name: str, start: object) -> None:
         raise UnsupportedError(
             f"{name} cannot start from an earlier posterior",
             Wording(
-                f"leave start out, or use {either([f'{class_name(one)}()' for one in able])}",
+                f"leave start out, or use {either([f'{one.class_name}()' for one in able])}",
                 f"leave --start out, or use --method {either([one.key for one in able])}",
             ),
         )

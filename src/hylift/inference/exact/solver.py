@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.exact.bounds import Integral, integrate
 from hylift.inference.exact.elimination import check_factors
@@ -37,8 +36,6 @@ class Exact:
     that depend on discrete variables come out as exact Gaussian mixtures. Reals on an interval
     are integrated numerically where their bounds matter.
     """
-
-    info: ClassVar[MethodInfo] = METHOD_BY_KEY["exact"]
 
     max_entries: int = 2**28
     """Largest table (or set of Gaussians) that may be built, in numbers of eight bytes."""

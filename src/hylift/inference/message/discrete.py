@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from hylift.archive import Arrays
 from hylift.errors import HyliftError, UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph, FactorGroup, Variables
-from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
 from hylift.inference.loop import run_steps
@@ -68,8 +67,6 @@ class BP:
     Sum-product for marginals and log Z, max-product for MAP. Exact on forests; on graphs with
     loops an estimate that may not converge (see `solution.result`).
     """
-
-    info: ClassVar[MethodInfo] = METHOD_BY_KEY["bp"]
 
     damping: float | None = None
     """Share of its old logarithm that a message keeps; by default 0 on forests and 0.5 on graphs

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
-from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
@@ -53,8 +51,6 @@ class Gibbs:
     next to them, as one. Marginals are averages of these conditional distributions;
     `Posterior.draws` has what was drawn and the error of each mean. There is no log Z.
     """
-
-    info: ClassVar[MethodInfo] = METHOD_BY_KEY["gibbs"]
 
     chains: int = 4
     """Independent runs from random starts: where they disagree, none is to be trusted."""

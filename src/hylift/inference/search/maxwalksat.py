@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.graph import Variables
-from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.earlier import places_among
 from hylift.inference.finish import Answer, finish
@@ -36,8 +34,6 @@ class MaxWalkSAT:
     solved for jointly from time to time. It walks on the ground graph, whatever `lift` says; there
     are no marginals and no log Z.
     """
-
-    info: ClassVar[MethodInfo] = METHOD_BY_KEY["maxwalksat"]
 
     flips: int = 1_000_000
     """Factors to pick from each start; some are picked in vain, if no move is worth while."""

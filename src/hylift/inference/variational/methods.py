@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.inference.bounds import LEAK
-from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
@@ -46,8 +45,6 @@ class BVI:
     with one component, a lower bound.
     """
 
-    info: ClassVar[MethodInfo] = METHOD_BY_KEY["bvi"]
-
     components: int = 3
     """Products in the mixture: more of them see more modes and correlations."""
     optimiser: Optimiser = field(default_factory=NaturalNewton)
@@ -81,8 +78,6 @@ class NPVI:
     beyond the bounds of its real.
     """
 
-    info: ClassVar[MethodInfo] = METHOD_BY_KEY["npvi"]
-
     components: int = 3
     optimiser: Optimiser = field(default_factory=NaturalNewton)
     restarts: int = 10
@@ -104,8 +99,6 @@ class NPVI:
 @dataclass(frozen=True, slots=True)
 class MeanField:
     """A single product: the fastest, with a certified lower bound on log Z."""
-
-    info: ClassVar[MethodInfo] = METHOD_BY_KEY["mean-field"]
 
     optimiser: Optimiser = field(default_factory=NaturalNewton)
     restarts: int = 5

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from hylift.archive import Arrays
 from hylift.graph import Variables
 from hylift.inference.bounds import LEAK, mass_beyond
-from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.loop import run_steps
 from hylift.inference.message.gaussian.passing import Damping, Passing
@@ -52,8 +50,6 @@ class GaBP:
     diverge elsewhere (see `solution.result`). Where it converges, means are exact, variances and
     log Z are estimates. Bounds of reals are ignored; a note says where they matter.
     """
-
-    info: ClassVar[MethodInfo] = METHOD_BY_KEY["gabp"]
 
     damping: float | None = None
     """Share of its old precision and linear part that a message keeps; by default 0, and 0.5 on

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from hylift.archive import Arrays
-from hylift.inference.capabilities import METHOD_BY_KEY, MethodInfo
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
 from hylift.inference.loop import run_steps
@@ -62,8 +60,6 @@ class EPBP:
     are passed between fixed particles until they converge. All answers are estimates, with the
     error of Bethe's approximation where there are loops, and that of sums over particles.
     """
-
-    info: ClassVar[MethodInfo] = METHOD_BY_KEY["epbp"]
 
     particles: int = 50
     """Of each real. The work grows with their number to the power of a factor's reals."""
