@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.graph import Atoms, Domain, NameBlock, Variables, categorical
-from hylift.grounding.kernels import mark, write_slot
 from hylift.grounding.world import World
 from hylift.language.syntax import PredicateDeclaration
 
@@ -99,70 +98,42 @@ class AtomSpace:
         )
 
 
-@dataclass(slots=True)
-class AtomTable:
-    """The atoms of one predicate that factors use; filled first, then numbered."""
-
-    space: AtomSpace
-    marks: NDArray[np.bool_] | None = None  # (possible atom,): whether it is used
-    found: list[NDArray[np.int64]] = field(default_factory=list)
-    """Used atoms in parts, where they are few among the possible ones."""
-
-    def use(self, codes: NDArray[Any]) -> None:
-        """Mark atoms that factors use."""
-        size = self.space.size
-        if self.marks is None and (size > MAX_DENSE or size > SPARSE * len(codes)):
-            self.found.append(np.unique(codes).astype(np.int64, copy=False))
-            return
-        if self.marks is None:
-            self.marks = np.zeros(size, dtype=bool)
-        mark(self.marks, codes)
-
-    def numbered(self, offset: int) -> AtomNumbers:
-        """The used atoms in order, as variables from `offset` on."""
-        if self.marks is None:
-            codes = np.unique(np.concatenate([np.zeros(0, np.int64), *self.found]))
-            return AtomNumbers(self.space, offset, len(codes), codes, None)
-        for codes in self.found:
-            self.marks[codes] = True
-        if self.marks.all():
-            return AtomNumbers(self.space, offset, self.space.size, None, None)
-        codes = np.flatnonzero(self.marks)
-        position = np.cumsum(self.marks, dtype=np.int32) - np.int32(1)
-        position[~self.marks] = -1
-        return AtomNumbers(self.space, offset, len(codes), codes, position)
-
-
 @dataclass(frozen=True, slots=True)
 class AtomNumbers:
-    """Variable ids of a predicate's atoms."""
+    """The atoms of a predicate that factors use, as variables from `offset` on."""
 
     space: AtomSpace
     offset: int
     count: int
     codes: NDArray[np.int64] | None  # (atom,): which atoms they are, increasing; None: all
-    position: NDArray[np.int32] | None  # (possible atom,): place among `codes`, or -1
+    variable: NDArray[np.int32] | None = None
+    """(possible atom,): its variable, or -1; None where these are too many, or all are used."""
+
+    @classmethod
+    def of(cls, space: AtomSpace, used: Sequence[NDArray[Any]], offset: int) -> AtomNumbers:
+        """used: codes of the atoms in factors, in parts and with repetitions."""
+        if space.size > MAX_DENSE or space.size > SPARSE * sum(map(len, used)):
+            codes = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, used)]))
+            return cls(space, offset, len(codes), codes)
+        is_used = np.zeros(space.size, dtype=bool)
+        for part in used:
+            is_used[part] = True
+        if is_used.all():
+            return cls(space, offset, space.size, None)
+        variable = np.cumsum(is_used, dtype=np.int32) + np.int32(offset - 1)
+        variable[~is_used] = -1
+        codes = np.flatnonzero(is_used)
+        return cls(space, offset, len(codes), codes, variable)
 
     def ids(self, codes: NDArray[Any]) -> NDArray[np.int32]:
         """The variable of each atom; -1 where no factor uses it."""
         if self.codes is None:
             return codes.astype(np.int32) + np.int32(self.offset)
-        if self.position is not None:
-            place = self.position[codes]
-        elif not self.count:
-            return np.full(len(codes), -1, dtype=np.int32)
-        else:
-            place = np.minimum(np.searchsorted(self.codes, codes), self.count - 1).astype(np.int32)
-            place[self.codes[place] != codes] = -1
-        return np.where(place >= 0, place + np.int32(self.offset), np.int32(-1))
-
-    def fill(self, scope: NDArray[np.int32], slot: int, codes: NDArray[Any]) -> None:
-        """Write the variables of used atoms into one slot of a scope (factor, slot)."""
-        if self.codes is None or self.position is not None:
-            position = np.zeros(0, np.int32) if self.position is None else self.position
-            write_slot(scope, slot, codes, position, self.offset)
-        else:
-            scope[:, slot] = np.searchsorted(self.codes, codes) + self.offset
+        if self.variable is not None:
+            return self.variable[codes]
+        place = np.searchsorted(self.codes, codes)
+        is_used = np.append(self.codes, -1)[place] == codes
+        return np.where(is_used, place + self.offset, -1).astype(np.int32)
 
     def block(self) -> NameBlock:
         """Their names."""

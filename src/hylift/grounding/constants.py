@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,6 @@ from hylift.errors import did_you_mean
 from hylift.graph.name_blocks import MAX_SUGGESTIONS, TEXT, read_as
 from hylift.grounding.evidence.columns import WordColumn
 from hylift.language.syntax import Atom, Comparison, Constant, Model, Variable, WeightTable
-from hylift.language.types import typed_variables
 from hylift.language.walk import logical_comparisons, nodes, terms
 
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -107,41 +106,41 @@ def _shared(kinds: list[pa.DataType]) -> pa.DataType:
     return TEXT
 
 
-def in_rules(model: Model) -> Iterator[tuple[str, str]]:
-    """Type and name of the constants in rules, their conditions and their weight tables."""
-    for rule in model.rules:
-        types, _ = typed_variables(model, rule)
-        for node in (node for expr in (rule.formula, *rule.where) for node in nodes(expr)):
-            if isinstance(node, Atom) and node.predicate in model.predicate_by_name:
-                declared = model.predicate_by_name[node.predicate]
-                for term, type_name in zip(node.arguments, declared.arguments, strict=False):
-                    if isinstance(term, Constant):
-                        yield type_name, term.name
+def in_rules(model: Model, types: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:
+    """Type and name of the constants in rules, their conditions and their weight tables.
+
+    types: per rule, the types of its variables.
+    """
+    found = set()
+    for rule, type_of_variable in zip(model.rules, types, strict=True):
+        for node in nodes(*rule.expressions):
+            if isinstance(node, Atom):
+                arguments = model.predicate_by_name[node.predicate].arguments
+                pairs = zip(node.arguments, arguments, strict=True)
+                found |= {(name, term.name) for term, name in pairs if isinstance(term, Constant)}
             elif isinstance(node, Comparison):
                 for one, other in ((node.left, node.right), (node.right, node.left)):
                     if isinstance(one, Variable) and isinstance(other, Constant):
-                        yield types[one.name], other.name
+                        found.add((type_of_variable[one.name], other.name))
         if isinstance(rule.weight, WeightTable):
-            for constants, _ in rule.weight.entries:
-                for variable, name in zip(rule.per_constant, constants, strict=False):
-                    yield types[variable], name
+            for key, _ in rule.weight.entries:
+                found |= set(
+                    zip((type_of_variable[n] for n in rule.per_constant), key, strict=True)
+                )
+    return found
 
 
-def ordered_types(model: Model) -> set[str]:
+def ordered_types(model: Model, types: Sequence[Mapping[str, str]]) -> set[str]:
     """The types of which rules use the order: t+1, or t < u."""
     found = set()
-    for rule in model.rules:
-        types, _ = typed_variables(model, rule)
-        for expr in (rule.formula, *rule.where):
-            shifted = (t for t in terms(expr) if isinstance(t, Variable) and t.shift)
-            compared = (
-                side
-                for node in logical_comparisons(expr)
-                if node.op not in ("=", "!=")
-                for side in (node.left, node.right)
-                if isinstance(side, Variable)
-            )
-            found |= {types[t.name] for t in (*shifted, *compared) if t.name in types}
+    for rule, type_of_variable in zip(model.rules, types, strict=True):
+        used = [
+            term for term in terms(*rule.expressions) if isinstance(term, Variable) and term.shift
+        ]
+        for node in logical_comparisons(*rule.expressions):
+            if node.op not in ("=", "!="):
+                used += [side for side in (node.left, node.right) if isinstance(side, Variable)]
+        found |= {type_of_variable[term.name] for term in used}
     return found
 
 

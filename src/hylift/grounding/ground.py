@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.graph.factor_graph import SizeEstimate
-from hylift.grounding.atoms import AtomNumbers, AtomSpace, AtomTable, variables_of
+from hylift.grounding.atoms import AtomNumbers, AtomSpace, variables_of
 from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.observe import Observations, UnusedEvidence, observations
 from hylift.grounding.plan import RulePlan, plan_rule, rule_label
@@ -102,7 +103,7 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
         for declared in world.model.parameters
     }
     spaces = {p.name: AtomSpace.of(world, p) for p in world.model.predicates}
-    tables = {n: AtomTable(space) for n, space in spaces.items() if n not in world.closed}
+    used: dict[str, list[NDArray[Any]]] = {n: [] for n in spaces if n not in world.closed}
     rules: list[GroundRule | None] = []
     log_constant = 0.0
     for place, plan in enumerate(plans):
@@ -112,11 +113,11 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
         rules.append(rule)
         if rule is not None:
             for atom, codes in zip(plan.slots, rule.codes, strict=True):
-                tables[atom.predicate].use(codes)
+                used[atom.predicate].append(codes)
     numbers: dict[str, AtomNumbers] = {}
     offset = 0
-    for name, table in tables.items():
-        numbers[name] = table.numbered(offset)
+    for name, codes_of_slots in used.items():
+        numbers[name] = AtomNumbers.of(spaces[name], codes_of_slots, offset)
         offset += numbers[name].count
     made = [
         [] if rule is None else factor_groups(world, rule, numbers, parameters) for rule in rules
@@ -125,7 +126,7 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     _warn_of_lost(observed, world, plans)
     # Closed-world predicates have no variables, but errors know their names.
     nothing = np.zeros(0, dtype=np.int64)
-    data = [AtomNumbers(spaces[p], 0, 0, nothing, None) for p in spaces if p in world.closed]
+    data = [AtomNumbers(spaces[p], 0, 0, nothing) for p in spaces if p in world.closed]
     variables = variables_of([*numbers.values(), *data])
     observed.evidence.check(variables)
     groups = (*(group for groups in made for group in groups), *observed.groups)
@@ -138,9 +139,10 @@ def plan_rules(world: World) -> tuple[World, tuple[RulePlan, ...]]:
     """A plan for each rule, and the world with the relations that the plans look up."""
     rules = world.model.rules
     world, formulas = with_relations(world)
+    parts = zip(rules, world.variable_types, formulas, strict=True)
     return world, tuple(
-        plan_rule(world, rule, formula, rule_label(rule, place))
-        for place, (rule, formula) in enumerate(zip(rules, formulas, strict=True))
+        plan_rule(world, rule, types, formula, rule_label(rule, place))
+        for place, (rule, types, formula) in enumerate(parts)
     )
 
 

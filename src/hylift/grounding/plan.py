@@ -30,7 +30,7 @@ from hylift.language.syntax import (
     WeightTable,
 )
 from hylift.language.text.formatter import format_expression, format_rule
-from hylift.language.types import constant_value, variable_types
+from hylift.language.types import constant_value
 from hylift.language.walk import (
     atoms,
     children,
@@ -98,12 +98,13 @@ def rule_label(rule: Rule, place: int) -> str:
         return f"rule {place + 1}"
 
 
-def plan_rule(world: World, rule: Rule, formula: Expr, label: str) -> RulePlan:
+def plan_rule(
+    world: World, rule: Rule, types: Mapping[str, str], formula: Expr, label: str
+) -> RulePlan:
     """The guards of a rule, found by asking what each closed-world atom decides on its own.
 
     formula: the rule's, with relations in place of quantified truths that evidence decides.
     """
-    types = variable_types(world.model, rule)
     formula = _expanded(world, formula, types, label)
     written = (rule.formula, *rule.where)
     free = dict.fromkeys(name for part in written for name in free_variables(part))

@@ -27,7 +27,6 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
-from hylift.language.types import variable_types
 from hylift.language.walk import atoms, children, free_variables, rebuild
 
 IntColumn = NDArray[np.int32]
@@ -286,8 +285,8 @@ def with_relations(world: World) -> tuple[World, tuple[Expr, ...]]:
     would be a lookup for every y.
     """
     formulas = []
-    for rule in world.model.rules:
-        world, formula = _related(world, rule.formula, variable_types(world.model, rule))
+    for rule, types in zip(world.model.rules, world.variable_types, strict=True):
+        world, formula = _related(world, rule.formula, types)
         formulas.append(formula)
     return world, tuple(formulas)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,9 +24,9 @@ from hylift.grounding.constants import (
 )
 from hylift.grounding.engine import Engine, Relation, open_engine
 from hylift.grounding.evidence.columns import WordColumn
-from hylift.grounding.evidence.facts import Facts, match_constants, match_facts, refuse
+from hylift.grounding.evidence.facts import Facts, match_facts, refuse
 from hylift.grounding.evidence.observed import Observed
-from hylift.grounding.evidence.sources import Gathered, gather
+from hylift.grounding.evidence.sources import gather
 from hylift.language.checks.check import check
 from hylift.language.checks.rules import names_of_constants
 from hylift.language.report import Problem
@@ -41,6 +41,8 @@ class World:
     """A model together with all constants of its types and all that is observed."""
 
     model: Model
+    variable_types: tuple[Mapping[str, str], ...]
+    """Per rule: the type of each of its variables."""
     engine: Engine
     """The database that joins relations."""
     constants: Mapping[str, pa.StringArray]
@@ -86,48 +88,44 @@ class World:
                 worded(option("unmatched"), f" must be 'error' or 'ignore', not {unmatched!r}")
             )
         database = open_engine(engine)
+        gathered = gather(model, evidence, database.databases)
         listed = {
             name: pa.array(declared.constants, pa.string())
             for name, declared in model.type_by_name.items()
             if declared.constants is not None
         }
-        gathered = _matched(gather(model, evidence, database.databases), listed)
+        facts, wrong_facts = match_facts(gathered.facts, listed)
+        lists, wrong_lists = match_facts(gathered.constants, listed)
+        left_out = [*gathered.unmatched, *wrong_facts, *wrong_lists]
         if unmatched == "error":
-            refuse(gathered.unmatched)
-        in_model = set(in_rules(model))
-        columns = {name: _columns(gathered, name) for name in model.type_by_name}
-        constants = {
-            name: listed[name] if name in listed else _from_data(gathered, found, in_model, name)
-            for name, found in columns.items()
-        }
+            refuse(left_out)
+        types = tuple(variable_types(model, rule) for rule in model.rules)
+        given = _Given(model, types, listed, [*facts, *lists], in_rules(model, types))
+        constants = given.constants()
         constant_types = {
-            name: type_of(constants[name], (column.given for column in found))
-            for name, found in columns.items()
+            name: type_of(constants[name], (column.given for column in given.columns(name)))
+            for name in constants
         }
-        observed = _observed(gathered, constants, closed)
-        warnings += _doubtful_constants(in_model, columns, listed, constants)
-        warnings += _doubtful_variables(model, listed, constants)
-        doubts = (found.doubt for found in observed.values())
-        warnings += [Problem("warning", doubt) for doubt in doubts if doubt is not None]
+        observed = _observed(facts, constants, closed)
+        doubts = (found.doubt for found in observed.values() if found.doubt is not None)
+        texts = [*given.doubtful_constants(constants), *doubts]
+        warnings += [*given.doubtful_variables(constants), *(Problem("warning", t) for t in texts)]
         complete = _observed_completely(model, constants, observed)
-        relations = {
-            predicate.name: _relation(predicate, observed, database, f"relation_{number}")
-            for number, predicate in enumerate(model.predicates)
-            if predicate.name in closed
-        }
+        names = [p.name for p in model.predicates]
         return cls(
             model,
+            types,
             database,
             constants,
             constant_types,
+            {name: observed[name] for name in names if name in observed and name not in closed},
             {
-                p.name: observed[p.name]
-                for p in model.predicates
-                if p.name in observed.keys() - closed
+                name: _relation(model.predicate_by_name[name], observed, database, f"relation_{i}")
+                for i, name in enumerate(names)
+                if name in closed
             },
-            relations,
             closed,
-            (*gathered.notes, *map(str, gathered.unmatched), *_without_values(model, observed)),
+            (*gathered.notes, *map(str, left_out), *_without_values(model, observed)),
             tuple(warning for warning in warnings if warning.subject not in complete),
         )
 
@@ -173,54 +171,83 @@ def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
     return closed
 
 
-def _matched(gathered: Gathered, listed: Mapping[str, pa.StringArray]) -> Gathered:
-    """Without the facts that speak of constants which are not in the list of their type."""
-    pairs = [match_facts(facts, listed) for facts in gathered.facts]
-    unmatched = [rows for _, found in pairs for rows in found]
-    unmatched += [rows for given in gathered.constants for rows in match_constants(given, listed)]
-    return replace(
-        gathered,
-        facts=[facts for facts, _ in pairs],
-        unmatched=[*gathered.unmatched, *unmatched],
-    )
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """All that names constants: the model's lists, its rules, and data."""
 
+    model: Model
+    variable_types: tuple[Mapping[str, str], ...]
+    listed: Mapping[str, pa.StringArray]
+    """By type, the constants that the model lists."""
+    facts: Sequence[Facts]
+    in_rules: set[tuple[str, str]]
+    """Type and name."""
 
-def _columns(gathered: Gathered, type_name: str) -> list[WordColumn]:
-    """The columns that name constants of a type, and have some."""
-    columns = [
-        column
-        for facts in gathered.facts
-        for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
-        if of_type == type_name
-    ]
-    columns += [given.words for given in gathered.constants if given.type_name == type_name]
-    return [column for column in columns if column.stated.null_count < len(column)]
+    def columns(self, type_name: str, *, lists_only: bool = False) -> list[WordColumn]:
+        """The columns of data that name constants of a type, and have some."""
+        return [
+            column
+            for facts in self.facts
+            for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
+            if of_type == type_name and column.stated.null_count < len(column)
+            if facts.is_list or not lists_only
+        ]
 
+    def _mentioned(self, type_name: str) -> pa.StringArray:
+        """The constants of a type in rules."""
+        return pa.array(sorted(n for t, n in self.in_rules if t == type_name), pa.string())
 
-def _from_data(
-    gathered: Gathered, columns: list[WordColumn], in_model: set[tuple[str, str]], type_name: str
-) -> pa.StringArray:
-    """The constants of a type that data and rules mention."""
-    model = gathered.model
-    listed = [
-        given.words.used
-        for given in gathered.constants
-        if given.type_name == type_name and given.is_ordered
-    ]
-    in_rule = sorted(name for of_type, name in in_model if of_type == type_name)
-    mentioned = [*(column.used for column in columns), pa.array(in_rule, pa.string())]
-    constants = in_order(listed, mentioned, order_matters=type_name in ordered_types(model))
-    users = [p.name for p in model.predicates if type_name in p.arguments]
-    if not len(constants) and used_predicates(model).intersection(users):
-        raise EvidenceError(
-            f"the type '{type_name}' has no constants",
-            worded(
-                f"list them in the model ({type_name} = {{…}}), pass ",
-                Wording(f"evidence={{'{type_name}': […]}}", f"--evidence {type_name}=FILE"),
-                f", or evidence on {' or '.join(users)}",
-            ),
+    def constants(self) -> dict[str, pa.StringArray]:
+        """The constants of each type, in order."""
+        ordered = ordered_types(self.model, self.variable_types)
+        return {
+            name: self.listed[name]
+            if name in self.listed
+            else self._from_data(name, name in ordered)
+            for name in self.model.type_by_name
+        }
+
+    def _from_data(self, type_name: str, order_matters: bool) -> pa.StringArray:
+        """The constants of a type that data and rules mention."""
+        constants = in_order(
+            [column.used for column in self.columns(type_name, lists_only=True)],
+            [*(column.used for column in self.columns(type_name)), self._mentioned(type_name)],
+            order_matters=order_matters,
         )
-    return constants
+        users = [p.name for p in self.model.predicates if type_name in p.arguments]
+        if not len(constants) and used_predicates(self.model).intersection(users):
+            raise EvidenceError(
+                f"the type '{type_name}' has no constants",
+                worded(
+                    f"list them in the model ({type_name} = {{…}}), pass ",
+                    Wording(f"evidence={{'{type_name}': […]}}", f"--evidence {type_name}=FILE"),
+                    f", or evidence on {' or '.join(users)}",
+                ),
+            )
+        return constants
+
+    def doubtful_constants(self, constants: Mapping[str, pa.StringArray]) -> Iterator[str]:
+        """Warnings about constants that are in rules only, and look like one of the data."""
+        for type_name, word in sorted(self.in_rules):
+            in_data = [column.used for column in self.columns(type_name)]
+            if type_name in self.listed or not in_data:
+                continue
+            if any(positions(array, [word])[0] >= 0 for array in in_data):
+                continue
+            is_in_rule = pc.is_in(constants[type_name], value_set=self._mentioned(type_name))
+            close = closest(word, constants[type_name].filter(pc.invert(is_in_rule)))
+            if close:
+                where = "is in a rule, but in no table"
+                yield f"the constant '{word}' of type '{type_name}' {where}.{close}"
+
+    def doubtful_variables(self, constants: Mapping[str, pa.StringArray]) -> Iterator[Problem]:
+        """Warnings about variables that were probably meant as constants of the data."""
+
+        def in_data(type_name: str, word: str) -> bool:
+            return type_name not in self.listed and positions(constants[type_name], [word])[0] >= 0
+
+        for rule, types in zip(self.model.rules, self.variable_types, strict=True):
+            yield from names_of_constants(rule, types, in_data)
 
 
 def _observed_completely(
@@ -248,43 +275,12 @@ def _without_values(model: Model, observed: Mapping[str, Observed]) -> Iterator[
             yield f"{name}: {count} of its rows observe nothing, as the {lacking} is missing"
 
 
-def _doubtful_constants(
-    in_model: set[tuple[str, str]],
-    columns: Mapping[str, list[WordColumn]],
-    listed: Mapping[str, pa.StringArray],
-    constants: Mapping[str, pa.StringArray],
-) -> Iterator[Problem]:
-    """Constants that only a rule mentions, and that look like one of the data."""
-    for type_name, word in sorted(in_model):
-        in_data = [] if type_name in listed else [column.used for column in columns[type_name]]
-        if not in_data or any(positions(array, [word])[0] >= 0 for array in in_data):
-            continue
-        in_rule = pa.array([name for of_type, name in in_model if of_type == type_name])
-        is_in_rule = pc.is_in(constants[type_name], value_set=in_rule)
-        close = closest(word, constants[type_name].filter(pc.invert(is_in_rule)))
-        if close:
-            text = f"the constant '{word}' of type '{type_name}' is in a rule, but in no table."
-            yield Problem("warning", text + close)
-
-
-def _doubtful_variables(
-    model: Model, listed: Mapping[str, pa.StringArray], constants: Mapping[str, pa.StringArray]
-) -> Iterator[Problem]:
-    """Variables that were probably meant as constants of the data."""
-
-    def in_data(type_name: str, word: str) -> bool:
-        return type_name not in listed and positions(constants[type_name], [word])[0] >= 0
-
-    for rule in model.rules:
-        yield from names_of_constants(rule, variable_types(model, rule), in_data)
-
-
 def _observed(
-    gathered: Gathered, constants: Mapping[str, pa.StringArray], closed: frozenset[str]
+    given: Sequence[Facts], constants: Mapping[str, pa.StringArray], closed: frozenset[str]
 ) -> dict[str, Observed]:
     """What is observed, by predicate, where any facts speak of it."""
     by_predicate: dict[str, list[Facts]] = {}
-    for facts in gathered.facts:
+    for facts in given:
         if len(facts):
             by_predicate.setdefault(facts.predicate.name, []).append(facts)
     return {

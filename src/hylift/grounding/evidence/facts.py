@@ -61,7 +61,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """What a source states about atoms of one predicate."""
+    """What a source states about atoms of one predicate; or which constants a type has."""
 
     predicate: PredicateDeclaration
     origin: Origin
@@ -69,6 +69,8 @@ class Facts:
     arguments: tuple[WordColumn, ...]
     value: pa.ChunkedArray | None = None  # None: all are true
     sd: pa.ChunkedArray | None = None  # None: all are exact
+    is_list: bool = False
+    """True if the order of constants is meant, as in a list."""
 
     def __post_init__(self) -> None:
         """Raise if an argument is missing.
@@ -120,17 +122,6 @@ class Facts:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GivenConstants:
-    """Constants of a type that a source lists."""
-
-    type_name: str
-    origin: Origin
-    words: WordColumn
-    is_ordered: bool = False
-    """Whether their order is meant, as in a list."""
-
-
 def more_rows(more: int) -> str:
     """` … and 99 more rows like it`, or nothing."""
     if not more:
@@ -169,9 +160,14 @@ def refuse(unmatched: Sequence[Unmatched]) -> None:
 
 
 def match_facts(
-    facts: Facts, listed: Mapping[str, pa.StringArray]
-) -> tuple[Facts, list[Unmatched]]:
-    """The facts whose constants are in the lists of their types, by type; and what others say."""
+    given: Sequence[Facts], listed: Mapping[str, pa.StringArray]
+) -> tuple[list[Facts], list[Unmatched]]:
+    """The facts whose constants are in the lists of their types, by type; and the others."""
+    pairs = [_matched(facts, listed) for facts in given]
+    return [facts for facts, _ in pairs], [rows for _, rows in pairs if rows is not None]
+
+
+def _matched(facts: Facts, listed: Mapping[str, pa.StringArray]) -> tuple[Facts, Unmatched | None]:
     keep = np.ones(len(facts), dtype=bool)
     columns = list(facts.arguments)
     problems: dict[int, tuple[str, str]] = {}  # by fact
@@ -181,28 +177,16 @@ def match_facts(
             wrong = (column.ids(listed[type_name]) < 0) & ~column.is_missing
             for first in np.flatnonzero(wrong)[:1].tolist():
                 word, constants = str(column[first]), listed[type_name]
-                text = f"{facts.atom(first)}: {not_among(word, type_name, constants)}"
+                text = not_among(word, type_name, constants)
+                if facts.predicate.name != type_name:  # about an atom, not a list of the type
+                    text = f"{facts.atom(first)}: {text}"
                 problems.setdefault(first, (text, closest(word, constants)))
             keep &= ~wrong
     facts = replace(facts, arguments=tuple(columns))
     if not problems:
-        return facts, []
+        return facts, None
     first = min(problems)
     problem, hint = problems[first]
     count = int(np.count_nonzero(~keep))
     unmatched = Unmatched(facts.origin, int(facts.row[first]), problem, count, hint)
-    return facts.filter(keep), [unmatched]
-
-
-def match_constants(given: GivenConstants, listed: Mapping[str, pa.StringArray]) -> list[Unmatched]:
-    """What a source's constants of a type say that are not in its list."""
-    if given.type_name not in listed:
-        return []
-    constants = listed[given.type_name]
-    wrong = np.flatnonzero(given.words.ids(constants) < 0)
-    if not len(wrong):
-        return []
-    first = int(wrong[0])
-    word = str(given.words[first])
-    problem, hint = not_among(word, given.type_name, constants), closest(word, constants)
-    return [Unmatched(given.origin, first + 1, problem, len(wrong), hint)]
+    return facts.filter(keep), unmatched

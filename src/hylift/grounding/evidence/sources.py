@@ -27,11 +27,11 @@ from hylift.formats.tables import (
     read_table,
     row_labels,
 )
-from hylift.graph.domains import as_float
+from hylift.graph.domains import as_float, boolean
 from hylift.graph.evidence import Soft
 from hylift.graph.name_blocks import split_atom
 from hylift.grounding.evidence.columns import WordColumn
-from hylift.grounding.evidence.facts import Facts, GivenConstants, Origin, Unmatched, more_rows
+from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, more_rows
 from hylift.grounding.evidence.tables import LongTable, are_named, from_table
 from hylift.language.syntax import Model, PredicateDeclaration
 from hylift.language.types import arity_fault
@@ -59,7 +59,8 @@ class Gathered:
     model: Model
     databases: tuple[DatabaseFormat, ...]
     facts: list[Facts] = field(default_factory=list)
-    constants: list[GivenConstants] = field(default_factory=list)
+    constants: list[Facts] = field(default_factory=list)
+    """Lists of the constants of types, as facts about the type."""
     unmatched: list[Unmatched] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -155,8 +156,8 @@ class Gathered:
                 self._add_predicate(predicate, data, origin)
             elif name in types:
                 table, origin = self._table(data, name, origin)
-                given = _constants(name, table, origin)
-                self.constants.append(replace(given, is_ordered=isinstance(data, list | tuple)))
+                is_list = isinstance(data, list | tuple)
+                self.constants.append(_constants(name, table, origin, is_list))
             else:
                 raise EvidenceError(
                     f"{label} is about '{name}', which is no predicate or type of the model."
@@ -241,13 +242,15 @@ def _table_in(
     return file.chosen(kind.read(path, names[match]), label), Origin(label, file=str(path))
 
 
-def _constants(type_name: str, table: pa.Table, origin: Origin) -> GivenConstants:
+def _constants(type_name: str, table: pa.Table, origin: Origin, is_list: bool = False) -> Facts:
     words = WordColumn.of(_constant_column(type_name, table, origin), type_name)
     missing = np.flatnonzero(words.is_missing)
     if len(missing):
         where = origin.where(int(missing[0]) + 1)
         raise EvidenceError(f"{where}: there is no constant{more_rows(len(missing) - 1)}")
-    return GivenConstants(type_name, origin, words)
+    declared = PredicateDeclaration(type_name, (type_name,), boolean)
+    row = np.arange(1, len(words) + 1)
+    return Facts(declared, origin, row, (words,), is_list=is_list)
 
 
 def _constant_column(type_name: str, table: pa.Table, origin: Origin) -> pa.ChunkedArray:
