@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 from collections.abc import Callable
 
@@ -12,8 +13,8 @@ import hylift as hl
 from benchmarks.measure import best_of, peak_gigabytes, timed
 from benchmarks.setting import Setting
 from hylift.lifting import Structure, stable_coloring
-from hylift.lifting.kernels.coloring import collect
-from hylift.numerics.kernels.grouping import group_pairs
+from hylift.lifting.coloring import next_colors
+from hylift.lifting.kernels.coloring import pass_colors
 from hylift.warm_up import warm_up
 
 NUM_FACTORS = 10_000_000
@@ -167,9 +168,10 @@ def _rounds(scope: np.ndarray, num_variables: int) -> tuple[Callable[[], object]
     color = stable_coloring(structure).variable  # as many colors as there will ever be
     walk = (structure.slots, structure.first, structure.orbit, structure.kind, structure.weight)
     hashes = (np.uint64(0), ALL_BITS)
+    empty = functools.partial(np.zeros, dtype=np.uint64)
     return (
-        lambda: collect(*walk, color, *hashes),
-        lambda: group_pairs(color, collect(*walk, color, *hashes)[0]),
+        lambda: pass_colors(*walk, color, *hashes, *map(empty, (num_variables, len(scope)))),
+        lambda: next_colors(structure, structure.kind, color),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.numerics.kernels.grouping import group_pairs
+from hylift.numerics.grouping import group_pairs
 from hylift.numerics.segments import offsets
 
 FloatArray = NDArray[np.float64]

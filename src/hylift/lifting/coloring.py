@@ -9,26 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.lifting.kernels.coloring import (
-    collect,
-    group_factors,
-    hash_factors,
-    moved,
-    num_slots,
-    split_unlike,
-)
-from hylift.lifting.kernels.refinement import (
-    divide,
-    sign_factors,
-    sign_variables,
-    touched_factors,
-)
+from hylift.lifting.kernels import coloring as passing
+from hylift.lifting.kernels import refinement
 from hylift.lifting.structure import Structure
-from hylift.numerics.kernels.grouping import first_members, group_pairs, occurrences, renumbered
+from hylift.numerics.grouping import (
+    by_number,
+    first_members,
+    group_pairs,
+    number_items,
+    often,
+    renumbered,
+)
+from hylift.numerics.kernels.grouping import EMPTY
+from hylift.numerics.segments import offsets
 
 Ints = NDArray[np.int32]
 
 ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
+MAX_INT32 = np.iinfo(np.int32).max
 
 FEW = 0.25
 """Share of the variables, and of all slots, up to which it pays to visit only what changed."""
@@ -51,6 +49,10 @@ class Partition:
     @property
     def num_factor_classes(self) -> int:
         return len(self.first_factor)
+
+    def differs(self, kind: Ints) -> NDArray[np.bool_]:
+        """(factor,): whether its kind is another than that of the first member of its class."""
+        return np.asarray(kind != kind[self.first_factor][self.factor])
 
 
 def tie(structure: Structure, variable: NDArray[Any], kind: Ints | None = None) -> Partition:
@@ -121,10 +123,29 @@ def _with_factors(
 
     signs: (factor,), hashes that are equal for factors of one class, if known.
     """
-    walk = (structure.slots, structure.first, structure.orbit, kind, variable)
-    signs = hash_factors(*walk) if signs is None else signs
-    factor, first_factor = group_factors(*walk, signs, count)
-    return Partition(variable, factor, first_members(variable, count), first_factor, kind)
+    s = structure
+    walk = (s.slots, s.first, s.orbit, kind, variable)
+    if signs is None:
+        signs = np.empty(s.num_factors, dtype=np.uint64)
+        passing.hash_factors(*walk, signs)
+    factor, _, first = number_items(
+        passing.number_factors, s.num_factors, *walk, signs, expected=count
+    )
+    return Partition(variable, factor, first_members(variable), first, kind)
+
+
+def next_colors(
+    structure: Structure, kind: Ints, color: Ints, seed: int = 0, mask: int = ALL_BITS
+) -> tuple[Ints, int, NDArray[np.uint64]]:
+    """Colors after one round of color passing, their number, and the hashes of factors before it.
+
+    Hashes that collide merge colors.
+    """
+    s, heard = structure, np.zeros(len(color), dtype=np.uint64)
+    signs = np.empty(s.num_factors, dtype=np.uint64)
+    hashes = (np.uint64(seed), np.uint64(mask))
+    passing.pass_colors(s.slots, s.first, s.orbit, kind, s.weight, color, *hashes, heard, signs)
+    return *group_pairs(color, heard), signs
 
 
 def _colored(
@@ -132,38 +153,48 @@ def _colored(
 ) -> Partition:
     """A partition that one more round would not change, except for hash collisions."""
     s = structure
-    walk = (s.slots, s.first, s.orbit, kind, s.weight)
-    hashes = (np.uint64(seed), np.uint64(mask))
     while True:
-        heard, signs = collect(*walk, color, *hashes)
-        new, new_count = group_pairs(color, heard)
-        if new_count == count:
-            return _with_factors(s, new, count, kind, signs)
-        if new_count == s.num_variables:
-            return _with_factors(s, new, new_count, kind)
-        flag, num_moved = moved(color, new, new_count)
-        few = num_moved <= FEW * s.num_variables
-        if few and num_slots(flag, new, s.slots) <= FEW * len(s.slots):
-            before = _with_factors(s, color, count, kind, signs)
-            changed = np.flatnonzero(flag[new]).astype(np.int32)
-            return _after_colors(s, before, new, new_count, changed)
+        new, new_count, signs = next_colors(s, kind, color, seed, mask)
+        if new_count in (count, s.num_variables):
+            return _with_factors(s, new, new_count, kind, signs if new_count == count else None)
+        has_moved, num_moved = _moved(color, new, new_count)
+        if num_moved <= FEW * s.num_variables:
+            flag = has_moved[new]
+            if np.count_nonzero(flag[s.slots]) <= FEW * len(s.slots):
+                before = _with_factors(s, color, count, kind, signs)
+                changed = np.flatnonzero(flag).astype(np.int32)
+                return _after_colors(s, before, new, new_count, changed)
         color, count = new, new_count
+
+
+def _moved(old: Ints, new: Ints, count: int) -> tuple[NDArray[np.bool_], int]:
+    """(class,): whether a new class is not the largest part of its old one; the number of members
+    of such classes."""
+    size, parent = np.zeros((2, count), dtype=np.int32)
+    largest = np.full(count, -1, dtype=np.int32)
+    passing.find_largest(old, new, size, parent, largest)
+    best = largest[largest >= 0]
+    has_moved = np.ones(count, dtype=bool)
+    has_moved[best] = False
+    return has_moved, len(new) - int(size[best].sum())
 
 
 def _split(structure: Structure, found: Partition) -> tuple[Ints, int]:
     """The classes, with those split whose members differ, and their number."""
-    s = structure
-    color, count = found.variable, found.num_variable_classes
-    if count == s.num_variables:
-        return color, count
-    color = color.copy()
+    s, color = structure, found.variable.copy()
+    if found.num_variable_classes == s.num_variables:
+        return color, s.num_variables
+    order, begin = by_number(color, found.num_variable_classes)
+    alone = (np.diff(begin) == 1)[color]
+    start = offsets(np.where(alone, 0, often(s.slots, s.num_variables)))
     leader = found.first_factor
-    base = np.concatenate([[0], np.cumsum(s.first[leader + 1] - s.first[leader])])
-    code = np.empty(len(s.slots), np.int32 if base[-1] <= np.iinfo(np.int32).max else np.int64)
-    count = split_unlike(
-        s.slots, s.first, s.orbit, s.weight, color, count, found.factor, base, code
-    )
-    return color, count
+    base = offsets(s.first[leader + 1] - s.first[leader])
+    code = np.empty(start[-1], dtype=np.int32 if base[-1] <= MAX_INT32 else np.int64)
+    share = np.empty(start[-1] if len(s.weight) else 0, dtype=np.int64)
+    walk = (s.slots, s.first, s.orbit, s.weight)
+    passing.edge_codes(*walk, found.factor, base, alone, start[:-1].copy(), code, share)
+    wanted, other = np.zeros((2, base[-1]), dtype=np.int64)
+    return color, passing.split_unlike(color, order, begin, start, code, share, wanted, other)
 
 
 def _after_kinds(structure: Structure, start: Partition, kind: Ints) -> Partition:
@@ -207,23 +238,17 @@ def _refined(
     relation of a class to what has not moved follows from its relation to the rest.
     """
     s = structure
-    walk, num_orbits = (s.slots, s.first, s.orbit), int(s.orbit.max(initial=0)) + 1
-    at, seen = np.zeros(s.num_variables, dtype=np.int64), np.zeros(s.num_factors, dtype=bool)
     fresh = np.zeros(s.num_variables, dtype=bool)
     fresh[variables] = True
+    visits = _Visits(s, colors, classes, fresh)
     by_kind = 1 if len(factors) else 0
     while len(factors) or len(variables):
         if len(factors):
-            found = sign_variables(
-                factors, by_kind, classes.of_whole, fresh, walk, s.weight, num_orbits,
-                classes.number, colors.number, colors.size, at,
-            )  # fmt: skip
+            found = visits.sign_variables(factors, by_kind)
             fresh[variables] = False
             variables, by_kind = colors.divide(*found), 0
             fresh[variables] = True
-        touched = touched_factors(variables, *s.links, classes.number, classes.size, seen)
-        signed = sign_factors(fresh, touched, walk, num_orbits, colors.number, classes.number)
-        factors = classes.divide(touched, *signed)
+        factors = classes.divide(*visits.sign_factors(variables))
         if not len(factors):
             break
     variable, first_variable = renumbered(colors.number, colors.count)
@@ -236,14 +261,86 @@ class _Classes:
 
     def __init__(self, number: Ints, count: int) -> None:
         self.number = number.copy()
-        self.count = count
-        self.size, *self.work = np.zeros((3, len(number)), dtype=np.int32)
-        self.size[:count] = occurrences(number)
+        self.count = self.num_before = count
+        self.size = np.zeros(len(number), dtype=np.int32)
+        self.size[:count] = often(number, count)
         self.of_whole = np.zeros(len(number), dtype=bool)
+        self.work = np.zeros((2, len(number)), dtype=np.int32)
 
-    def divide(self, some: NDArray[Any], part: NDArray[Any], num_parts: int) -> Ints:
-        """Divides classes into parts; returns the members that got new numbers."""
-        changed, self.count = divide(
-            some, part, num_parts, self.number, self.size, self.of_whole, *self.work, self.count
+    def divide(self, some: Ints, part: Ints, num_parts: int) -> Ints:
+        """Divide classes into parts; return the members that got new numbers."""
+        part_size, part_class, new = np.zeros((3, num_parts), dtype=np.int32)
+        moved = np.empty(len(some), dtype=np.int32)
+        self.num_before = self.count
+        num_moved, self.count = refinement.divide(
+            some, part, self.number, self.size, self.of_whole, *self.work, self.count, part_size,
+            part_class, new, moved,
+        )  # fmt: skip
+        return moved[:num_moved].copy()
+
+    def sorted(self, moved: Ints) -> tuple[Ints, NDArray[np.int64]]:
+        """Members that got new numbers in the last division, by class, and where each begins."""
+        number = self.number[moved] - np.int32(self.num_before)
+        return by_number(number, self.count - self.num_before, moved)
+
+
+class _Visits:
+    """Signs of variables in the slots of factors that have moved, and of factors around `fresh`
+    variables; with arrays to work with."""
+
+    def __init__(
+        self, structure: Structure, colors: _Classes, classes: _Classes, fresh: NDArray[np.bool_]
+    ) -> None:
+        self.structure, self.colors, self.classes = structure, colors, classes
+        self.fresh = fresh
+        self.amount = np.zeros(structure.num_variables, dtype=np.int64)
+        self.sign = np.full(structure.num_variables, -1, dtype=np.int32)
+        self.seen = np.zeros(structure.num_factors, dtype=bool)
+        self.links = np.empty(int(np.diff(structure.first).max(initial=0)), dtype=np.int64)
+
+    def sign_variables(self, moved: Ints, by_kind: int) -> tuple[Ints, Ints, int]:
+        """Variables in the slots of factors that have moved; a number for each, equal for those of
+        one class with the same total weight in each new class of factors and orbit; a bound.
+
+        by_kind: 1 if factors have moved because of their kinds, 0 if because of fresh variables.
+        """
+        s, colors, classes = self.structure, self.colors, self.classes
+        moved, begin = classes.sorted(moved)
+        news = np.empty(len(moved), dtype=np.int32)
+        room = refinement.count_news(
+            moved, by_kind, classes.of_whole, self.fresh, s.slots, s.first, classes.number,
+            colors.number, colors.size, news,
+        )  # fmt: skip
+        heard, touched = np.empty((2, min(room, s.num_variables)), dtype=np.int32)
+        count, bound = refinement.sign_variables(
+            moved, begin, news, self.fresh, s.slots, s.first, s.orbit, s.weight, colors.number,
+            colors.size, self.amount, self.sign, heard, touched, *_chains(room),
+        )  # fmt: skip
+        touched = touched[:count].copy()
+        sign = self.sign[touched]
+        self.sign[touched] = -1
+        return touched, sign, bound
+
+    def sign_factors(self, moved: Ints) -> tuple[Ints, Ints, int]:
+        """Factors around variables that have moved; a number for each, equal for those of one class
+        that have variables of the same new classes in their orbits; a bound."""
+        s, classes = self.structure, self.classes
+        start, factors = s.links
+        room = int((start[moved + 1] - start[moved]).sum())
+        touched = np.empty(min(room, s.num_factors), dtype=np.int32)
+        count = refinement.touched_factors(
+            moved, start, factors, classes.number, classes.size, self.seen, touched
         )
-        return changed
+        touched = touched[:count].copy()
+        sign = np.empty(count, dtype=np.int32)
+        bound = refinement.sign_factors(
+            touched, self.fresh, s.slots, s.first, s.orbit, self.colors.number, classes.number,
+            self.links, sign, *_chains(room),
+        )  # fmt: skip
+        return touched, sign, bound
+
+
+def _chains(most: int) -> tuple[Ints, NDArray[np.int64]]:
+    """An empty table of so many chains by hash, and room for the chains."""
+    table = np.full(2 << max(most - 1, 1).bit_length(), EMPTY, dtype=np.int32)
+    return table, np.empty((most, 3), dtype=np.int64)

@@ -18,7 +18,7 @@ from hylift.lifting.explanation_text import WORTHWHILE, plain_text
 from hylift.lifting.lift import Lifting
 from hylift.lifting.predicates import Predicates
 from hylift.lifting.structure import LiftingInput
-from hylift.numerics.kernels.grouping import group_pairs
+from hylift.numerics.grouping import group_pairs
 from hylift.numerics.quadrature import nodes_per_slot
 from hylift.potentials import REAL
 from hylift.progress import Progress, silent

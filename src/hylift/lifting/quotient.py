@@ -9,7 +9,7 @@ from hylift.errors import ModelError
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.lifting.coloring import Partition
 from hylift.lifting.structure import Structure, check_conditioned
-from hylift.numerics.kernels.grouping import average_rows, class_sums
+from hylift.numerics.grouping import average_rows, class_sums
 from hylift.potentials import Potential
 
 
@@ -93,9 +93,8 @@ def _parameters(
         target = np.full(len(first), -1, dtype=np.int32)
         target[mixed] = np.arange(num_mixed, dtype=np.int32)
         means = average_rows(
-            group.potential.flat, group.row, group.multiplicity, target[to_class], own[mixed],
-            num_mixed,
-        )  # fmt: skip
+            group.potential.flat, group.row, group.multiplicity, target[to_class], own[mixed]
+        )
         averaged = group.potential.with_flat(means)
         potential = potential.stack([averaged]) if len(kept) else averaged
         new_row[mixed] = len(kept) + np.arange(num_mixed)

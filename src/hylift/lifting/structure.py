@@ -15,7 +15,7 @@ from hylift.compilation import announce_compilation
 from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.graph.variables import freeze
-from hylift.numerics.kernels.grouping import first_members, group_pairs, incidence, snap_sorted
+from hylift.numerics.grouping import by_number, first_members, group_pairs, snapped
 from hylift.potentials import Potential
 
 FloatArray = NDArray[np.float64]
@@ -98,7 +98,9 @@ class Structure:
     @functools.cached_property
     def links(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The factors of each variable: start (variable + 1,), factor (edge,)."""
-        return incidence(self.slots, self.first, self.num_variables)
+        owner = np.repeat(np.arange(self.num_factors, dtype=np.int32), np.diff(self.first))
+        factors, start = by_number(self.slots, self.num_variables, owner)
+        return start, factors
 
     @property
     def num_variables(self) -> int:
@@ -164,21 +166,11 @@ def row_classes(potential: Potential, tolerance: float) -> RowClasses:
     for entry in np.flatnonzero((flat != flat[:1]).any(axis=0)).tolist():
         columns[entry] = snapped(flat[:, entry], tolerance)
         group, count = group_pairs(group, columns[entry].view(np.uint64))
-    first = first_members(group, count)
+    first = first_members(group)
     snapped_rows = flat[first]
     for entry, column in columns.items():
         snapped_rows[:, entry] = column[first]
     return RowClasses(group, count, _orbits(potential, snapped_rows, tolerance))
-
-
-def snapped(values: FloatArray, tolerance: float) -> FloatArray:
-    """The values, with those that are equal to a relative tolerance replaced by one of them.
-
-    The result does not depend on the order, and no two values in one class differ by more than the
-    tolerance: there are no chains of almost equal values.
-    """
-    values = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
-    return snap_sorted(values, np.argsort(values), tolerance)
 
 
 def _orbits(potential: Potential, rows: FloatArray, tolerance: float) -> NDArray[np.int16]:

@@ -25,7 +25,7 @@ from hylift.inference.variational.problem.families import mass_outside
 from hylift.inference.variational.stand import Fit, Settings
 from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
 from hylift.inference.variational.tied import note_on_tied_reals
-from hylift.numerics.kernels.grouping import first_members, group_pairs
+from hylift.numerics.grouping import first_members, group_pairs
 from hylift.posterior import (
     Assignment,
     LogPartition,
@@ -94,7 +94,7 @@ def mixture_of(fit: Fit) -> Mixture:
     # Members of a class that have different means are classes of their own.
     place = np.ascontiguousarray(view.shift).view(np.uint64)
     classes, count = group_pairs(view.variable_to_class, place)
-    first = first_members(classes, count)
+    first = first_members(classes)
     old = view.variable_to_class[first]
     shifted = np.empty((2 * count, entries.shape[1]))
     shifted[0::2] = entries[0::2][old] + view.shift[first][:, None]

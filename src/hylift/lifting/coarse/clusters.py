@@ -12,8 +12,8 @@ from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.lifting.kernels.coarse import best_cuts, moments
 from hylift.lifting.predicates import Predicates
-from hylift.lifting.structure import TOLERANCE, snapped
-from hylift.numerics.kernels.grouping import group_pairs, snap_sorted
+from hylift.lifting.structure import TOLERANCE
+from hylift.numerics.grouping import group_pairs, snapped
 from hylift.numerics.segments import ranges
 
 FloatArray = NDArray[np.float64]
@@ -148,7 +148,7 @@ def _sorted(
     """The order by cluster and value, and along it the number of each distinct value."""
     value = value + 0.0  # -0.0 becomes 0.0
     order = np.argsort(value)
-    same = snap_sorted(value, order, tolerance)
+    same = snapped(value, tolerance, order)
     if count > 1:
         order = order[np.argsort(cluster[order], kind="stable")]
     in_order, same = cluster[order], same[order]

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph import Variables
 from hylift.lifting.coarse.levels import Choose, Level
-from hylift.lifting.kernels.coarse import add_rows, squared_norms
-from hylift.numerics.kernels.grouping import first_members, group_pairs
+from hylift.lifting.kernels.coarse import add_rows
+from hylift.numerics.grouping import first_members, group_pairs
 from hylift.numerics.quadrature import hermite_rule, nodes_per_slot
 from hylift.potentials import REAL, ConditionalQuadratic, Potential
 from hylift.potentials.base import along_axis, expectation_given
@@ -82,8 +82,10 @@ def disagreement(level: Level, beliefs: Beliefs) -> FloatArray:
         for group, pairs in zip(groups, shares.pair, strict=True):
             _add_differences(level, group, pairs, shares, beliefs, component, total)
         # The gradient has the factor w_k, and so has the Fisher information.
-        scale = weight / shares.multiplicity
-        found += squared_norms(total, shares.begin, scale, shares.cluster, len(found))
+        if len(shares.cluster):
+            norm = np.add.reduceat(total**2, shares.begin[:-1])
+            norm *= weight / shares.multiplicity
+            found += np.bincount(shares.cluster, norm, len(found))
     return found
 
 
@@ -181,10 +183,10 @@ class _Shares:
         cluster = _laid_out(clusters, shapes)
         variable = _laid_out((group.scope.T for group in groups), shapes)
         has = np.flatnonzero(cluster >= 0)
-        number, count = group_pairs(cluster[has], variable[has].astype(np.uint64))
+        number, _ = group_pairs(cluster[has], variable[has].astype(np.uint64))
         pair = np.full(len(cluster), -1, dtype=np.int32)
         pair[has] = number
-        member = has[first_members(number, count)]
+        member = has[first_members(number)]
         num_states = variables.num_states[variable[member]]
         width = np.where(num_states > 0, num_states, 2)  # mean and variance
         ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])

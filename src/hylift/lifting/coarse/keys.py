@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from hylift.graph import FactorGraph, Part
 from hylift.lifting.coarse.clusters import EvidenceClusters
-from hylift.lifting.kernels.coarse import differing, joined, split_kinds
 from hylift.lifting.structure import LiftingInput, RowClasses, row_classes
-from hylift.numerics.kernels.grouping import group_pairs
+from hylift.numerics.grouping import group_pairs
 from hylift.potentials import REAL
 
 
@@ -24,6 +25,8 @@ class Absorbed:
 
     first: NDArray[np.int64]  # (factor + 1,): its first entry in `observation`
     observation: NDArray[np.int32]  # in the order of the slots; of a measurement: itself
+    places: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]
+    """Factors with a first observation, and that observation; with a second one; and so on."""
 
     @classmethod
     def of(cls, given: LiftingInput) -> Absorbed:
@@ -39,7 +42,13 @@ class Absorbed:
                 found = observed[scope[part.factors[:, None], slots]]
             columns.append(found.ravel())
             sizes.append(np.full(len(found), found.shape[1]))
-        return cls(np.cumsum(np.concatenate(sizes)), np.concatenate(columns))
+        first, observation = np.cumsum(np.concatenate(sizes)), np.concatenate(columns)
+        size = np.diff(first)
+        places = []
+        for place in range(int(size.max(initial=0))):
+            factors = np.flatnonzero(size > place)
+            places.append((factors, observation[first[factors] + place]))
+        return cls(first, observation, tuple(places))
 
     def mask(self, num_observations: int) -> NDArray[np.bool_]:
         """(observation,): whether any factor has absorbed it."""
@@ -83,47 +92,59 @@ class EvidenceKeys:
             given.source, absorbed.mask(num_observations), given.tolerance
         )
         base, num_bases = _bases(given)
+        leader = _leaders(structure.kind, structure.num_kinds)
+        differs = base != base[leader]
         distinct = np.zeros(num_observations, dtype=np.int64)
         distinct[clusters.sorted.observation] = clusters.sorted.distinct
-        differs, leader = differing(
-            structure.kind, structure.num_kinds, base, absorbed.first, absorbed.observation,
-            distinct,
-        )  # fmt: skip
+        for place, (factors, observation) in enumerate(absorbed.places):
+            same = ~differs[factors]  # and so the leader has absorbed as many
+            factors, observation = factors[same], observation[same]
+            other = absorbed.observation[absorbed.first[leader[factors]] + place]
+            differs[factors] = distinct[observation] != distinct[other]
         linked = np.flatnonzero(differs)
-        return cls(absorbed, clusters, base, num_bases, (linked, leader[structure.kind[linked]]))
+        return cls(absorbed, clusters, base, num_bases, (linked, leader[linked]))
 
     def kinds(self, clusters: EvidenceClusters) -> Kinds:
         """Kinds for these clusters."""
         key, count = self.base, self.num_bases
-        for place in range(self._most_absorbed()):
-            at = self.absorbed.first[:-1] + place
-            has = at < self.absorbed.first[1:]
+        for factors, observation in self.absorbed.places:
             column = np.zeros(len(key), dtype=np.uint64)
-            column[has] = clusters.cluster[self.absorbed.observation[at[has]]] + 1
+            column[factors] = clusters.cluster[observation] + 1
             key, count = group_pairs(key, column)
         return self._joined(key, count)
 
     def refined(self, kinds: Kinds, clusters: EvidenceClusters, num_before: int) -> Kinds:
         """Kinds for clusters that were split once, from the kinds before.
 
-        num_before: number of clusters before the split.
+        num_before: number of clusters before the split. Factors of a kind had the same clusters,
+        and a cluster is divided in two at most; so those that stay keep their kind and the others
+        get one new kind.
         """
         key, count = kinds.by_key.copy(), kinds.num_keys
-        for place in range(self._most_absorbed()):
-            count = split_kinds(
-                key, count, self.absorbed.first, self.absorbed.observation, clusters.cluster,
-                num_before, place,
-            )  # fmt: skip
+        for factors, observation in self.absorbed.places:
+            moving = factors[clusters.cluster[observation] >= num_before]
+            num_moving = np.bincount(key[moving], minlength=count)
+            is_split = (num_moving > 0) & (num_moving < np.bincount(key[factors], minlength=count))
+            child = np.where(is_split, count - 1 + np.cumsum(is_split), np.arange(count))
+            key[moving] = child[key[moving]]
+            count += int(np.count_nonzero(is_split))
         return self._joined(key, count)
 
     def _joined(self, key: NDArray[np.int32], count: int) -> Kinds:
+        """Kinds from keys, those of linked factors joined."""
         if not len(self.links[0]):
             return Kinds(key, count, key, count)
-        kind, num_kinds = joined(key, count, *self.links)
-        return Kinds(kind, num_kinds, key, count)
+        left, right = (key[factors] for factors in self.links)
+        links = sp.coo_array((np.ones(len(left)), (left, right)), shape=(count, count))
+        num_kinds, kind = connected_components(links, directed=False)
+        return Kinds(kind.astype(np.int32)[key], num_kinds, key, count)
 
-    def _most_absorbed(self) -> int:
-        return int(np.diff(self.absorbed.first).max(initial=0))
+
+def _leaders(kind: NDArray[np.int32], num_kinds: int) -> NDArray[np.int64]:
+    """(factor,): the first factor of its kind."""
+    first = np.zeros(num_kinds, dtype=np.int64)
+    first[kind[::-1]] = np.arange(len(kind))[::-1]  # the last assignment counts
+    return first[kind]
 
 
 def _placed_parts(given: LiftingInput) -> Iterator[tuple[int, Part, slice]]:

@@ -13,12 +13,10 @@ from hylift.errors import ModelError
 from hylift.graph import Conditioned, FactorGraph
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, Kinds
-from hylift.lifting.coloring import ALL_BITS, Partition, stable_coloring, tie
-from hylift.lifting.kernels.coarse import divides, mixed_kinds, touched_clusters
-from hylift.lifting.kernels.coloring import collect
+from hylift.lifting.coloring import Partition, next_colors, stable_coloring, tie
 from hylift.lifting.lift import Lifting
 from hylift.lifting.structure import TOLERANCE, LiftingInput, Structure
-from hylift.numerics.kernels.grouping import group_pairs
+from hylift.numerics.grouping import group_pairs
 from hylift.progress import Progress, silent
 
 MAX_CLASS_SHARE = 0.1
@@ -102,7 +100,7 @@ def _levels(
             return
         clusters, finer = ladder.divided(level, kinds, choose)
         before = level.coloring
-        while not divides(finer.kind, before.factor, before.first_factor):
+        while not before.differs(finer.kind).any():
             level, kinds = ladder.with_clusters(level, clusters, finer), finer
             clusters, finer = ladder.divided(level, kinds, choose)
         coloring = stable_coloring(given.structure, finer.kind, before)
@@ -174,17 +172,17 @@ class _Ladder:
     def _splittable(
         self, clusters: EvidenceClusters, kinds: Kinds, unlike: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        absorbed = self.keys.absorbed
-        matters = touched_clusters(
-            kinds.kind, unlike, absorbed.first, absorbed.observation, clusters.cluster,
-            len(clusters),
-        )  # fmt: skip
+        matters = np.zeros(len(clusters), dtype=bool)
+        for factors, observation in self.keys.absorbed.places:
+            matters[clusters.cluster[observation[unlike[kinds.kind[factors]]]]] = True
         return matters & _varying(clusters, self.epsilon)
 
 
 def _mixed(kinds: Kinds, coloring: Partition, wanted: NDArray[np.int32]) -> NDArray[np.bool_]:
     """(kind,): whether it has a class of factors with different wanted kinds."""
-    return mixed_kinds(kinds.kind, kinds.num_kinds, wanted, coloring.factor, coloring.first_factor)
+    mixed = np.zeros(kinds.num_kinds, dtype=bool)
+    mixed[kinds.kind[coloring.differs(wanted)]] = True
+    return mixed
 
 
 def _varying(clusters: EvidenceClusters, epsilon: float) -> NDArray[np.bool_]:
@@ -222,13 +220,11 @@ def by_distance(
     progress(0.0, "absorbing evidence")
     given = LiftingInput.of(graph, tolerance)
     s = given.structure
-    walk = (s.slots, s.first, s.orbit, s.kind, s.weight)
     color, count, distance = s.color, s.num_colors, 0
     before: NDArray[np.int32] | None = None
     while True:
         progress(0.3, f"passing colors, round {distance + 1}")
-        heard, _ = collect(*walk, color, np.uint64(0), np.uint64(ALL_BITS))
-        new, new_count = group_pairs(color, heard)
+        new, new_count, _ = next_colors(s, s.kind, color)
         distance += 1
         is_last = new_count == count or new_count > MAX_CLASS_SHARE * s.num_variables
         found = stable_coloring(s) if is_last else tie(s, new, s.kind)

@@ -3,16 +3,7 @@
 import numpy as np
 from numba import njit
 
-from hylift.numerics.kernels.grouping import (
-    EMPTY,
-    ODD_1,
-    ODD_2,
-    ONE,
-    grown,
-    members_by_class,
-    mix,
-    new_table,
-)
+from hylift.numerics.kernels.grouping import EMPTY, ODD_1, ODD_2, ONE, mix
 
 ORBIT_BITS = np.uint64(16)
 
@@ -22,67 +13,45 @@ LOW_29 = np.uint64((1 << 29) - 1)
 
 
 @njit(cache=True)
-def collect(slots, first, orbit, kind, weight, color, seed, mask):
-    """uint64 (variable,): sum of the messages from its factors; uint64 (factor,): their hashes.
+def pass_colors(slots, first, orbit, kind, weight, color, seed, mask, heard, signs):
+    """Add to `heard`, (variable,), the messages from the factors of each variable, and write the
+    hashes of factors to `signs`.
 
     weight: (factor,), or nothing where all are 1.
     """
-    heard = np.zeros(len(color), dtype=np.uint64)
-    hashes = np.empty(len(kind), dtype=np.uint64)
     weighted = len(weight) > 0
     for factor in range(len(kind)):
         hashed = factor_hash(factor, slots, first, orbit, kind, color, seed)
-        hashes[factor] = hashed
+        signs[factor] = hashed
         for edge in range(first[factor], first[factor + 1]):
-            share = message(hashed, orbit[edge], mask)
+            share = mix(hashed + np.uint64(orbit[edge]) * ODD_2) & mask
             variable = slots[edge]
             if weighted:
                 heard[variable] = add(heard[variable], share, weight[factor])
             else:
                 heard[variable] += share
-    return heard, hashes
 
 
 @njit(cache=True)
-def hash_factors(slots, first, orbit, kind, color):
-    """uint64 (factor,): equal for factors of one kind with the same colors in their orbits."""
-    hashes = np.empty(len(kind), dtype=np.uint64)
+def hash_factors(slots, first, orbit, kind, color, signs):
+    """Write the hashes of factors, equal for those of one kind with the same colors in orbits."""
     for factor in range(len(kind)):
-        hashes[factor] = factor_hash(factor, slots, first, orbit, kind, color, np.uint64(0))
-    return hashes
+        signs[factor] = factor_hash(factor, slots, first, orbit, kind, color, np.uint64(0))
 
 
 @njit(cache=True)
-def num_slots(flag, color, slots):
-    """Number of slots with variables of flagged classes."""
-    count = 0
-    for edge in range(len(slots)):
-        count += flag[color[slots[edge]]]
-    return count
+def find_largest(old, new, size, parent, largest):
+    """Write the class of which each new class is part, and the largest part of each old class.
 
-
-@njit(cache=True)
-def moved(old, new, count):
-    """bool (class,): whether a new class is not the largest part of its old one; the number of
-    members of such classes."""
-    size = np.zeros(count, dtype=np.int64)
-    parent = np.empty(count, dtype=np.int32)
+    size, parent: (new class,), zeros. largest: (new class,), -1; an old class has a lower number.
+    """
     for item in range(len(new)):
         size[new[item]] += 1
         parent[new[item]] = old[item]
-    largest = np.full(count, -1, dtype=np.int32)  # an old class has a number below `count`
-    for part in range(count):
+    for part in range(len(size)):
         best = largest[parent[part]]
         if best < 0 or size[part] > size[best]:
             largest[parent[part]] = part
-    flag = np.ones(count, dtype=np.bool_)
-    total = len(new)
-    for part in range(count):
-        best = largest[part]
-        if best >= 0:
-            flag[best] = False
-            total -= size[best]
-    return flag, total
 
 
 @njit(cache=True)
@@ -96,12 +65,6 @@ def factor_hash(factor, slots, first, orbit, kind, color, seed):
         place = np.uint64(color[slots[edge]]) << ORBIT_BITS | np.uint64(orbit[edge])
         total += mix((place ^ seed) + ODD_2)
     return mix(total)
-
-
-@njit(cache=True)
-def message(hashed, orbit, mask):
-    """The message of a factor to the variable in a slot of this orbit."""
-    return mix(hashed + np.uint64(orbit) * ODD_2) & mask
 
 
 @njit(cache=True)
@@ -130,35 +93,16 @@ def add(total, share, weight):
 
 
 @njit(cache=True)
-def group_factors(slots, first, orbit, kind, color, signs, expected):
-    """int32 (factor,): dense numbers of factors of one kind with the same colors, slot by slot or
-    in exchangeable slots; and the first factor of each.
+def number_factors(slots, first, orbit, kind, color, signs, group, state, table, leader, hashes):
+    """Number factors of one kind with the same colors, slot by slot or in exchangeable slots, until
+    all are done or the table is half full; see `numerics.grouping.number_items`.
 
-    signs: uint64 (factor,), equal for such factors; equality is exact, whatever else has the same
-    sign. expected: about how many there will be.
-    """
-    table, leader, hashes = new_table(expected)
-    group = np.empty(len(kind), dtype=np.int32)
-    done, count = 0, 0
-    while True:
-        done, count = _number_factors(
-            slots, first, orbit, kind, color, signs, group, done, count, table, leader, hashes
-        )
-        if done == len(kind):
-            return group, leader[:count].copy()
-        table, leader, hashes = grown(leader, hashes)
-
-
-@njit(cache=True)
-def _number_factors(
-    slots, first, orbit, kind, color, signs, group, done, count, table, leader, hashes
-):
-    """Numbers factors until the table is half full; returns how many are done, and the groups.
-
-    Factors of one kind have equally many slots.
+    signs: (factor,), hashes; equality is exact, whatever else has the same hash. Factors of one
+    kind have equally many slots.
     """
     last = np.uint64(len(table) - 1)
-    for factor in range(done, len(kind)):
+    count = state[1]
+    for factor in range(state[0], len(kind)):
         hashed = signs[factor]
         place = hashed & last
         found = table[place]
@@ -178,14 +122,15 @@ def _number_factors(
             found = table[place]
         if found == EMPTY:
             if count == len(leader):
-                return factor, count
+                state[0], state[1], state[2] = factor, count, count
+                return
             found = np.int32(count)
             table[place] = found
             leader[count] = factor
             hashes[count] = hashed
             count += 1
         group[factor] = found
-    return len(kind), count
+    state[0], state[1], state[2] = len(kind), count, count
 
 
 @njit(cache=True)
@@ -204,18 +149,16 @@ def same_multisets(start, offset, size, slots, orbit, color):
 
 
 @njit(cache=True)
-def split_unlike(slots, first, orbit, weight, color, num_classes, factor_class, base, code):
-    """Moves variables, in place, to new classes if they differ from their class's first member in
-    the weight of a class of factors and orbit; returns the number of classes.
+def split_unlike(color, order, begin, start, code, share, wanted, found):
+    """Move variables, in place, to new classes if they differ from their class's first member in
+    the weight of a class of factors and orbit; return the number of classes.
 
-    base: (factor class + 1,), offset of its orbits. code: room for one number per edge. All that
-    differ from the first member of a class share one new class: equal ones are never separated.
+    order, begin: variables by class. start, code, share: see `edge_codes`. wanted, found: (code,),
+    zeros. All that differ from the first member of a class share one new class: equal ones are
+    never separated.
     """
-    order, begin = members_by_class(color, num_classes)
-    start, share = edge_codes(slots, first, orbit, weight, color, begin, factor_class, base, code)
-    wanted = np.zeros(base[-1], dtype=np.int64)
-    found = np.zeros(base[-1], dtype=np.int64)
-    weighted = len(weight) > 0
+    weighted = len(share) > 0
+    num_classes = len(begin) - 1
     count = num_classes
     for number in range(num_classes):
         if begin[number + 1] - begin[number] < 2:
@@ -251,21 +194,12 @@ def split_unlike(slots, first, orbit, weight, color, num_classes, factor_class, 
 
 
 @njit(cache=True)
-def edge_codes(slots, first, orbit, weight, color, begin, factor_class, base, code):
-    """Writes the class of factors and orbit of each slot, variable after variable; returns where
-    those of a variable start, and their weights. Variables alone in their class have none."""
-    start = np.zeros(len(color) + 1, dtype=np.int64)
-    alone = np.empty(len(color), dtype=np.bool_)
-    for variable in range(len(color)):
-        alone[variable] = begin[color[variable] + 1] - begin[color[variable]] == 1
-    for edge in range(len(slots)):
-        start[slots[edge] + 1] += 1
-    for variable in range(len(color)):
-        own = 0 if alone[variable] else start[variable + 1]
-        start[variable + 1] = start[variable] + own
-    at = start[:-1].copy()
-    weighted = len(weight) > 0
-    share = np.empty(start[-1] if weighted else 0, dtype=np.int64)
+def edge_codes(slots, first, orbit, weight, factor_class, base, alone, at, code, share):
+    """Write the class of factors and orbit of each slot, variable after variable, as a code, and
+    the weight of the factor; without variables that are alone in their class.
+
+    at: (variable,), where the codes of each begin. weight, share: empty where all weights are 1.
+    """
     for factor in range(len(factor_class)):
         for edge in range(first[factor], first[factor + 1]):
             variable = slots[edge]
@@ -274,6 +208,5 @@ def edge_codes(slots, first, orbit, weight, color, begin, factor_class, base, co
             place = at[variable]
             at[variable] = place + 1
             code[place] = base[factor_class[factor]] + orbit[edge]
-            if weighted:
+            if len(weight):
                 share[place] = weight[factor]
-    return start, share

@@ -10,112 +10,124 @@ from numba import njit
 
 from hylift.numerics.kernels.grouping import EMPTY, ONE, mix
 
-MANY = 16
-"""Number of links above which it pays to sort only distinct ones."""
-
 
 @njit(cache=True)
-def sign_variables(
-    moved, by_kind, of_whole, fresh, walk, weight, num_orbits, group, color, size, at
-):
-    """Variables in the slots of factors that have moved; a number for each, equal for those of one
-    class with the same total weight in each new class of factors and orbit; a bound on the numbers.
+def count_news(moved, by_kind, of_whole, fresh, slots, first, group, color, size, news):
+    """Write what made each factor move, and return how many messages these factors send.
 
-    by_kind: 1 if factors have moved because of their kinds, 0 if because of `fresh` variables. A
-    factor that has moved because of one fresh variable only tells that variable nothing new, if
-    other factors of its class have stayed: then all factors of the variable's class in that class
-    have moved. of_whole: (class of factors,): where none have stayed. walk: slots, first, orbit.
-    at: (variable,), zeros to work with.
+    news: (factor,), the number of reasons: `fresh` variables, 1 if it moved because of its kind
+    (by_kind), and 1 if no factor of its class has stayed (of_whole). A factor that has moved
+    because of one fresh variable only tells that variable nothing new, if others have stayed: then
+    all factors of the variable's class in that class have moved.
     """
-    slots, first, orbit = walk
-    room = num_edges(moved, first)
-    listener = np.empty(room, dtype=np.int32)
-    said = np.empty(room, dtype=np.int64)
-    amount = np.ones(room if len(weight) else 0, dtype=np.int64)
-    touched = np.empty(room, dtype=np.int32)
-    count, num_touched = 0, 0
-    for place in range(len(moved)):
-        factor = moved[place]
-        news = by_kind + of_whole[group[factor]]
-        for edge in range(first[factor], first[factor + 1]):
-            news += fresh[slots[edge]]
-        for edge in range(first[factor], first[factor + 1]):
-            variable = slots[edge]
-            if news > fresh[variable] and size[color[variable]] > 1:
-                if at[variable] == 0:
-                    touched[num_touched] = variable
-                    num_touched += 1
-                at[variable] += 1
-                listener[count] = variable
-                said[count] = np.int64(group[factor]) * num_orbits + orbit[edge]
-                if len(weight):
-                    amount[count] = weight[factor]
-                count += 1
-    touched = touched[:num_touched].copy()
-    begin, link, share = by_listener(touched, listener[:count], said, amount, at)
-    part, num_parts = number_chains(touched, begin, link, share, color)
-    return touched, part, num_parts
-
-
-@njit(cache=True)
-def num_edges(moved, first):
-    """Number of slots of these factors."""
     count = 0
     for place in range(len(moved)):
-        count += first[moved[place] + 1] - first[moved[place]]
+        factor = moved[place]
+        reasons = by_kind + of_whole[group[factor]]
+        for edge in range(first[factor], first[factor + 1]):
+            reasons += fresh[slots[edge]]
+        news[place] = reasons
+        for edge in range(first[factor], first[factor + 1]):
+            variable = slots[edge]
+            count += reasons > fresh[variable] and size[color[variable]] > 1
     return count
 
 
 @njit(cache=True)
-def by_listener(touched, listener, said, amount, at):
-    """Messages sorted by variable: where those of each begin, the messages, and their weights.
+def sign_variables(
+    moved, begin, news, fresh, slots, first, orbit, weight, color, size, amount, sign, heard,
+    touched, table, known,
+):  # fmt: skip
+    """Write a number for each variable in the slots of factors that have moved, equal for those of
+    one class with the same total weight in each new class of factors and orbit; return how many
+    variables there are, and a bound on the numbers.
 
-    amount: (message,), or empty where all are 1. at: (variable,), number of messages of each; zeros
-    afterwards.
+    moved, begin: factors, and where those of each class begin. sign: (variable,), the numbers, -1
+    before. touched: the variables. amount: (variable,), zeros before and after; heard: room.
     """
-    begin = np.zeros(len(touched) + 1, dtype=np.int64)
-    for place in range(len(touched)):
-        begin[place + 1] = begin[place] + at[touched[place]]
-        at[touched[place]] = begin[place]
-    link = np.empty(len(listener), dtype=np.int64)
-    share = np.ones(len(listener), dtype=np.int64)
-    for place in range(len(listener)):
-        spot = at[listener[place]]
-        at[listener[place]] = spot + 1
-        link[spot] = said[place]
-        if len(amount):
-            share[spot] = amount[place]
-    for place in range(len(touched)):
-        at[touched[place]] = 0
-    return begin, link, share
+    num_touched, count = 0, 0
+    for number in range(len(begin) - 1):
+        one = first[moved[begin[number]]]
+        arity = first[moved[begin[number]] + 1] - one  # of all factors of the class, as orbits are
+        for lead in range(arity):
+            if orbit[one + lead] != lead:
+                continue
+            num_heard = 0
+            for slot in range(lead, arity):
+                if orbit[one + slot] != lead:
+                    continue
+                for place in range(begin[number], begin[number + 1]):
+                    variable = slots[first[moved[place]] + slot]
+                    if news[place] > fresh[variable] and size[color[variable]] > 1:
+                        if amount[variable] == 0:
+                            heard[num_heard] = variable
+                            num_heard += 1
+                        amount[variable] += weight[moved[place]] if len(weight) else 1
+            for place in range(num_heard):
+                variable = heard[place]
+                before = np.int64(sign[variable])
+                if before < 0:
+                    touched[num_touched] = variable
+                    num_touched += 1
+                    before = -1 - np.int64(color[variable])
+                link = np.int64(number * 65536 + lead)
+                sign[variable] = number_link(before, link, amount[variable], count, table, known)
+                count = max(count, sign[variable] + 1)
+                amount[variable] = 0
+    return num_touched, count
 
 
 @njit(cache=True)
-def sign_factors(fresh, touched, walk, num_orbits, color, group):
-    """int32 (factor,): a number for each, equal for those of one class that have variables of the
-    same new classes in their orbits; a bound on the numbers.
+def sign_factors(touched, fresh, slots, first, orbit, color, group, links, sign, table, known):
+    """Write a number for each factor, equal for those of one class that have variables of the same
+    new classes in their orbits; return a bound on the numbers.
 
-    fresh: (variable,): those that have moved. touched: the factors they stand in. walk: slots,
-    first, orbit.
+    fresh: (variable,): those that have moved. links: room for those of a factor.
     """
-    slots, first, orbit = walk
-    begin = np.zeros(len(touched) + 1, dtype=np.int64)
-    link = np.empty(num_edges(touched, first), dtype=np.int64)
-    at = 0
+    count = 0
     for place in range(len(touched)):
-        for edge in range(first[touched[place]], first[touched[place] + 1]):
+        factor, size = touched[place], 0
+        for edge in range(first[factor], first[factor + 1]):
             if fresh[slots[edge]]:
-                link[at] = np.int64(color[slots[edge]]) * num_orbits + orbit[edge]
-                at += 1
-        begin[place + 1] = at
-    return number_chains(touched, begin, link[:at], np.ones(0, dtype=np.int64), group)
+                link = np.int64(color[slots[edge]]) * 65536 + orbit[edge]
+                at = size
+                while at > 0 and links[at - 1] > link:
+                    links[at] = links[at - 1]
+                    at -= 1
+                links[at] = link
+                size += 1
+        chain = -1 - np.int64(group[factor])
+        for at in range(size):
+            chain = number_link(chain, links[at], np.int64(1), count, table, known)
+            count = max(count, chain + 1)
+        sign[place] = chain
+    return count
 
 
 @njit(cache=True)
-def touched_factors(moved, start, factors, group, size, seen):
-    """The factors of these variables, unless alone in their class.
+def number_link(chain, link, amount, count, table, known):
+    """The number of a chain, an earlier one and a link, this many times; `count` where it is new.
 
-    start, factors: the factors of each variable. seen: (factor,), all False, to work with.
+    table: of numbers by hash, with open addressing. known: (number, 3).
+    """
+    last = np.uint64(len(table) - 1)
+    spot = mix(mix(np.uint64(chain) + mix(np.uint64(link))) + np.uint64(amount)) & last
+    found = table[spot]
+    while found != EMPTY:
+        if known[found, 0] == chain and known[found, 1] == link and known[found, 2] == amount:
+            return np.int64(found)
+        spot = (spot + ONE) & last
+        found = table[spot]
+    table[spot] = count
+    known[count, 0], known[count, 1], known[count, 2] = chain, link, amount
+    return np.int64(count)
+
+
+@njit(cache=True)
+def touched_factors(moved, start, factors, group, size, seen, touched):
+    """Write the factors of these variables, unless alone in their class; return their number.
+
+    start, factors: the factors of each variable. seen: (factor,), all False before and after.
     """
     count = 0
     for place in range(len(moved)):
@@ -123,60 +135,51 @@ def touched_factors(moved, start, factors, group, size, seen):
             factor = factors[link]
             if not seen[factor] and size[group[factor]] > 1:
                 seen[factor] = True
+                touched[count] = factor
                 count += 1
-    touched = np.empty(count, dtype=np.int32)
-    at = 0
     if count * 16 > len(seen):
+        # In increasing order, for the cache.
+        count = 0
         for factor in range(len(seen)):
             if seen[factor]:
-                seen[factor] = False
-                touched[at] = factor
-                at += 1
-        return touched
-    for place in range(len(moved)):
-        for link in range(start[moved[place]], start[moved[place] + 1]):
-            factor = factors[link]
-            if seen[factor]:
-                seen[factor] = False
-                touched[at] = factor
-                at += 1
-    return touched
+                touched[count] = factor
+                count += 1
+    for place in range(count):
+        seen[touched[place]] = False
+    return count
 
 
 @njit(cache=True)
-def divide(some, part, num_parts, number, size, of_whole, touched_of, largest_of, count):
-    """Divides classes into parts, in place; returns the members with new numbers, and the number of
-    classes.
+def divide(some, part, number, size, of_whole, touched_of, largest_of, count, part_size, part_class,
+           new, moved):  # fmt: skip
+    """Divide classes into parts, in place; return the number of members with new numbers, which are
+    written to `moved`, and the number of classes.
 
     some: members; part: (member,), equal for those of a class that stay together. The other members
     of a class stay together, too, and keep its number; where there are none, the largest part does.
     number: (item,). size: (class,), kept up to date. of_whole: (class,), set to whether `some` had
-    all members of the class that a new one is part of. touched_of, largest_of: (class,), zeros to
-    work with.
+    all members of the class that a new one is part of. touched_of, largest_of: (class,), zeros
+    before and after. part_size: (part,), zeros; part_class, new: (part,), room.
     """
-    part_size = np.zeros(num_parts, dtype=np.int32)
-    part_class = np.empty(num_parts, dtype=np.int32)
     for place in range(len(some)):
         part_size[part[place]] += 1
         part_class[part[place]] = number[some[place]]
-    for one in range(num_parts):
+    for one in range(len(part_size)):
         if part_size[one]:
             old = part_class[one]
             touched_of[old] += part_size[one]
             best = largest_of[old] - 1
             if best < 0 or part_size[one] > part_size[best]:
                 largest_of[old] = one + 1
-    new = np.empty(num_parts, dtype=np.int32)
-    for one in range(num_parts):
+    for one in range(len(part_size)):
         if part_size[one]:
             old = part_class[one]
-            if touched_of[old] == size[old] and largest_of[old] == one + 1:
-                new[one] = old
-            else:
+            new[one] = old
+            if touched_of[old] < size[old] or largest_of[old] != one + 1:
                 new[one] = count
                 of_whole[count] = touched_of[old] == size[old]
                 count += 1
-    for one in range(num_parts):
+    for one in range(len(part_size)):
         if part_size[one]:
             old = part_class[one]
             touched_of[old] = 0
@@ -184,121 +187,10 @@ def divide(some, part, num_parts, number, size, of_whole, touched_of, largest_of
             if new[one] != old:
                 size[new[one]] = part_size[one]
                 size[old] -= part_size[one]
-    moved = np.empty(len(some), dtype=np.int32)
     num_moved = 0
     for place in range(len(some)):
-        item = some[place]
-        if number[item] != new[part[place]]:
-            number[item] = new[part[place]]
-            moved[num_moved] = item
+        if number[some[place]] != new[part[place]]:
+            number[some[place]] = new[part[place]]
+            moved[num_moved] = some[place]
             num_moved += 1
-    return moved[:num_moved].copy(), count
-
-
-@njit(cache=True)
-def number_chains(items, begin, link, share, number):
-    """int32 (item,): equal for items of one number with the same links and total shares; a bound on
-    these. Changes the order of links.
-
-    share: (link,), or empty where all are 1 and no item has many. Sorted links make a chain, which
-    is identified by its last link and the chain before it.
-    """
-    shared = len(share) > 0
-    table, last = empty_table(len(link))
-    known = np.empty((len(link), 3), dtype=np.int64)
-    part = np.empty(len(items), dtype=np.int32)
-    count = 0
-    for place in range(len(items)):
-        low, high = begin[place], begin[place + 1]
-        if high - low > 1:
-            if shared:
-                high = low + sort_links(link[low:high], share[low:high])
-            else:
-                sort_few(link[low:high])
-        chain = -1 - np.int64(number[items[place]])
-        for at in range(low, high):
-            amount = share[at] if shared else 1
-            mixed = mix(np.uint64(chain) + mix(np.uint64(link[at])))
-            spot = mix(mixed + np.uint64(amount)) & last
-            found = table[spot]
-            while found != EMPTY and not (
-                known[found, 0] == chain
-                and known[found, 1] == link[at]
-                and known[found, 2] == amount
-            ):
-                spot = (spot + ONE) & last
-                found = table[spot]
-            if found == EMPTY:
-                found = np.int32(count)
-                table[spot] = found
-                known[found, 0], known[found, 1], known[found, 2] = chain, link[at], amount
-                count += 1
-            chain = np.int64(found)
-        part[place] = chain
-    return part, count
-
-
-@njit(cache=True)
-def sort_few(link):
-    """Sorts a few links in place."""
-    for place in range(1, len(link)):
-        this, at = link[place], place
-        while at > 0 and link[at - 1] > this:
-            link[at] = link[at - 1]
-            at -= 1
-        link[at] = this
-
-
-@njit(cache=True)
-def sort_links(link, share):
-    """Sorts links in place and joins equal ones, summing their shares; returns their number."""
-    if len(link) > MANY:
-        kept = sum_shares(link, share)
-        order = np.argsort(link[:kept])
-        link[:kept], share[:kept] = link[:kept][order], share[:kept][order]
-        return kept
-    for place in range(1, len(link)):
-        this, its = link[place], share[place]
-        at = place
-        while at > 0 and link[at - 1] > this:
-            link[at], share[at] = link[at - 1], share[at - 1]
-            at -= 1
-        link[at], share[at] = this, its
-    kept = 0
-    for place in range(1, len(link)):
-        if link[place] == link[kept]:
-            share[kept] += share[place]
-        else:
-            kept += 1
-            link[kept], share[kept] = link[place], share[place]
-    return kept + 1
-
-
-@njit(cache=True)
-def sum_shares(link, share):
-    """Joins equal links in place, in any order, summing their shares; returns their number."""
-    table, last = empty_table(len(link))
-    kept = 0
-    for place in range(len(link)):
-        this, its = link[place], share[place]
-        spot = mix(np.uint64(this)) & last
-        found = table[spot]
-        while found != EMPTY and link[found] != this:
-            spot = (spot + ONE) & last
-            found = table[spot]
-        if found == EMPTY:
-            table[spot] = kept
-            link[kept], share[kept] = this, its
-            kept += 1
-        else:
-            share[found] += its
-    return kept
-
-
-@njit(cache=True)
-def empty_table(most):
-    """An empty table with open addressing for so many numbers, and its last place."""
-    size = 2
-    while size < 2 * most:
-        size *= 2
-    return np.full(size, EMPTY, dtype=np.int32), np.uint64(size - 1)
+    return num_moved, count

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.terms import same_slots
-from hylift.numerics.kernels.grouping import class_sums, first_members
+from hylift.numerics.grouping import class_sums, first_members
 from hylift.numerics.quadrature import Accuracy, nodes_per_slot
 
 LARGEST_GRID = 2**22
@@ -55,7 +55,7 @@ class Scopes:
             # What cancels up to rounding is left out.
             size = class_sums(np.abs(weight), alike, count)
             kept = np.abs(total) > 1e-12 * size
-            scopes.append(scope[first_members(alike, count)[kept]])
+            scopes.append(scope[first_members(alike)[kept]])
             coefficients.append(total[kept])
         arities = np.repeat([s.shape[1] for s in scopes], [len(s) for s in scopes])
         slot_ptr = np.concatenate([[0], np.cumsum(arities, dtype=np.int64)])

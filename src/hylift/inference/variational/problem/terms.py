@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.factors import merge_groups
 from hylift.inference.terms import Terms, same_slots
-from hylift.numerics.kernels.grouping import average_rows, class_sums, first_members
+from hylift.numerics.grouping import average_rows, class_sums, first_members
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.rewrite.decouple import pieces
 from hylift.rewrite.kinds import tabulated
@@ -49,9 +49,9 @@ def _added_up(group: FactorGroup) -> FactorGroup:
     alike, count = same_slots(group.scope)
     if count == len(group):
         return group
-    first = first_members(alike, count)
+    first = first_members(alike)
     rows = average_rows(
-        group.potential.flat, group.row, group.multiplicity, alike, group.row[first], count
+        group.potential.flat, group.row, group.multiplicity, alike, group.row[first]
     )
     return FactorGroup.unchecked(
         group.potential.with_flat(rows),
