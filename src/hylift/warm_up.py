@@ -75,6 +75,12 @@ def _solve_exactly() -> None:
         ],
     )
     hl.infer(graph, hl.Exact(), tasks=("marginals", "logz", "map"))
+    # So many variables that orders of elimination are searched for.
+    place = np.arange(1100, dtype=np.int32)
+    links = np.stack([place[:-1], place[1:]], axis=1)
+    steps = hl.Variables.uniform(hl.boolean, len(place))
+    long = hl.FactorGraph(steps, (hl.FactorGroup(hl.Table.shared(np.eye(2)), links),))
+    hl.infer(long, hl.Exact(), tasks=("logz",))
     chain = hl.FactorGraph.build(
         {"x": hl.real, "y": hl.real},
         [(quadratic, ["y", "x"]), (hl.ConditionalQuadratic.square(-1.0), [["x"], ["y"]])],

@@ -94,6 +94,11 @@ class FactorGroup:
     def arity(self) -> int:
         return int(self.scope.shape[1])
 
+    @property
+    def reals(self) -> NDArray[np.int32]:
+        """(factor, real slot): variables of the real slots, which come last."""
+        return self.scope[:, self.potential.num_discrete_slots :]
+
     def named(self, factor: int | None = None) -> str:
         """Name of this group, or of one of its factors, in errors."""
         group = f"group '{self.label}'" if self.label else "a group without label"

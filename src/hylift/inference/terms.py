@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.numerics.grouping import group_pairs
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import offsets, strides
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -83,12 +83,8 @@ class Terms:
     @cached_property
     def stride(self) -> Ids:
         """(slot,): distance between two states of a slot among the joint states; 0 for a real."""
-        arity, last = np.diff(self.slot_ptr), self.slot_ptr[1:] - 1
         states = self.num_states[self.slots]
-        stride = np.ones(len(self.slots), dtype=np.int64)
-        for later in range(1, int(arity.max(initial=0))):
-            at = last[arity > later] - later
-            stride[at] = stride[at + 1] * np.maximum(states[at + 1], 1)
+        stride = strides(np.maximum(states, 1), self.slot_ptr)
         return np.where(states > 0, stride, 0)
 
     @cached_property

@@ -6,10 +6,7 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from numpy.polynomial import legendre
-from numpy.typing import ArrayLike, NDArray
-
-from hylift.errors import ArgumentError
+from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
@@ -41,30 +38,3 @@ def hermite_rule(num_nodes: int) -> tuple[FloatArray, FloatArray]:
     weights = weights / weights.sum()
     nodes.flags.writeable = weights.flags.writeable = False
     return nodes, weights
-
-
-def gauss_legendre_nodes(edges: ArrayLike, degree: int) -> tuple[FloatArray, FloatArray]:
-    """Quadrature nodes and weights on panels with these edges (*batch, panel + 1).
-
-    Both have shape ``(*batch, panel * degree)``, `degree` for each panel.
-    """
-    edges = checked_edges(edges)
-    if degree < 1:
-        raise ArgumentError(f"degree must be at least 1, but is {degree}")
-    nodes, weights = legendre.leggauss(degree)
-    half = 0.5 * np.diff(edges)[..., None]
-    middle = 0.5 * (edges[..., 1:] + edges[..., :-1])[..., None]
-    shape = (*edges.shape[:-1], (edges.shape[-1] - 1) * degree)
-    return (middle + half * nodes).reshape(shape), (half * weights).reshape(shape)
-
-
-def checked_edges(edges: ArrayLike) -> FloatArray:
-    """Edges of panels (*batch, panel + 1) as an array; raises unless they increase."""
-    edges = np.asarray(edges, dtype=np.float64)
-    if edges.ndim == 0 or edges.shape[-1] < 2:
-        raise ArgumentError(
-            f"edges must have shape (*batch, panel + 1), but have shape {edges.shape}"
-        )
-    if not (np.diff(edges) > 0).all():
-        raise ArgumentError("edges must increase along the last axis")
-    return edges

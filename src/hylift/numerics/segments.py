@@ -33,6 +33,17 @@ def products(values: NDArray[Any], start: Ids) -> NDArray[Any]:
     return np.multiply.reduceat(values, start[:-1]) if len(start) > 1 else values[:0]
 
 
+def strides(sizes: NDArray[Any], start: Ids) -> Ids:
+    """(entry,): products of the sizes that follow in its segment: strides of an array of such a
+    shape, the last axis fastest."""
+    length, last = np.diff(start), start[1:] - 1
+    found = np.ones(len(sizes), dtype=np.int64)
+    for later in range(1, int(length.max(initial=0))):
+        at = last[length > later] - later
+        found[at] = found[at + 1] * sizes[at + 1]
+    return found
+
+
 def maxima(logs: FloatArray, start: Ids) -> FloatArray:
     """(segment,): the largest value of each segment; no segment is empty."""
     return np.maximum.reduceat(logs, start[:-1]) if len(start) > 1 else np.zeros(0)

@@ -14,13 +14,20 @@ from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import Conditioned, FactorGraph, FactorGroup
+from hylift.inference.exact.axes import MAX_PANELS, Axes, is_closed, resolving_edges
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids
-from hylift.inference.exact.grid import MAX_PANELS, Grid, halved, make_grid, resolving_edges
-from hylift.inference.exact.integrate import NEGLIGIBLE, Outcome, Reals, integrate_reals, sum_states
-from hylift.inference.exact.parts import Parts
+from hylift.inference.exact.integrate import (
+    NEGLIGIBLE,
+    Integrated,
+    PassResult,
+    integrate_reals,
+    sum_states,
+)
+from hylift.numerics.panels import halved
 from hylift.posterior.answers import Kind
 from hylift.potentials.base import QuadraticForm
 from hylift.progress import Progress
+from hylift.rewrite.kinds import Kinds
 
 EPS = float(np.finfo(np.float64).eps)
 MAX_REFINED = 2**22
@@ -31,7 +38,7 @@ MAX_REFINED = 2**22
 class Integral:
     """The outcome of the last pass, its error, and notes for the user."""
 
-    outcome: Outcome
+    outcome: PassResult
     kind: Kind
     error: float
     settled: bool
@@ -40,7 +47,7 @@ class Integral:
 
 def integrate(
     graph: FactorGraph,
-    parts: Parts,
+    kinds: Kinds,
     *,
     max_entries: int,
     tolerance: float,
@@ -51,39 +58,41 @@ def integrate(
 
     First without bounds. Then reals that have probability beyond their bounds, or no finite
     integral without them, are put on a grid, and the others are Gaussian given its nodes.
-    graph: with its evidence; parts: of the conditioned graph.
+    graph: with its evidence; kinds: of the conditioned graph.
     """
-    bounded = bool(parts.has_bounds.any())
-    gridded = in_functions(parts)
+    variables = kinds.graph.variables
+    bounded = bool((np.isfinite(variables.lower) | np.isfinite(variables.upper)).any())
+    gridded = in_functions(kinds)
     while True:
-        grid_check(parts, gridded)
-        integral = _refine(parts, gridded, max_entries, tolerance, marginals or bounded, progress)
-        if isinstance(integral, Reals):
-            more = improper_but_closed(parts, integral)
+        check_closed(kinds, gridded)
+        integral = _refine(kinds, gridded, max_entries, tolerance, marginals or bounded, progress)
+        if isinstance(integral, Integrated):
+            more = improper_but_closed(kinds, integral)
         else:
-            leak = _leaks(parts, integral.outcome) if bounded else np.zeros(len(parts.real))
+            leak = _leaks(kinds, integral.outcome) if bounded else np.zeros(len(variables))
             total = float(leak.sum())
             if total <= tolerance:
-                lost = rounding(graph, parts, integral.outcome)
+                lost = rounding(graph, integral.outcome)
                 error = integral.error + total
                 return _with_rounding(replace(integral, error=error), lost, tolerance)
-            more = np.flatnonzero(leak > tolerance / (2 * len(leak)))
+            num_reals = np.count_nonzero(variables.num_states == 0)
+            more = np.flatnonzero(leak > tolerance / (2 * num_reals))
         gridded[more] = True
 
 
-def in_functions(parts: Parts) -> Flags:
-    """(real,): whether it is in a factor that is not quadratic."""
-    touched = np.zeros(len(parts.real), dtype=bool)
-    for factors in parts.functions:
-        touched[factors.real] = True
+def in_functions(kinds: Kinds) -> Flags:
+    """(variable,): whether it is a real in a factor that is not quadratic."""
+    touched = np.zeros(kinds.graph.num_variables, dtype=bool)
+    for group in kinds.functions:
+        touched[group.reals] = True
     return touched
 
 
-def grid_check(parts: Parts, gridded: Flags) -> None:
+def check_closed(kinds: Kinds, gridded: Flags) -> None:
     """Raise if a real that must be integrated numerically is not bounded on both sides."""
-    endless = gridded & ~parts.is_closed
+    endless = gridded & ~is_closed(kinds.graph.variables)
     if endless.any():
-        name = parts.real_name(int(np.argmax(endless)))
+        name = kinds.graph.variables.names[int(np.argmax(endless))]
         raise UnsupportedError(
             f"exact inference cannot integrate over '{name}': it is not bounded on both sides, "
             "and is in a factor that is not quadratic, or has probability beyond its one bound. "
@@ -91,39 +100,39 @@ def grid_check(parts: Parts, gridded: Flags) -> None:
         )
 
 
-def improper_but_closed(parts: Parts, reals: Reals) -> Ids:
+def improper_but_closed(kinds: Kinds, reals: Integrated) -> Ids:
     """Reals bounded on both sides, in components without a finite integral."""
-    return reals.improper[parts.is_closed[reals.improper]]
+    return reals.improper[is_closed(kinds.graph.variables)[reals.improper]]
 
 
 def _refine(
-    parts: Parts,
+    kinds: Kinds,
     gridded: Flags,
     max_entries: int,
     tolerance: float,
     marginals: bool,
     progress: Progress,
-) -> Integral | Reals:
+) -> Integral | Integrated:
     """The integral on ever finer grids until it converges; or the reals, where it is infinite."""
-    kind: Kind = "estimate" if in_functions(parts).any() else "exact"
-    edges = resolving_edges(parts, gridded)
+    kind: Kind = "estimate" if in_functions(kinds).any() else "exact"
+    edges = resolving_edges(kinds, gridded)
     best: Integral | None = None
     while True:
-        grid = make_grid(parts, gridded, edges)
+        axes = Axes.of(kinds, gridded, edges)
         enough = best is not None and best.kind == "estimate" and np.isfinite(best.error)
         limit = min(max_entries, MAX_REFINED) if enough else max_entries
         try:
             if best is not None and edges.shape[1] > MAX_PANELS:
                 raise IntractableError(
-                    f"numerical integration over {len(grid.real)} bounded reals does not settle "
-                    f"on {best.outcome.reals.grid.nodes.shape[1]} nodes each"
+                    f"numerical integration over {len(axes.real)} bounded reals does not settle "
+                    f"on {best.outcome.reals.axes.nodes.shape[1]} nodes each"
                 )
-            reals = integrate_reals(parts, grid, limit, maximise=False)
-            if len(improper_but_closed(parts, reals)):
+            reals = integrate_reals(kinds, axes, limit, maximise=False)
+            if len(improper_but_closed(kinds, reals)):
                 return reals
             outcome = sum_states(
-                parts, reals, limit, maximise=False, marginals=marginals,
-                advance=_advance(progress, grid),
+                kinds, reals, limit, maximise=False, marginals=marginals,
+                advance=_advance(progress, axes),
             )  # fmt: skip
         except IntractableError:
             if best is None or not enough:
@@ -135,7 +144,7 @@ def _refine(
         if best is not None:
             error, settled = _difference(best.outcome, outcome, tolerance)
         note = (
-            f"{len(grid.real)} bounded reals were integrated numerically on {grid.nodes.shape[1]} "
+            f"{len(axes.real)} bounded reals were integrated numerically on {axes.nodes.shape[1]} "
             f"nodes each; half of them change log Z, a probability, or a mean in widths, by "
             f"{error:.1e}."
         )
@@ -145,10 +154,10 @@ def _refine(
         edges = halved(edges)
 
 
-def _advance(progress: Progress, grid: Grid) -> Callable[[float], None]:
+def _advance(progress: Progress, axes: Axes) -> Callable[[float], None]:
     """Adds up shares of one pass, and reports them."""
     done = 0.0
-    nodes = f" on {grid.nodes.shape[1]} nodes" if len(grid.real) else ""
+    nodes = f" on {axes.nodes.shape[1]} nodes" if len(axes.real) else ""
 
     def advance(share: float) -> None:
         nonlocal done
@@ -158,19 +167,18 @@ def _advance(progress: Progress, grid: Grid) -> Callable[[float], None]:
     return advance
 
 
-def _difference(before: Outcome, after: Outcome, tolerance: float) -> tuple[float, bool]:
+def _difference(before: PassResult, after: PassResult, tolerance: float) -> tuple[float, bool]:
     """The largest difference of two grids, and whether it is within the tolerance: in log Z, in
     probabilities of states, and in means relative to the interval's width."""
     change = abs(before.log_total - after.log_total)
     settled = change <= tolerance + 8 * EPS * abs(after.log_total)
     states, means = [], []
     for outcome in (before, after):
-        grid = outcome.reals.grid
+        axes = outcome.reals.axes
         assert outcome.marginals is not None
-        split = len(outcome.marginals) - grid.nodes.size
-        states.append(outcome.marginals[:split])
-        on_grid = outcome.marginals[split:].reshape(grid.nodes.shape)
-        means.append((on_grid * grid.nodes).sum(axis=1) / (grid.edges[:, -1] - grid.edges[:, 0]))
+        states.append(outcome.marginals[np.repeat(axes.row < 0, axes.num_states)])
+        on_nodes = axes.on_nodes(outcome.marginals)
+        means.append((on_nodes * axes.nodes).sum(axis=1) / (axes.edges[:, -1] - axes.edges[:, 0]))
     largest = max(float(np.abs(pair[0] - pair[1]).max(initial=0.0)) for pair in (states, means))
     return max(change, largest), settled and largest <= tolerance
 
@@ -188,23 +196,22 @@ def _with_rounding(integral: Integral, lost: float, tolerance: float) -> Integra
     return replace(integral, kind="estimate", error=integral.error + lost, notes=notes)
 
 
-def _leaks(parts: Parts, outcome: Outcome) -> FloatArray:
-    """(real,): what the unbounded Gaussians put beyond its bounds: probability, or second moment
-    about the middle in widths squared if that is more.
+def _leaks(kinds: Kinds, outcome: PassResult) -> FloatArray:
+    """(variable,): what the unbounded Gaussians put beyond its bounds: probability, or second
+    moment about the middle in widths squared if that is more.
 
     The sum bounds what the bounds change in log Z, any probability, and any mean in widths.
     """
-    gaussian = outcome.reals.gaussian
+    gaussian, variables = outcome.reals.gaussian, kinds.graph.variables
     real, weight = outcome.real_states()
+    lower, upper = variables.lower[real], variables.upper[real]
     std = np.sqrt(gaussian.var)
-    closed = parts.is_closed
-    middle, width = np.zeros(len(closed)), np.full(len(closed), np.inf)
-    middle[closed] = 0.5 * (parts.lower[closed] + parts.upper[closed])
-    width[closed] = parts.upper[closed] - parts.lower[closed]
-    middle, width = middle[real], width[real]
-    leak = np.zeros(len(parts.real))
-    moment = np.zeros(len(parts.real))
-    for sign, bound in ((1.0, parts.lower[real]), (-1.0, parts.upper[real])):
+    closed = np.isfinite(lower) & np.isfinite(upper)
+    with np.errstate(invalid="ignore"):
+        middle = np.where(closed, 0.5 * (lower + upper), 0.0)
+        width = np.where(closed, upper - lower, np.inf)
+    leak, moment = np.zeros((2, len(variables)))
+    for sign, bound in ((1.0, lower), (-1.0, upper)):
         # Beyond a bound at z standard deviations: Φ(z), and the second moment about the middle m,
         # ((μ-m)² + σ²) Φ(z) - σ ((μ-m) + (bound-m)) φ(z), with signs turned for the upper bound.
         finite = np.isfinite(bound)
@@ -218,21 +225,22 @@ def _leaks(parts: Parts, outcome: Outcome) -> FloatArray:
     return np.maximum(leak, moment)
 
 
-def rounding(graph: FactorGraph, parts: Parts, outcome: Outcome) -> float:
+def rounding(graph: FactorGraph, outcome: PassResult) -> float:
     """Rough size of the rounding error of log Z; graph: with its evidence.
 
     A relative error of eps in a term of a factor changes log Z by eps times the term where the
     reals are, even where other terms cancel it: as o²/r of an observed o, while evidence is
     absorbed, and when factors are added up.
     """
-    if not len(parts.real):
+    axes = outcome.reals.axes
+    if not len(axes.real) and not len(axes.free):
         return 0.0
     quadratic = [group for group in graph.groups if _quadratic(group)]
     # Functions and soft evidence may become quadratic once evidence is absorbed.
     others = [group for group in graph.groups if not _quadratic(group)]
     rest = Conditioned.of(FactorGraph.unchecked(graph.variables, others, graph.evidence, 0.0))
     value = np.zeros(graph.num_variables)
-    value[rest.hidden[parts.real]] = _sizes(parts, outcome)
+    value[rest.hidden] = _sizes(outcome)
     hard = graph.evidence.is_hard
     value[graph.evidence.variable[hard]] = graph.evidence.value[hard]
     total = sum(_magnitude(group, value) for group in quadratic)
@@ -240,15 +248,16 @@ def rounding(graph: FactorGraph, parts: Parts, outcome: Outcome) -> float:
     return EPS * total + outcome.rounding
 
 
-def _sizes(parts: Parts, outcome: Outcome) -> FloatArray:
-    """(real,): how far from 0 it is, in the probable state in which it is farthest."""
-    grid, found = outcome.reals.grid, np.zeros(len(parts.real))
+def _sizes(outcome: PassResult) -> FloatArray:
+    """(variable,): how far a real is from 0, in the probable state in which it is farthest."""
+    axes = outcome.reals.axes
+    found = np.zeros(len(axes.num_states))
     real, weight = outcome.real_states()
     size = np.where(weight > NEGLIGIBLE, np.abs(outcome.reals.gaussian.mean), 0.0)
     np.maximum.at(found, real, size)
-    if len(grid.real) and outcome.marginals is not None:
-        probs = outcome.marginals[-grid.nodes.size :].reshape(grid.nodes.shape)
-        found[grid.real] = np.sqrt((probs * grid.nodes**2).sum(axis=1))
+    if len(axes.real) and outcome.marginals is not None:
+        probs = axes.on_nodes(outcome.marginals)
+        found[axes.real] = np.sqrt((probs * axes.nodes**2).sum(axis=1))
     return found
 
 
@@ -262,5 +271,4 @@ def _magnitude(group: FactorGroup, value: FloatArray) -> float:
     """The sum of the absolute values of all terms of quadratics, at values (variable,)."""
     if (form := _quadratic(group)) is None:
         return 0.0
-    reals = value[group.scope[:, group.potential.num_discrete_slots :]]
-    return float(group.multiplicity @ form.magnitude(group.row, reals))
+    return float(group.multiplicity @ form.magnitude(group.row, value[group.reals]))

@@ -42,6 +42,9 @@ MAX_WORK = 2**28
 CHUNK = 2**23
 """Pairs of neighbours visited before the user can interrupt: some tenths of a second."""
 
+FEW_TO_FACTORISE = 1000
+"""Graphs up to this size are first eliminated by minimum degree, which SciPy finds at once."""
+
 FEW_VARIABLES = 64
 """Graphs up to this size are not bounded first: trying orders is fast enough."""
 
@@ -83,10 +86,10 @@ def eliminate_tables(
 ) -> Elimination:
     """An order that keeps the tables of discrete variables small; log_states: (variable,).
 
-    Every connected component gets the best of several orders: as numbered, by bandwidth, and
-    greedy ones (mostly fewest edges filled, every fourth time smallest table first), with ties
-    broken at random as long as its tables are large. Raises where every order would be hopelessly
-    beyond the limit (log of the entries of all tables), or all that were tried are.
+    Every connected component gets the best of several orders: by minimum degree, as numbered, by
+    bandwidth, and greedy ones (mostly fewest edges filled, every fourth time smallest table first),
+    with ties broken at random as long as its tables are large. Raises where every order would be
+    hopelessly beyond the limit (log of the entries of all tables), or all that were tried are.
     """
     _check_bound(log_states, edges, log_limit)
     num_variables = len(log_states)
@@ -105,7 +108,7 @@ def eliminate_tables(
         rank[better] = found.step[better]
         np.minimum(cost, found_cost, out=cost)
         total = float(np.logaddexp.reduce(cost)) if num_components else -np.inf
-        if total < np.log(SMALL_TABLES) or (tried >= 2 and total >= log_limit + HOPELESS):
+        if total < np.log(SMALL_TABLES) or (tried >= 3 and total >= log_limit + HOPELESS):
             break
     if (rank < 0).any():
         raise IntractableError(
@@ -127,7 +130,9 @@ def _orders(
     """Orders worth trying, the likeliest first, each with the components (component,) for which
     it was given up, because its tables pass the limit: log_limit (component,), read at every try.
     """
-    num = len(log_states)
+    num, none = len(log_states), np.zeros(len(log_limit), dtype=bool)
+    if num <= FEW_TO_FACTORISE:
+        yield eliminate_reals(num, edges), none
     tries = int(np.clip(MAX_TRIED_VARIABLES // max(num, 1), 1, MAX_TRIES))
     graph = (log_states, edges, component, log_limit)
     first, passed, work = _greedy(*graph, np.zeros(num), True)
@@ -135,7 +140,7 @@ def _orders(
     banded = reverse_cuthill_mckee(_links(num, edges).tocsr(), symmetric_mode=True)
     for order in (np.arange(num, dtype=np.int32), banded.astype(np.int32)):
         if _bandwidth(order, edges) <= MAX_BAND:
-            yield _eliminate_by(order, edges), np.zeros(len(log_limit), dtype=bool)
+            yield _eliminate_by(order, edges), none
     for attempt in range(1, tries):
         if work > MAX_WORK:
             return
@@ -209,7 +214,8 @@ def _with_room(state: kernels.Greedy, short: int) -> kernels.Greedy:
     queued = int(counts[kernels.QUEUED]) + short
     pairs = state.pairs
     if links > len(pairs):
-        pairs = kernels.rehashed(pairs, _power_of_two(2 * links))
+        pairs = np.full(_power_of_two(2 * links), -1, dtype=np.int64)
+        kernels.rehash(state.pairs, pairs)
     return state._replace(
         link=_resized(state.link, links),
         to=_resized(state.to, links),
@@ -282,10 +288,20 @@ def _links(num_variables: int, edges: Ids32) -> coo_array:
     return coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), (num_variables,) * 2)
 
 
-def check_factors(log_states: FloatArray, scopes: list[Ids32], log_limit: float) -> None:
-    """Raise if some of the factors alone make a table beyond the limit in any order."""
-    sample = scope_edges([scope[:SAMPLE] for scope in scopes], len(log_states))
-    _check_bound(log_states, sample, log_limit)
+def check_tables(num_states: Ids32, scopes: list[Ids32], max_entries: int) -> None:
+    """Raise if some of the tables alone make one beyond the limit in any order.
+
+    num_states: (variable,), 0 of reals
+    """
+    number, sizes = number_axes(num_states)
+    sample = scope_edges([number[scope[:SAMPLE]] for scope in scopes], len(sizes))
+    _check_bound(np.log(sizes), sample, float(np.log(max_entries)))
+
+
+def number_axes(num_states: Ids32) -> tuple[Ids32, Ids32]:
+    """(variable,): numbers from 0 of those with states; and (number,): their states."""
+    has = num_states > 0
+    return np.cumsum(has, dtype=np.int32) - np.int32(1), num_states[has]
 
 
 def _check_bound(log_states: FloatArray, edges: Ids32, log_limit: float) -> None:
@@ -353,6 +369,11 @@ def scope_edges(scopes: list[Ids32], num_variables: int) -> Ids32:
     code = _distinct(np.concatenate(codes))
     low = code // num_variables
     return np.stack([low, code - low * num_variables], axis=1, dtype=np.int32, casting="unsafe")
+
+
+def scopes_by_arity(start: Ids, arity: Ids, slots: Ids32) -> list[Ids32]:
+    """The runs of `slots` of length `arity` from `start` on, as arrays (term, slot)."""
+    return [slots[start[arity == size][:, None] + np.arange(size)] for size in np.unique(arity)]
 
 
 def _distinct(codes: Ids) -> Ids:

@@ -1,6 +1,6 @@
 """Reals integrated out (or maximised over) exactly, in every state of their discrete neighbours.
 
-Reals that no factor couples are in different components, independent given the discrete variables.
+Reals that no term couples are in different components, independent given the discrete variables.
 In each joint state of its discrete neighbours a component is one Gaussian, factorised as LDLᵀ on
 the structure of an elimination.
 """
@@ -18,21 +18,25 @@ from hylift.inference.exact.elimination import (
     Ids32,
     eliminate_reals,
     scope_edges,
+    scopes_by_arity,
 )
 from hylift.inference.exact.kernels import gaussian as kernels
-from hylift.inference.exact.parts import RealFactors
+from hylift.inference.terms import Terms
+from hylift.numerics.segments import offsets, strides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
-    """Connected components of the reals, and their discrete neighbours."""
+    """Connected components of the free reals, and their neighbours among the axes."""
 
-    elimination: Elimination  # of the reals
-    of_step: Ids32  # (step,): the component of each real
+    elimination: Elimination  # of the free reals
+    real: Ids  # (step,): the variable eliminated
+    of_step: Ids32  # (step,): its component
     ptr: Ids  # (component + 1,)
     steps: Ids  # the steps of each component, increasing
     discrete_ptr: Ids  # (component + 1,)
-    discrete: Ids32  # discrete variables of each component, increasing
+    discrete: Ids32  # variables on axes of each component, increasing
+    stride: Ids  # of these among the joint states of the component
     log_num_states: FloatArray  # (component,): of their joint states
 
     @property
@@ -44,14 +48,15 @@ class Components:
         """(component,): number of joint states; ask `log_num_states` first whether they fit."""
         return np.rint(np.exp(self.log_num_states)).astype(np.int64)
 
-    def joint_states(self, state: Ids32, num_states: Ids32) -> Ids:
-        """(component,): index of the joint state that the discrete variables' states make."""
-        arity = np.diff(self.discrete_ptr)
+    @property
+    def owner(self) -> Ids:
+        """The component of each entry of `discrete`."""
+        return np.repeat(np.arange(self.num_components), np.diff(self.discrete_ptr))
+
+    def joint_states(self, state: Ids32) -> Ids:
+        """(component,): index of the joint state that the states (variable,) of axes make."""
         joint = np.zeros(self.num_components, dtype=np.int64)
-        for place in range(int(arity.max(initial=0))):
-            some = np.flatnonzero(arity > place)
-            discrete = self.discrete[self.discrete_ptr[some] + place]
-            joint[some] = joint[some] * num_states[discrete] + state[discrete]
+        np.add.at(joint, self.owner, self.stride * state[self.discrete])
         return joint
 
     def log_work(self) -> FloatArray:
@@ -63,7 +68,7 @@ class Components:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianStates:
-    """The Gaussian of every component in every joint state of its discrete variables."""
+    """The Gaussian of every component in every joint state of its axes."""
 
     state_ptr: Ids  # (component + 1,)
     log_total: FloatArray  # per component and state: log-integral, or log-maximum
@@ -74,76 +79,82 @@ class GaussianStates:
     var: FloatArray  # per step and state
 
 
-def find_components(
-    num_reals: int, log_states: FloatArray, factors: list[RealFactors]
-) -> Components:
-    """Components of the reals under the factors; log_states: (discrete variable,)."""
-    elimination = eliminate_reals(num_reals, scope_edges([f.real for f in factors], num_reals))
+def find_components(terms: Terms, free: Ids) -> Components:
+    """Components of the free reals under quadratic terms."""
+    number = np.full(len(terms.num_states), -1, dtype=np.int32)
+    number[free] = np.arange(len(free), dtype=np.int32)
+    middle = terms.slot_ptr[:-1] + terms.num_discrete
+    scopes = scopes_by_arity(middle, terms.num_reals, terms.slots)
+    elimination = eliminate_reals(len(free), scope_edges([number[s] for s in scopes], len(free)))
     roots, which = np.unique(_roots(elimination.parent), return_inverse=True)
     of_step = which.astype(np.int32)
-    num_discrete = len(log_states)
-    codes = [np.zeros(0, dtype=np.int64)]
-    for f in factors:
-        if len(f.real):
-            component = of_step[elimination.step[f.real[:, 0]]].astype(np.int64)
-            codes.append(np.unique(component[:, None] * num_discrete + f.discrete))
-    code = np.unique(np.concatenate(codes))
-    owner, discrete = np.divmod(code, max(num_discrete, 1))
-    counts = np.bincount(owner, minlength=len(roots))
+    of_term = of_step[elimination.step[number[terms.slots[middle]]]]
+    code = np.unique(_codes(terms, of_term)[terms.num_states[terms.slots] > 0])
+    owner, discrete = np.divmod(code, max(len(number), 1))
+    states = terms.num_states[discrete]
+    discrete_ptr = offsets(np.bincount(owner, minlength=len(roots)))
+    log_states = np.bincount(owner, np.log(states), minlength=len(roots))
     return Components(
         elimination,
+        free[elimination.order],
         of_step,
-        np.concatenate([[0], np.cumsum(np.bincount(of_step, minlength=len(roots)))]),
+        offsets(np.bincount(of_step, minlength=len(roots))),
         np.argsort(of_step, kind="stable"),
-        np.concatenate([[0], np.cumsum(counts)]),
+        discrete_ptr,
         discrete.astype(np.int32),
-        np.bincount(owner, weights=log_states[discrete], minlength=len(roots)).astype(np.float64),
+        strides(states, discrete_ptr),
+        log_states.astype(np.float64),
     )
 
 
-def solve_states(
-    components: Components, num_states: Ids32, factors: list[RealFactors], *, maximise: bool
-) -> GaussianStates:
-    """Integrates (or maximises) every component in every state; num_states: (discrete,)."""
-    elimination = components.elimination
-    count = components.num_states
-    state_ptr = np.concatenate([[0], np.cumsum(count)])
-    per_step = count[components.of_step]
-    real_ptr = np.concatenate([[0], np.cumsum(per_step)])
-    edge_ptr = np.concatenate([[0], np.cumsum(per_step * np.diff(elimination.ptr))])
-    diagonal = np.zeros(real_ptr[-1])
-    linear = np.zeros(real_ptr[-1])
-    edges = np.zeros(edge_ptr[-1])
-    for f in factors:
-        kernels.assemble(
-            *_coefficients(f), f.discrete, elimination.step[f.real], f.row, f.multiplicity,
-            elimination.ptr, elimination.later, components.of_step,
-            components.discrete_ptr, components.discrete, num_states, count,
-            real_ptr, edge_ptr, diagonal, linear, edges,
-        )  # fmt: skip
-    log_total, rounding = np.zeros(state_ptr[-1]), np.zeros(state_ptr[-1])
+def solve_states(components: Components, terms: Terms, *, maximise: bool) -> GaussianStates:
+    """Integrates (or maximises) every component in every state."""
+    elimination, count = components.elimination, components.num_states
+    state_ptr, per_step = offsets(count), count[components.of_step]
+    real_ptr = offsets(per_step)
+    edge_ptr = offsets(per_step * np.diff(elimination.ptr))
+    diagonal, linear, edges = (np.zeros(p[-1]) for p in (real_ptr, real_ptr, edge_ptr))
+    layout = _layout(components, terms)
+    kernels.assemble(
+        *layout, count, real_ptr, elimination.ptr, elimination.later, edge_ptr,
+        diagonal, linear, edges,
+    )  # fmt: skip
+    log_total, rounding, lost = np.zeros((3, state_ptr[-1]))
     failed = np.full(state_ptr[-1], -1, dtype=np.int64)
-    mean, var = np.zeros(real_ptr[-1]), np.zeros(real_ptr[-1])
+    mean, var = np.zeros((2, real_ptr[-1]))
     kernels.solve(
         elimination.ptr, elimination.later, components.ptr, components.steps, count, state_ptr,
         real_ptr, edge_ptr, diagonal, linear, edges, maximise,
         log_total, rounding, failed, mean, var,
     )  # fmt: skip
-    lost = np.zeros(state_ptr[-1])
-    for f in factors:
-        kernels.add_values(
-            *_coefficients(f), f.discrete, elimination.step[f.real], f.row, f.multiplicity,
-            components.of_step, components.discrete_ptr, components.discrete, num_states, count,
-            state_ptr, real_ptr, mean, failed, log_total, lost,
-        )  # fmt: skip
+    kernels.add_values(*layout, count, real_ptr, state_ptr, mean, failed, log_total, lost)
     # Overflows that cancel to NaN.
     log_total[np.isnan(log_total)] = np.inf
     return GaussianStates(state_ptr, log_total, rounding, failed, real_ptr, mean, var)
 
 
-def _coefficients(factors: RealFactors) -> tuple[FloatArray, FloatArray]:
-    """A and b; copies, so that kernels meet one kind of array and are compiled once."""
-    return np.array(factors.form.A), np.array(factors.form.b)
+def _layout(components: Components, terms: Terms) -> tuple[np.ndarray, ...]:
+    """The terms as kernels take them; last, the stride of each slot in the joint states of its
+    component, the step of each real slot, and the component of each term."""
+    step = np.full(len(terms.num_states), -1, dtype=np.int32)
+    step[components.real] = np.arange(len(components.real), dtype=np.int32)
+    of_slot = step[terms.slots]
+    of_term = components.of_step[of_slot[terms.slot_ptr[:-1] + terms.num_discrete]]
+    known = components.owner * len(step) + components.discrete
+    state_stride = np.zeros(len(of_slot), dtype=np.int64)
+    axes = np.flatnonzero(of_slot < 0)
+    at = np.searchsorted(known, _codes(terms, of_term)[axes])
+    state_stride[axes] = components.stride[at]
+    return (
+        terms.slot_ptr, terms.num_discrete, terms.base, terms.multiplicity, terms.theta,
+        terms.num_joint, terms.num_states[terms.slots], terms.stride, state_stride, of_slot,
+        of_term,
+    )  # fmt: skip
+
+
+def _codes(terms: Terms, of_term: Ids32) -> Ids:
+    """(slot,): one number for the component of its term and its variable."""
+    return of_term[terms.term].astype(np.int64) * len(terms.num_states) + terms.slots
 
 
 def _roots(parent: Ids32) -> Ids32:

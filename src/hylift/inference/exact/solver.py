@@ -10,19 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.exact.bounds import Integral, integrate
-from hylift.inference.exact.elimination import check_factors
+from hylift.inference.exact.elimination import check_tables
 from hylift.inference.exact.maximum import maximise
-from hylift.inference.exact.parts import Parts, take_apart
 from hylift.inference.finish import Answer, categoricals, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.settings import refuse_start
 from hylift.posterior import Assignment, GaussianMixture, LogPartition, PiecewiseDensity, Posterior
 from hylift.posterior.distributions import BatchedDistribution
+from hylift.rewrite.kinds import Kinds
 
 LEAST_TOLERANCE = 1e-13
+
+LARGEST = 1e290
+"""Finite log-values beyond this, in size, are refused: their sums would pass for infinite ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +66,16 @@ class Exact:
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         refuse_start("Exact", request.start)
         control = Control(request)
-        parts = take_apart(prepared.ground)
+        kinds = _kinds_of(prepared.ground)
         log_partition, marginals, objective = None, None, None
         notes: tuple[str, ...] = ()
         settled = True
         if request.tasks & {"marginals", "logz"}:
-            scopes = [group.scope for group in parts.tables]
-            check_factors(np.log(parts.num_states), scopes, float(np.log(self.max_entries)))
+            num_states = kinds.graph.variables.num_states
+            check_tables(num_states, [g.scope for g in kinds.tables], self.max_entries)
             integral = integrate(
                 prepared.source,
-                parts,
+                kinds,
                 max_entries=self.max_entries,
                 tolerance=self.tolerance,
                 marginals="marginals" in request.tasks,
@@ -80,13 +84,13 @@ class Exact:
             notes, settled = integral.notes, integral.settled
             log_partition = LogPartition(integral.outcome.log_total, integral.kind, integral.error)
             if "marginals" in request.tasks:
-                marginals = _marginals(parts, integral)
+                marginals = _marginals(kinds, integral)
             objective = -log_partition.value
 
         @functools.cache
         def best() -> Assignment:
             values, energy, kind = maximise(
-                parts,
+                kinds,
                 max_entries=self.max_entries,
                 seconds=self.map_seconds,
                 progress=request.progress,
@@ -100,27 +104,52 @@ class Exact:
             lambda *_: best(),
             log_partition,
             marginals,
-            steps=parts.graph.num_variables,
+            steps=kinds.graph.num_variables,
         )
         return finish(self.name, prepared, request, control, answer)
 
 
-def _marginals(parts: Parts, integral: Integral) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+def _kinds_of(graph: FactorGraph) -> Kinds:
+    """The factors of a ground graph without evidence; raises where they cannot be computed with."""
+    if (graph.variables.multiplicity != 1).any():
+        raise UnsupportedError(
+            "exact inference needs a ground graph: this one is lifted, and the joint "
+            "distribution of the members of a class is not in it"
+        )
+    kinds = Kinds.of(graph)
+    found = 0.0 if kinds.log_constant == -np.inf else abs(kinds.log_constant)
+    whose = "the factors of what is observed add up to"
+    for group in kinds.tables:
+        values = group.potential.flat
+        largest = np.abs(values).max(axis=1, where=values > -np.inf, initial=0.0)
+        if largest.max(initial=0.0) * group.multiplicity.max(initial=1.0) <= LARGEST:
+            continue
+        of_factor = largest[group.row] * group.multiplicity
+        worst = int(np.argmax(of_factor))
+        if of_factor[worst] > found:
+            found = float(of_factor[worst])
+            names = ", ".join(f"'{graph.variables.names[v]}'" for v in group.scope[worst].tolist())
+            whose = f"a factor of {names} has"
+    if not found <= LARGEST:
+        raise UnsupportedError(
+            f"exact inference computes with finite log-values up to {LARGEST:.0e}, and {whose} "
+            f"{found:.3g}. A rule that must hold has the weight inf, and what is impossible the "
+            "log-value -inf."
+        )
+    return kinds
+
+
+def _marginals(kinds: Kinds, integral: Integral) -> list[tuple[NDArray[Any], BatchedDistribution]]:
     """Batches of one family and size each, with the positions of their variables."""
     outcome = integral.outcome
     assert outcome.marginals is not None
     assert outcome.weights is not None
-    num_states = parts.graph.variables.num_states.astype(np.int64)  # 0 of reals
-    start = np.cumsum(num_states) - num_states
-    batches = categoricals(parts.graph.variables, start, outcome.marginals)
-    grid = outcome.reals.grid
-    if len(grid.real):
-        first = int(num_states.sum())
-        density = outcome.marginals[first:].reshape(grid.nodes.shape) / grid.weights
-        panels = density.reshape(len(grid.real), grid.edges.shape[1] - 1, -1)
-        batches.append(
-            (parts.real[grid.real], PiecewiseDensity.from_gauss_legendre(grid.edges, panels))
-        )
+    axes = outcome.reals.axes
+    batches = categoricals(kinds.graph.variables, axes.first, outcome.marginals)
+    if len(axes.real):
+        density = axes.on_nodes(outcome.marginals) / axes.weights
+        panels = density.reshape(len(axes.real), axes.edges.shape[1] - 1, -1)
+        batches.append((axes.real, PiecewiseDensity.from_gauss_legendre(axes.edges, panels)))
 
     components, gaussian = outcome.reals.components, outcome.reals.gaussian
     count = np.diff(gaussian.state_ptr)[components.of_step]
@@ -129,5 +158,5 @@ def _marginals(parts: Parts, integral: Integral) -> list[tuple[NDArray[Any], Bat
         own = gaussian.real_ptr[steps][:, None] + np.arange(size)
         shared = gaussian.state_ptr[components.of_step[steps]][:, None] + np.arange(size)
         mixture = GaussianMixture(outcome.weights[shared], gaussian.mean[own], gaussian.var[own])
-        batches.append((parts.real[outcome.reals.of_step[steps]], mixture))
+        batches.append((components.real[steps], mixture))
     return batches

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hylift.inference.exact.elimination import Elimination, FloatArray, Ids, Ids32
 from hylift.inference.exact.kernels import tables as kernels
 from hylift.inference.terms import Terms
+from hylift.numerics.segments import offsets
 
 PARTS = 64
 """Pieces of a pass, between which progress is reported and the user can interrupt."""
@@ -41,30 +42,43 @@ class TablePlan:
         return np.diff(self.message_ptr) * self.num_states.astype(np.int64)
 
 
-def plan(num_states: Ids32, elimination: Elimination, factors: Terms) -> TablePlan:
-    """Assign each factor to the clique in which its first variable is eliminated."""
-    num_steps = len(num_states)
+def plan(elimination: Elimination, num_states: Ids32, step: Ids32, *terms: Terms) -> TablePlan:
+    """Assign each factor to the clique in which its first variable is eliminated.
+
+    num_states: (step,); step: (variable,); terms: tables of variables, all in the plan's `factors`
+    """
+    size = np.cumsum([0, *(len(each.theta) for each in terms)])
+    arity = np.concatenate([np.diff(each.slot_ptr) for each in terms])
+    factors = Terms(
+        num_states,
+        offsets(arity),
+        step[np.concatenate([each.slots for each in terms])],
+        arity.astype(np.int32),
+        np.concatenate([each.base + at for each, at in zip(terms, size, strict=False)]),
+        np.concatenate([each.multiplicity for each in terms]),
+        np.concatenate([each.theta for each in terms]),
+    )
     first = np.zeros(0, dtype=np.int64)
-    if len(factors.base):
+    if len(factors):
         first = np.minimum.reduceat(factors.slots, factors.slot_ptr[:-1]).astype(np.int64)
     parent = elimination.parent
     inner = np.flatnonzero(parent >= 0)
     log_states = np.log(num_states.astype(np.float64))
     separator = np.rint(np.exp(elimination.separator_sums(log_states))).astype(np.int64)
+    num_steps = len(num_states)
     return TablePlan(
         num_states,
         elimination,
         factors,
         *_csr(first, np.arange(len(first)), num_steps),
         *_csr(parent[inner], inner, num_steps),
-        np.concatenate([[0], np.cumsum(separator)]),
+        offsets(separator),
     )
 
 
 def _csr(owner: NDArray[Any], item: Ids, num_owners: int) -> tuple[Ids, Ids]:
     order = np.argsort(owner, kind="stable")
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=num_owners))])
-    return ptr.astype(np.int64), item[order].astype(np.int64)
+    return offsets(np.bincount(owner, minlength=num_owners)), item[order].astype(np.int64)
 
 
 def collect(
@@ -89,12 +103,12 @@ def distribute(
 
     `messages` come from `collect`, and are used up.
     """
-    marginal_ptr = np.concatenate([[0], np.cumsum(at.num_states, dtype=np.int64)])
+    marginal_ptr = offsets(at.num_states)
     marginals = np.zeros(marginal_ptr[-1])
-    sizes = np.diff(np.concatenate([[0], np.cumsum(_factor_sizes(at)[wanted])]))
-    joint_at = np.full(len(at.factors.base), -1, dtype=np.int64)
-    joint_at[wanted] = np.cumsum(sizes) - sizes
-    joints = np.zeros(int(sizes.sum()))
+    joint_ptr = offsets(at.factors.num_joint[wanted])
+    joint_at = np.full(len(at.factors), -1, dtype=np.int64)
+    joint_at[wanted] = joint_ptr[:-1]
+    joints = np.zeros(joint_ptr[-1])
     work = np.empty(int(at.size.max(initial=1)))
     for start, stop, share in reversed(_parts(at.size)):
         kernels.distribute(
@@ -111,13 +125,6 @@ def decode(at: TablePlan, messages: FloatArray) -> Ids32:
     if len(state):
         kernels.decode(*_arrays(at), messages, work, state)
     return state
-
-
-def _factor_sizes(at: TablePlan) -> Ids:
-    if not len(at.factors.base):
-        return np.zeros(0, dtype=np.int64)
-    states = at.num_states[at.factors.slots].astype(np.int64)
-    return np.multiply.reduceat(states, at.factors.slot_ptr[:-1])
 
 
 def _parts(size: Ids) -> list[tuple[int, int, float]]:

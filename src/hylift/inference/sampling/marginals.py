@@ -14,7 +14,7 @@ from hylift.inference.bounds import too_narrow
 from hylift.inference.sampling.kernels.arrays import Mixtures, Reals, Record
 from hylift.inference.sampling.kernels.records import gather, lay_panels, spread_on_grids
 from hylift.inference.search.kernels.arrays import Layout
-from hylift.numerics.quadrature import gauss_legendre_nodes
+from hylift.numerics.panels import gauss_legendre_nodes
 from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity
 from hylift.posterior.distributions import BatchedDistribution
 

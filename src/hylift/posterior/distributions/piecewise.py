@@ -10,7 +10,7 @@ from scipy import special
 
 from hylift.components.family import FloatArray, IntArray
 from hylift.errors import ArgumentError
-from hylift.numerics.quadrature import checked_edges
+from hylift.numerics.panels import checked_edges, legendre_coefficients
 from hylift.posterior.distributions.base import (
     FloatOrArray,
     normalized,
@@ -57,13 +57,10 @@ class PiecewiseDensity(Density):
         """
         values = real_array("values", values, low=0.0)
         edges = _shared_edges("values", checked_edges(real_array("edges", edges)), values)
-        nodes, weights = legendre.leggauss(values.shape[-1])
         peaks = values.max(axis=(-2, -1), keepdims=True, initial=0.0)
         if (peaks == 0.0).any():
             raise ArgumentError("values must not all be 0: there is no density to normalize")
-        # c_d = (d + 1/2) ∫ P_d f, and the rule is exact for the polynomial through the nodes.
-        basis = legendre.legvander(nodes, len(nodes) - 1) * (np.arange(len(nodes)) + 0.5)
-        coefficients = (values / peaks) @ (weights[:, None] * basis)
+        coefficients = legendre_coefficients(values / peaks)
         totals = (np.diff(edges) * coefficients[..., 0]).sum(axis=-1)
         return cls(edges, coefficients / totals[..., None, None])
 

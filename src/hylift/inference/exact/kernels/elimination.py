@@ -235,21 +235,11 @@ def greedy(s, by_fill, work):
 
 
 @njit(cache=True)
-def rehashed(pairs, room):
-    """The open-addressing set in a larger array."""
-    larger = np.full(room, -1, dtype=np.int64)
+def rehash(pairs, larger):
+    """Fills a larger open-addressing set with the pairs of one."""
     for pair in pairs:
         if pair != -1:
             larger[_slot(larger, pair)] = pair
-    return larger
-
-
-@njit(cache=True)
-def _grown(array):
-    """The array with twice the room."""
-    larger = np.empty(2 * len(array) + 16, dtype=array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 @njit(cache=True)
@@ -261,10 +251,12 @@ def symbolic(start, after):
     num = len(start) - 1
     ptr = np.zeros(num + 1, dtype=np.int64)
     later = np.empty(2 * len(after) + 16, dtype=np.int32)
-    first_child = np.full(num, -1, dtype=np.int64)
-    sibling = np.full(num, -1, dtype=np.int64)
-    seen = np.full(num, -1, dtype=np.int64)
+    first_child = np.empty(num, dtype=np.int64)
+    sibling = np.empty(num, dtype=np.int64)
+    seen = np.empty(num, dtype=np.int64)
     found = np.empty(num, dtype=np.int32)
+    for step in range(num):
+        first_child[step] = sibling[step] = seen[step] = -1
     for step in range(num):
         count = 0
         for e in range(start[step], start[step + 1]):
@@ -280,8 +272,11 @@ def symbolic(start, after):
                     count += 1
             child = sibling[child]
         ptr[step + 1] = ptr[step] + count
-        while ptr[step + 1] > len(later):
-            later = _grown(later)
+        if ptr[step + 1] > len(later):
+            larger = np.empty(2 * ptr[step + 1], dtype=np.int32)
+            for e in range(ptr[step]):
+                larger[e] = later[e]
+            later = larger
         parent = num
         for i in range(count):
             later[ptr[step] + i] = found[i]

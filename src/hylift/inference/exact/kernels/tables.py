@@ -11,18 +11,6 @@ INFINITE = 1e299
 
 
 @njit(cache=True)
-def _axes(c, states, ptr, later, axes, cards):
-    """Writes the variables of a clique and their numbers of states; returns how many there are."""
-    width = ptr[c + 1] - ptr[c] + 1
-    for axis in range(width - 1):
-        axes[axis] = later[ptr[c] + axis]
-    axes[width - 1] = c
-    for axis in range(width):
-        cards[axis] = states[axes[axis]]
-    return width
-
-
-@njit(cache=True)
 def _strides(axes, states, scope, out):
     """Strides of a table over `scope` along the axes of a clique (0 where absent); the first
     axis it depends on."""
@@ -40,61 +28,42 @@ def _strides(axes, states, scope, out):
 
 
 @njit(cache=True)
-def _block(cards, strides):
-    """Offsets of all joint states of as many of the last axes as fit a block, and the first of
-    those axes."""
+def _add(onto_table, table, size, cards, strides, other, base, times):
+    """table[state] += times * other[offset], or the other way round other[offset] += table[state],
+    for all joint states of the axes and their offsets in the other array.
+
+    Offsets of all joint states of as many of the last axes as fit a block are tabulated.
+    """
     inner = len(cards) - 1
-    size = cards[inner]
-    while inner > 0 and size * cards[inner - 1] <= BLOCK:
+    block = cards[inner]
+    while inner > 0 and block * cards[inner - 1] <= BLOCK:
         inner -= 1
-        size *= cards[inner]
-    offsets = np.zeros(size, dtype=np.int64)
+        block *= cards[inner]
+    offsets = np.zeros(block, dtype=np.int64)
     filled = 1
     for axis in range(len(cards) - 1, inner - 1, -1):
         for digit in range(1, cards[axis]):
             for k in range(filled):
                 offsets[digit * filled + k] = offsets[k] + digit * strides[axis]
         filled *= cards[axis]
-    return inner, offsets
-
-
-@njit(cache=True)
-def _next(digits, cards, strides, inner, offset):
-    """Advances the joint state of the axes before `inner`; returns its offset."""
-    axis = inner - 1
-    while axis >= 0:
-        digits[axis] += 1
-        offset += strides[axis]
-        if digits[axis] < cards[axis]:
-            break
-        offset -= strides[axis] * cards[axis]
-        digits[axis] = 0
-        axis -= 1
-    return offset
-
-
-@njit(cache=True)
-def _add(table, size, cards, strides, source, base, times):
-    """table[state] += times * source[base + offset of the state]."""
-    inner, offsets = _block(cards, strides)
     digits = np.zeros(len(cards), dtype=np.int64)
     offset = base
-    for at in range(0, size, len(offsets)):
-        for k in range(len(offsets)):
-            table[at + k] += times * source[offset + offsets[k]]
-        offset = _next(digits, cards, strides, inner, offset)
-
-
-@njit(cache=True)
-def _marginalise(table, size, cards, strides, target, base):
-    """target[base + offset of the state] += table[state]."""
-    inner, offsets = _block(cards, strides)
-    digits = np.zeros(len(cards), dtype=np.int64)
-    offset = base
-    for at in range(0, size, len(offsets)):
-        for k in range(len(offsets)):
-            target[offset + offsets[k]] += table[at + k]
-        offset = _next(digits, cards, strides, inner, offset)
+    for at in range(0, size, block):
+        if onto_table:
+            for k in range(block):
+                table[at + k] += times * other[offset + offsets[k]]
+        else:
+            for k in range(block):
+                other[offset + offsets[k]] += table[at + k]
+        axis = inner - 1
+        while axis >= 0:
+            digits[axis] += 1
+            offset += strides[axis]
+            if digits[axis] < cards[axis]:
+                break
+            offset -= strides[axis] * cards[axis]
+            digits[axis] = 0
+            axis -= 1
 
 
 @njit(cache=True)
@@ -108,7 +77,10 @@ def _fill(
     depends on are there, so that most of them cost less than a pass over the whole table. The
     first `fixed` axes take their `state` instead.
     """
-    width = _axes(c, states, ptr, later, axes, cards)
+    width = ptr[c + 1] - ptr[c] + 1
+    for axis in range(width):
+        axes[axis] = later[ptr[c] + axis] if axis < width - 1 else c
+        cards[axis] = states[axes[axis]]
     num_held = held_ptr[c + 1] - held_ptr[c]
     num_sources = num_held + child_ptr[c + 1] - child_ptr[c]
     first = np.empty(num_sources, dtype=np.int64)
@@ -136,25 +108,10 @@ def _fill(
             for before in range(fixed):
                 base += strides[before] * state[axes[before]]
             source = values if i < num_held else messages
-            _add(work, size, cards[axis:width], strides[axis:width], source, base, by)
+            _add(
+                np.bool_(True), work, size, cards[axis:width], strides[axis:width], source, base, by
+            )
     return width, size
-
-
-@njit(cache=True)
-def _scaled(message):
-    """Takes the largest finite sum off all finite ones; returns it."""
-    top, diverges = -np.inf, False
-    for value in message:
-        if value < INFINITE:
-            top = max(top, value)
-        else:
-            diverges = True
-    if top == -np.inf:
-        return 0.0 if diverges else top
-    for s in range(len(message)):
-        if message[s] < INFINITE:
-            message[s] -= top
-    return top
 
 
 @njit(cache=True)
@@ -162,7 +119,7 @@ def collect(
     start, stop, states, ptr, later, f_ptr, scope, f_base, times, values,
     held_ptr, held, child_ptr, child, m_ptr, room, messages, work, maximise, scale,
 ):  # fmt: skip
-    """Messages, each scaled to a maximum of 0; `scale` gets what was taken off."""
+    """Messages, the largest finite entry of each 0; `scale` gets what was taken off."""
     axes = np.empty(room, dtype=np.int64)
     cards = np.empty(room, dtype=np.int64)
     strides = np.empty(room, dtype=np.int64)
@@ -173,6 +130,7 @@ def collect(
             held_ptr, held, child_ptr, child, m_ptr, messages, work, axes, cards, strides, nothing,
         )  # fmt: skip
         block = states[c]
+        largest, diverges = -np.inf, False
         for s in range(m_ptr[c + 1] - m_ptr[c]):
             top = -np.inf
             for k in range(s * block, (s + 1) * block):
@@ -183,7 +141,18 @@ def collect(
                     total += np.exp(work[k] - top)
                 top += np.log(total)
             messages[m_ptr[c] + s] = top
-        scale[c] = _scaled(messages[m_ptr[c] : m_ptr[c + 1]])
+            if top < INFINITE:
+                largest = max(largest, top)
+            else:
+                diverges = True
+        scale[c] = largest
+        if largest == -np.inf:
+            if diverges:
+                scale[c] = 0.0
+            continue
+        for at in range(m_ptr[c], m_ptr[c + 1]):
+            if messages[at] < INFINITE:
+                messages[at] -= largest
 
 
 @njit(cache=True)
@@ -223,12 +192,30 @@ def distribute(
             f = held[i]
             if joint_at[f] >= 0:
                 _strides(axes[:width], states, scope[f_ptr[f] : f_ptr[f + 1]], strides)
-                _marginalise(work, size, cards[:width], strides[:width], joints, joint_at[f])
+                _add(
+                    np.bool_(False),
+                    work,
+                    size,
+                    cards[:width],
+                    strides[:width],
+                    joints,
+                    joint_at[f],
+                    1.0,
+                )
         for i in range(child_ptr[c], child_ptr[c + 1]):
             d = child[i]
             shared = np.zeros(m_ptr[d + 1] - m_ptr[d])
             _strides(axes[:width], states, later[ptr[d] : ptr[d + 1]], strides)
-            _marginalise(work, size, cards[:width], strides[:width], shared, 0)
+            _add(
+                np.bool_(False),
+                work,
+                size,
+                cards[:width],
+                strides[:width],
+                shared,
+                np.int64(0),
+                1.0,
+            )
             for s in range(len(shared)):
                 known = messages[m_ptr[d] + s]
                 beyond = np.log(shared[s]) - known if known > -np.inf else -np.inf

@@ -14,17 +14,13 @@ import numpy as np
 
 from hylift.errors import ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGroup
-from hylift.inference.exact.elimination import Flags, Ids32, connected, scope_edges
-from hylift.inference.exact.integrate import (
-    NO_STATE,
-    Outcome,
-    Reals,
-    component_tables,
-    raise_divergent,
-)
+from hylift.inference.exact.elimination import Flags, Ids32, connected, number_axes, scope_edges
+from hylift.inference.exact.integrate import NO_STATE, Integrated, PassResult, raise_divergent
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.maximum.linear_program import Program, make_program, num_entries
-from hylift.inference.exact.parts import Parts
+from hylift.inference.terms import Terms
+from hylift.potentials import Table
+from hylift.rewrite.kinds import Kinds
 from hylift.words import Wording, worded
 
 PROVEN = 1e-9
@@ -45,23 +41,42 @@ LIMIT, INFEASIBLE = 1, 2
 """Statuses of `scipy.optimize.milp` other than an optimum."""
 
 
-def best_states(parts: Parts, reals: Reals, seconds: float) -> Outcome:
+def best_states(kinds: Kinds, reals: Integrated, seconds: float) -> PassResult:
     """The joint state of the largest log-density, the reals having been maximised over."""
     deadline = time.monotonic() + seconds
-    num_states = reals.grid.num_states
-    of_components, constant = component_tables(reals)
-    groups = [*reals.tables, *of_components.groups(num_states)]
-    if parts.log_constant == -np.inf:
+    number, num_states = number_axes(reals.axes.num_states)
+    of_components, constant = reals.component_tables
+    groups = [
+        FactorGroup(group.potential, number[group.scope], group.row, group.multiplicity)
+        for group in (*reals.tables, *_as_groups(of_components))
+    ]
+    if kinds.log_constant == -np.inf:
         raise ImpossibleEvidenceError(NO_STATE)
     if constant > INFINITE or any(_diverges(group).any() for group in groups):
         # Is a joint state without maximum possible? The most entries of that kind that one has.
         counting = [_counting(group) for group in groups]
         state, count = _solve_apart(counting, num_states, deadline)
         if constant > INFINITE or count > 0:
-            raise_divergent(parts, reals, state, maximise=True)
+            raise_divergent(kinds, reals, reals.axes.spread(state), maximise=True)
         groups = [_without_divergent(group) for group in groups]
     state, log_max = _solve_apart(groups, num_states, deadline)
-    return Outcome(log_max + parts.log_constant + constant, reals, state, None, None)
+    log_max += kinds.log_constant + constant
+    return PassResult(log_max, reals, reals.axes.spread(state), None, None)
+
+
+def _as_groups(tables: Terms) -> list[FactorGroup]:
+    """The tables as factors, one group per arity and number of states of each slot."""
+    arity, found = np.diff(tables.slot_ptr), []
+    for size in np.unique(arity).tolist():
+        alike = np.flatnonzero(arity == size)
+        scope = tables.slots[tables.slot_ptr[alike][:, None] + np.arange(size)]
+        shapes, which = np.unique(tables.num_states[scope], axis=0, return_inverse=True)
+        for place, shape in enumerate(shapes.tolist()):
+            at = np.flatnonzero(which.reshape(-1) == place)
+            entries = tables.base[alike[at]][:, None] + np.arange(int(np.prod(shape)))
+            log_table = tables.theta[entries].reshape(len(at), *shape)
+            found.append(FactorGroup(Table(log_table), scope[at]))
+    return found
 
 
 def _diverges(group: FactorGroup) -> Flags:

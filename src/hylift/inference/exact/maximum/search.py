@@ -8,69 +8,69 @@ from collections.abc import Callable
 import numpy as np
 
 from hylift.errors import IntractableError
-from hylift.inference.exact.bounds import grid_check, improper_but_closed, in_functions
-from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32, connected, scope_edges
-from hylift.inference.exact.grid import halved, make_grid, resolving_edges
-from hylift.inference.exact.integrate import Outcome, Reals, integrate_reals, sum_states
+from hylift.inference.exact.axes import Axes, is_closed, resolving_edges
+from hylift.inference.exact.bounds import check_closed, improper_but_closed, in_functions
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids, connected, scope_edges
+from hylift.inference.exact.integrate import Integrated, PassResult, integrate_reals, sum_states
 from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
 from hylift.inference.exact.maximum.dominated import without_dominated
-from hylift.inference.exact.parts import Parts, take_apart
+from hylift.numerics.panels import halved
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
+from hylift.rewrite.kinds import Kinds
 
-BestStates = Callable[[Parts, Reals], Outcome]
+BestStates = Callable[[Kinds, Integrated], PassResult]
 
 
 def maximise(
-    parts: Parts, *, max_entries: int, seconds: float, progress: Progress
+    kinds: Kinds, *, max_entries: int, seconds: float, progress: Progress
 ) -> tuple[FloatArray, float, Kind]:
     """Values of all hidden variables, their energy, and whether they are certainly the best: where
     every bounded real has its unbounded optimum inside its interval. Otherwise bounded reals are
     searched on a grid, and polished given the best discrete states."""
 
-    def by_tables(parts: Parts, reals: Reals) -> Outcome:
+    def by_tables(kinds: Kinds, reals: Integrated) -> PassResult:
         return sum_states(
-            parts, reals, max_entries, maximise=True, marginals=False,
+            kinds, reals, max_entries, maximise=True, marginals=False,
             advance=lambda share: progress(share, "maximising"),
         )  # fmt: skip
 
-    gridded, forgiven = in_functions(parts), 0.0
+    gridded, forgiven = in_functions(kinds), 0.0
     try:
-        values = _search(parts, gridded, max_entries, by_tables)
+        values = _search(kinds, gridded, max_entries, by_tables)
     except IntractableError as refusal:
         values, gridded, forgiven = _search_beyond(
-            parts, gridded, max_entries, by_tables, seconds, refusal
+            kinds, gridded, max_entries, by_tables, seconds, refusal
         )
-    energy = -parts.graph.log_density(values)
+    energy = -kinds.graph.log_density(values)
     unsure = gridded.any() or forgiven > negligible_gap(energy)
     return values, energy, "estimate" if unsure else "exact"
 
 
-def _search(parts: Parts, gridded: Flags, max_entries: int, best: BestStates) -> FloatArray:
-    """The best assignment; adds to `gridded` (real,) the reals that have to be searched on a grid.
+def _search(kinds: Kinds, gridded: Flags, max_entries: int, best: BestStates) -> FloatArray:
+    """The best assignment; adds to `gridded` (variable,) the reals that must be put on nodes.
 
     `best` finds the best joint state once the other reals have been maximised over.
     """
+    variables = kinds.graph.variables
     while True:
-        grid_check(parts, gridded)
-        grid = make_grid(parts, gridded, halved(resolving_edges(parts, gridded)))
-        reals = integrate_reals(parts, grid, max_entries, maximise=True)
-        outside = improper_but_closed(parts, reals)
+        check_closed(kinds, gridded)
+        axes = Axes.of(kinds, gridded, halved(resolving_edges(kinds, gridded)))
+        reals = integrate_reals(kinds, axes, max_entries, maximise=True)
+        outside = improper_but_closed(kinds, reals)
         if not len(outside):
-            values = _values(parts, best(parts, reals))
-            x = values[parts.real]
-            outside = np.flatnonzero((x < parts.lower) | (x > parts.upper))
+            values = _values(best(kinds, reals))
+            outside = np.flatnonzero((values < variables.lower) | (values > variables.upper))
             if not len(outside):
                 break
         gridded[outside] = True
     if gridded.any():
-        component = real_components(parts)
-        values = _polish(parts, values, np.flatnonzero(np.isin(component, component[gridded])))
+        values = _polish(kinds, values, _coupled(kinds, gridded))
     return values
 
 
 def _search_beyond(
-    whole: Parts,
+    whole: Kinds,
     gridded: Flags,
     max_entries: int,
     by_tables: BestStates,
@@ -83,60 +83,58 @@ def _search_beyond(
     Drops dominated states; where the rest is still too large, branch and bound finds the best.
     """
     reduced = without_dominated(whole.graph)
-    parts = whole
+    kinds = whole
     if reduced.num_dropped:
-        parts = take_apart(reduced.graph)
-        gridded = in_functions(parts)
+        kinds = Kinds.of(reduced.graph)
+        gridded = in_functions(kinds)
 
-    def best(parts: Parts, reals: Reals) -> Outcome:
+    def best(kinds: Kinds, reals: Integrated) -> PassResult:
         if reduced.num_dropped:
             try:
-                return by_tables(parts, reals)
+                return by_tables(kinds, reals)
             except IntractableError:
                 pass
-        return best_states(parts, reals, seconds)
+        return best_states(kinds, reals, seconds)
 
     try:
-        values = _search(parts, gridded, max_entries, best)
+        values = _search(kinds, gridded, max_entries, best)
     except IntractableError as second:
+        num_discrete = np.count_nonzero(whole.graph.variables.num_states)
         more = "" if str(second) == str(refusal) else f" {second}"
         raise IntractableError(
             f"{refusal} For the most probable assignment, dropping dominated states fixed "
-            f"{reduced.num_fixed} of {len(whole.discrete)} discrete variables.{more}"
+            f"{reduced.num_fixed} of {num_discrete} discrete variables.{more}"
         ) from None
     if reduced.num_dropped:
         values = reduced.spread(values)
     return values, gridded, reduced.forgiven
 
 
-def _values(parts: Parts, outcome: Outcome) -> FloatArray:
+def _values(outcome: PassResult) -> FloatArray:
     """The assignment (variable,) that a maximising pass has found."""
     assert outcome.state is not None
-    values = np.empty(parts.graph.num_variables)
-    states = outcome.state[: len(parts.discrete)]
-    values[parts.discrete] = states
-    grid = outcome.reals.grid
-    nodes = outcome.state[len(parts.discrete) :]
-    values[parts.real[grid.real]] = grid.nodes[np.arange(len(grid.real)), nodes]
-    components, gaussian = outcome.reals.components, outcome.reals.gaussian
-    joint = components.joint_states(outcome.state, grid.num_states)
-    at = gaussian.real_ptr[:-1] + joint[components.of_step]
-    values[parts.real[outcome.reals.of_step]] = gaussian.mean[at]
+    axes, components = outcome.reals.axes, outcome.reals.components
+    values = outcome.state.astype(np.float64)
+    values[axes.real] = axes.nodes[np.arange(len(axes.real)), outcome.state[axes.real]]
+    joint = components.joint_states(outcome.state)
+    gaussian = outcome.reals.gaussian
+    values[components.real] = gaussian.mean[gaussian.real_ptr[:-1] + joint[components.of_step]]
     return values
 
 
-def real_components(parts: Parts) -> Ids32:
-    """(real,): the component of each real, where factors couple all their reals."""
-    num_reals = len(parts.real)
-    edges = scope_edges([f.real for f in (*parts.quadratics, *parts.functions)], num_reals)
-    return connected(num_reals, edges)
+def _coupled(kinds: Kinds, some: Flags) -> Ids:
+    """Reals that factors couple to some reals (variable,), and these."""
+    num_variables = kinds.graph.num_variables
+    edges = scope_edges([g.reals for g in (*kinds.quadratics, *kinds.functions)], num_variables)
+    component = connected(num_variables, edges)
+    return np.flatnonzero(np.isin(component, component[some]))
 
 
 SWEEPS = 100
 """Most rounds over all reals in which each is moved to the top of a parabola."""
 
 
-def _polish(parts: Parts, values: FloatArray, reals: Ids) -> FloatArray:
+def _polish(kinds: Kinds, values: FloatArray, ids: Ids) -> FloatArray:
     """Climbs the true log-density over some reals, everything else fixed.
 
     First along gradients, then real by real to the top of the parabola through three points,
@@ -144,16 +142,15 @@ def _polish(parts: Parts, values: FloatArray, reals: Ids) -> FloatArray:
     """
     from scipy.optimize import minimize  # slow to import, and rarely needed
 
-    ids = parts.real[reals]
-    lower, upper = parts.lower[reals], parts.upper[reals]
-    closed = parts.is_closed[reals]
+    variables = kinds.graph.variables
+    lower, upper, closed = variables.lower[ids], variables.upper[ids], is_closed(variables)[ids]
     scale = np.where(closed, upper - lower, 1.0 + np.abs(values[ids]))
     box = list(zip((lower - values[ids]) / scale, (upper - values[ids]) / scale, strict=True))
 
     def energy(moved: FloatArray) -> float:
         trial = values.copy()
         trial[ids] = np.clip(values[ids] + scale * moved, lower, upper)
-        return -parts.graph.log_density(trial)
+        return -kinds.graph.log_density(trial)
 
     start = np.zeros(len(ids))
     with warnings.catch_warnings():

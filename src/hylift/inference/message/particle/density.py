@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 from hylift.inference.bounds import too_narrow
 from hylift.inference.message.layout import FloatArray, Ids
 from hylift.inference.message.particle.factors import Places
 from hylift.inference.message.particle.passing import Passing
-from hylift.numerics.quadrature import gauss_legendre_nodes
+from hylift.numerics.panels import (
+    gauss_legendre_nodes,
+    legendre_coefficients,
+    spaced_by_mass,
+)
 from hylift.posterior import PiecewiseDensity
 
 NUM_PANELS = 40
@@ -142,29 +145,10 @@ def _better_edges(
     mass = (weights * values).reshape(len(edges), num_panels, DEGREE).sum(axis=2)
     mass /= mass.sum(axis=1, keepdims=True)
     settled = ~open_low & ~open_high & (_roughness(values) < ROUGH)
-    return settled, _laid_out(edges, mass, new_low[:, None], new_high[:, None])
+    return settled, spaced_by_mass(edges, mass, new_low[:, None], new_high[:, None])
 
 
 def _roughness(values: FloatArray) -> FloatArray:
     """(real,): the largest of the last two coefficients of a panel's series."""
-    nodes, weights = legendre.leggauss(DEGREE)
-    last = np.arange(DEGREE - 2, DEGREE)
-    basis = weights[:, None] * legendre.legvander(nodes, DEGREE - 1)[:, last] * (last + 0.5)
-    coefficients = values.reshape(len(values), -1, DEGREE) @ basis
-    return np.asarray(np.abs(coefficients).max(axis=(1, 2)))
-
-
-def _laid_out(edges: FloatArray, mass: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Edges from low to high (real, 1), spaced half by length and half by mass (real, panel)."""
-    knots = np.concatenate([low, np.clip(edges, low, high), high], axis=1)
-    found = np.cumsum(mass, axis=1)
-    none = np.zeros_like(low)
-    along = (knots - low) / (high - low)
-    height = 0.5 * along + 0.5 * np.concatenate([none, none, found, none + 1.0], axis=1)
-    height[:, -1] = 1.0
-    share = np.linspace(0.0, 1.0, edges.shape[1])
-    piece = (height[:, None, 1:-1] <= share[:, None]).sum(axis=2)
-    row = np.arange(len(edges))[:, None]
-    begin, rise = height[row, piece], height[row, piece + 1] - height[row, piece]
-    part = (share - begin) / np.where(rise > 0, rise, 1.0)
-    return np.asarray(knots[row, piece] + part * (knots[row, piece + 1] - knots[row, piece]))
+    series = legendre_coefficients(values.reshape(len(values), -1, DEGREE))
+    return np.asarray(np.abs(series[..., -2:]).max(axis=(1, 2)))

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hylift.inference.exact.kernels.gaussian import factorise, forward, selected_inverse
 from hylift.inference.sampling.kernels.arrays import FACTORISED, INDEFINITE, SOLVED, STALE
 from hylift.inference.sampling.kernels.states import add_quadratic
 from hylift.inference.search.kernels import inner, inner_with_views, part
+from hylift.numerics.kernels.ldl import factorise, forward, selected_inverse
 
 TRIES = 4
 """Block draws that are tried where bounds may cut them off."""
