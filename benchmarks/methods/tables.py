@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.methods.measured import Measured, Result
-from hylift.inference.capabilities import METHODS, method_by_key
+from hylift.inference.capabilities import METHODS
+from hylift.inference.method import method_by_key
 from hylift.racing.text import NOTHING, SIGNS
 from hylift.words import TextTable
 

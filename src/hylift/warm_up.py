@@ -45,7 +45,8 @@ def _run_each_method() -> None:
     """Run every method of the list on a discrete, a Gaussian and a hybrid model, if it takes it."""
     import hylift as hl
     from hylift.errors import UnsupportedError
-    from hylift.inference.capabilities import METHODS, method_by_key
+    from hylift.inference.capabilities import METHODS
+    from hylift.inference.method import method_by_key
 
     square, table = hl.ConditionalQuadratic.square(-1.0), hl.Table.shared(np.eye(2))
     states = hl.FactorGraph.build({"a": hl.boolean, "b": hl.boolean}, [(table, ["a", "b"])])

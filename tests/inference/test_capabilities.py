@@ -16,8 +16,8 @@ from hylift.inference.capabilities import (
     MethodInfo,
     fitting_methods,
     info_of,
-    method_by_key,
 )
+from hylift.inference.method import method_by_key
 from hylift.inference.prepared import Prepared
 from hylift.inference.variational.problem.families import Reals
 from hylift.posterior import Posterior

@@ -17,8 +17,8 @@ from hylift.inference.capabilities import (
     OPTIONS,
     SECONDS,
     fitting_methods,
-    method_by_key,
 )
+from hylift.inference.method import method_by_key
 from hylift.posterior import Posterior
 from hylift.words import either, listed
 

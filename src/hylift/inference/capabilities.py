@@ -6,14 +6,10 @@ A new method is a module and an entry in `METHODS`. Nothing heavy is imported he
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
-
-if TYPE_CHECKING:
-    from hylift.inference.method import Method
+from typing import Any, Literal, get_args
 
 Task = Literal["marginals", "logz", "map"]
 Lift = Literal["exact", "coarse-to-fine", "none"]
@@ -257,14 +253,6 @@ def fitting_methods(option: Option) -> list[str]:
     """The keys of the methods that have an option."""
     fits = ABOUT_RUNS.get(option)
     return [info.key for info in METHODS if (fits(info) if fits else option in info.options)]
-
-
-def method_by_key(key: str, **settings: Any) -> Method:
-    """The method with these settings; only what it needs is imported."""
-    info = METHOD_BY_KEY[key]
-    module = importlib.import_module(f"hylift.inference.{info.module}")
-    found: Method = getattr(module, info.class_name)(**settings)
-    return found
 
 
 def info_of(method: object) -> MethodInfo:

@@ -13,7 +13,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from hylift.archive import Archive, Arrays
 from hylift.errors import FormatError, HyliftError, UnsupportedError
 from hylift.files import OutputError, clear_partial
 from hylift.graph import FactorGraph, FactorGroup, Variables
-from hylift.inference.method import Step
 from hylift.posterior import Result
 from hylift.words import worded
 
@@ -39,6 +38,22 @@ STALE = 60.0
 """Seconds after which what a killed run has left half-written is removed."""
 SHARE = 0.05
 """Of the time, that writing may take."""
+
+
+class Step(NamedTuple):
+    """A step as the history and callbacks have it."""
+
+    step: int
+    """From 1."""
+    seconds: float
+    """Since the start of inference."""
+    objective: float
+    """The free energy of the best candidate so far; of message passing the largest change of a
+    message, of a walk the least energy so far."""
+    num_classes: int
+    """Classes of variables; with coarse-to-fine lifting their number grows."""
+    level: int
+    """Of coarse-to-fine lifting, from 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, Protocol
 
+from hylift.inference.capabilities import METHOD_BY_KEY
 from hylift.inference.capabilities import Lift as Lift
 from hylift.inference.capabilities import Task as Task
+from hylift.inference.checkpoint import Checkpoint
+from hylift.inference.checkpoint import Step as Step
 from hylift.inference.interrupt import Interrupt
 from hylift.inference.prepared import Prepared
 from hylift.posterior import Posterior
 from hylift.progress import Progress
-
-if TYPE_CHECKING:
-    from hylift.inference.checkpoint import Checkpoint
-
-
-class Step(NamedTuple):
-    """A step as the history and callbacks have it."""
-
-    step: int
-    """From 1."""
-    seconds: float
-    """Since the start of inference."""
-    objective: float
-    """The free energy of the best candidate so far; of message passing the largest change of a
-    message, of a walk the least energy so far."""
-    num_classes: int
-    """Classes of variables; with coarse-to-fine lifting their number grows."""
-    level: int
-    """Of coarse-to-fine lifting, from 0."""
-
 
 Callback = Callable[[Step], object]
 """Called after each step; if it returns True, inference stops and returns the best so far."""
@@ -67,3 +51,11 @@ class Method(Protocol):
     def name(self) -> str: ...
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior: ...
+
+
+def method_by_key(key: str, **settings: Any) -> Method:
+    """The method with these settings; only what it needs is imported."""
+    info = METHOD_BY_KEY[key]
+    module = importlib.import_module(f"hylift.inference.{info.module}")
+    found: Method = getattr(module, info.class_name)(**settings)
+    return found

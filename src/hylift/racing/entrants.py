@@ -11,7 +11,8 @@ import numpy as np
 from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph
 from hylift.inference import Exact, Lift, Method
-from hylift.inference.capabilities import COARSE, RACE_KEYS, info_of, method_by_key
+from hylift.inference.capabilities import COARSE, RACE_KEYS, info_of
+from hylift.inference.method import method_by_key
 
 ENTRIES_PER_SECOND = 2**22
 MOST_ENTRIES = 2**27
