@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hylift.errors import ModelError
-from hylift.language.lowering.evaluate import evaluate
-from hylift.language.lowering.quadratic_form import NotQuadratic, QuadraticForm
+from hylift.language.lowering.evaluate import NotQuadratic, QuadraticForm, evaluate
 from hylift.language.syntax import (
     Apply,
     Call,

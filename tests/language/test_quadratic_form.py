@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hylift.language.lowering.quadratic_form import (
+from hylift.language.lowering.evaluate import (
     NotQuadratic,
     QuadraticForm,
     as_form,

@@ -6,22 +6,34 @@ import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import FormatError
 from hylift.formats.tables import DatabaseFormat, TableName, check_regular, quoted_identifier
 
+if TYPE_CHECKING:
+    import duckdb
+
+# DuckDB takes a tenth of a second to import, and many models join nothing.
+
 
 class DuckDBEngine:
     """An embedded database in memory, which cannot reach anything outside itself."""
 
-    def __init__(self) -> None:
-        self.connection = connect()
+    @cached_property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """Opened when first used; with one thread, results have one order."""
+        import duckdb
+
+        spill = Path(tempfile.gettempdir()) / f"hylift-{secrets.token_hex(6)}"
+        return duckdb.connect(
+            config={"threads": 1, "enable_external_access": "false", "temp_directory": str(spill)}
+        )
 
     @property
     def databases(self) -> tuple[DatabaseFormat, ...]:
@@ -42,17 +54,11 @@ class DuckDBEngine:
         return f"range({values.start}, {values.stop}) AS {table}(v)"
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory; with one thread, results have one order."""
-    spill = Path(tempfile.gettempdir()) / f"hylift-{secrets.token_hex(6)}"
-    return duckdb.connect(
-        config={"threads": 1, "enable_external_access": "false", "temp_directory": str(spill)}
-    )
-
-
 @contextmanager
 def _opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A file as the catalog `evidence`, read-only and without access to other files."""
+    import duckdb
+
     check_regular(path)
     literal = str(path.resolve()).replace("'", "''")
     try:

@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.graph.factor_graph import SizeEstimate
-from hylift.grounding.atoms import AtomNumbers, AtomSpace, variables_of
+from hylift.grounding.atoms import (
+    AtomNumbers,
+    AtomSpace,
+    Observations,
+    UnusedEvidence,
+    observations,
+    variables_of,
+)
 from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
-from hylift.grounding.observe import Observations, UnusedEvidence, observations
 from hylift.grounding.plan import RulePlan, plan_rule, rule_label
 from hylift.grounding.query import with_relations
 from hylift.grounding.sizes import GroundStatistics, estimate, statistics, warn_of_size

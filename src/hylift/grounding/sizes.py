@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from hylift.errors import IntractableError
 from hylift.graph.factor_graph import SizeEstimate, bytes_text
-from hylift.grounding.atoms import AtomNumbers, AtomSpace
+from hylift.grounding.atoms import AtomNumbers, AtomSpace, Observations
 from hylift.grounding.engine import num_rows
-from hylift.grounding.observe import Observations
 from hylift.grounding.plan import RulePlan
 from hylift.grounding.query import Query, is_product, num_groundings
 from hylift.grounding.world import World

@@ -63,35 +63,31 @@ def call_fault(call: Call) -> str | None:
 
 def variable_types(model: Model, rule: Rule) -> dict[str, str]:
     """The type of every variable of a rule, quantified ones included."""
-    types, found = typed_variables(model, rule)
+    types, found = typed_variables(model, rule, occurrences(*rule.expressions))
     if found:
         raise ModelError(str(found[0]))
     return types
 
 
-def typed_variables(model: Model, rule: Rule) -> tuple[dict[str, str], list[Problem]]:
+def typed_variables(
+    model: Model, rule: Rule, found: list[Occurrence]
+) -> tuple[dict[str, str], list[Problem]]:
     """The types of a rule's variables, and the errors about them.
 
-    A variable has the type of the arguments where it occurs.
+    A variable has the type of the arguments where it occurs. found: its occurrences in the rule.
     """
     first: dict[str, tuple[Occurrence, str]] = {}
     clashes: dict[str, Problem] = {}
-    for found in occurrences(*rule.expressions):
-        name, type_name = found.variable.name, _type_of(model, found)
-        if type_name is not None:
-            before, type_before = first.setdefault(name, (found, type_name))
+    for one in found:
+        declared = model.predicate_by_name.get(one.atom.predicate) if one.atom else None
+        if declared is not None and one.position < len(declared.arguments):
+            name, type_name = one.variable.name, declared.arguments[one.position]
+            before, type_before = first.setdefault(name, (one, type_name))
             if type_name != type_before:
-                clashes.setdefault(name, _clash(before, type_before, found, type_name))
+                clashes.setdefault(name, _clash(before, type_before, one, type_name))
     types = {name: type_name for name, (_, type_name) in first.items()}
-    compared = logical_comparisons(*rule.expressions)
-    return types, [*clashes.values(), *_mismatched(types, compared), *_unbound(model, rule)]
-
-
-def _type_of(model: Model, found: Occurrence) -> str | None:
-    declared = model.predicate_by_name.get(found.atom.predicate) if found.atom else None
-    if declared is None or found.position >= len(declared.arguments):
-        return None
-    return declared.arguments[found.position]
+    mismatched = _mismatched(types, logical_comparisons(*rule.expressions))
+    return types, [*clashes.values(), *mismatched, *_unbound(model, rule, found)]
 
 
 def _clash(one: Occurrence, one_type: str, other: Occurrence, other_type: str) -> Problem:
@@ -116,22 +112,21 @@ def _mismatched(types: Mapping[str, str], compared: list[Comparison]) -> Iterato
                 yield error(f"'{shown(node)}' compares a '{one}' with a '{other}'", node)
 
 
-def _unbound(model: Model, rule: Rule) -> list[Problem]:
+def _unbound(model: Model, rule: Rule, found: list[Occurrence]) -> list[Problem]:
     """The variables that occur only in comparisons, so that no atom gives them a type."""
-    bound = {found.identity for found in occurrences(*rule.expressions) if found.atom}
+    bound = {one.identity for one in found if one.atom}
+    in_formula = len(occurrences(rule.formula)) if rule.where else len(found)
     known = [*model.parameter_by_name, *model.predicate_by_name]
     problems: dict[tuple[str, str], Problem] = {}
-    for expr in rule.expressions:
-        where = " in where" if expr is not rule.formula else ""
-        for found in occurrences(expr):
-            if found.identity in bound:
-                continue
-            name, binder = found.variable.name, found.binder.quantifier if found.binder else ""
+    for place, one in enumerate(found):
+        if one.identity not in bound:
+            name, binder = one.variable.name, one.binder.quantifier if one.binder else ""
             owner, part = (f" of {binder}", "its formula") if binder else ("", "the rule")
+            where = " in where" if place >= in_formula else ""
             message = f"variable '{name}'{owner} is compared{where}, but no atom of {part} has it"
             if close := did_you_mean(name, known):
                 message += f".{close}"
-            problems.setdefault((name, binder), error(message, found.variable))
+            problems.setdefault((name, binder), error(message, one.variable))
     return list(problems.values())
 
 

@@ -18,7 +18,6 @@ from hylift.language.syntax import (
     Model,
     Operation,
     Parameter,
-    Place,
     Quantified,
     Rule,
     Term,
@@ -29,6 +28,7 @@ from hylift.language.text.formatter import shown
 from hylift.language.text.notation import word_hint
 from hylift.language.types import arity_fault, typed_variables
 from hylift.language.walk import (
+    Occurrence,
     children,
     free_variables,
     is_truth,
@@ -40,13 +40,15 @@ from hylift.language.walk import (
 
 def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]:
     """The problems of a rule; if a name is unknown, its formula is not checked further."""
-    wrong_names = list(_name_problems(model, rule, listed))
+    found = occurrences(*rule.expressions)
+    wrong_names = list(_name_problems(model, rule, found, listed))
     yield from wrong_names
-    types, wrong_types = typed_variables(model, rule)
+    types, wrong_types = typed_variables(model, rule, found)
     if not wrong_names:
         yield from wrong_types
         yield from _compared_constants(model, rule, types, listed)
-        yield from _quantifier_problems(rule)
+        outside = frozenset(one.variable.name for one in found if one.binder is None)
+        yield from _quantifier_problems(rule.formula, outside)
         for condition in rule.where:
             yield from _condition_problems(model, rule, condition)
         yield from names_of_constants(rule, types, lambda t, name: name in listed.get(t, ()))
@@ -57,7 +59,10 @@ def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]
 # Names.
 
 
-def _name_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]:
+def _name_problems(
+    model: Model, rule: Rule, found: list[Occurrence], listed: Listed
+) -> Iterator[Problem]:
+    variables = {one.variable.name for one in found if one.atom}
     for expr in rule.expressions:
         for node in nodes(expr):
             if isinstance(node, Atom):
@@ -65,7 +70,7 @@ def _name_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem
             elif isinstance(node, Parameter) and node.name not in model.parameter_by_name:
                 yield _unknown(model, node.name, node)
         for term, comparison in _stray_terms(expr, None):
-            yield _stray_problem(model, rule, term, comparison, listed)
+            yield _stray_problem(model, term, comparison, variables, listed)
 
 
 def _atom_problems(model: Model, atom: Atom, listed: Listed) -> Iterator[Problem]:
@@ -79,18 +84,17 @@ def _atom_problems(model: Model, atom: Atom, listed: Listed) -> Iterator[Problem
             if isinstance(term, Constant):
                 yield from _unlisted(listed, declared.arguments[position], term)
             elif term.shift and position == declared.unique:
-                message = (
+                yield error(
                     f"'{shown(term)}' stands in the '!' argument of '{declared.name}', "
-                    "whose constants are values and have no neighbours"
+                    "whose constants are values and have no neighbours",
+                    term,
                 )
-                yield error(message, term)
 
 
 def _unlisted(listed: Listed, type_name: str, constant: Constant) -> Iterator[Problem]:
     """An error if a type lists its constants, but not this one."""
     if type_name in listed and constant.name not in listed[type_name]:
-        fault = unlisted_fault(listed[type_name], type_name, constant.name)
-        yield error(fault, constant)
+        yield error(unlisted_fault(listed[type_name], type_name, constant.name), constant)
 
 
 def _unknown(model: Model, name: str, node: Expr) -> Problem:
@@ -105,8 +109,7 @@ def _unknown(model: Model, name: str, node: Expr) -> Problem:
         message = f"'{name}' is neither a constant nor a predicate"
         known = (*model.parameter_by_name, *model.predicate_by_name)
     hint = word_hint(name)
-    message += f"; {hint}" if hint else f".{did_you_mean(name, known)}"
-    return error(message, node)
+    return error(message + (f"; {hint}" if hint else f".{did_you_mean(name, known)}"), node)
 
 
 def _stray_terms(
@@ -122,74 +125,64 @@ def _stray_terms(
 
 
 def _stray_problem(
-    model: Model, rule: Rule, term: Term, comparison: Comparison | None, listed: Listed
+    model: Model, term: Term, comparison: Comparison | None, variables: set[str], listed: Listed
 ) -> Problem:
+    types = [name for name, constants in listed.items() if term.name in constants]
+    if term.name not in variables if isinstance(term, Variable) else not types:
+        return _unknown(model, term.name, term)
+    what = f"'{term.name}' of type '{types[0]}'" if types else ""
     if isinstance(term, Variable):
-        found = occurrences(*rule.expressions)
-        if not any(one.atom and one.variable.name == term.name for one in found):
-            return _unknown(model, term.name, term)
         what = f"the variable '{shown(term)}'"
-    else:
-        types = [name for name, constants in listed.items() if term.name in constants]
-        if not types:
-            return _unknown(model, term.name, term)
-        what = f"'{term.name}' of type '{types[0]}'"
-    if comparison is not None:
-        other = comparison.right if comparison.left is term else comparison.left
-        kind = "truth value" if is_truth(model, other) else "number"
-        message = f"'{shown(comparison)}' compares {what} with the {kind} '{shown(other)}'"
-    else:
-        message = f"{what} is neither a number nor a truth value"
-    return error(message, term)
+    if comparison is None:
+        return error(f"{what} is neither a number nor a truth value", term)
+    other = comparison.right if comparison.left is term else comparison.left
+    kind = "truth value" if is_truth(model, other) else "number"
+    return error(f"'{shown(comparison)}' compares {what} with the {kind} '{shown(other)}'", term)
 
 
 # Variables.
 
 
 def _compared_constants(
-    model: Model, rule: Rule, types: dict[str, str], listed: Listed
+    model: Model, rule: Rule, types: Mapping[str, str], listed: Listed
 ) -> Iterator[Problem]:
     for comparison in logical_comparisons(*rule.expressions):
-        match comparison:
-            case (
-                Comparison(left=Variable(name=name), right=Constant() as constant)
-                | Comparison(left=Constant() as constant, right=Variable(name=name))
+        match comparison.left, comparison.right:
+            case (Variable(name=name), Constant() as constant) | (
+                Constant() as constant,
+                Variable(name=name),
             ):
                 yield from _unlisted(listed, types.get(name, ""), constant)
-            case Comparison(left=Constant() as left, right=Constant() as right):
+            case Constant() as left, Constant() as right:
                 known = [*model.parameter_by_name, *model.predicate_by_name]
                 close = did_you_mean(left.name, known) or did_you_mean(right.name, known)
-                message = (
+                yield error(
                     f"'{shown(comparison)}' compares two constants; variables begin with a "
-                    f"small letter.{close}"
+                    f"small letter.{close}",
+                    comparison,
                 )
-                yield error(message, comparison)
 
 
-def _quantifier_problems(rule: Rule) -> Iterator[Problem]:
-    outside = free_variables(*rule.expressions)
-    yield from _quantifiers_inside(rule.formula, frozenset(outside))
-
-
-def _quantifiers_inside(expr: Expr, outside: frozenset[str]) -> Iterator[Problem]:
+def _quantifier_problems(expr: Expr, outside: frozenset[str]) -> Iterator[Problem]:
     if isinstance(expr, Quantified):
         used = free_variables(expr.body)
         for name, count in Counter(expr.variables).items():
             if count > 1:
                 yield error(f"{expr.quantifier} names '{name}' twice", expr)
             if name not in used:
-                message = f"{expr.quantifier} names '{name}', but its formula does not use it"
-                yield error(message, expr)
-            elif name in outside:
-                message = (
-                    f"'{name}' under {expr.quantifier} is not the '{name}' outside it: "
-                    "rename one of them"
+                yield error(
+                    f"{expr.quantifier} names '{name}', but its formula does not use it", expr
                 )
-                yield warning(message, expr)
+            elif name in outside:
+                yield warning(
+                    f"'{name}' under {expr.quantifier} is not the '{name}' outside it: "
+                    "rename one of them",
+                    expr,
+                )
         yield from _far_reach(expr)
         outside |= set(expr.variables)
     for child in children(expr):
-        yield from _quantifiers_inside(child, outside)
+        yield from _quantifier_problems(child, outside)
 
 
 def names_of_constants(
@@ -199,18 +192,17 @@ def names_of_constants(
 
     has_constant: tells if a type has a constant of that name.
     """
-    found = list(occurrences(*rule.expressions))
+    found = occurrences(*rule.expressions)
     count = Counter(one.variable.name for one in found)
     for term in (one.variable for one in found if one.binder is None):
-        if count[term.name] > 1 or term.name in rule.per_constant:
-            continue
         type_name = types.get(term.name, "")
-        if has_constant(type_name, term.name):
-            message = (
+        is_alone = count[term.name] == 1 and term.name not in rule.per_constant
+        if is_alone and has_constant(type_name, term.name):
+            yield warning(
                 f"'{term.name}' is a variable here, although type '{type_name}' has a constant "
-                f'of that name: write "{term.name}" with quotes to mean the constant'
+                f'of that name: write "{term.name}" with quotes to mean the constant',
+                term,
             )
-            yield warning(message, term)
 
 
 def _far_reach(expr: Quantified) -> Iterator[Problem]:
@@ -220,20 +212,18 @@ def _far_reach(expr: Quantified) -> Iterator[Problem]:
         return
     whole, left = body.place, body.operands[0].place
     # The place of an operand leaves out the brackets around it; that of the operation has them.
-    if not (expr.place and whole and left and _order(whole) < _order(left)):
+    if not (expr.place and whole and left):
         return
+    is_bracketed = (whole.line, whole.column) < (left.line, left.column)
     is_bare = expr.place.end == whole.end  # no brackets around the operation itself
-    if is_bare and not set(expr.variables) & set(free_variables(body.operands[1])):
+    is_used = not set(expr.variables).isdisjoint(free_variables(body.operands[1]))
+    if is_bracketed and is_bare and not is_used:
         names = ", ".join(expr.variables)
-        message = (
+        yield warning(
             f"{expr.quantifier} {names} reaches over '{body.op}' to the end of the formula: "
-            f"write '({expr.quantifier} {names} …) {body.op} …' to end it before"
+            f"write '({expr.quantifier} {names} …) {body.op} …' to end it before",
+            expr,
         )
-        yield warning(message, expr)
-
-
-def _order(place: Place) -> tuple[int, int]:
-    return place.line, place.column
 
 
 # Conditions.
@@ -248,11 +238,11 @@ def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[P
         if not is_truth(model, literal):
             yield error(f"'{shown(literal)}' is real, but {allowed}", literal)
         elif model.predicate_by_name[literal.predicate].unique is not None:
-            instead = f"{shown(condition)} => (…)" if rule.hard else f"{shown(condition)} * (…)"
-            message = (
+            yield error(
                 f"'{literal.predicate}' has an argument marked '!', so that it cannot be "
-                f"closed-world as where needs it: write '{instead}' instead"
+                "closed-world as where needs it: write "
+                f"'{shown(condition)} {'=>' if rule.hard else '*'} (…)' instead",
+                condition,
             )
-            yield error(message, condition)
     elif not (isinstance(condition, Comparison) and condition.is_logical):
         yield error(f"{allowed}, not '{shown(condition)}'", condition)

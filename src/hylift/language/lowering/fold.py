@@ -9,8 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from hylift.language.lowering.evaluate import evaluate
-from hylift.language.lowering.quadratic_form import QuadraticForm
+from hylift.language.lowering.evaluate import QuadraticForm, evaluate
 from hylift.language.syntax import (
     COMPARISONS,
     OPERATORS,

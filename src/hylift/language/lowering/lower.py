@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.language.lowering.evaluate import TruthArray, Value, as_number, evaluate
-from hylift.language.lowering.quadratic_form import NotQuadratic, QuadraticForm, as_form, product
+from hylift.language.lowering.evaluate import (
+    NotQuadratic,
+    QuadraticForm,
+    TruthArray,
+    Value,
+    as_form,
+    as_number,
+    evaluate,
+    product,
+)
 from hylift.language.syntax import Atom, Comparison, Expr, Parameter
 from hylift.language.text.formatter import shown
 from hylift.language.walk import atoms, logical_comparisons, nodes
