@@ -262,13 +262,13 @@ def test_a_saved_posterior_has_its_draws(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        {"draws_ids": np.array([0, 0])},
-        {"draws_states": np.full((4, 20, 2), 9, dtype=np.uint8)},
-        {"draws_states": np.zeros((4, 20, 2))},
-        {"draws_states": np.zeros((1, 20, 2), dtype=np.uint8)},
-        {"draws_states": np.zeros((4, 20, 1), dtype=np.uint8)},
-        {"draws_reals": np.zeros((4, 20, 2))},
-        {"draws_reals": np.zeros(3)},
+        {"posterior.draws.ids": np.array([0, 0])},
+        {"posterior.draws.states": np.full((4, 20, 2), 9, dtype=np.uint8)},
+        {"posterior.draws.states": np.zeros((4, 20, 2))},
+        {"posterior.draws.states": np.zeros((1, 20, 2), dtype=np.uint8)},
+        {"posterior.draws.states": np.zeros((4, 20, 1), dtype=np.uint8)},
+        {"posterior.draws.reals": np.zeros((4, 20, 2))},
+        {"posterior.draws.reals": np.zeros(3)},
     ],
 )
 def test_draws_that_do_not_fit_are_refused(part: dict[str, np.ndarray], tmp_path: Path) -> None:

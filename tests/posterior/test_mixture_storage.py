@@ -43,7 +43,28 @@ print(json.dumps([
 """
 
 
-ATOMS = {"kind": "atoms", "predicate": "p", "constants": [0], "labels": [], "types": []}
+BLOCKS = "variables.Variables.names.Names.blocks"
+DOMAINS = "variables.Variables.domains"
+
+
+def numbered(**fields: object) -> list[object]:
+    """A block of names as it is stored."""
+    return [{"Numbered": {"prefix": "x", "count": 6} | fields}]
+
+
+def atoms(**fields: object) -> list[object]:
+    words = {"constants": [{"words": "posterior.variables.names.blocks.0.strings"}]}
+    return [{"Atoms": {"predicate": "p", "labels": [], "types": []} | words | fields}]
+
+
+def changed(header: dict[str, object], place: str, value: object) -> dict[str, object]:
+    """A header with another value at a place inside of the stored posterior."""
+    *path, last = place.split(".")
+    inside: dict[str, object] = header["posterior"]["Posterior"]
+    for name in path:
+        inside = inside[name]
+    inside[last] = value
+    return header
 
 
 def answered() -> Posterior:
@@ -271,31 +292,37 @@ def test_arrays_of_another_content_are_refused_or_harmless(
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("place", "value"),
     [
-        {"names": [{"kind": "numbered", "prefix": "x", "count": 10**15}]},
-        {"names": [{"kind": "numbered", "prefix": 5, "count": 6}]},
-        {"names": [{"kind": "numbered", "prefix": "x", "count": -1}]},
-        {"names": [ATOMS | {"constants": [9]}]},
-        {"names": [ATOMS | {"constants": [0] * 9}]},
-        {"names": [{"kind": "other"}]},
-        {"names": None},
-        {"domains": [[None, 3.0, 1.0]]},
-        {"mixture": "yes", "domains": []},
-        {"solution": {"method": "bvi"}},
-        {"solution": {"result": "guessed"}},
-        {"solution": {"seconds": "soon"}},
+        (BLOCKS, numbered(count=10**15)),
+        (BLOCKS, numbered(prefix=5)),
+        (BLOCKS, numbered(count=-1)),
+        (BLOCKS, numbered(count="six")),
+        (BLOCKS, atoms(constants=[{"words": "nowhere"}])),
+        (BLOCKS, atoms(constants=atoms()[0]["Atoms"]["constants"] * 9)),
+        (BLOCKS, atoms(labels=["one", "two"])),
+        (BLOCKS, [{"Other": {}}]),
+        (BLOCKS, [{"same": "posterior.nowhere"}]),
+        (BLOCKS, None),
+        (DOMAINS, [{"Domain": {"states": None, "lower": 3.0, "upper": 1.0}}]),
+        (DOMAINS, [{"Domain": {"states": [1, 2], "lower": 0.0, "upper": 1.0}}]),
+        (DOMAINS, []),
+        ("mixture", "yes"),
+        ("solution", {"Solution": {"method": "bvi"}}),
+        ("solution.Solution.result", "guessed"),
+        ("solution.Solution.seconds", "soon"),
+        ("solution.Solution.history.History.measure", "luck"),
+        ("log_partition", {"LogPartition": {"value": 0.0, "kind": "rumour"}}),
+        ("observed", [True]),
     ],
 )
 def test_a_header_of_another_content_is_refused(
-    change: dict[str, object], stored: bytes, tmp_path: Path
+    place: str, value: object, stored: bytes, tmp_path: Path
 ) -> None:
     with np.load(io.BytesIO(stored)) as loaded:
         arrays = dict(loaded)
-    header = json.loads(arrays["header"].tobytes())
-    if "solution" in change and len(change["solution"]) == 1 and "method" not in change["solution"]:
-        change = {"solution": header["solution"] | change["solution"]}
-    content = json.dumps(header | change).encode()
+    header = changed(json.loads(arrays["header"].tobytes()), place, value)
+    content = json.dumps(header).encode()
     path = tmp_path / "pretender"
     path.write_bytes(archive(arrays | {"header": np.frombuffer(content, dtype=np.uint8)}))
 
@@ -306,11 +333,12 @@ def test_a_header_of_another_content_is_refused(
 @pytest.mark.parametrize(
     "types",
     [
-        [["int64", None]],
-        [["double", None]],
-        [["string", None]] * 2,
-        [["timestamp[s]", "Mars/Olympus"]],
-        [["date32[day]", "UTC"]],
+        [{"type": ["int64", None]}],
+        [{"type": ["double", None]}],
+        [{"type": ["string", None]}] * 2,
+        [{"type": ["timestamp[s]", "Mars/Olympus"]}],
+        [{"type": ["date32[day]", "UTC"]}],
+        [{"type": "string"}],
         ["string"],
         None,
     ],
@@ -328,7 +356,8 @@ def test_constants_of_another_type_are_refused(types: object, tmp_path: Path) ->
     with np.load(path) as stored:
         arrays = dict(stored)
     header = json.loads(arrays["header"].tobytes())
-    header["names"][0]["types"] = types
+    blocks = header["posterior"]["Posterior"]["variables"]["Variables"]["names"]["Names"]["blocks"]
+    blocks[0]["Atoms"]["types"] = types
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     path.write_bytes(archive(arrays))
 
@@ -345,7 +374,7 @@ def test_an_earlier_version_is_named(stored: bytes, tmp_path: Path) -> None:
     path = tmp_path / "older"
     path.write_bytes(archive(arrays))
 
-    with pytest.raises(FormatError, match="was saved by another version: format 1, not 4"):
+    with pytest.raises(FormatError, match="was saved by another version: format 1, not 5"):
         Posterior.load(path)
 
 

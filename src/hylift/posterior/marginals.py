@@ -33,6 +33,20 @@ class Marginals:
     batch: NDArray[np.int32]  # (variable,): which batch
     row: NDArray[np.int32]  # (variable,): which row of it
 
+    def __post_init__(self) -> None:
+        shapes = [batch.batch_shape for batch in self.batches]
+        if any(len(shape) != 1 for shape in shapes):
+            raise ModelError("the batches of marginals must have the shape (row,)")
+        sizes = np.array(shapes, dtype=np.int64).reshape(-1)
+        if self.batch.ndim != 1 or self.batch.shape != self.row.shape:
+            raise ModelError("marginals need one batch and one row per variable")
+        missing = (self.batch < 0) | (self.batch >= len(sizes)) | (self.row < 0)
+        missing[~missing] = self.row[~missing] >= sizes[self.batch[~missing]]
+        if missing.any():
+            raise ModelError(f"variable {int(np.argmax(missing))} has no marginal")
+        object.__setattr__(self, "batch", self.batch.astype(np.int32, copy=False))
+        object.__setattr__(self, "row", self.row.astype(np.int32, copy=False))
+
     @classmethod
     def assemble(
         cls, num_variables: int, parts: Sequence[tuple[NDArray[Any], BatchedDistribution]]
@@ -43,9 +57,17 @@ class Marginals:
         for place, (ids, _) in enumerate(parts):
             batch[ids] = place
             row[ids] = np.arange(len(ids))
-        if (batch < 0).any():
-            raise ModelError(f"variable {int(np.argmax(batch < 0))} has no marginal")
         return cls(tuple(distribution for _, distribution in parts), batch, row)
+
+    def check(self, variables: Variables) -> None:
+        """Raise an error unless there is one marginal per variable, with its states."""
+        num_states = np.array([batch.num_states for batch in self.batches], dtype=np.int64)
+        if len(self) != len(variables):
+            raise ModelError(f"{len(self)} marginals of {len(variables)} variables")
+        wrong = num_states[self.batch] != variables.num_states
+        if wrong.any():
+            name = variables.names[int(np.argmax(wrong))]
+            raise ModelError(f"the marginal of '{name}' has a different number of states")
 
     def spread(self, variable_to_class: NDArray[np.integer[Any]]) -> Marginals:
         """The marginals of ground variables, from these of their classes.
@@ -69,20 +91,18 @@ class Marginals:
         batch = np.full(len(variables), -1, dtype=np.int32)
         row = np.zeros(len(variables), dtype=np.int32)
         batch[hidden], row[hidden] = self.batch, self.row
-        for number, domain in enumerate(variables.domains):
-            at = np.flatnonzero(variables.domain_id[observed] == number)
-            if not len(at):
-                continue
-            batch[observed[at]], row[observed[at]] = len(batches), np.arange(len(at))
-            if domain.states is None:
-                batches.append(PointMass(value[at]))
+        domain_id = variables.domain_id[observed]
+        for number in np.unique(domain_id).tolist():
+            at, states = observed[domain_id == number], variables.domains[number].states
+            seen, row[at] = value[domain_id == number], np.arange(len(at))
+            batch[at] = len(batches)
+            if states is None:
+                batches.append(PointMass(seen))
             else:
-                seen, row[observed[at]] = np.unique(value[at], return_inverse=True)
-                certain = np.zeros((len(seen), domain.num_states))
+                seen, row[at] = np.unique(seen, return_inverse=True)
+                certain = np.zeros((len(seen), len(states)))
                 certain[np.arange(len(seen)), seen.astype(np.int64)] = 1.0
-                batches.append(Categorical(certain, domain.states))
-        if (batch < 0).any():
-            raise ModelError(f"variable {int(np.argmax(batch < 0))} has no marginal")
+                batches.append(Categorical(certain, states))
         return Marginals(tuple(batches), batch, row)
 
     def modes(self, ids: NDArray[Any]) -> NDArray[np.float64]:
@@ -90,10 +110,7 @@ class Marginals:
         modes = np.zeros(len(ids))
         for place, batch, rows in self._by_batch(ids):
             some, at = _once(batch, rows)
-            if isinstance(some, Categorical):
-                modes[place] = np.asarray(some.mode_state)[at]
-            elif isinstance(some, RealDistribution):
-                modes[place] = np.asarray(some.mode)[at]
+            modes[place] = some.mode_number[at]
         return modes
 
     def sample(self, ids: NDArray[Any], size: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -19,7 +19,6 @@ from hylift.posterior.distributions import (
     BetaMixture,
     Categorical,
     GaussianMixture,
-    RealDistribution,
 )
 from hylift.posterior.distributions.base import log_sum_exp, normalized, real_array
 from hylift.posterior.marginals import Marginals
@@ -185,11 +184,7 @@ class Mixture:
         """The mode of each variable's own marginal, (hidden variable,)."""
         modes = np.zeros(len(self.layout))
         for place, family in self._batches(np.arange(len(self.layout))):
-            marginal = _marginal(family, self.weights)
-            if isinstance(marginal, Categorical):
-                modes[place] = marginal.mode_state
-            elif isinstance(marginal, RealDistribution):
-                modes[place] = marginal.mode
+            modes[place] = _marginal(family, self.weights).mode_number
         return modes[self.variable_to_class]
 
     def mode(self, starts: FloatArray | None = None) -> tuple[FloatArray, float]:

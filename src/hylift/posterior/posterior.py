@@ -49,6 +49,8 @@ class Posterior:
 
     def __post_init__(self) -> None:
         self.observed.flags.writeable = False
+        if self.all_marginals is not None:
+            self.all_marginals.check(self.variables)
         if self.mixture is not None:
             self.mixture.check(self.variables)
             if not np.array_equal(self.mixture.hidden, np.flatnonzero(~self.observed)):

@@ -1,10 +1,12 @@
-"""A posterior in one file."""
+"""A posterior in one file: dataclasses by their fields, arrays by themselves."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -13,18 +15,9 @@ from numpy.typing import NDArray
 from hylift.archive import Archive, Arrays
 from hylift.components import Layout
 from hylift.graph import Atoms, Domain, Evidence, NameBlock, Names, Numbered, Variables
-from hylift.graph.name_blocks import TEXT, has_own_type, read_as
-from hylift.posterior.answers import (
-    Assignment,
-    History,
-    Kind,
-    LogPartition,
-    Measure,
-    Result,
-    Solution,
-)
+from hylift.graph.name_blocks import TEXT, Listed, has_own_type, read_as
+from hylift.posterior.answers import Assignment, History, LogPartition, Solution
 from hylift.posterior.distributions import (
-    BatchedDistribution,
     BetaMixture,
     Categorical,
     GaussianMixture,
@@ -36,291 +29,208 @@ from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Mixture
 from hylift.posterior.posterior import Posterior
 
-FILE = Archive("a saved posterior", "hylift posterior", 4, "infer again and save it")
+FILE = Archive("a saved posterior", "hylift posterior", 5, "infer again and save it")
 
-FAMILIES: dict[str, type[BatchedDistribution]] = {
-    family.__name__: family
-    for family in (BetaMixture, Categorical, GaussianMixture, PiecewiseDensity, PointMass)
-}
-"""Marginals that can be stored."""
-LAYOUT = {"family": np.int8, "first": np.int64, "lower": np.float64, "upper": np.float64}
-MIXTURE = {
-    "weights": np.float64,
-    "entries": np.float64,
-    "variable_to_class": np.int32,
-    "hidden": np.int64,
-}
-HISTORY = {
-    "seconds": np.float64,
-    "objective": np.float64,
-    "num_classes": np.int64,
-    "level": np.int32,
-}
-"""Array fields and their types."""
+NAMES = (Names, Atoms, Listed, Numbered)
+ANSWERS = (Posterior, Variables, Domain, Solution, History, LogPartition, Assignment)
+FOUND = (Marginals, Mixture, Layout, Draws)
+FAMILIES = (BetaMixture, Categorical, GaussianMixture, PiecewiseDensity, PointMass)
+KINDS: dict[str, type] = {kind.__name__: kind for kind in (*NAMES, *ANSWERS, *FOUND, *FAMILIES)}
+"""Dataclasses that are stored, field by field."""
+NOT_STORED = {(Posterior, "target"), (Atoms, "distinct")}
+"""Fields that have their default when loaded."""
 
 
 def save(posterior: Posterior, path: str | Path) -> None:
     """Write the posterior; an existing file is replaced only when the new one is complete."""
-    variables = posterior.variables
-    solution = posterior.solution
-    arrays: Arrays = {
-        "domain_id": variables.domain_id,
-        "multiplicity": variables.multiplicity,
-        "observed": posterior.observed,
-    }
-    header: dict[str, Any] = {
-        "names": _store_names(variables.names, arrays),
-        "domains": [[d.states, d.lower, d.upper] for d in variables.domains],
-        "solution": asdict(replace(solution, history=None)),
-        "log_partition": asdict(posterior.log_partition) if posterior.log_partition else None,
-        "mixture": posterior.mixture is not None,
-        "history": None if solution.history is None else solution.history.measure,
-    }
-    if posterior.mixture is not None:
-        _store_fields(posterior.mixture.layout, LAYOUT, "layout", arrays)
-        _store_fields(posterior.mixture, MIXTURE, "mixture", arrays)
-    if solution.history is not None:
-        _store_fields(solution.history, HISTORY, "history", arrays)
-    if posterior.all_marginals is not None:
-        header["batches"] = _store_marginals(posterior.all_marginals, arrays)
-    if posterior.assignment is not None:
-        arrays["map_values"] = posterior.assignment.values
-        header["map"] = {"energy": posterior.assignment.energy, "kind": posterior.assignment.kind}
-    if posterior.draws is not None:
-        _store_draws(posterior.draws, arrays)
+    writer = _Writer()
+    header = {"posterior": writer.described(posterior, "posterior")}
     # Draws of reals take long to compress, and do not get smaller.
-    has_reals = "draws_reals" in arrays and arrays["draws_reals"].size > 0
-    FILE.write(path, header, arrays, compress=not has_reals)
+    has_real_draws = any(name.endswith(".reals") and a.size for name, a in writer.arrays.items())
+    FILE.write(path, header, writer.arrays, compress=not has_real_draws)
 
 
 def load(path: str | Path) -> Posterior:
     """Read a file written by `save`."""
-    return FILE.read(path, _restore)
+    return FILE.read(path, _loaded)
 
 
-def _store_marginals(marginals: Marginals, arrays: Arrays) -> list[dict[str, Any]]:
-    arrays["batch"], arrays["row"] = marginals.batch, marginals.row
-    described = []
-    for number, batch in enumerate(marginals.batches):
-        for field in batch._event_ndims:
-            arrays[f"batch{number}_{field}"] = getattr(batch, field)
-        states = batch.states if isinstance(batch, Categorical) else None
-        described.append({"family": type(batch).__name__, "states": states})
-    return described
+def _loaded(header: dict[str, Any], arrays: Arrays) -> Posterior:
+    posterior = _Reader(arrays).restored(header["posterior"], Posterior, "posterior")
+    assert isinstance(posterior, Posterior)
+    variables, hidden = posterior.variables, np.flatnonzero(~posterior.observed)
+    if posterior.observed.shape != (len(variables),):
+        raise ValueError("observed variables that do not exist")
+    if posterior.assignment is not None:
+        everything = np.arange(len(variables))
+        Evidence.of(everything, posterior.assignment.values).check(variables)
+    if posterior.draws is not None and not np.array_equal(posterior.draws.ids, hidden):
+        raise ValueError("draws of variables that are not the hidden ones")
+    return posterior
 
 
-def _restore(header: dict[str, Any], arrays: Arrays) -> Posterior:
-    domains = tuple(
-        Domain(tuple(states) if states is not None else None, lower, upper)
-        for states, lower, upper in header["domains"]
-    )
-    names = _restore_names(header["names"], arrays)
-    variables = Variables(domains, arrays["domain_id"], names, arrays["multiplicity"])
-    _check(arrays["observed"], np.bool_, len(variables))
-    mixture = None
-    if header["mixture"]:
-        layout = Layout(**_restore_fields(LAYOUT, "layout", arrays))
-        mixture = Mixture(layout=layout, **_restore_fields(MIXTURE, "mixture", arrays))
-    log_partition = header["log_partition"]
-    if log_partition:
-        _check_kind(log_partition)
-    assignment = None
-    if "map" in header:
-        _check(arrays["map_values"], np.float64, len(variables))
-        _check_kind(header["map"])
-        Evidence.of(np.arange(len(variables)), arrays["map_values"]).check(variables)
-        assignment = Assignment(
-            variables, arrays["map_values"], arrays["observed"], **header["map"]
-        )
-    return Posterior(
-        variables,
-        arrays["observed"],
-        _restore_solution(header, arrays),
-        LogPartition(**log_partition) if log_partition else None,
-        _restore_marginals(header, arrays, variables) if "batches" in header else None,
-        assignment,
-        mixture,
-        draws=_restore_draws(arrays, variables) if "draws_ids" in arrays else None,
-    )
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Values as JSON, with their arrays apart; what occurs twice is stored once."""
+
+    arrays: Arrays = field(default_factory=dict)
+    places: dict[int, tuple[str, Any]] = field(default_factory=dict)
+    """Where an object is stored, by its identity, and the object, so that this is not reused."""
+
+    def described(self, value: Any, place: str) -> Any:
+        if isinstance(value, tuple):
+            return [self.described(one, f"{place}.{at}") for at, one in enumerate(value)]
+        if isinstance(value, pa.DataType):
+            is_zoned = pa.types.is_timestamp(value) and value.tz is not None
+            plain = pa.timestamp(value.unit) if is_zoned else value
+            return {"type": [str(plain), value.tz if is_zoned else None]}
+        if not is_dataclass(value) and not isinstance(value, np.ndarray | pa.StringArray):
+            return value
+        known, _ = self.places.setdefault(id(value), (place, value))
+        if isinstance(value, np.ndarray):
+            self.arrays[known] = value
+            return {"array": known}
+        if isinstance(value, pa.StringArray):
+            self.arrays.update(zip(_word_arrays(known), _packed(value), strict=True))
+            return {"words": known}
+        if known != place:
+            return {"same": known}
+        return {type(value).__name__: dict(self._fields(value, place))}
+
+    def _fields(self, value: Any, place: str) -> Iterator[tuple[str, Any]]:
+        parts = {
+            one.name: getattr(value, one.name)
+            for one in fields(value)
+            if (type(value), one.name) not in NOT_STORED
+        }
+        if isinstance(value, Names):
+            parts["blocks"] = tuple(_stored_blocks(value))
+        elif isinstance(value, Draws):
+            del parts["values"]
+            parts["reals"], parts["states"] = _split_draws(value)
+        for name, part in parts.items():
+            yield name, self.described(part, f"{place}.{name}")
 
 
-def _store_draws(draws: Draws, arrays: Arrays) -> None:
-    """States and reals apart, since states need a byte or two each."""
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Values from JSON and arrays, checked against the annotations of the fields they are in."""
+
+    arrays: Arrays
+    known: dict[str, Any] = field(default_factory=dict)
+    """Restored objects by place."""
+
+    def restored(self, described: Any, hint: Any, place: str) -> Any:
+        value = self._restored(described, hint, place)
+        if not _fits(value, hint):
+            raise TypeError(f"{place} is {value!r}")
+        return value
+
+    def _restored(self, described: Any, hint: Any, place: str) -> Any:
+        if isinstance(described, list):
+            (inner,) = (get_args(one)[0] for one in _choices(hint) if get_origin(one) is tuple)
+            return tuple(
+                self.restored(one, inner, f"{place}.{at}") for at, one in enumerate(described)
+            )
+        if not isinstance(described, dict):
+            return described
+        ((kind, content),) = described.items()
+        if kind == "array":
+            return self.arrays[content]
+        if kind == "same":
+            return self.known[content]
+        if kind == "type":
+            return _type_of(*content)
+        if kind != "words":
+            self.known[place] = self._object(KINDS[kind], content, place)
+        elif content not in self.known:  # arguments share their words
+            self.known[content] = _unpacked(*(self.arrays[name] for name in _word_arrays(content)))
+        return self.known[place if kind != "words" else content]
+
+    def _object(self, kind: type, described: dict[str, Any], place: str) -> Any:
+        hints = get_type_hints(kind)
+        parts = {
+            name: self.restored(part, hints.get(name, Any), f"{place}.{name}")
+            for name, part in described.items()
+        }
+        if kind is Draws:
+            parts["values"] = _joined_draws(parts.pop("reals"), parts.pop("states"), **parts)
+        made = kind(**parts)
+        if isinstance(made, Atoms):
+            if made.labels and len(made.labels) != len(made.constants):
+                raise ValueError("labels that do not fit the arguments")
+            for words, one in zip(made.constants, made.types, strict=False):
+                read_as(words, one)  # raises if they are not of the type
+        return made
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """The types that an annotation allows."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of an annotated type; arrays may have wider integers."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if len(_choices(hint)) > 1:
+        return any(_fits(value, one) for one in _choices(hint))
+    if origin is Literal:
+        return value in inner
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
+    if origin is np.ndarray:
+        (dtype,) = get_args(inner[1])
+        wanted = np.signedinteger if issubclass(dtype, np.signedinteger) else dtype
+        return isinstance(value, np.ndarray) and np.issubdtype(value.dtype, wanted)
+    if hint is float:
+        return isinstance(value, int | float)
+    return hint is Any or isinstance(value, hint)
+
+
+def _stored_blocks(names: Names) -> Iterator[NameBlock]:
+    """The blocks of names; those of other kinds one by one."""
+    for block, first in zip(names.blocks, names.offsets, strict=False):
+        is_stored = type(block).__name__ in KINDS
+        yield block if is_stored else Listed(names.render(np.arange(first, first + len(block))))
+
+
+def _split_draws(draws: Draws) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Draws of reals and, since these need a byte or two each, of states."""
     num_states = draws.variables.num_states[draws.ids]
     is_real = num_states == 0
-    states = np.min_scalar_type(max(int(num_states.max(initial=0)) - 1, 0))
-    arrays["draws_ids"] = draws.ids
-    arrays["draws_reals"] = draws.values[:, :, is_real]
-    arrays["draws_states"] = draws.values[:, :, ~is_real].astype(states)
+    small = np.min_scalar_type(max(int(num_states.max(initial=0)) - 1, 0))
+    return draws.values[:, :, is_real], draws.values[:, :, ~is_real].astype(small)
 
 
-def _restore_draws(arrays: Arrays, variables: Variables) -> Draws:
-    ids, reals, states = (arrays[f"draws_{part}"] for part in ("ids", "reals", "states"))
-    _check(ids, np.int64, int(np.count_nonzero(~arrays["observed"])))
-    if (ids != np.flatnonzero(~arrays["observed"])).any():
-        raise ValueError("draws of variables that are not the hidden ones")
+def _joined_draws(
+    reals: NDArray[Any], states: NDArray[Any], variables: Variables, ids: NDArray[np.int64]
+) -> NDArray[np.float64]:
     num_states = variables.num_states[ids]
     is_real = num_states == 0
-    shape = reals.shape[:2]
-    widths = int(is_real.sum()), int((~is_real).sum())
-    if (reals.shape, states.shape) != ((*shape, widths[0]), (*shape, widths[1])):
+    values = np.empty((*reals.shape[:2], len(ids)))
+    if states.shape[:2] != reals.shape[:2] or reals.shape[2] + states.shape[2] != len(ids):
         raise ValueError(f"draws of shapes {reals.shape} and {states.shape}")
     if not np.issubdtype(states.dtype, np.unsignedinteger) or reals.dtype != np.float64:
         raise ValueError(f"draws of {states.dtype} and {reals.dtype}")
     if not (states < num_states[~is_real]).all() or not np.isfinite(reals).all():
         raise ValueError("draws of a state or a number that is none")
-    values = np.empty((*shape, len(ids)))
     values[:, :, is_real], values[:, :, ~is_real] = reals, states
-    return Draws(variables, ids, values)
+    return values
 
 
-def _restore_solution(header: dict[str, Any], arrays: Arrays) -> Solution:
-    stored = dict(header["solution"], notes=tuple(header["solution"]["notes"]), history=None)
-    if header["history"] is not None:
-        if header["history"] not in get_args(Measure):
-            raise ValueError(f"a history of {header['history']!r}")
-        fields = _restore_fields(HISTORY, "history", arrays)
-        stored["history"] = History(**fields, measure=header["history"])
-    solution = Solution(**stored)
-    numbers = (solution.seed, solution.steps, solution.seconds, solution.objective or 0.0)
-    if solution.result not in get_args(Result) or not isinstance(solution.method, str):
-        raise ValueError(f"the result {solution.result!r} of {solution.method!r}")
-    if not all(isinstance(number, int | float) for number in numbers):
-        raise TypeError(f"the numbers of a solution are {numbers}")
-    return solution
+def _word_arrays(place: str) -> tuple[str, str]:
+    """Names of the arrays of a list of words."""
+    return f"{place}.offsets", f"{place}.letters"
 
 
-def _store_fields(value: object, fields: dict[str, Any], name: str, arrays: Arrays) -> None:
-    arrays |= {f"{name}_{field}": np.asarray(getattr(value, field)) for field in fields}
-
-
-def _restore_fields(fields: dict[str, Any], name: str, arrays: Arrays) -> Arrays:
-    """The stored fields, with checked types; their class checks shapes and values."""
-    found = {field: arrays[f"{name}_{field}"] for field in fields}
-    for field, array in found.items():
-        if array.dtype != fields[field]:
-            raise ValueError(f"{name}_{field} has the type {array.dtype}")
-    return found
-
-
-def _restore_marginals(header: dict[str, Any], arrays: Arrays, variables: Variables) -> Marginals:
-    batches = []
-    for number, described in enumerate(header["batches"]):
-        family = FAMILIES[described["family"]]
-        fields: dict[str, Any] = {
-            field: arrays[f"batch{number}_{field}"] for field in family._event_ndims
-        }
-        if described["states"] is not None:
-            fields["states"] = tuple(described["states"])
-        batches.append(family(**fields))
-    batch, row = arrays["batch"], arrays["row"]
-    _check(batch, np.int32, len(arrays["observed"]))
-    _check(row, np.signedinteger, len(arrays["observed"]))
-    if any(len(batch.batch_shape) != 1 for batch in batches):
-        raise ValueError("marginals that are not in rows")
-    sizes = np.array([batch.batch_shape[0] for batch in batches], dtype=np.int64)
-    if len(batch) and not (batch.min() >= 0 and batch.max() < len(sizes)):
-        raise ValueError("a batch of marginals that is not there")
-    if len(row) and not ((row >= 0) & (row < sizes[batch])).all():
-        raise ValueError("a row of marginals that is not there")
-    num_states = [len(batch.states) if isinstance(batch, Categorical) else 0 for batch in batches]
-    if (np.array(num_states, dtype=np.int64)[batch] != variables.num_states).any():
-        raise ValueError("a marginal of a variable with other states")
-    return Marginals(tuple(batches), batch, row.astype(np.int32, copy=False))
-
-
-def _check(array: NDArray[Any], dtype: Any, size: int) -> None:
-    """Raise an error unless the array has this type and size."""
-    if not np.issubdtype(array.dtype, dtype) or array.shape != (size,):
-        raise ValueError(f"an array of {array.dtype} {array.shape} where ({size},) was stored")
-
-
-def _check_kind(answer: dict[str, Any]) -> None:
-    """Raise an error unless an answer has a known kind and numeric values."""
-    if answer["kind"] not in get_args(Kind):
-        raise ValueError(f"the kind {answer['kind']!r}")
-    for name, value in answer.items():
-        if name != "kind" and not isinstance(value, int | float):
-            raise TypeError(f"{name} is {value!r}")
-
-
-def _store_names(names: Names, arrays: Arrays) -> list[dict[str, Any]]:
-    """A description of each block for the header; its words go to `arrays`."""
-    numbers: dict[int, int] = {}  # of lists of words, by identity: arguments share them
-
-    def number(words: pa.StringArray) -> int:
-        if id(words) not in numbers:
-            numbers[id(words)] = len(numbers)
-            kept.append(words)
-            _store_words(words, f"words{numbers[id(words)]}", arrays)
-        return numbers[id(words)]
-
-    kept: list[pa.StringArray] = []  # so that no identity is used twice
-    described: list[dict[str, Any]] = []
-    for place, (block, first) in enumerate(zip(names.blocks, names.offsets, strict=False)):
-        if isinstance(block, Numbered):
-            described.append({"kind": "numbered", "prefix": block.prefix, "count": block.count})
-        elif isinstance(block, Atoms):
-            if block.arguments is not None:
-                arrays[f"arguments{place}"] = block.arguments
-            described.append(
-                {
-                    "kind": "atoms",
-                    "predicate": block.predicate,
-                    "constants": [number(words) for words in block.constants],
-                    "labels": list(block.labels),
-                    "types": [_type_text(kind) for kind in block.types],
-                }
-            )
-        else:
-            text = names.render(np.arange(first, first + len(block)))
-            described.append({"kind": "listed", "words": number(text)})
-    return described
-
-
-def _restore_names(described: list[dict[str, Any]], arrays: Arrays) -> Names:
-    """The names stored by `_store_names`; an error if they are inconsistent."""
-    restored: dict[int, pa.StringArray] = {}
-
-    def words(number: int) -> pa.StringArray:
-        if number not in restored:
-            restored[number] = _restore_words(f"words{number}", arrays)
-        return restored[number]
-
-    blocks: list[NameBlock] = []
-    for place, block in enumerate(described):
-        if block["kind"] == "numbered":
-            blocks.append(Numbered(_text(block["prefix"]), _count(block["count"])))
-        elif block["kind"] == "atoms":
-            constants = tuple(words(number) for number in block["constants"])
-            arguments = arrays.get(f"arguments{place}")
-            if arguments is not None and arguments.dtype != np.int32:
-                raise ValueError(f"arguments of {arguments.dtype}")
-            labels = tuple(_text(label) for label in block["labels"])
-            if labels and len(labels) != len(constants):
-                raise ValueError("labels that do not fit the arguments")
-            types = tuple(_type_of(text) for text in block["types"])
-            for column, kind in zip(constants, types, strict=False):
-                read_as(column, kind)  # raises if they are not of the type
-            predicate = _text(block["predicate"])
-            blocks.append(Atoms(predicate, constants, arguments, labels=labels, types=types))
-        elif block["kind"] == "listed":
-            blocks += Names.listed(words(block["words"])).blocks
-        else:
-            raise ValueError(f"a block of names of kind {block['kind']!r}")
-    return Names(tuple(blocks))
-
-
-def _store_words(words: pa.StringArray, name: str, arrays: Arrays) -> None:
+def _packed(words: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     offsets = np.frombuffer(words.buffers()[1], dtype=np.int32)[words.offset :][: len(words) + 1]
     data = words.buffers()[2]
-    arrays[f"{name}_offsets"] = offsets if len(words) else np.zeros(1, np.int32)
     letters = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, np.uint8)
-    arrays[f"{name}_letters"] = letters
+    return offsets if len(words) else np.zeros(1, np.int32), letters
 
 
-def _restore_words(name: str, arrays: Arrays) -> pa.StringArray:
-    offsets, letters = arrays[f"{name}_offsets"], arrays[f"{name}_letters"]
+def _unpacked(offsets: NDArray[Any], letters: NDArray[Any]) -> pa.StringArray:
     if offsets.dtype != np.int32 or letters.dtype != np.uint8 or offsets.ndim != 1:
         raise ValueError(f"words of {offsets.dtype} and {letters.dtype}")
     words = pa.StringArray.from_buffers(
@@ -330,30 +240,10 @@ def _restore_words(name: str, arrays: Arrays) -> pa.StringArray:
     return words
 
 
-def _type_text(kind: pa.DataType) -> list[str | None]:
-    """The name of a type, and the time zone of moments that have one."""
-    if pa.types.is_timestamp(kind):
-        return [str(pa.timestamp(kind.unit)), kind.tz]
-    return [str(kind), None]
-
-
-def _type_of(text: list[str | None]) -> pa.DataType:
-    name, zone = text
-    kind = pa.type_for_alias(_text(name))
+def _type_of(name: str, zone: str | None) -> pa.DataType:
+    kind = pa.type_for_alias(name)
     if zone is not None:
-        kind = pa.timestamp(kind.unit, _text(zone))
+        kind = pa.timestamp(kind.unit, zone)
     if kind != TEXT and not has_own_type(kind):
         raise ValueError(f"constants of the type {kind}")
     return kind
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
-    return value
-
-
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise TypeError(f"{value!r} is not a number of names")
-    return value

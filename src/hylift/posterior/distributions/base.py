@@ -1,7 +1,7 @@
 """Batches of distributions, evaluation in blocks, argument checks."""
 
 import operator
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Self, TypeAlias
@@ -29,6 +29,16 @@ class BatchedDistribution(ABC):
 
     __slots__ = ()
     _event_ndims: ClassVar[Mapping[str, int]]
+
+    @property
+    @abstractmethod
+    def num_states(self) -> int:
+        """Number of states; 0 of a real variable."""
+
+    @property
+    @abstractmethod
+    def mode_number(self) -> Any:
+        """The modes as numbers: reals, or indices of states."""
 
     @property
     def batch_shape(self) -> tuple[int, ...]:

@@ -49,6 +49,14 @@ class Categorical(BatchedDistribution):
         object.__setattr__(self, "states", states)
 
     @property
+    def num_states(self) -> int:
+        return len(self.states)
+
+    @property
+    def mode_number(self) -> int | IntArray:
+        return self.mode_state
+
+    @property
     def mode_state(self) -> int | IntArray:
         """Index of the most probable state (the first of equals)."""
         index = np.argmax(self.probs, axis=-1)

@@ -19,6 +19,7 @@ from hylift.posterior.distributions.reals import (
 from hylift.posterior.distributions.univariate import NODES, Intervals
 
 ROOT_TWO_PI = float(np.sqrt(2.0 * np.pi))
+TINY = 1e-290  # densities below lose digits
 VANISHING = 750.0
 """A component whose log density is lower than another's by this much does not count."""
 
@@ -37,7 +38,7 @@ class GaussianMixture(RealMixture):
 
     _event_ndims: ClassVar[dict[str, int]] = {"weights": 1, "means": 1, "variances": 1}
     # A density is convex where it is more than a deviation away from all means.
-    _levels: ClassVar[FloatArray] = special.ndtr(np.linspace(-1.0, 1.0, 5))
+    _levels: ClassVar[FloatArray] = special.ndtr([-1.0, -0.5, 0.5, 1.0])
 
     def __post_init__(self) -> None:
         means = real_array("means", self.means)
@@ -120,11 +121,16 @@ class GaussianMixture(RealMixture):
             sds = rows._sds
             # From the ends, which are exact: far from 0 the nodes lose digits.
             start = (spans.low[block, None] - rows.means) / sds
-            z = width[block, None, None] * (0.5 + 0.5 * NODES)[:, None] / sds[:, None]
-            z += start[:, None]  # (interval, node, component)
+            z = width[block, None, None] / sds[:, :, None] * (0.5 + 0.5 * NODES)
+            z += start[:, :, None]  # (interval, component, node)
             with np.errstate(over="ignore", divide="ignore"):
-                log_heights = np.log(rows.weights) - np.log(sds * ROOT_TWO_PI)
-                found[block] = log_sum_exp(log_heights[:, None] - 0.5 * z**2)
+                z *= -0.5 * z
+                density = ((rows.weights / (sds * ROOT_TWO_PI))[:, None] @ np.exp(z))[:, 0]
+                found[block] = np.log(density)
+                if density.min() < TINY:
+                    heights = np.log(rows.weights) - np.log(sds * ROOT_TWO_PI)
+                    logs = log_sum_exp(np.swapaxes(z + heights[:, :, None], 1, 2))
+                    found[block] = np.where(density < TINY, logs, found[block])
         return found
 
     def _blocks(self, spans: Intervals) -> Iterator[tuple[slice, "GaussianMixture"]]:

@@ -162,7 +162,9 @@ class PiecewiseDensity(Density):
         num_rows, _, degree = self.coefficients.shape
         t = -np.cos(np.linspace(0.0, np.pi, 4 * degree + 1))
         low, high = self.edges[:, :-1, None], self.edges[:, 1:, None]
-        grid = np.clip(0.5 * (low + high) + 0.5 * (high - low) * t, low, high)
+        # The right end of a panel belongs to the next one, where the density may be another.
+        inside = np.nextafter(high, low)
+        grid = np.clip(0.5 * (low + high) + 0.5 * (high - low) * t, low, inside)
         values = self.coefficients @ legendre.legvander(t, degree - 1).T
 
         def derivatives(x: FloatArray, row: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:

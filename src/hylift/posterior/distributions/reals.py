@@ -32,8 +32,8 @@ from hylift.posterior.distributions.univariate import (
 )
 
 MOST_SAMPLED = 64
-"""Components whose surroundings are sampled in a search for the mode; of more, so many of the
-highest and so many others spread over the range."""
+"""With more than twice as many components, a search for the mode begins at so many of the highest
+and so many others spread over the range."""
 BoolArray = NDArray[np.bool_]
 QUANTILE_SLACK = 1e-12  # relative, of the quantiles of components
 
@@ -47,6 +47,14 @@ class RealDistribution(BatchedDistribution):
     """
 
     __slots__ = ()
+
+    @property
+    def num_states(self) -> int:
+        return 0
+
+    @property
+    def mode_number(self) -> FloatOrArray:
+        return self.mode
 
     @property
     @abstractmethod
@@ -155,7 +163,8 @@ class RealMixture(Density):
     weights: FloatArray  # (*batch, component)
 
     _levels: ClassVar[FloatArray]
-    """Quantiles of each component near which modes may lie, less than half a deviation apart."""
+    """Quantiles of each component near which, or near its own mode, those of mixtures may lie:
+    about half a deviation apart."""
 
     @property
     def num_components(self) -> int:
@@ -173,7 +182,7 @@ class RealMixture(Density):
     def mode(self) -> FloatOrArray:
         """The point of largest density; an end of the interval if it is infinite there.
 
-        Every component is sampled more finely than its own width, up to 64 of them, and the best
+        Every component, up to 128 of them, is sampled more finely than its own width, and the best
         samples are refined by Newton's method.
         """
         size = min(self.num_components, 2 * MOST_SAMPLED) * len(self._levels)
@@ -331,16 +340,15 @@ class RealMixture(Density):
 
     def _sampled(self) -> FloatArray:
         """(row, point): points near which modes may lie."""
-        some = self
-        if self.num_components > 2 * MOST_SAMPLED:
-            means, variances = self._components().moments()
-            highest = np.argsort(-self.weights / np.sqrt(variances), axis=1)[:, :MOST_SAMPLED]
-            places = np.linspace(0, self.num_components - 1, MOST_SAMPLED).astype(np.int64)
-            spread = np.argsort(means, axis=1)[:, places]
-            some = self._with_components(np.concatenate([highest, spread], axis=1))
-        levels = some._component_quantiles(self._levels[:, None, None])
-        modes = some._components().modes()
-        return np.concatenate([*levels, modes], axis=1)
+        if self.num_components <= 2 * MOST_SAMPLED:
+            levels = self._component_quantiles(self._levels[:, None, None])
+            return np.concatenate([*levels, self._components().modes()], axis=1)
+        means, variances = self._components().moments()
+        highest = np.argsort(-self.weights / np.sqrt(variances), axis=1)[:, :MOST_SAMPLED]
+        places = np.linspace(0, self.num_components - 1, MOST_SAMPLED).astype(np.int64)
+        spread = np.argsort(means, axis=1)[:, places]
+        some = self._with_components(np.concatenate([highest, spread], axis=1))
+        return some._components().modes()
 
     def _log_derivatives(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The log density at x (row,), its slope and its second derivative."""
