@@ -16,7 +16,7 @@ from benchmarks.setting import Setting
 from experiments.instances import rgm, toy
 from experiments.measure import ADAM, seconds_until
 from hylift.inference import Lift
-from hylift.inference.variational.objective.bethe import Grid
+from hylift.inference.variational.objective import Grid
 from hylift.inference.variational.problem import Problem
 from hylift.posterior import History
 from hylift.warm_up import warm_up

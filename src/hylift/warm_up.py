@@ -134,7 +134,6 @@ def _lift() -> None:
 def _fit() -> None:
     """Both entropies, all families and optimisers, from a few starts and by coordinates."""
     import hylift as hl
-    from hylift.inference.variational.problem import Mixtures, Problem, beliefs_of
 
     place = hl.ConditionalQuadratic.gaussian([[-1.0], [0.0], [2.0]], [[[0.5]], [[1.0]], [[2.0]]])
     closed = hl.FactorGraph.build(
@@ -162,9 +161,6 @@ def _fit() -> None:
         ):
             hl.infer(graph, method, lift="none")
     hl.infer(closed, hl.BVI(2, hl.Adam(), restarts=2, max_steps=3), lift="none")
-    # What coarse-to-fine lifting asks of beliefs, without the lifting.
-    problem = Problem.of(bounded, np.array([False, True, False]), scopes=False)
-    beliefs_of(problem, Mixtures(np.ones((1, 1)), np.ones((1, 6, 1))))
     _fit_in_blocks()
 
 

@@ -19,7 +19,7 @@ from hylift.inference.capabilities import (
 )
 from hylift.inference.method import method_by_key
 from hylift.inference.prepared import Prepared
-from hylift.inference.variational.problem.families import Reals
+from hylift.inference.variational.problem import Reals
 from hylift.posterior import Posterior
 
 COIN = hl.FactorGraph.build({"a": hl.boolean}, [(hl.Table.from_values([1, 3]), ["a"])])

@@ -8,7 +8,7 @@ import pytest
 
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval, real
 from hylift.inference import BVI, NPVI, MeanField, infer
-from hylift.inference.variational.objective import Entropy, Objective, jensen
+from hylift.inference.variational.objective import Entropy, Objective
 from hylift.numerics import threads
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
@@ -22,7 +22,6 @@ METHODS = [BVI(3, max_steps=30), NPVI(3, max_steps=30), MeanField(), BVI(1)]
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that even a small problem is shared among threads."""
     monkeypatch.setattr(threads, "BLOCK", 1000)
-    monkeypatch.setattr(jensen, "BLOCK", 200)
 
 
 def irregular_graph(size: int = 60) -> FactorGraph:

@@ -132,7 +132,7 @@ def test_a_run_that_is_stopped_says_that_bounds_were_not_looked_after() -> None:
 
     assert found.solution.result == "stopped"
     assert found.log_partition.kind == "estimate"
-    assert any("There was no time to look after the bounds of" in n for n in found.solution.notes)
+    assert any("Ran out of time before enforcing the bounds of" in n for n in found.solution.notes)
 
 
 def test_a_lifted_graph_is_trimmed_as_its_ground_graph_is() -> None:

@@ -13,7 +13,7 @@ from hylift.graph import FactorGraph, boolean, categorical, real
 from hylift.inference import Adam, NaturalGradient, NaturalNewton
 from hylift.inference.variational.objective import Entropy, Objective
 from hylift.inference.variational.optimisers import Optimiser
-from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
+from hylift.inference.variational.products import Ascent
 from hylift.lifting import Lifting, lift
 from hylift.potentials import ConditionalQuadratic, Table
 from inference.variational.candidates import problem_of, random_mixtures, spread
@@ -121,18 +121,32 @@ def test_lifted_and_ground_sweeps_are_the_same(num_sweeps: int) -> None:
     tied = random_mixtures(lifted.layout, 1, 1, rng)
     to_class = lifting.variable_to_class
 
-    few, value, at_rest = coordinate_ascent(lifted, tied, np.inf, most_sweeps=num_sweeps)
-    many, ground_value, ground_at_rest = coordinate_ascent(
-        ground,
-        spread(tied, lifted.layout, ground.layout, to_class),
-        np.inf,
-        most_sweeps=num_sweeps,
+    few = Ascent.of(lifted, np.inf).follow(tied, most_sweeps=num_sweeps)
+    many = Ascent.of(ground, np.inf).follow(
+        spread(tied, lifted.layout, ground.layout, to_class), most_sweeps=num_sweeps
     )
 
-    expected = spread(few, lifted.layout, ground.layout, to_class)
+    expected = spread(few.q, lifted.layout, ground.layout, to_class)
     np.testing.assert_allclose(many.entries, expected.entries, rtol=1e-10, atol=1e-10)
-    assert value == pytest.approx(ground_value, rel=1e-10)
-    assert at_rest == ground_at_rest
+    assert few.value == pytest.approx(many.value, rel=1e-10)
+    assert few.at_rest.tolist() == many.at_rest.tolist()
+
+
+@pytest.mark.parametrize("num_sweeps", [2, 12, 30])
+@pytest.mark.parametrize("graph", [friends_and_smokers, switching_ring, toy_hybrid_mln])
+def test_products_that_are_followed_together_do_not_touch_each_other(
+    graph: Callable[[], FactorGraph], num_sweeps: int
+) -> None:
+    problem = problem_of(lift(graph()).graph, betas=False)
+    q = random_mixtures(problem.layout, 3, 1, np.random.default_rng(4))
+    ascent = Ascent.of(problem, PRICE)
+
+    together = ascent.follow(q, most_sweeps=num_sweeps)
+
+    for start in range(3):
+        alone = ascent.follow(q.take([start]), most_sweeps=num_sweeps)
+        np.testing.assert_allclose(together.entries[start], alone.entries[0], rtol=1e-6, atol=1e-9)
+        assert together.value[start] == pytest.approx(alone.value[0], rel=1e-9)
 
 
 def test_sweeps_never_raise_the_free_energy_of_classes_that_neighbour_themselves() -> None:
@@ -146,19 +160,19 @@ def test_sweeps_never_raise_the_free_energy_of_classes_that_neighbour_themselves
     lifting = lift(graph)
     assert lifting.num_classes == 1
     problem = problem_of(lifting.graph, betas=False)
-    told: list[float] = []
+    ascent, neutral = Ascent.of(problem, np.inf), problem.neutral()
+    told = [Objective(problem, "bethe", "final").evaluate(neutral).value[0]]
 
-    def watch(value: float) -> bool:
-        told.append(value)
-        return True
+    for _ in range(200):
+        found = ascent.follow(neutral, most_sweeps=len(told))
+        told.append(found.value[0])
+        if found.at_rest.all():
+            break
+    (value,) = found.value
 
-    found, value, at_rest = coordinate_ascent(
-        problem, neutral(problem), np.inf, most_sweeps=200, watch=watch
-    )
-
-    assert at_rest
+    assert found.at_rest.all()
     assert (np.diff(told) <= 1e-9).all()
-    assert Objective(problem, "bethe", "final").evaluate(found).value[0] == pytest.approx(value)
+    assert Objective(problem, "bethe", "final").evaluate(found.q).value[0] == pytest.approx(value)
     # No tied product is better: one parameter, looked through.
     objective = Objective(problem, "bethe", "final")
     p = np.linspace(0.001, 0.999, 999)

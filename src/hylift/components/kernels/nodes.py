@@ -15,77 +15,75 @@ TINY = 1e-300
 
 @njit(cache=True, nogil=True)
 def tabulate(
-    begin, end, row_variable, row_set, row_start, set_nodes, hermite_z, family, first, lower, upper,
-    entries, table, extra,
+    begin, end, row_variable, row_set, row_start, set_nodes, hermite_z, hermite_w, family, first,
+    lower, upper, entries, table, nodes,
 ):  # fmt: skip
-    """Fills table (start, place) for the rows begin … end: the density of component j at node t of
-    component k, in the order (k, j, t); for Betas also extra: the weight of each node and its two
-    scores, as (k, t, 3).
+    """Fill table (start, place) for the rows begin … end: the density of component j at node t of
+    component k, in the order (k, j, t); and nodes: the weight of each node and its two scores, as
+    (k, t, 3).
 
     A row is a variable with the nodes of one set; its places start at row_start * K² in table, and
-    at row_start * 3 K in extra, where row_start counts nodes.
+    at row_start * 3 K in nodes, where row_start counts nodes.
     """
     num_starts, num_components = entries.shape[0], entries.shape[2]
     u = np.empty(hermite_z.shape[1])
     omega = np.empty(hermite_z.shape[1])
     for start in range(num_starts):
         for row in range(begin, end):
-            variable = row_variable[row]
-            num_nodes = set_nodes[row_set[row]]
-            z_nodes = hermite_z[row_set[row]]
+            variable, nodes_of = row_variable[row], row_set[row]
+            num_nodes = set_nodes[nodes_of]
             at = first[variable]
-            place = row_start[row] * num_components * num_components
-            if family[variable] == BETA:
-                _beta_row(
-                    start, at, place, 3 * num_components * row_start[row], num_nodes,
-                    upper[variable] - lower[variable], entries, u, omega, table, extra,
-                )  # fmt: skip
-                continue
             for k in range(num_components):
-                mean = entries[start, at, k]
-                sd = math.sqrt(entries[start, at + 1, k])
+                place = row_start[row] * num_components + k * num_nodes
+                one, other = entries[start, at, k], entries[start, at + 1, k]
+                if family[variable] == BETA:
+                    width = upper[variable] - lower[variable]
+                    _beta_nodes(start, at, k, place, num_nodes, width, entries, u, omega, table,
+                                nodes)  # fmt: skip
+                    continue
+                sd = math.sqrt(other)
+                for t in range(num_nodes):
+                    z = hermite_z[nodes_of, t]
+                    nodes[start, 3 * (place + t)] = hermite_w[nodes_of, t]
+                    nodes[start, 3 * (place + t) + 1] = z / sd
+                    nodes[start, 3 * (place + t) + 2] = (z * z - 1.0) / (2.0 * other)
                 for j in range(num_components):
-                    offset = mean - entries[start, at, j]
+                    offset = one - entries[start, at, j]
                     precision = 1.0 / math.sqrt(entries[start, at + 1, j])
                     height = precision / ROOT_TWO_PI
-                    to = place + (k * num_components + j) * num_nodes
+                    to = place * num_components + j * num_nodes
                     for t in range(num_nodes):
-                        z = (offset + sd * z_nodes[t]) * precision
+                        z = (offset + sd * hermite_z[nodes_of, t]) * precision
                         table[start, to + t] = height * math.exp(-0.5 * z * z)
 
 
 @njit(cache=True, nogil=True)
-def _beta_row(start, at, place, extra_place, num_nodes, width, entries, u, omega, table, extra):
+def _beta_nodes(start, at, k, place, num_nodes, width, entries, u, omega, table, nodes):
     num_components = entries.shape[2]
-    for k in range(num_components):
-        alpha, beta = entries[start, at, k], entries[start, at + 1, k]
-        gauss_beta(alpha, beta, u[:num_nodes], omega[:num_nodes])
-        both = digamma(alpha + beta)
-        mean_log, mean_log_rest = digamma(alpha) - both, digamma(beta) - both
+    alpha, beta = entries[start, at, k], entries[start, at + 1, k]
+    gauss_beta(alpha, beta, u[:num_nodes], omega[:num_nodes])
+    both = digamma(alpha + beta)
+    mean_log, mean_log_rest = digamma(alpha) - both, digamma(beta) - both
+    for j in range(num_components):
+        a, b = entries[start, at, j], entries[start, at + 1, j]
+        log_scale = log_beta(a, b)
         for t in range(num_nodes):
             log_u, log_rest = math.log(max(u[t], TINY)), math.log(max(1.0 - u[t], TINY))
-            to = extra_place + 3 * (k * num_nodes + t)
-            extra[start, to] = omega[t]
-            extra[start, to + 1] = log_u - mean_log
-            extra[start, to + 2] = log_rest - mean_log_rest
-            for j in range(num_components):
-                a, b = entries[start, at, j], entries[start, at + 1, j]
-                log_density = (a - 1.0) * log_u + (b - 1.0) * log_rest - log_beta(a, b)
-                to = place + (k * num_components + j) * num_nodes + t
-                table[start, to] = math.exp(log_density) / width
+            if j == k:
+                nodes[start, 3 * (place + t)] = omega[t]
+                nodes[start, 3 * (place + t) + 1] = log_u - mean_log
+                nodes[start, 3 * (place + t) + 2] = log_rest - mean_log_rest
+            log_density = (a - 1.0) * log_u + (b - 1.0) * log_rest - log_scale
+            to = place * num_components + j * num_nodes + t
+            table[start, to] = math.exp(log_density) / width
 
 
 @njit(cache=True, nogil=True)
-def moments_of(family, first, lower, upper, entries, moments):
-    """Fills moments (start, entry, component): mean and variance of Betas, else the entries."""
+def beta_moments(betas, first, lower, upper, entries, moments):
+    """Fill the entries of these Betas in moments (start, entry, component) with mean, variance."""
     for start in range(entries.shape[0]):
-        for variable in range(len(family)):
+        for variable in betas:
             at = first[variable]
-            if family[variable] != BETA:
-                for entry in range(at, first[variable + 1]):
-                    for k in range(entries.shape[2]):
-                        moments[start, entry, k] = entries[start, entry, k]
-                continue
             width = upper[variable] - lower[variable]
             for k in range(entries.shape[2]):
                 a, b = entries[start, at, k], entries[start, at + 1, k]
@@ -96,7 +94,7 @@ def moments_of(family, first, lower, upper, entries, moments):
 
 @njit(cache=True, nogil=True)
 def chain_moments(betas, first, lower, upper, entries, gradient):
-    """Turns gradients with respect to mean and variance of these Betas into such of alpha, beta."""
+    """Turn gradients with respect to mean and variance of these Betas into such of alpha, beta."""
     for start in range(entries.shape[0]):
         for variable in betas:
             at = first[variable]
@@ -105,8 +103,7 @@ def chain_moments(betas, first, lower, upper, entries, gradient):
                 a, b = entries[start, at, k], entries[start, at + 1, k]
                 n = a + b
                 of_mean, of_var = gradient[start, at, k] * width, gradient[start, at + 1, k]
-                of_var *= width * width
-                var = a * b / (n * n * (n + 1.0))
+                var = width * width * a * b / (n * n * (n + 1.0))
                 # d log var = da/a + db/b - (da + db) (2/n + 1/(n + 1))
                 fall = 2.0 / n + 1.0 / (n + 1.0)
                 gradient[start, at, k] = of_mean * b / (n * n) + of_var * var * (1.0 / a - fall)

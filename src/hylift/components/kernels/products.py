@@ -13,7 +13,7 @@ from hylift.numerics.kernels.special import digamma, log_beta, trigamma
 def log_overlaps(
     begin, end, family, first, lower, upper, multiplicity, entries, overlaps
 ):  # fmt: skip
-    """Adds Σ_i n_i log ∫ q_i^k q_i^j over variables begin … end to overlaps (start, k, j)."""
+    """Add Σ_i n_i log ∫ q_i^k q_i^j over variables begin … end to overlaps (start, k, j)."""
     num_components = entries.shape[2]
     for start in range(entries.shape[0]):
         for k in range(num_components):
@@ -50,7 +50,7 @@ def _beta_overlap(a, b, other_a, other_b):
 
 @njit(cache=True, nogil=True)
 def log_mixtures(overlaps, weights, value, share):
-    """Adds log Σ_j w_j exp(S_kj) to value (start, k), and fills share (start, k, j) with the part
+    """Add log Σ_j w_j exp(S_kj) to value (start, k, 0), and fill share (start, k, j) with the part
     of each j in that sum."""
     num_components = weights.shape[1]
     for start in range(weights.shape[0]):
@@ -66,12 +66,12 @@ def log_mixtures(overlaps, weights, value, share):
                 total += share[start, k, j]
             for j in range(num_components):
                 share[start, k, j] /= total
-            value[start, k] += top + math.log(total)
+            value[start, k, 0] += top + math.log(total)
 
 
 @njit(cache=True, nogil=True)
 def jensen_gradient(begin, end, family, first, multiplicity, entries, weights, share, gradient):
-    """Adds the gradients of Σ_k w_k log Σ_j w_j exp(S_kj) for variables begin … end."""
+    """Add the gradients of Σ_k w_k log Σ_j w_j exp(S_kj) for variables begin … end."""
     num_components = entries.shape[2]
     for start in range(entries.shape[0]):
         for variable in range(begin, end):
@@ -113,12 +113,13 @@ def jensen_gradient(begin, end, family, first, multiplicity, entries, weights, s
 
 
 @njit(cache=True, nogil=True)
-def product_entropy(family, first, lower, upper, multiplicity, entries, gradient, value):
-    """Adds Σ_i n_i E[log q_i] of a single product to value (start, 1), and its gradient."""
+def product_entropy(family, first, lower, upper, multiplicity, part, entries, gradient, value):
+    """Add Σ_i n_i E[log q_i] of a single product to value (start, 0, part), and its gradient;
+    part: (variable,)."""
     for start in range(entries.shape[0]):
-        total = 0.0
         for variable in range(len(family)):
             at, n = first[variable], multiplicity[variable]
+            total = 0.0
             if family[variable] == CATEGORICAL:
                 for entry in range(at, first[variable + 1]):
                     p = entries[start, entry, 0]
@@ -138,4 +139,4 @@ def product_entropy(family, first, lower, upper, multiplicity, entries, gradient
                 var = entries[start, at + 1, 0]
                 total -= 0.5 * n * math.log(2.0 * math.pi * math.e * var)
                 gradient[start, at + 1, 0] -= 0.5 * n / var
-        value[start, 0] += total
+            value[start, 0, part[variable]] += total

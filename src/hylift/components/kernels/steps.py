@@ -1,4 +1,4 @@
-"""Steps of optimisers: along the natural gradient, and in unconstrained coordinates."""
+"""Steps of optimisers: along the natural gradient, in unconstrained coordinates, to an optimum."""
 
 import math
 
@@ -15,27 +15,39 @@ from hylift.components.family import (
 )
 from hylift.numerics.kernels.special import trigamma
 
+ZERO, ONE = np.int64(0), np.int64(1)
+"""Not literals, for which kernels would be compiled once more."""
+
 
 @njit(cache=True, nogil=True)
 def natural_step(
     family, first, lower, upper, least_var, most_var, multiplicity, weights, entries, of_weights,
-    of_entries, rho, move_weights, new_weights, new_entries,
+    of_entries, rho, move_weights, new_weights, new_entries, moves,
 ):  # fmt: skip
-    """Fills new_weights and new_entries with a step of length rho (start,) along the negative
-    natural gradient: the gradient times the inverse Fisher information of each component.
+    """Fill new_weights and new_entries with a step of length rho (start,) along the negative
+    natural gradient: the gradient times the inverse Fisher information of each component; and
+    moves (start,) with its largest move.
 
     Dividing by the component's weight is what keeps light components alive.
     """
     num_components = weights.shape[1]
+    growth = np.zeros(num_components)
     for start in range(weights.shape[0]):
         step = rho[start]
-        _step_weights(start, step, weights, of_weights, move_weights, new_weights)
+        least = np.inf
+        for k in range(num_components):
+            least = min(least, of_weights[start, k])
+        if move_weights:
+            for k in range(num_components):
+                growth[k] = -min(step * (of_weights[start, k] - least), 3.0)
+        _grow_weights(start, weights, growth, new_weights)
+        moves[start] = 0.0
         for variable in range(len(family)):
             at, end = first[variable], first[variable + 1]
             for k in range(num_components):
                 scale = step / (weights[start, k] * multiplicity[variable])
                 if family[variable] == CATEGORICAL:
-                    _step_states(start, k, at, end, scale, entries, of_entries, new_entries)
+                    _grow_states(start, k, at, end, -scale, of_entries, ZERO, entries, new_entries)
                 elif family[variable] == BETA:
                     _step_beta(start, k, at, scale, entries, of_entries, new_entries)
                 else:
@@ -48,69 +60,13 @@ def natural_step(
                     mean = entries[start, at, k] - scale * reach * of_entries[start, at, k]
                     new_entries[start, at, k] = min(max(mean, lower[variable]), upper[variable])
                     new_entries[start, at + 1, k] = new_var
-
-
-@njit(cache=True, nogil=True)
-def _step_weights(start, step, weights, of_weights, move_weights, new_weights):
-    num_components = weights.shape[1]
-    least = np.inf
-    for k in range(num_components):
-        least = min(least, of_weights[start, k])
-    total = 0.0
-    for k in range(num_components):
-        fall = min(step * (of_weights[start, k] - least), 3.0) if move_weights else 0.0
-        new_weights[start, k] = max(weights[start, k] * math.exp(-fall), LEAST_WEIGHT)
-        total += new_weights[start, k]
-    for k in range(num_components):
-        new_weights[start, k] /= total
-
-
-@njit(cache=True, nogil=True)
-def _step_states(start, k, at, end, scale, entries, of_entries, new_entries):
-    """A probability of zero stays so: it marks what is impossible."""
-    least = np.inf
-    for entry in range(at, end):
-        if entries[start, entry, k] > 0.0:
-            least = min(least, of_entries[start, entry, k])
-    top = -np.inf
-    for entry in range(at, end):
-        new_entries[start, entry, k] = -np.inf
-        if entries[start, entry, k] > 0.0:
-            fall = scale * (of_entries[start, entry, k] - least)
-            new_entries[start, entry, k] = math.log(entries[start, entry, k]) - fall
-            top = max(top, new_entries[start, entry, k])
-    total = 0.0
-    for entry in range(at, end):
-        p = 0.0
-        if entries[start, entry, k] > 0.0:
-            p = max(math.exp(new_entries[start, entry, k] - top), LEAST_PROBABILITY)
-        new_entries[start, entry, k] = p
-        total += p
-    for entry in range(at, end):
-        new_entries[start, entry, k] /= total
-
-
-@njit(cache=True, nogil=True)
-def _step_beta(start, k, at, scale, entries, of_entries, new_entries):
-    a, b = entries[start, at, k], entries[start, at + 1, k]
-    shared = trigamma(a + b)
-    own_a, own_b = trigamma(a) - shared, trigamma(b) - shared
-    of_a, of_b = of_entries[start, at, k], of_entries[start, at + 1, k]
-    det = own_a * own_b - shared * shared
-    step_a = -scale * (own_b * of_a + shared * of_b) / det
-    step_b = -scale * (shared * of_a + own_a * of_b) / det
-    # A factor of two at most, for both alike, so that the direction stays.
-    largest = max(abs(step_a) / a, abs(step_b) / b)
-    if largest > math.log(2.0):
-        step_a *= math.log(2.0) / largest
-        step_b *= math.log(2.0) / largest
-    new_entries[start, at, k] = min(max(a * math.exp(step_a / a), LEAST_BETA), MOST_BETA)
-    new_entries[start, at + 1, k] = min(max(b * math.exp(step_b / b), LEAST_BETA), MOST_BETA)
+                move = _move(family[variable], start, k, at, end, entries, new_entries)
+                moves[start] = max(moves[start], move)
 
 
 @njit(cache=True, nogil=True)
 def slopes(family, first, multiplicity, weights, entries, of_weights, of_entries, slope, inverse):
-    """Fills slope and inverse (start, weight or entry, component) with the gradient, and the
+    """Fill slope and inverse (start, weight or entry, component) with the gradient, and the
     inverse of the diagonal of the Fisher information, in unconstrained coordinates: logarithms
     of weights, probabilities, standard deviations, alpha and beta; means as they are.
 
@@ -159,31 +115,26 @@ def slopes(family, first, multiplicity, weights, entries, of_weights, of_entries
 @njit(cache=True, nogil=True)
 def moved(
     family, first, lower, upper, least_var, most_var, weights, entries, direction, length,
-    new_weights, new_entries,
+    new_weights, new_entries, taken, moves,
 ):  # fmt: skip
-    """Fills new_weights and new_entries with a step of length (start,) along a direction (start,
-    weight or entry, component) in unconstrained coordinates."""
+    """Fill new_weights and new_entries with a step of length (start,) along a direction (start,
+    weight or entry, component) in unconstrained coordinates; taken, like the direction, with the
+    way that limits have left of it; moves (start,) with the largest move."""
     num_components = weights.shape[1]
+    growth = np.empty(num_components)
     for start in range(weights.shape[0]):
         step = length[start]
-        _scaled(start, weights, direction[:, 0], step, new_weights)
+        for k in range(num_components):
+            growth[k] = step * direction[start, 0, k]
+        _grow_weights(start, weights, growth, new_weights)
+        for k in range(num_components):
+            taken[start, 0, k] = math.log(new_weights[start, k] / weights[start, k])
+        moves[start] = 0.0
         for variable in range(len(family)):
             at, end = first[variable], first[variable + 1]
             for k in range(num_components):
                 if family[variable] == CATEGORICAL:
-                    top = -np.inf
-                    for entry in range(at, end):
-                        top = max(top, step * direction[start, 1 + entry, k])
-                    total = 0.0
-                    for entry in range(at, end):
-                        grown = math.exp(step * direction[start, 1 + entry, k] - top)
-                        p = entries[start, entry, k] * grown
-                        if entries[start, entry, k] > 0.0:
-                            p = max(p, LEAST_PROBABILITY)
-                        new_entries[start, entry, k] = p
-                        total += p
-                    for entry in range(at, end):
-                        new_entries[start, entry, k] /= total
+                    _grow_states(start, k, at, end, step, direction, ONE, entries, new_entries)
                 elif family[variable] == BETA:
                     for entry in range(at, end):
                         change = min(max(step * direction[start, 1 + entry, k], -1.0), 1.0)
@@ -194,68 +145,121 @@ def moved(
                     change = min(max(2.0 * step * direction[start, 2 + at, k], -2.0), 2.0)
                     var = entries[start, at + 1, k] * math.exp(change)
                     new_entries[start, at, k] = min(max(mean, lower[variable]), upper[variable])
-                    new_entries[start, at + 1, k] = min(
-                        max(var, least_var[variable]), most_var[variable]
-                    )
+                    var = min(max(var, least_var[variable]), most_var[variable])
+                    new_entries[start, at + 1, k] = var
+                    taken[start, 1 + at, k] = new_entries[start, at, k] - entries[start, at, k]
+                    taken[start, 2 + at, k] = 0.5 * math.log(var / entries[start, at + 1, k])
+                if family[variable] == CATEGORICAL or family[variable] == BETA:
+                    for entry in range(at, end):
+                        taken[start, 1 + entry, k] = 0.0
+                        if entries[start, entry, k] > 0.0:
+                            ratio = new_entries[start, entry, k] / entries[start, entry, k]
+                            taken[start, 1 + entry, k] = math.log(ratio)
+                move = _move(family[variable], start, k, at, end, entries, new_entries)
+                moves[start] = max(moves[start], move)
 
 
 @njit(cache=True, nogil=True)
-def _scaled(start, weights, direction, step, new_weights):
-    num_components = weights.shape[1]
-    top = -np.inf
-    for k in range(num_components):
-        top = max(top, step * direction[start, k])
-    total = 0.0
-    for k in range(num_components):
-        grown = math.exp(step * direction[start, k] - top)
-        new_weights[start, k] = max(weights[start, k] * grown, LEAST_WEIGHT)
+def to_optimum(
+    family, start, at, end, slope, n, damping, lower, upper, least_var, most_var, entries
+):  # fmt: skip
+    """Move one variable of a single product to its optimum given the others, or a share of the way
+    in natural parameters; return the largest change, of a mean in standard deviations or of a
+    probability. slope: (entry of the variable,), of the energy; n: its multiplicity."""
+    if family == CATEGORICAL:
+        top = -np.inf
+        for entry in range(end - at):
+            slope[entry] = -damping * slope[entry] / n
+            if damping < 1.0:
+                slope[entry] += (1.0 - damping) * math.log(entries[start, at + entry, 0])
+            top = max(top, slope[entry])
+        total, largest = 0.0, 0.0
+        for entry in range(end - at):
+            slope[entry] = max(math.exp(slope[entry] - top), LEAST_PROBABILITY)
+            total += slope[entry]
+        for entry in range(end - at):
+            p = slope[entry] / total
+            largest = max(largest, abs(p - entries[start, at + entry, 0]))
+            entries[start, at + entry, 0] = p
+        return largest
+    old, old_mean = entries[start, at + 1, 0], entries[start, at, 0]
+    precision = (1.0 - damping) / old + damping * 2.0 * slope[1] / n
+    var = 1.0 / precision if precision > 0.0 else most_var
+    var = min(max(var, least_var), most_var)
+    mean = min(max(old_mean - damping * var * slope[0] / n, lower), upper)
+    entries[start, at, 0] = mean
+    entries[start, at + 1, 0] = var
+    return max(abs(mean - old_mean) / math.sqrt(var), abs(math.log(var / old)))
+
+
+@njit(cache=True, nogil=True)
+def _grow_weights(start, weights, growth, new_weights):
+    """Weights times exp(growth), normalised."""
+    top, total = -np.inf, 0.0
+    for k in range(len(growth)):
+        top = max(top, growth[k])
+    for k in range(len(growth)):
+        grown = weights[start, k] * math.exp(growth[k] - top)
+        new_weights[start, k] = max(grown, LEAST_WEIGHT)
         total += new_weights[start, k]
-    for k in range(num_components):
+    for k in range(len(growth)):
         new_weights[start, k] /= total
 
 
 @njit(cache=True, nogil=True)
-def step_taken(family, first, weights, entries, new_weights, new_entries, step):
-    """Fills step (weight or entry, component) with the way from one mixture (1, …) to another, in
-    unconstrained coordinates."""
-    for k in range(weights.shape[1]):
-        step[0, k] = math.log(new_weights[0, k] / weights[0, k])
-        for variable in range(len(family)):
-            at, end = first[variable], first[variable + 1]
-            if family[variable] == CATEGORICAL or family[variable] == BETA:
-                for entry in range(at, end):
-                    step[1 + entry, k] = 0.0
-                    if entries[0, entry, k] > 0.0:
-                        step[1 + entry, k] = math.log(
-                            new_entries[0, entry, k] / entries[0, entry, k]
-                        )
-            else:
-                step[1 + at, k] = new_entries[0, at, k] - entries[0, at, k]
-                step[2 + at, k] = 0.5 * math.log(new_entries[0, at + 1, k] / entries[0, at + 1, k])
+def _grow_states(start, k, at, end, scale, slope, shift, entries, new_entries):
+    """Probabilities times exp(scale * slope), normalised; entry i has slope shift + i.
+
+    A probability of zero stays so: it marks what is impossible.
+    """
+    top = -np.inf
+    for entry in range(at, end):
+        new_entries[start, entry, k] = -np.inf
+        if entries[start, entry, k] > 0.0:
+            grown = math.log(entries[start, entry, k]) + scale * slope[start, shift + entry, k]
+            new_entries[start, entry, k] = grown
+            top = max(top, grown)
+    total = 0.0
+    for entry in range(at, end):
+        p = 0.0
+        if entries[start, entry, k] > 0.0:
+            p = max(math.exp(new_entries[start, entry, k] - top), LEAST_PROBABILITY)
+        new_entries[start, entry, k] = p
+        total += p
+    for entry in range(at, end):
+        new_entries[start, entry, k] /= total
 
 
 @njit(cache=True, nogil=True)
-def largest_move(family, first, entries, new_entries, moves):
-    """Fills moves (start,) with the largest change of a mean, in standard deviations, or of a
-    probability."""
-    for start in range(len(moves)):
-        largest = 0.0
-        for variable in range(len(family)):
-            at, end = first[variable], first[variable + 1]
-            for k in range(entries.shape[2]):
-                if family[variable] == CATEGORICAL:
-                    for entry in range(at, end):
-                        largest = max(
-                            largest, abs(new_entries[start, entry, k] - entries[start, entry, k])
-                        )
-                elif family[variable] == BETA:
-                    a, b = entries[start, at, k], entries[start, at + 1, k]
-                    new_a, new_b = new_entries[start, at, k], new_entries[start, at + 1, k]
-                    sd = math.sqrt(a * b / (a + b + 1.0)) / (a + b)
-                    largest = max(largest, abs(new_a / (new_a + new_b) - a / (a + b)) / sd)
-                else:
-                    sd = math.sqrt(entries[start, at + 1, k])
-                    largest = max(
-                        largest, abs(new_entries[start, at, k] - entries[start, at, k]) / sd
-                    )
-        moves[start] = largest
+def _step_beta(start, k, at, scale, entries, of_entries, new_entries):
+    a, b = entries[start, at, k], entries[start, at + 1, k]
+    shared = trigamma(a + b)
+    own_a, own_b = trigamma(a) - shared, trigamma(b) - shared
+    of_a, of_b = of_entries[start, at, k], of_entries[start, at + 1, k]
+    det = own_a * own_b - shared * shared
+    step_a = -scale * (own_b * of_a + shared * of_b) / det
+    step_b = -scale * (shared * of_a + own_a * of_b) / det
+    # A factor of two at most, for both alike, so that the direction stays.
+    largest = max(abs(step_a) / a, abs(step_b) / b)
+    if largest > math.log(2.0):
+        step_a *= math.log(2.0) / largest
+        step_b *= math.log(2.0) / largest
+    new_entries[start, at, k] = min(max(a * math.exp(step_a / a), LEAST_BETA), MOST_BETA)
+    new_entries[start, at + 1, k] = min(max(b * math.exp(step_b / b), LEAST_BETA), MOST_BETA)
+
+
+@njit(cache=True, nogil=True)
+def _move(family, start, k, at, end, entries, new_entries):
+    """The largest change of a mean, in standard deviations, or of a probability."""
+    largest = 0.0
+    if family == CATEGORICAL:
+        for entry in range(at, end):
+            change = abs(new_entries[start, entry, k] - entries[start, entry, k])
+            largest = max(largest, change)
+        return largest
+    a, b = entries[start, at, k], entries[start, at + 1, k]
+    new_a, new_b = new_entries[start, at, k], new_entries[start, at + 1, k]
+    if family == BETA:
+        sd = math.sqrt(a * b / (a + b + 1.0)) / (a + b)
+        return abs(new_a / (new_a + new_b) - a / (a + b)) / sd
+    return abs(new_a - a) / math.sqrt(b)

@@ -1,4 +1,4 @@
-"""From a fitted mixture to a posterior, and how far to trust it."""
+"""From a fitted mixture to a posterior, with the leaves that were eliminated before."""
 
 from __future__ import annotations
 
@@ -11,39 +11,36 @@ from numpy.typing import NDArray
 
 from hylift.components import Layout
 from hylift.graph import FactorGraph
-from hylift.inference.bounds import LEAK
+from hylift.inference.bounds import mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
-from hylift.inference.prepared import Prepared, View
-from hylift.inference.terms import has_repeats
-from hylift.inference.variational.hard import price
-from hylift.inference.variational.leaves import Restored, mass_lost
-from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.objective.functions import needs_quadrature
-from hylift.inference.variational.problem.families import mass_outside
-from hylift.inference.variational.stand import Fit, Settings
-from hylift.inference.variational.starts.mean_field import coordinate_ascent, neutral
-from hylift.inference.variational.tied import note_on_tied_reals
+from hylift.inference.prepared import Prepared
+from hylift.inference.variational.fit import Fit, Settings
+from hylift.inference.variational.problem import FloatArray
+from hylift.inference.variational.products import Ascent
+from hylift.inference.variational.trust import (
+    kind_and_notes,
+    kind_with_leaves,
+    note_on_tied_reals,
+)
 from hylift.numerics.grouping import first_members, group_pairs
 from hylift.posterior import (
     Assignment,
+    GaussianMixture,
     LogPartition,
+    Marginals,
     Mixture,
     Posterior,
 )
-from hylift.posterior.answers import Kind
 from hylift.progress import Progress
-from hylift.rewrite.leaves import WithoutLeaves
-from hylift.rewrite.parts import parts_of
-from hylift.words import counted, method_call, option, worded
+from hylift.rewrite.leaves import Leaves, WithoutLeaves
 
-LEAKS = 1e-9
-"""Mass of a Gaussian beyond the bounds of its real that still counts as none."""
-SEPARATED = -1000.0
-"""Coefficient of the mixing entropy from which on Bethe weights are not to be trusted."""
-ALONE = 0.999
-"""Weight from which on a component is the only one."""
+BLOCK = 1 << 20
+"""Numbers of the largest temporary."""
+MOST_PARTS = 64
+"""Gaussians of the marginal of such a real: states times components. Where there would be more,
+it has one per component, with the same mean and variance."""
 
 
 def posterior_of(
@@ -59,16 +56,14 @@ def posterior_of(
 
     small: the graph that was fitted, without reals that could be integrated out.
     """
-    view, graph = fit.view, prepared.source
-    whole = Restored.of(graph, small, mixture_of(fit))
-    kind, notes = _trust(settings, fit, mixture_of(fit))
-    kind = _trust_in_leaves(graph, small, fit, kind, notes)
-    _note_parts(settings, view, notes)
-    if (
-        control.not_interrupted()
-        and (tied := note_on_tied_reals(view, mixture_of(fit))) is not None
-    ):
-        notes.append(tied)
+    graph, found = prepared.source, mixture_of(fit)
+    whole = Restored.of(graph, small, found)
+    kind, notes = kind_and_notes(settings, fit, found)
+    if small.eliminated:
+        lost = mass_lost(graph, small, found)
+        kind = kind_with_leaves(graph, small, lost, kind, notes)
+    if control.not_interrupted():
+        notes += note_on_tied_reals(fit.view, found)
     if fit.is_closed_form and request.lift == "coarse-to-fine" and control.level == 0:
         notes.append(
             "The best product of a Gaussian model is known in closed form, which leaves "
@@ -135,146 +130,157 @@ class _Search:
     def _product_mode(self, seconds: float | None) -> NDArray[np.float64]:
         """(hidden variable,): the mode of a single product, which often has the best states."""
         problem, view = self.fit.problem, self.fit.view
-        problem = problem.with_betas(np.zeros(len(problem.layout), dtype=bool))
+        problem = problem.with_betas()
         late = np.inf if seconds is None else time.perf_counter() + seconds
-        product, _, _ = coordinate_ascent(
-            problem, neutral(problem), price(problem), go_on=lambda: time.perf_counter() < late
+        ascent = Ascent.of(problem, problem.hard_penalty)
+        found = ascent.follow(problem.neutral(), go_on=lambda: time.perf_counter() < late)
+        product = Mixture(
+            np.ones(1), problem.layout, found.entries[0], view.variable_to_class, view.hidden
         )
-        found = Mixture(
-            np.ones(1), problem.layout, product.entries[0], view.variable_to_class, view.hidden
+        return Restored.of(self.prepared.source, self.small, product).mixture.marginal_modes()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Restored:
+    """A mixture and its marginals over all hidden variables of the user's graph."""
+
+    mixture: Mixture
+    marginals: Marginals
+
+    @classmethod
+    def of(cls, graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> Restored:
+        """small: the mixture of the graph without leaves."""
+        marginals = small.marginals(reduced.graph.variables)
+        if not reduced.eliminated:
+            return cls(small, marginals)
+        beliefs = _Beliefs.of(graph, reduced, small)
+        found = [beliefs.restore(leaves) for leaves in reversed(reduced.eliminated)]
+        variable = np.concatenate([one.variable for one in found])
+        hidden = reduced.kept[small.hidden]
+        bounds = graph.variables.lower[variable], graph.variables.upper[variable]
+        layout = small.layout.with_gaussians(*bounds)
+        entries = np.stack([beliefs.mean[variable], beliefs.var[variable]], axis=1)
+        own = np.arange(len(variable), dtype=np.int32) + np.int32(len(small.layout))
+        order = np.argsort(everyone := np.concatenate([hidden, variable]), kind="stable")
+        mixture = Mixture(
+            small.weights,
+            layout,
+            np.concatenate([small.entries, entries.reshape(-1, small.num_components)]),
+            np.concatenate([small.variable_to_class, own])[order],
+            everyone[order],
         )
-        return Restored.of(self.prepared.source, self.small, found).mixture.marginal_modes()
+        batches = (*marginals.batches, *(one.marginal for one in found))
+        sizes = [len(one.variable) for one in found]
+        numbers = np.arange(len(marginals.batches), len(batches), dtype=np.int32)
+        batch = np.concatenate([marginals.batch, np.repeat(numbers, sizes)])
+        row = np.concatenate([marginals.row, *(np.arange(n, dtype=np.int32) for n in sizes)])
+        return cls(mixture, Marginals(batches, batch[order], row[order]))
 
 
-def _trust(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[str]]:
-    """The kind of -F as a statement about log Z, and what the user should know."""
-    notes: list[str] = []
-    kind: Kind = "lower bound"
-    leak, by_quadrature = largest_leak(mixture), needs_quadrature(fit.problem)
-    if settings.entropy == "bethe" and settings.components > 1:
-        on_forest = fit.view.prepared.is_forest
-        has_reals = len(fit.problem.layout.reals) > 0
-        if on_forest and has_reals and leak <= LEAKS and not by_quadrature:
-            notes.append("The graph is a forest: log Z is at least this, up to the error stated.")
-        if has_reals or not on_forest:
-            kind = "estimate"
-            if leak <= LEAKS and fit.is_feasible and not by_quadrature:
-                _note_bound(fit, notes)
-        _note_separation(fit, notes)
-        _note_repeats(fit, notes)
-    if by_quadrature:
-        kind = "estimate"
-        notes.append("Functions of your own are integrated by quadrature, so log Z is an estimate.")
-    if leak > LEAKS:
-        kind = "estimate"
-        notes.append(
-            worded(
-                "Gaussian components reach beyond the bounds of their reals, by a mass of up to "
-                f"{leak:.2g}, so log Z is an estimate; ",
-                option("reals", "beta"),
-                " keeps them inside.",
-            )
-        )
-    if not fit.is_feasible:
-        kind = "estimate"
-        notes.append(
-            "The mixture does not satisfy all hard constraints, which count with a large finite "
-            "weight here; the MAP assignment does where one could be found. More components or "
-            "restarts may help."
-        )
-    return kind, notes
+def has_bounds(graph: FactorGraph) -> NDArray[np.bool_]:
+    """(variable,): whether it is a real with a bound on some side."""
+    return np.isfinite(graph.variables.lower) | np.isfinite(graph.variables.upper)
 
 
-def _trust_in_leaves(
-    graph: FactorGraph, small: WithoutLeaves, fit: Fit, kind: Kind, notes: list[str]
-) -> Kind:
-    """The kind of log Z with what was integrated out; says so, and what that has beyond bounds."""
-    if not small.eliminated:
-        return kind
-    names = graph.variables.names
-    first, count = (
-        names[int(small.eliminated[0].variable[0])],
-        graph.num_variables - len(small.kept),
-    )
-    were = "was" if count == 1 else "were"
-    notes.append(
-        f"{counted(count, 'real')} that nothing else depends on, such as '{first}', {were} "
-        "integrated out first."
-    )
-    lost = mass_lost(graph, small, mixture_of(fit))
-    worst = int(np.argmax(lost))
-    if not lost[worst] > LEAKS:
-        return kind
-    if lost[worst] > LEAK:
-        notes.append(
-            f"There was no time to look after the bounds of '{names[worst]}', which matter: it was "
-            "integrated out as if it had none, and its marginal reaches beyond them."
-        )
-    else:
-        notes.append(
-            f"Those among them that have bounds were integrated out as if they had none: "
-            f"'{names[worst]}' has {lost[worst]:.2g} of its mass beyond, so log Z is an estimate."
-        )
-    return "estimate"
+def mass_lost(graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> FloatArray:
+    """(variable,): what reals that were integrated out have beyond their bounds, at most in one of
+    the components."""
+    variables, bounded = graph.variables, has_bounds(graph)
+    found = np.zeros(graph.num_variables)
+    gone = [leaves.variable for leaves in reduced.eliminated]
+    if not any(bounded[variable].any() for variable in gone):
+        return found
+    beliefs = _Beliefs.of(graph, reduced, small)
+    for leaves in reversed(reduced.eliminated):
+        beliefs.restore(leaves)
+    variable = np.concatenate(gone)
+    bounds = variables.lower[variable][:, None], variables.upper[variable][:, None]
+    mass = mass_beyond(*bounds, beliefs.mean[variable], np.sqrt(beliefs.var[variable]))
+    found[variable] = mass.max(axis=1)
+    return found
 
 
-def _note_parts(settings: Settings, view: View, notes: list[str]) -> None:
-    """Says that one mixture is spread over parts that have states of their own."""
-    if settings.components == 1 or not (view.ground.variables.num_states > 0).any():
-        return
-    part, _ = parts_of(view.ground)
-    count = len(np.unique(part[view.ground.variables.num_states > 0]))
-    if count > settings.components:
-        notes.append(
-            worded(
-                f"The model falls into {count:,} parts with states that nothing connects, and one "
-                f"mixture of {settings.components} products is spread over all of them: a part may "
-                "be in a poor place. Compare with ",
-                method_call("Gibbs"),
-                ", or infer such a part by itself.",
-            )
-        )
+@dataclass(frozen=True, slots=True, eq=False)
+class _LeafMarginals:
+    """Reals and their marginals."""
+
+    variable: NDArray[np.int32]
+    marginal: GaussianMixture
 
 
-def _note_bound(fit: Fit, notes: list[str]) -> None:
-    """Says what is certain about log Z, beside the estimate."""
-    bound = -Objective(fit.problem, "jensen", "final", np.inf).evaluate(fit.q).value[0]
-    if np.isfinite(bound):
-        digit = 10.0 ** (np.floor(np.log10(max(abs(bound), 1e-300))) - 5)
-        below = np.floor(bound / digit) * digit
-        notes.append(f"log Z is at least {below:.6g}, by Jensen's inequality for the same mixture.")
+@dataclass(frozen=True, slots=True, eq=False)
+class _Beliefs:
+    """What each component believes of all variables of the user's graph, as far as known."""
 
+    graph: FactorGraph
+    small: Mixture
+    mean: FloatArray  # (variable, component): of reals
+    var: FloatArray  # (variable, component)
+    first: NDArray[np.int64]  # (variable,): first entry of a hidden discrete variable; else -1
+    observed: FloatArray  # (variable,): the value, where it is
 
-def _note_repeats(fit: Fit, notes: list[str]) -> None:
-    """Says so where several factors have the same variables, each of which the Bethe entropy
-    counts."""
-    if has_repeats(fit.view.ground):
-        notes.append(
-            worded(
-                "Several factors have the same variables, and the Bethe approximation counts the "
-                "entropy of each: ",
-                method_call("BVI", merge_factors=True),
-                " counts it once, which is often better.",
-            )
-        )
+    @classmethod
+    def of(cls, graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> _Beliefs:
+        mean, var = np.zeros((2, graph.num_variables, small.num_components))
+        evidence, observed = graph.evidence, np.zeros(graph.num_variables)
+        hard = evidence.is_hard
+        observed[evidence.variable[hard]] = evidence.value[hard]
+        mean[:] = observed[:, None]
+        is_real = reduced.graph.variables.num_states[small.hidden] == 0
+        reals = reduced.kept[small.hidden[is_real]]
+        mean[reals], var[reals] = small.moments(small.hidden[is_real])
+        first = np.full(graph.num_variables, -1)
+        first[reduced.kept[small.hidden]] = small.layout.first[small.variable_to_class]
+        return cls(graph, small, mean, var, first, observed)
 
+    def restore(self, leaves: Leaves) -> _LeafMarginals:
+        """The reals of some factors given all others of their scopes, which are known by now."""
+        parameters, weights = leaves.given_others(), self.small.weights
+        num_parts = int(np.prod(parameters[0].shape[1:])) * len(weights)
+        width = max(1, BLOCK // (num_parts * leaves.group.arity))
+        kept: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        for begin in range(0, len(leaves.group), width):
+            some = slice(begin, begin + width)
+            share, mean, var = self._parts(leaves, parameters, some)
+            of = leaves.variable[some]
+            self.mean[of] = centre = (share * mean).sum(axis=1)
+            self.var[of] = (((mean - centre[:, None]) ** 2 + var) * share).sum(axis=1)
+            if num_parts <= MOST_PARTS:
+                flat = (len(of), -1)
+                parts = (share * weights).reshape(flat), mean.reshape(flat), var.reshape(flat)
+                kept.append(parts)
+        if kept:
+            marginal = GaussianMixture(*(np.concatenate(p) for p in zip(*kept, strict=True)))
+        else:
+            of = leaves.variable
+            marginal = GaussianMixture(weights, self.mean[of], self.var[of])
+        return _LeafMarginals(leaves.variable, marginal)
 
-def _note_separation(fit: Fit, notes: list[str]) -> None:
-    """Says so where the Bethe entropy misjudges how components share the probability."""
-    graph = fit.view.graph
-    factors = sum(float(group.multiplicity.sum()) for group in graph.groups)
-    mixing = factors + float((graph.variables.multiplicity * (1 - graph.degree)).sum())
-    alone = fit.q.weights[0].max() > ALONE
-    if mixing < SEPARATED or (alone and mixing < 0):
-        died = "All weight went to one component. " if alone else ""
-        notes.append(
-            f"{died}This graph has many more links than variables, and there the Bethe "
-            "approximation misjudges the weights of components that are far apart: compare with "
-            "NPVI, or with one component."
-        )
+    def _parts(
+        self, leaves: Leaves, parameters: tuple[FloatArray, ...], some: slice
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Probability of each joint state of the other variables, and mean and variance of the real
+        in it: (factor, joint state, component)."""
+        group = leaves.group
+        scope, row = group.scope[some], group.row[some]
+        num_discrete = parameters[0].ndim - 1
+        offset, coefficients, own = (part[row] for part in parameters)
+        states = offset.shape[1:]
+        size, components = len(scope), self.small.num_components
+        share = np.ones((size, 1, components))
+        for slot in range(num_discrete):
+            probs = self._probs(scope[:, slot], states[slot])
+            share = (share[:, :, None] * probs[:, None]).reshape(size, -1, components)
+        others = scope[:, [s for s in leaves.others if s >= num_discrete]]
+        factors = coefficients.reshape(size, share.shape[1], -1)
+        mean = offset.reshape(size, -1, 1) + np.einsum("fjo,fok->fjk", factors, self.mean[others])
+        var = own.reshape(size, -1, 1) + np.einsum("fjo,fok->fjk", factors**2, self.var[others])
+        return share, mean, var
 
-
-def largest_leak(mixture: Mixture) -> float:
-    """The largest mass that a real has beyond its bounds."""
-    beyond = mass_outside(mixture.layout, mixture.weights, mixture.entries)
-    return float(beyond.max(initial=0.0))
+    def _probs(self, variable: NDArray[np.int32], num_states: int) -> FloatArray:
+        """(factor, state, component): of one discrete variable per factor."""
+        hidden = self.first[variable] >= 0
+        at = np.where(hidden, self.first[variable], 0)[:, None] + np.arange(num_states)
+        at = np.minimum(at, len(self.small.entries) - 1)
+        known = self.observed[variable][:, None] == np.arange(num_states)
+        return np.where(hidden[:, None, None], self.small.entries[at], known[:, :, None])

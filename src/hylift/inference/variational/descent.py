@@ -11,7 +11,6 @@ from hylift.archive import Arrays
 from hylift.errors import DivergentModelError
 from hylift.inference.control import Control
 from hylift.inference.loop import StepInfo, run_steps
-from hylift.inference.variational.kept import arrays_of, state_of
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers import Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem
@@ -22,9 +21,9 @@ from hylift.words import worded
 CALM = 5
 """Accepted steps in a row that change next to nothing, after which a start has converged."""
 ROUGH = 1e-4
-"""Relative fall of the objective in three steps, below which it is not worth to go on roughly."""
+"""Relative fall of the objective in three steps, below which more rough steps are not worth it."""
 BLOWN = 1e-2
-"""Share of the largest variance there may be, that no proper model comes to."""
+"""Share of the largest variance allowed, which no proper model comes to."""
 CHECK_EVERY = 10
 
 Until = Literal["converged", "rough"]
@@ -65,10 +64,10 @@ class _Descent:
         return self.values[-4] - self.values[-1] < ROUGH * max(1.0, abs(self.values[-1]))
 
     def arrays(self) -> Arrays:
-        return arrays_of(self.state) | {"values": np.array(self.values)}
+        return self.state.arrays() | {"values": np.array(self.values)}
 
     def restore(self, arrays: Arrays) -> None:
-        self.state, self.values = state_of(arrays), arrays["values"].tolist()
+        self.state, self.values = State.restored(arrays), arrays["values"].tolist()
 
 
 def descend(
@@ -101,7 +100,7 @@ def again(objective: Objective, state: State) -> State:
         state,
         at=objective.evaluate(state.q),
         step=0,
-        rho=np.full(state.q.num_starts, 0.2),
+        rho=np.full(len(state.rho), 0.2),
         calm=np.zeros_like(state.calm),
         memory=None,
     )
@@ -124,7 +123,7 @@ def check_held(problem: Problem, q: Mixtures) -> None:
 def runaway(problem: Problem, variable: int, entries: np.ndarray) -> DivergentModelError:
     """The error for a real that diverges, with the most probable states of its neighbours."""
     terms, layout, variables = problem.terms, problem.layout, problem.graph.variables
-    term_of = np.repeat(np.arange(len(terms)), np.diff(terms.slot_ptr))
+    term_of = np.repeat(np.arange(len(terms.base)), np.diff(terms.slot_ptr))
     touching = np.isin(term_of, term_of[terms.slots == variable])
     around = np.unique(terms.slots[touching])
     around = around[layout.is_discrete[around]][:4]

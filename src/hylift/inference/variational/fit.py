@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -14,32 +14,29 @@ from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.prepared import View
 from hylift.inference.variational.descent import again, descend
-from hylift.inference.variational.hard import price, with_certain_zeros
-from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.objective.accuracy import MOST_POINTS, Ladder, with_error
-from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
-from hylift.inference.variational.problem import Mixtures, Problem
-from hylift.inference.variational.problem.families import (
-    as_betas,
-    betas,
+from hylift.inference.variational.hard import with_certain_zeros
+from hylift.inference.variational.objective import (
+    MOST_POINTS,
+    Entropy,
+    Ladder,
+    Objective,
+    objective_and_error,
 )
-from hylift.inference.variational.stand import Fit, Settings, Stand
-from hylift.inference.variational.starts.mean_field import (
-    coordinate_ascent,
+from hylift.inference.variational.optimisers import (
+    NaturalGradient,
+    NaturalNewton,
+    Optimiser,
+    State,
+)
+from hylift.inference.variational.problem import Mixtures, Problem, Reals, as_betas, choose_betas
+from hylift.inference.variational.products import (
+    FEW_SWEEPS,
+    MOST_SWEEPS,
+    Ascent,
     gaussian_product,
-    is_closed_form,
-    neutral,
     settled_means,
 )
-from hylift.inference.variational.starts.random import (
-    FEW_SWEEPS,
-    apart,
-    displaced,
-    num_vertices,
-    random_starts,
-    ranked_products,
-)
-from hylift.inference.variational.starts.warm import WarmStart
+from hylift.inference.variational.starts import WarmStart, apart, displaced, random_starts
 from hylift.proper.gaussian import GaussianForm
 
 SEARCH_STEPS = 20
@@ -48,7 +45,67 @@ HIDES = 2e-3
 FEW_STEPS = 10
 """Steps that tell single products apart."""
 
-Phase = Literal["search", "final"]
+Phase = Literal["search", "final", "check"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings that BVI, NPVI and mean field share."""
+
+    entropy: Entropy
+    components: int
+    optimiser: Optimiser
+    restarts: int
+    max_steps: int
+    reals: Reals
+    tolerance: float
+
+    @property
+    def by_coordinates(self) -> bool:
+        """Whether exact updates of one variable after the other are the optimiser."""
+        single = self.components == 1 and self.entropy == "bethe"
+        return single and isinstance(self.optimiser, NaturalNewton)
+
+    @property
+    def needs_grids(self) -> bool:
+        """Whether the entropy is integrated on grids."""
+        return self.entropy == "bethe" and self.components > 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """The mixture that was found, in the last view."""
+
+    view: View
+    problem: Problem
+    q: Mixtures  # one
+    value: float
+    """Its free energy."""
+    error: float
+    """How far that may be off, by the difference to a finer quadrature."""
+    converged: bool
+    is_feasible: bool
+    """Whether nothing impossible has a probability."""
+    is_closed_form: bool
+    """Whether it needed no steps, as the best product of a Gaussian is known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitState:
+    """A problem, and the progress of the search in it: a state per candidate, the best first."""
+
+    problem: Problem
+    hard: float
+    candidates: tuple[State, ...]
+    is_gaussian: bool
+    """Whether the best product is known in closed form, and with it the mean."""
+    converged: bool = False
+    objective_and_error: tuple[float, float] | None = None
+    """Free energy of the best, and how far it may be off, where that is known."""
+
+    @property
+    def q(self) -> Mixtures:
+        return self.candidates[0].q
 
 
 class Fitter:
@@ -63,47 +120,48 @@ class Fitter:
     ) -> None:
         """is_beta: (ground variable,), whether it has Betas, where that is known beforehand."""
         self.settings, self.control, self.rng, self.is_beta = settings, control, rng, is_beta
-        self.stand: Stand | None = None
+        self.state: FitState | None = None
         self.single: Mixtures | None = None
         """The best single product, where one was looked for."""
         self._objectives: dict[tuple[str, float], Objective] = {}
+        self._ascent: Ascent | None = None
 
     def fit(self, views: Iterator[View], start: WarmStart | None = None) -> Fit:
         """What is found in the last view, or in the one in which time has run out."""
         for level, view in enumerate(views):
             self.control.enter_level(view.graph.num_variables, level)
-            if self.stand is not None:
-                stand = self._finer(view, self.stand)
+            if self.state is not None:
+                state = self._finer(view, self.state)
             elif start is not None:
-                stand = self._warm(view, start)
+                state = self._warm(view, start)
             else:
-                stand = self._first(view)
-            self.stand = self._improved(stand, is_last=view.is_last)
+                state = self._first(view)
+            self.state = self._improved(state, is_last=view.is_last)
             if not self.control.should_continue():
                 break
-        assert self.stand is not None
-        return self._finished(view, self.stand)
+        assert self.state is not None
+        return self._finished(view, self.state)
 
-    def _first(self, view: View) -> Stand:
+    def _first(self, view: View) -> FitState:
         problem, product, form = self._prepared(view)
-        hard, count = price(problem), self.settings.components
+        hard, count = problem.hard_penalty, self.settings.components
         if form is not None and count == 1:
             return self._begun(problem, hard, product, is_gaussian=True)
         if form is not None and view.shift is not None:
             starts = displaced(product, form, count, self.settings.restarts)
             return self._ranked(problem, hard, starts, SEARCH_STEPS, is_gaussian=True)
-        if self.settings.by_coordinates and is_closed_form(problem):
+        if self.settings.by_coordinates and problem.has_exact_updates:
             return self._by_coordinates(problem, hard, product)
         return self._searched(problem, hard, self._products(problem, hard, product))
 
-    def _warm(self, view: View, start: WarmStart) -> Stand:
+    def _warm(self, view: View, start: WarmStart) -> FitState:
         problem, product, _ = self._prepared(view)
         if self.settings.reals == "auto":
             chosen = problem.layout.has(Betas)
             problem = problem.with_betas(start.betas(view, problem, chosen))
         q = start.mixtures(view, problem, product)
-        hard = price(problem)
-        if self.settings.by_coordinates and is_closed_form(problem):
+        hard = problem.hard_penalty
+        if self.settings.by_coordinates and problem.has_exact_updates:
             return self._by_coordinates(problem, hard, q, alone=True)
         return self._begun(problem, hard, q, is_gaussian=False)
 
@@ -119,22 +177,20 @@ class Fitter:
         if form is not None:
             product = gaussian_product(problem, form)
         else:
-            look, hard = self.control.should_continue, price(problem)
-            product, _, at_rest = coordinate_ascent(
-                problem, neutral(problem), hard, most_sweeps=FEW_SWEEPS, go_on=look
-            )
-            if not at_rest and look():
-                single = Objective(problem, "bethe", "search", hard)
-                product = settled_means(single, product, look)
+            ascent, go_on = self._ascent_in(problem, problem.hard_penalty), self._go_on
+            found = ascent.follow(problem.neutral(), most_sweeps=FEW_SWEEPS, go_on=go_on)
+            product = found.q
+            if not found.at_rest.all() and go_on():
+                product = settled_means(ascent.objective, product, go_on)
         if self.is_beta is None:
-            is_beta = betas(problem, product, self.settings.reals)
+            is_beta = choose_betas(problem, product, self.settings.reals)
         else:
-            is_beta = np.zeros(len(problem.layout), dtype=bool)
+            is_beta = np.zeros(len(problem.multiplicity), dtype=bool)
             is_beta[view.variable_to_class[self.is_beta]] = True
         problem = problem.scaled(product).with_betas(is_beta)
         return problem, product, None if is_beta.any() else form
 
-    def _finer(self, view: View, coarse: Stand) -> Stand:
+    def _finer(self, view: View, coarse: FitState) -> FitState:
         """The same beliefs in a finer view, with what the optimiser remembers."""
         assert view.parent is not None
         self.single = None  # what was found in a coarser view
@@ -150,41 +206,45 @@ class Fitter:
             entries = gaussian_product(problem, form).entries
         q = Mixtures(state.q.weights, entries)
         hard = coarse.hard
-        if self.settings.by_coordinates and is_closed_form(problem) and not coarse.is_gaussian:
+        if self.settings.by_coordinates and problem.has_exact_updates and not coarse.is_gaussian:
             return self._by_coordinates(problem, hard, q, alone=True)
+        memory = state.memory
+        if memory is not None:
+            # The part of the members of its parent class that a class has.
+            share = problem.multiplicity / coarse.problem.multiplicity[view.parent]
+            memory = memory.spread(source, np.repeat(share, problem.layout.size))
         at = self._objective(problem, "search", hard).evaluate(q)
-        memory = state.memory and state.memory.spread(
-            source, problem.share_of_parent(coarse.problem, view.parent)
-        )
-        state = replace(state, q=q, at=at, memory=memory)
-        stand = Stand(problem, hard, (state,), coarse.is_gaussian)
-        return self._anew_if_better(view, stand) if view.is_last else stand
+        found = FitState(problem, hard, (replace(state, q=q, at=at, memory=memory),),
+                         coarse.is_gaussian)  # fmt: skip
+        return self._anew_if_better(view, found) if view.is_last else found
 
-    def _anew_if_better(self, view: View, stand: Stand) -> Stand:
-        """The stand, unless a single product that knows of no coarser view is better already.
+    def _anew_if_better(self, view: View, state: FitState) -> FitState:
+        """The state, unless a single product that knows of no coarser view is better already.
 
         Members of a coarse class may lie in different modes, and what was found for all of them
         together in none.
         """
-        if stand.is_gaussian or not self.control.should_continue():
-            return stand
+        if state.is_gaussian or not self._go_on():
+            return state
         problem, product, form = self._prepared(view)
-        hard = price(problem)
+        hard = problem.hard_penalty
         if form is not None:
-            return stand
+            return state
         products = self._products(problem, hard, product)
-        self.single = products[0]
-        single = self._copies(problem, products[0])
+        self.single = products.take([0])
+        single = self._copies(problem, self.single)
         value = self._objective(problem, "search", hard).evaluate(single).value
-        is_better = value[0] < stand.candidates[0].at.value[0]
-        return self._searched(problem, hard, products) if is_better else stand
+        is_better = value[0] < state.candidates[0].at.value[0]
+        return self._searched(problem, hard, products) if is_better else state
 
-    def _products(self, problem: Problem, hard: float, product: Mixtures) -> list[Mixtures]:
+    def _go_on(self) -> bool:
+        return self.control.should_continue()
+
+    def _products(self, problem: Problem, hard: float, product: Mixtures) -> Mixtures:
         """Single products, the best first."""
-        count = max(self.settings.components, num_vertices(problem))
-        return ranked_products(
-            problem, self.rng, hard, product, count, self.control.should_continue
-        )
+        ascent = self._ascent_in(problem, hard)
+        count = max(self.settings.components, ascent.num_vertices)
+        return ascent.ranked_products(product, self.rng, count, self._go_on)
 
     def _copies(self, problem: Problem, product: Mixtures) -> Mixtures:
         """A mixture whose components are all the same."""
@@ -193,8 +253,8 @@ class Fitter:
         return Mixtures(np.full((1, count), 1.0 / count), entries)
 
     def _problem(self, view: View) -> Problem:
-        scopes = self.settings.entropy == "bethe" and self.settings.components > 1
-        return Problem.of(view.graph, np.zeros(view.graph.num_variables, bool), scopes=scopes)
+        nowhere = np.zeros(view.graph.num_variables, dtype=bool)
+        return Problem.of(view.graph, nowhere, scopes=self.settings.needs_grids)
 
     def _objective(self, problem: Problem, phase: Phase, hard: float) -> Objective:
         """The objective of a problem, laid out once."""
@@ -206,177 +266,183 @@ class Fitter:
             self._objectives[accuracy, hard] = known
         return known
 
-    def _begun(self, problem: Problem, hard: float, q: Mixtures, *, is_gaussian: bool) -> Stand:
+    def _ascent_in(self, problem: Problem, hard: float) -> Ascent:
+        """Coordinate ascent in the problem without its Betas, laid out once."""
+        known = self._ascent
+        if (
+            known is None
+            or known.objective.problem.limits is not problem.limits
+            or known.objective.hard != hard
+        ):
+            if self.settings.entropy == "bethe" and not len(problem.betas):
+                known = Ascent.on(self._objective(problem, "search", hard))
+            else:
+                known = Ascent.of(problem, hard)
+            self._ascent = known
+        return known
+
+    def _begun(self, problem: Problem, hard: float, q: Mixtures, *, is_gaussian: bool) -> FitState:
         state = self.settings.optimiser.begin(self._objective(problem, "search", hard), q)
-        return Stand(problem, hard, (state,), is_gaussian)
+        return FitState(problem, hard, (state,), is_gaussian)
 
     def _by_coordinates(
         self, problem: Problem, hard: float, q: Mixtures, *, alone: bool = False
-    ) -> Stand:
+    ) -> FitState:
         """The best product that coordinate ascent finds, from q and from some random states.
 
         Of all starts, only that which is best after a few sweeps is followed to the end.
         """
         count = 0 if alone else self.settings.restarts - 1
-
+        ascent = self._ascent_in(problem, hard)
         if count:
-            count = max(count, num_vertices(problem))
-            look = self.control.should_continue
-            q = ranked_products(problem, self.rng, hard, q, count, look)[0]
-            value = float(self._objective(problem, "search", hard).evaluate(q).value[0])
-            self.control.record(value, "sweeping", 0.0)
+            count = max(count, ascent.num_vertices)
+            q = ascent.ranked_products(q, self.rng, count, self._go_on).take([0])
+            share = min(1.0, len(self.control.steps) / MOST_SWEEPS)
+            self.control.record(float(ascent.objective.evaluate(q).value[0]), "sweeping", share)
         most = self.settings.max_steps
-        q, _, converged = coordinate_ascent(
-            problem, q, hard, most_sweeps=most, control=self.control
-        )
-        state = NaturalNewton().begin(self._objective(problem, "final", hard), q)
-        return Stand(problem, hard, (state,), False, converged)
+        found = ascent.follow(q, most_sweeps=most, control=self.control)
+        state = NaturalNewton().begin(self._objective(problem, "final", hard), found.q)
+        return FitState(problem, hard, (state,), False, bool(found.at_rest.all()))
 
-    def _searched(self, problem: Problem, hard: float, products: list[Mixtures]) -> Stand:
+    def _searched(self, problem: Problem, hard: float, products: Mixtures) -> FitState:
         """Candidates from random starts, the best first."""
         settings = self.settings
-        self.single = products[0]
-        if not self.control.should_continue():
-            copies = self._copies(problem, products[0])
+        self.single = products.take([0])
+        if not self._go_on():
+            copies = self._copies(problem, self.single)
             return self._begun(problem, hard, copies, is_gaussian=False)
         starts = random_starts(problem, settings.restarts, settings.components, self.rng, products)
-        if settings.components == 1:
-            starts.entries[0] = as_betas(problem, products[0]).entries[0]
         few = settings.components == 1 and not problem.functions
         most = FEW_STEPS if few else SEARCH_STEPS
         return self._ranked(problem, hard, starts, most, is_gaussian=False)
 
     def _ranked(
         self, problem: Problem, hard: float, starts: Mixtures, most: int, *, is_gaussian: bool
-    ) -> Stand:
+    ) -> FitState:
         """Where a few steps lead from each start, the best first."""
-        optimiser = self._searcher()
+        optimiser = self.settings.optimiser
+        if isinstance(optimiser, NaturalNewton):  # whose later steps take one start at a time
+            optimiser = NaturalGradient()
         objective = self._objective(problem, "search", hard)
         found: list[State] = []
+        values: list[float] = []
         for some in objective.portions(starts):
             state, _ = descend(
                 objective, optimiser, optimiser.begin(objective, some), self.control,
                 until="converged", most_steps=most, what="searching",
             )  # fmt: skip
             found += [state.take([start]) for start in range(some.num_starts)]
-            if not self.control.should_continue():
+            values += state.at.value.tolist()
+            if not self._go_on():
                 break
-        value = [float(state.at.value[0]) for state in found]
-        if self.control.should_continue():
+        if self._go_on():
             final = self._objective(problem, "final", hard)
-            value = [float(final.evaluate(state.q).value[0]) for state in found]
-        order = np.argsort(np.nan_to_num(value, nan=np.inf), kind="stable")
-        return Stand(problem, hard, tuple(found[at] for at in order), is_gaussian)
+            values = [float(final.evaluate(state.q).value[0]) for state in found]
+        order = np.argsort(np.nan_to_num(values, nan=np.inf), kind="stable")
+        return FitState(problem, hard, tuple(found[at] for at in order), is_gaussian)
 
-    def _searcher(self) -> Optimiser:
-        """The optimiser of many starts at once."""
-        if isinstance(self.settings.optimiser, NaturalNewton):
-            return NaturalGradient()
-        return self.settings.optimiser
-
-    def _improved(self, stand: Stand, *, is_last: bool) -> Stand:
-        """The stand after as many steps as its view is worth."""
+    def _improved(self, state: FitState, *, is_last: bool) -> FitState:
+        """The state after as many steps as its view is worth."""
         settings = self.settings
-        known = stand.is_gaussian and settings.components == 1
-        if known or (settings.by_coordinates and is_closed_form(stand.problem)):
+        known = state.is_gaussian and settings.components == 1
+        if known or (settings.by_coordinates and state.problem.has_exact_updates):
             if known:
-                self.control.record(float(stand.candidates[0].at.value[0]), "solved", 1.0)
-            return replace(stand, converged=stand.converged or known)
+                self.control.record(float(state.candidates[0].at.value[0]), "solved", 1.0)
+            return replace(state, converged=state.converged or known)
         if not is_last:
-            state, _ = descend(
-                self._objective(stand.problem, "search", stand.hard), settings.optimiser,
-                stand.candidates[0], self.control, until="rough", most_steps=SEARCH_STEPS,
+            found, _ = descend(
+                self._objective(state.problem, "search", state.hard), settings.optimiser,
+                state.candidates[0], self.control, until="rough", most_steps=SEARCH_STEPS,
                 what="coarse",
             )  # fmt: skip
-            return replace(stand, candidates=(state,))
+            return replace(state, candidates=(found,))
         best: tuple[float, State, bool, tuple[float, float] | None] | None = None
-        for candidate in stand.candidates:
-            state, converged = self._refined(stand, candidate)
-            judged, relative = None, np.inf
-            if self.control.should_continue():
-                judged = self._with_error(stand.problem, state.q, stand.hard)
-                relative = judged[1] / max(1.0, abs(judged[0]))
+        for candidate in state.candidates:
+            found, converged = self._refined(state, candidate)
+            reached, relative = None, np.inf
+            if self._go_on():
+                reached = self._with_error(state.problem, found.q, state.hard)
+                relative = reached[1] / max(1.0, abs(reached[0]))
             if best is None or relative < best[0]:
-                best = (relative, state, converged, judged)
-            if relative <= HIDES or not self.control.should_continue():
+                best = (relative, found, converged, reached)
+            if relative <= HIDES or not self._go_on():
                 break
         assert best is not None
-        _, state, converged, judged = best
-        stand = replace(stand, candidates=(state,), converged=converged, judged=judged)
-        return self._no_worse_than_one(stand)
+        _, found, converged, reached = best
+        state = replace(
+            state, candidates=(found,), converged=converged, objective_and_error=reached
+        )
+        return self._no_worse_than_one(state)
 
-    def _no_worse_than_one(self, stand: Stand) -> Stand:
-        """The stand, or what is found from a single product if that alone is better.
+    def _no_worse_than_one(self, state: FitState) -> FitState:
+        """The state, or what is found from a single product if that alone is better.
 
         A mixture over many parts that nothing connects has the same weights in all of them, and is
         easily worse than the best product of each.
         """
-        problem, hard, look = stand.problem, stand.hard, self.control.should_continue
-        is_bethe = self.settings.entropy == "bethe" and self.settings.components > 1
-        if not is_bethe or stand.is_gaussian or not is_closed_form(problem) or not look():
-            return stand
-        if self.single is None:
-            return stand
-        product, _, _ = coordinate_ascent(problem, self.single, hard, go_on=look)
+        problem, hard, settings = state.problem, state.hard, self.settings
+        may_be = settings.needs_grids and not state.is_gaussian and problem.has_exact_updates
+        if not may_be or self.single is None or not self._go_on():
+            return state
+        product = self._ascent_in(problem, hard).follow(self.single, go_on=self._go_on).q
         objective = self._objective(problem, "final", hard)
-        single = self.settings.optimiser.begin(objective, self._copies(problem, product))
-        if not single.at.value[0] < stand.candidates[0].at.value[0] or not look():
-            return stand
-        nearby = self.settings.optimiser.begin(objective, apart(problem, single.q, self.rng))
-        state, converged = self._refined(stand, nearby)
-        if not state.at.value[0] <= single.at.value[0]:
-            state, converged = single, True
-        return replace(stand, candidates=(state,), converged=converged, judged=None)
+        single = settings.optimiser.begin(objective, self._copies(problem, product))
+        if not single.at.value[0] < state.candidates[0].at.value[0] or not self._go_on():
+            return state
+        nearby = settings.optimiser.begin(objective, apart(problem, single.q, self.rng))
+        found, converged = self._refined(state, nearby)
+        if not found.at.value[0] <= single.at.value[0]:
+            found, converged = single, True
+        return replace(state, candidates=(found,), converged=converged, objective_and_error=None)
 
-    def _refined(self, stand: Stand, state: State) -> tuple[State, bool]:
-        """The state after its last steps, with the final accuracy."""
-        settings, problem = self.settings, stand.problem
-        needs_nodes = problem.functions or (settings.entropy == "bethe" and settings.components > 1)
-        if stand.is_gaussian and needs_nodes:
-            state, _ = descend(
-                self._objective(problem, "search", stand.hard), settings.optimiser, state,
+    def _refined(self, state: FitState, candidate: State) -> tuple[State, bool]:
+        """A candidate after its last steps, with the final accuracy."""
+        settings, problem = self.settings, state.problem
+        if state.is_gaussian and (problem.functions or settings.needs_grids):
+            candidate, _ = descend(
+                self._objective(problem, "search", state.hard), settings.optimiser, candidate,
                 self.control, until="converged", most_steps=settings.max_steps, what="searching",
             )  # fmt: skip
-        objective = self._objective(problem, "final", stand.hard)
+        objective = self._objective(problem, "final", state.hard)
         optimiser = settings.optimiser
         if isinstance(optimiser, NaturalNewton):
-            if state.step >= optimiser.natural_steps:
+            if candidate.step >= optimiser.natural_steps:
                 optimiser = NaturalNewton(0)
-            state = again(objective, state)
+            candidate = again(objective, candidate)
         return descend(
-            objective, optimiser, state, self.control,
+            objective, optimiser, candidate, self.control,
             until="converged", most_steps=settings.max_steps, what="refining",
         )  # fmt: skip
 
     def _with_error(self, problem: Problem, q: Mixtures, hard: float) -> tuple[float, float]:
-        ladder = Ladder.of(problem, self.settings.components)
         most = MOST_POINTS if self.control.ended is None else MOST_POINTS / 100
-        return with_error(problem, self.settings.entropy, q, ladder, hard, most)
+        final = self._objective(problem, "final", hard)
+        return objective_and_error(final, self._objective(problem, "check", hard), q, most)
 
-    def _finished(self, view: View, stand: Stand) -> Fit:
-        problem, q = stand.problem, stand.q
-        if stand.is_gaussian and self.settings.components > 1:
+    def _finished(self, view: View, state: FitState) -> Fit:
+        problem, q = state.problem, state.q
+        if state.is_gaussian and self.settings.components > 1:
             # The mean of a centred Gaussian is 0: the whole mixture moves to where it is so.
             entries = q.entries.copy()
             entries[:, 0::2] -= (q.weights[:, None] * entries[:, 0::2]).sum(axis=2, keepdims=True)
             q = Mixtures(q.weights, entries)
-        hard = stand.hard
+        hard = state.hard
         if problem.has_hard:
             final = self._objective(problem, "final", np.inf)
             if (certain := with_certain_zeros(problem, q, final, self.rng)) is not None:
                 q, hard = self._kept_feasible(certain, final), np.inf
-        value, error = stand.judged or (np.nan, np.nan)
-        if stand.judged is None or q is not stand.q:
+        if state.objective_and_error is None or q is not state.q:
             value, error = self._with_error(problem, q, hard)
-        is_feasible = hard == np.inf
-        solved = stand.is_gaussian and self.settings.components == 1
-        return Fit(view, problem, q, value, error, stand.converged, is_feasible, solved)
+        else:
+            value, error = state.objective_and_error
+        solved = state.is_gaussian and self.settings.components == 1
+        return Fit(view, problem, q, value, error, state.converged, hard == np.inf, solved)
 
     def _kept_feasible(self, q: Mixtures, final: Objective) -> Mixtures:
         """A mixture after the steps that its zeros leave to it."""
         optimiser = NaturalGradient()
         state, _ = descend(
             final, optimiser, optimiser.begin(final, q), self.control,
-            until="converged", most_steps=SEARCH_STEPS, what="keeping what is impossible at zero",
+            until="converged", most_steps=SEARCH_STEPS, what="enforcing hard constraints",
         )  # fmt: skip
         return state.q

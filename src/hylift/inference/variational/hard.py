@@ -1,4 +1,4 @@
-"""What is impossible: a finite price while searching, certain zeros at the end."""
+"""Mixtures in which nothing impossible has a probability."""
 
 from __future__ import annotations
 
@@ -7,26 +7,15 @@ from numpy.typing import NDArray
 
 from hylift.components.family import LEAST_WEIGHT
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
-from hylift.inference.variational.starts.mean_field import coordinate_ascent, is_closed_form
-from hylift.inference.variational.starts.random import vertices
+from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.products import Ascent
 
-PRICE = 20.0
-"""Energy of what is impossible, while searching, beyond the largest of what is possible."""
 DECISIVE = 1e4
-"""How many times that is the price where a component must come to satisfy every constraint."""
+"""How many times the usual penalty it takes to make a component satisfy every constraint."""
 NUM_VERTICES = 16
 """Random states from which a product is looked for that satisfies every constraint."""
 NEGLIGIBLE = 1e-8
 """Probabilities up to this may be set to zero."""
-
-
-def price(problem: Problem) -> float:
-    """Energy that stands for infinity while searching: more than any constraint could gain."""
-    finite = problem.terms.theta[np.isfinite(problem.terms.theta)]
-    if not problem.has_hard:
-        return np.inf
-    return PRICE + 2.0 * float(np.abs(finite).max(initial=0.0))
 
 
 def with_certain_zeros(
@@ -42,38 +31,30 @@ def with_certain_zeros(
     certain = _rounded(problem, q)
     if np.isfinite(objective.evaluate(certain).value[0]):
         return certain
-    if not is_closed_form(problem):
+    if not problem.has_exact_updates:
         return None
-    decisive = DECISIVE * price(problem)
-    starts = [q.entries[:, :, [k]] for k in range(q.num_components)]
-    products = _feasible(problem, starts, objective, decisive)
-    if not products:
-        found = vertices(problem, rng, decisive, NUM_VERTICES)
-        starts = [entries[None, :, None] for entries in found]
-        products = _feasible(problem, starts, objective, decisive)
-    if not products:
+    ascent = Ascent.of(problem, DECISIVE * problem.hard_penalty)
+    products, value = _feasible(ascent, objective, np.moveaxis(q.entries, 2, 0)[:, 0, :, None])
+    if not len(value):
+        products, value = _feasible(ascent, objective, ascent.vertices(rng, NUM_VERTICES))
+    if not len(value):
         return None
-    products.sort(key=lambda found: found[0])
-    value = np.array([products[k % len(products)][0] for k in range(q.num_components)])
-    entries = [products[k % len(products)][1] for k in range(q.num_components)]
-    weights = np.maximum(np.exp(value.min() - value), LEAST_WEIGHT)
-    mixed = Mixtures((weights / weights.sum())[None], np.concatenate(entries, axis=2))
+    order = np.argsort(value, kind="stable")[np.arange(q.num_components) % len(value)]
+    weights = np.maximum(np.exp(value.min() - value[order]), LEAST_WEIGHT)
+    entries = np.ascontiguousarray(products.entries[order, :, 0].T)[None]
+    mixed = Mixtures((weights / weights.sum())[None], entries)
     return mixed if np.isfinite(objective.evaluate(mixed).value[0]) else None
 
 
 def _feasible(
-    problem: Problem, starts: list[FloatArray], objective: Objective, decisive: float
-) -> list[tuple[float, FloatArray]]:
-    """Free energies and entries (1, entry, 1) of products near these that satisfy everything."""
-    found = []
-    for entries in starts:
-        one = Mixtures(np.ones((1, 1)), np.ascontiguousarray(entries))
-        one, _, _ = coordinate_ascent(problem, one, decisive)
-        one = _rounded(problem, one)
-        value = float(objective.evaluate(one).value[0])
-        if np.isfinite(value):
-            found.append((value, one.entries))
-    return found
+    ascent: Ascent, objective: Objective, starts: NDArray[np.float64]
+) -> tuple[Mixtures, NDArray[np.float64]]:
+    """Products near these (start, entry, 1) that satisfy everything, and their free energies."""
+    q = Mixtures(np.ones((len(starts), 1)), np.ascontiguousarray(starts))
+    q = _rounded(objective.problem, ascent.follow(q).q)
+    value = objective.evaluate(q).value
+    found = np.flatnonzero(np.isfinite(value))
+    return q.take(found), value[found]
 
 
 def _rounded(problem: Problem, q: Mixtures) -> Mixtures:
@@ -88,9 +69,9 @@ def _rounded(problem: Problem, q: Mixtures) -> Mixtures:
 
 
 def _constrained(problem: Problem) -> NDArray[np.bool_]:
-    """(variable,): whether it stands in a factor that may make something impossible."""
-    terms, first = problem.terms, problem.layout.first
-    found = np.zeros(len(problem.layout), dtype=bool)
+    """(variable,): whether it is in a factor that may make something impossible."""
+    terms = problem.terms
+    found = np.zeros(len(problem.multiplicity), dtype=bool)
     for group in problem.functions:
         found[group.scope.ravel()] = True
     # Parameters of a term end where those of the next row begin.
@@ -98,6 +79,5 @@ def _constrained(problem: Problem) -> NDArray[np.bool_]:
     ends = np.append(rows[1:], len(terms.theta))
     count = np.concatenate([[0], np.cumsum(terms.theta == -np.inf)])
     is_hard = (count[ends] > count[rows])[row]
-    arity = np.diff(terms.slot_ptr)
-    found[terms.slots[np.repeat(is_hard, arity)]] = True
-    return found & (np.diff(first) > 0)
+    found[terms.slots[np.repeat(is_hard, np.diff(terms.slot_ptr))]] = True
+    return found

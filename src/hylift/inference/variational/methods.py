@@ -15,19 +15,17 @@ from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole, is_number
-from hylift.inference.variational.answer import mixture_of, posterior_of
-from hylift.inference.variational.fit import Fitter
-from hylift.inference.variational.leaves import has_bounds, mass_lost
-from hylift.inference.variational.objective.objective import TOLERANCE
-from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
-from hylift.inference.variational.problem import beliefs_of
-from hylift.inference.variational.problem.families import (
-    Reals,
-    better_families,
-    check_one_sided,
+from hylift.inference.variational.answer import (
+    has_bounds,
+    mass_lost,
+    mixture_of,
+    posterior_of,
 )
-from hylift.inference.variational.stand import Fit, Settings
-from hylift.inference.variational.starts.warm import WarmStart
+from hylift.inference.variational.fit import Fit, Fitter, Settings
+from hylift.inference.variational.objective import TOLERANCE
+from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
+from hylift.inference.variational.problem import Reals, better_families, check_one_sided
+from hylift.inference.variational.starts import WarmStart
 from hylift.inference.variational.views import views
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
@@ -197,8 +195,8 @@ def _fitted(
     fitter = Fitter(settings, control, np.random.default_rng(request.seed), is_beta)
 
     def beliefs() -> Beliefs:
-        assert fitter.stand is not None
-        return beliefs_of(fitter.stand.problem, fitter.stand.q)
+        assert fitter.state is not None
+        return fitter.state.problem.beliefs(fitter.state.q)
 
     gaussian: Literal["centred", "solved"] | None = None
     if settings.reals != "beta" and start is None and is_beta is None:

@@ -1,44 +1,45 @@
-"""Expected energies of tables and conditional quadratics, and their gradients."""
+"""Expected energies of tables and conditional quadratics, with gradients; coordinate ascent."""
 
 import numpy as np
 from numba import njit
 
+from hylift.components.kernels.steps import to_optimum
+
+ZERO = np.int64(0)
+"""Not a literal, for which kernels would be compiled once more."""
+
 
 @njit(cache=True, nogil=True)
 def energy_block(
-    begin, end, slot_ptr, slots, num_discrete, base, multiplicity, theta, hard,
-    first, moments, weights, grad_ptr, buffer, value,
+    begin, end, slot_ptr, slots, num_discrete, base, multiplicity, theta, hard, part,
+    first, moments, weights, target, shift, gradient, value,
 ):  # fmt: skip
-    """Adds the expected energies of the terms begin … end to value (start, component), and writes
-    their gradients, times the component's weight, to buffer (start, entry of a slot, component).
+    """Add the expected energies of the terms begin … end to value (start, component, part), and
+    their gradients, times the component's weight, to gradient (start, entry, component).
 
-    moments: (start, entry, component): mean and variance of reals, probabilities of states.
-    hard: the energy of what is impossible. grad_ptr: (slot + 1,), the place of each slot's entries,
-    counted from the first slot of the block.
+    part: (term,), where its energy is added. moments: (start, entry, component): mean and variance
+    of reals, probabilities of states. hard: the energy of what is impossible. target - shift:
+    (slot,), the first entry of its gradient.
     """
     most = 1
     for term in range(begin, end):
         most = max(most, slot_ptr[term + 1] - slot_ptr[term])
     state = np.zeros(most, dtype=np.int64)
     prefix = np.ones(most + 1)
-    suffix = np.ones(most + 1)
-    shift = grad_ptr[slot_ptr[begin]]
     for start in range(weights.shape[0]):
-        for component in range(weights.shape[1]):
-            total = 0.0
+        for k in range(weights.shape[1]):
             for term in range(begin, end):
-                total += term_energy(
+                value[start, k, part[term]] += _term_energy(
                     slot_ptr[term], slot_ptr[term + 1], num_discrete[term], base[term],
-                    multiplicity[term], slots, theta, hard, first, moments, start, component,
-                    weights[start, component], grad_ptr, shift, buffer, state, prefix, suffix,
+                    multiplicity[term], slots, theta, hard, first, moments, start, k,
+                    weights[start, k], target, shift, gradient, state, prefix,
                 )  # fmt: skip
-            value[start, component] += total
 
 
-@njit(cache=True, nogil=True, inline="always")
-def term_energy(
+@njit(cache=True, nogil=True)
+def _term_energy(
     low, high, num_discrete, base, multiplicity, slots, theta, hard, first, moments,
-    start, k, weight, grad_ptr, shift, buffer, state, prefix, suffix,
+    start, k, weight, target, shift, gradient, state, prefix,
 ):  # fmt: skip
     middle = low + num_discrete
     num_reals = high - middle
@@ -49,8 +50,6 @@ def term_energy(
     at_b = base + num_joint * num_reals * num_reals
     at_c = at_b + num_joint * num_reals
     scale = -multiplicity * weight
-    for entry in range(grad_ptr[low] - shift, grad_ptr[high] - shift):
-        buffer[start, entry, k] = 0.0
     total = 0.0
     for joint in range(num_joint):
         # Probability of the joint state, and of all slots but one.
@@ -59,8 +58,7 @@ def term_energy(
             prefix[place + 1] = prefix[place] * p
         probability = prefix[num_discrete]
         expected = theta[at_c + joint]
-        impossible = expected == -np.inf
-        if impossible:
+        if expected == -np.inf:
             expected = -hard
         else:
             for i in range(num_reals):
@@ -71,47 +69,88 @@ def term_energy(
                 square = theta[row + i]
                 slope = linear
                 for j in range(num_reals):
-                    other = moments[start, first[slots[middle + j]], k]
-                    slope += 2.0 * theta[row + j] * other
-                expected += 0.5 * mean * (linear + slope)
-                expected += square * moments[start, at_i + 1, k]
-                at = grad_ptr[middle + i] - shift
-                buffer[start, at, k] += scale * probability * slope
-                buffer[start, at + 1, k] += scale * probability * square
+                    slope += 2.0 * theta[row + j] * moments[start, first[slots[middle + j]], k]
+                expected += 0.5 * mean * (linear + slope) + square * moments[start, at_i + 1, k]
+                at = target[middle + i] - shift
+                gradient[start, at, k] += scale * probability * slope
+                gradient[start, at + 1, k] += scale * probability * square
         if probability > 0.0:
             total += probability * expected
-        if num_discrete:
-            for place in range(num_discrete - 1, -1, -1):
-                p = moments[start, first[slots[low + place]] + state[place], k]
-                suffix[place] = p if place == num_discrete - 1 else suffix[place + 1] * p
-            for place in range(num_discrete):
-                others = prefix[place]
-                if place < num_discrete - 1:
-                    others *= suffix[place + 1]
-                if others > 0.0:
-                    at = grad_ptr[low + place] - shift + state[place]
-                    buffer[start, at, k] += scale * others * expected
-            place = num_discrete - 1
-            while place >= 0:
-                variable = slots[low + place]
-                state[place] += 1
-                if state[place] < first[variable + 1] - first[variable]:
-                    break
-                state[place] = 0
-                place -= 1
+        behind = 1.0
+        for place in range(num_discrete - 1, -1, -1):
+            others = prefix[place] * behind
+            if others > 0.0:
+                at = target[low + place] - shift + state[place]
+                gradient[start, at, k] += scale * others * expected
+            behind *= moments[start, first[slots[low + place]] + state[place], k]
+        for place in range(num_discrete - 1, -1, -1):  # the next joint state
+            variable = slots[low + place]
+            state[place] += 1
+            if state[place] < first[variable + 1] - first[variable]:
+                break
+            state[place] = 0
     return -multiplicity * total
 
 
 @njit(cache=True, nogil=True)
-def scatter(begin, end, slot_ptr, slots, first, grad_ptr, buffer, gradient):
-    """Adds what a block has written for its slots to the gradient (start, entry, component)."""
+def scatter(begin, end, slot_ptr, slots, first, source, buffer, gradient):
+    """Add the gradients of a block's slots, which lie one after the other in its buffer, to the
+    gradient (start, entry, component); source: (slot + 1,)."""
     low, high = slot_ptr[begin], slot_ptr[end]
-    shift = grad_ptr[low]
-    num_components = gradient.shape[2]
     for start in range(gradient.shape[0]):
         for slot in range(low, high):
-            target = first[slots[slot]]
-            source = grad_ptr[slot] - shift
-            for entry in range(grad_ptr[slot + 1] - grad_ptr[slot]):
-                for k in range(num_components):
-                    gradient[start, target + entry, k] += buffer[start, source + entry, k]
+            at = first[slots[slot]] - source[slot]
+            for entry in range(source[slot], source[slot + 1]):
+                for k in range(gradient.shape[2]):
+                    gradient[start, at + entry, k] += buffer[start, entry - source[low], k]
+
+
+@njit(cache=True, nogil=True)
+def sweep(
+    order, edge_ptr, edge, term_of, slot_ptr, slots, num_discrete, base, term_multiplicity, theta,
+    hard, family, first, lower, upper, least_var, most_var, multiplicity, source, damping, entries,
+    change,
+):  # fmt: skip
+    """Move each variable of single products, entries (start, entry, 1), to its optimum given the
+    others; fill change (start,) with the largest change: of a mean in standard deviations, or of
+    a probability.
+
+    order: the variables to move. damping: (start,), the share of the way to go, in natural
+    parameters; starts of share 0 stay. source: (slot + 1,), as for `scatter`.
+    """
+    most, widest = 1, 1
+    for term in range(len(base)):
+        most = max(most, slot_ptr[term + 1] - slot_ptr[term])
+        widest = max(widest, source[slot_ptr[term + 1]] - source[slot_ptr[term]])
+    for variable in order:  # one may be in no term
+        widest = max(widest, first[variable + 1] - first[variable])
+    state = np.zeros(most, dtype=np.int64)
+    prefix = np.ones(most + 1)
+    gradient = np.zeros((entries.shape[0], widest, 1))
+    slope = np.empty(widest)
+    for start in range(entries.shape[0]):
+        change[start] = 0.0
+        if damping[start] == 0.0:
+            continue
+        for variable in order:
+            at, end = first[variable], first[variable + 1]
+            for entry in range(end - at):
+                slope[entry] = 0.0
+            for place in range(edge_ptr[variable], edge_ptr[variable + 1]):
+                slot = edge[place]
+                term = term_of[slot]
+                low, high = slot_ptr[term], slot_ptr[term + 1]
+                for entry in range(source[high] - source[low]):
+                    gradient[start, entry, 0] = 0.0
+                _term_energy(
+                    low, high, num_discrete[term], base[term], term_multiplicity[term], slots,
+                    theta, hard, first, entries, start, ZERO, 1.0, source, source[low], gradient,
+                    state, prefix,
+                )  # fmt: skip
+                for entry in range(end - at):
+                    slope[entry] += gradient[start, source[slot] - source[low] + entry, 0]
+            moved = to_optimum(
+                family[variable], start, at, end, slope, multiplicity[variable], damping[start],
+                lower[variable], upper[variable], least_var[variable], most_var[variable], entries,
+            )  # fmt: skip
+            change[start] = max(change[start], moved)

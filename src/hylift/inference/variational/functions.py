@@ -14,7 +14,6 @@ from hylift.components import Gaussians
 from hylift.graph import FactorGroup
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.numerics.quadrature import Accuracy, nodes_per_slot
-from hylift.potentials import REAL
 from hylift.potentials.base import Expectation, along_axis, expectation_given
 
 MAX_POINTS = 1 << 17
@@ -54,10 +53,10 @@ def add_functions(
 def _blocks(
     problem: Problem, group: FactorGroup, num_columns: int, accuracy: Accuracy
 ) -> Iterator[tuple[FactorGroup, slice, list[int]]]:
-    """Some factors, some columns, and the points of each slot: the most that a variable needs."""
-    num_nodes = nodes_per_slot(group.potential.slot_states.count(REAL), accuracy)
-    num_states = problem.graph.variables.num_states[group.scope]
-    sizes = [int(most) or num_nodes for most in num_states.max(axis=0, initial=0)]
+    """Some factors, some columns, and the points of each slot."""
+    num_nodes = nodes_per_slot(group.potential.num_reals, accuracy)
+    num_states = problem.graph.variables.num_states[group.scope[0]]
+    sizes = [states or num_nodes for states in num_states.tolist()]
     points = int(np.prod(sizes))
     width = min(num_columns, max(1, MAX_POINTS // points))
     step = max(1, MAX_POINTS // (points * width))
@@ -69,13 +68,10 @@ def _blocks(
 
 def _scatter(problem: Problem, group: FactorGroup, found: Expectation, slope: FloatArray) -> None:
     """Add gradients with respect to slots to slope (entry, column)."""
-    first = problem.layout.first
     for variable, of_slot in zip(group.scope.T, found.gradients, strict=True):
-        parts = of_slot.reshape(len(group), slope.shape[1], -1)
+        parts = group.multiplicity[:, None, None] * of_slot.reshape(len(group), slope.shape[1], -1)
         for entry in range(parts.shape[2]):
-            has = entry < np.diff(first)[variable]
-            scaled = group.multiplicity[has, None] * parts[has, :, entry]
-            np.add.at(slope, first[variable[has]] + entry, scaled)
+            np.add.at(slope, problem.layout.first[variable] + entry, parts[:, :, entry])
 
 
 def _closed_form(
@@ -93,10 +89,7 @@ def _closed_form(
     num_columns = entries.shape[1]
     slots = []
     for variable in group.scope.T:
-        size = layout.size[variable]
-        place = np.arange(size.max())
-        own = entries[layout.first[variable][:, None] + np.minimum(place, size[:, None] - 1)]
-        own = np.where((place < size[:, None])[:, :, None], own, 0.0)
+        own = entries[layout.first[variable][:, None] + np.arange(layout.size[variable[0]])]
         slots.append(np.moveaxis(own, 2, 1).reshape(len(group) * num_columns, -1))
     found = group.potential.expected(np.repeat(group.row, num_columns), slots)
     if found is None:
@@ -150,10 +143,7 @@ class _SlotNodes:
         scores = None if layout.is_discrete[variable].any() else np.empty((*shape, 2))
         for at, batch in layout.batches(entries, variable):
             found = batch.nodes(size)
-            # Where variables of several sizes share a slot, states beyond the last have no weight.
-            width = found.points.shape[-1]
-            points[at, :, :width], weights[at, :, :width] = found.points, found.weights
-            points[at, :, width:] = width - 1
+            points[at], weights[at] = found.points, found.weights
             if scores is not None and found.scores is not None:
                 scores[at] = found.scores
         flat = (shape[0] * shape[1], size)

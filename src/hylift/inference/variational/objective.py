@@ -1,0 +1,362 @@
+"""Free energies of mixtures of products, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.components import Layout
+from hylift.components.kernels.nodes import beta_moments, chain_moments, tabulate
+from hylift.components.kernels.products import (
+    jensen_gradient,
+    log_mixtures,
+    log_overlaps,
+    product_entropy,
+)
+from hylift.inference.variational.functions import add_functions
+from hylift.inference.variational.kernels.bethe import bethe_block
+from hylift.inference.variational.kernels.energy import energy_block, scatter
+from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.numerics import threads
+from hylift.numerics.quadrature import Accuracy, hermite_rule, nodes_per_slot
+from hylift.numerics.segments import offsets
+
+Entropy = Literal["bethe", "jensen"]
+IntArray = NDArray[np.int64]
+
+TOLERANCE = 1e-7
+"""In nats."""
+MOST_NUMBERS = 10**8
+"""Numbers that the candidates of one portion may need."""
+MOST_POINTS = 2e8
+"""Grid points, over all components, up to which an evaluation takes a few seconds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """The free energy of each start, and its gradient."""
+
+    value: FloatArray  # (start,)
+    of_weights: FloatArray  # (start, component), up to what is the same for all components
+    of_entries: FloatArray  # (start, entry, component)
+
+    def take(self, starts: NDArray[np.int64] | list[int]) -> Evaluation:
+        return Evaluation(self.value[starts], self.of_weights[starts], self.of_entries[starts])
+
+
+class Objective:
+    """A free energy to be minimised; what it needs beside the parameters is laid out once."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        entropy: Entropy,
+        accuracy: Accuracy,
+        hard: float = np.inf,
+        tolerance: float = TOLERANCE,
+    ) -> None:
+        """hard: the energy of what is impossible. tolerance: a fall of the free energy per ground
+        variable that counts as none."""
+        self.problem, self.entropy, self.accuracy, self.hard = problem, entropy, accuracy, hard
+        self.tolerance = tolerance
+        self.terms = Slots.of(problem.layout, problem.terms.slot_ptr, problem.terms.slots)
+        self.grid: Grid | None = None
+        """Of the Bethe entropy; a single product needs none."""
+        # All terms, and all variables, are in one part.
+        self._whole = np.zeros(max(len(problem.terms.base), len(problem.multiplicity)), np.int32)
+
+    def evaluate(self, q: Mixtures) -> Evaluation:
+        """The free energy and its gradient at each of the candidates."""
+        problem, weights = self.problem, q.weights
+        value = np.zeros((*weights.shape, 1))
+        gradient = self._add_energies(q, self._whole, value)
+        if problem.functions:
+            add_functions(problem, q, self.accuracy, self.hard, gradient, value[:, :, 0])
+        value -= problem.log_constant
+        of_weights = np.zeros(weights.shape)
+        if self.entropy == "jensen":
+            of_weights = self._add_jensen(q, gradient, value)
+        elif weights.shape[1] == 1:
+            self._add_product_entropy(q, self._whole, gradient, value)
+        else:
+            self._add_bethe(q, gradient, value)
+        by_component = value[:, :, 0]
+        return Evaluation((weights * by_component).sum(axis=1), by_component + of_weights, gradient)
+
+    def by_part(self, q: Mixtures, part: NDArray[np.int32], num_parts: int) -> FloatArray:
+        """(start, part): free energies of single products in each of the parts of a graph that no
+        term connects, without functions and constants; part: (variable,)."""
+        terms = self.problem.terms
+        value = np.zeros((q.num_starts, 1, num_parts))
+        gradient = self._add_energies(q, part[terms.slots[terms.slot_ptr[:-1]]], value)
+        self._add_product_entropy(q, part, gradient, value)
+        return value[:, 0]
+
+    def portions(self, q: Mixtures) -> Iterator[Mixtures]:
+        """The candidates, as many at a time as memory holds."""
+        num_starts, size = q.weights.shape
+        per_start = 8 * q.entries[0].size
+        if self.entropy == "bethe" and size > 1:
+            per_start += int(self._grid().row_start[-1]) * (size + 3) * size
+        step = max(1, MOST_NUMBERS // max(1, per_start))
+        for begin in range(0, num_starts, step):
+            yield q.take(list(range(begin, min(begin + step, num_starts))))
+
+    def _add_energies(self, q: Mixtures, part: NDArray[np.int32], value: FloatArray) -> FloatArray:
+        """The gradient of the expected energies of terms; adds these to value (start, component,
+        part). part: (term,)"""
+        problem, slots = self.problem, self.terms
+        terms, layout = problem.terms, problem.layout
+        gradient = np.zeros(q.entries.shape)
+        moments, has_betas = q.entries, len(problem.betas) > 0
+        if has_betas:
+            moments = q.entries.copy()
+            beta_moments(
+                problem.betas, layout.first, layout.lower, layout.upper, q.entries, moments
+            )
+
+        def run(
+            begin: int, end: int, target: IntArray, shift: int, to: FloatArray, total: FloatArray
+        ) -> None:
+            energy_block(
+                begin, end, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
+                terms.multiplicity, terms.theta, self.hard, part, layout.first, moments, q.weights,
+                target, shift, to, total,
+            )  # fmt: skip
+
+        slots.add_up(run, layout.first, gradient, value)
+        if has_betas:
+            chain_moments(
+                problem.betas, layout.first, layout.lower, layout.upper, q.entries, gradient
+            )
+        return gradient
+
+    def _add_product_entropy(
+        self, q: Mixtures, part: NDArray[np.int32], gradient: FloatArray, value: FloatArray
+    ) -> None:
+        layout = self.problem.layout
+        product_entropy(
+            layout.family, layout.first, layout.lower, layout.upper, self.problem.multiplicity,
+            part, q.entries, gradient, value,
+        )  # fmt: skip
+
+    def _grid(self) -> Grid:
+        if self.grid is None:
+            self.grid = Grid.of(self.problem, self.accuracy)
+        return self.grid
+
+    def _add_bethe(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> None:
+        """Adds the negative Bethe entropy given each component, and its gradient."""
+        layout, scopes, grid = self.problem.layout, self.problem.scopes, self._grid()
+        assert scopes is not None
+        (starts, size), num_nodes = q.weights.shape, int(grid.row_start[-1])
+        table = np.empty((starts, num_nodes * size**2))
+        nodes = np.empty((starts, num_nodes * size * 3))
+
+        def fill(begin: int, end: int) -> None:
+            tabulate(
+                begin, end, grid.row_variable, grid.row_set, grid.row_start, grid.set_nodes,
+                grid.hermite_z, grid.hermite_w, layout.family, layout.first, layout.lower,
+                layout.upper, q.entries, table, nodes,
+            )  # fmt: skip
+
+        def run(
+            begin: int, end: int, target: IntArray, shift: int, to: FloatArray, total: FloatArray
+        ) -> None:
+            bethe_block(
+                begin, end, scopes.slot_ptr, scopes.slots, scopes.num_reals, scopes.coefficient,
+                grid.scope_set, grid.set_nodes, layout.first, q.entries, q.weights,
+                grid.table_row, grid.row_start, table, nodes, target, shift, to, total,
+            )  # fmt: skip
+
+        num_rows = len(grid.row_set)
+        if num_rows < 4096:
+            fill(0, num_rows)
+        else:
+            _run_all(fill, num_rows, 2 + num_rows // 4096)
+        grid.slots.add_up(run, layout.first, gradient, value)
+
+    def _add_jensen(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> FloatArray:
+        """Adds log Σ_j w_j exp(S_kj) given each component k, and the gradient of their mean;
+        returns what the weights are worth beyond that."""
+        layout, multiplicity = self.problem.layout, self.problem.multiplicity
+        size, (num_starts, num_components) = len(multiplicity), q.weights.shape
+        overlaps = np.zeros((num_starts, num_components, num_components))
+        num_blocks = 1 + size * num_components**2 // threads.BLOCK
+
+        def overlap(begin: int, end: int) -> FloatArray:
+            part = np.zeros(overlaps.shape)
+            log_overlaps(
+                begin, end, layout.family, layout.first, layout.lower, layout.upper, multiplicity,
+                q.entries, part,
+            )  # fmt: skip
+            return part
+
+        def slope(begin: int, end: int) -> None:
+            jensen_gradient(
+                begin, end, layout.family, layout.first, multiplicity, q.entries, q.weights, share,
+                gradient,
+            )  # fmt: skip
+
+        for part in _run_all(overlap, size, num_blocks):
+            overlaps += part
+        share = np.empty(overlaps.shape)
+        log_mixtures(overlaps, q.weights, value, share)
+        _run_all(slope, size, num_blocks)
+        # ∂/∂w_k of Σ_l w_l log Σ_j w_j exp(S_lj) beyond the logarithm itself.
+        return np.einsum("sl,slk->sk", q.weights, share) / q.weights
+
+
+def _run_all(run: Callable[[int, int], threads.T], size: int, num_blocks: int) -> list[threads.T]:
+    """What `run` returns for blocks of about equal size, in order."""
+    if num_blocks == 1:
+        return [run(0, size)]
+    cuts = np.linspace(0, size, num_blocks + 1).astype(np.int64)
+    return list(threads.in_order(run, pairwise(cuts.tolist())))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slots:
+    """The slots of terms or scopes, whose gradients are added up in blocks of whole terms."""
+
+    slot_ptr: IntArray  # (term + 1,)
+    slots: NDArray[np.int32]
+    target: IntArray  # (slot,): first entry of its variable
+    source: IntArray  # (slot + 1,): places of the gradients of slots, one behind the other
+    cost: IntArray  # (term + 1,): work up to each term, for one component, about in grid points
+
+    @classmethod
+    def of(
+        cls,
+        layout: Layout,
+        slot_ptr: IntArray,
+        slots: NDArray[np.int32],
+        cost: IntArray | None = None,
+    ) -> Slots:
+        source = offsets((layout.first[1:] - layout.first[:-1])[slots])
+        cost = 4 * np.diff(source[slot_ptr]) if cost is None else cost
+        return cls(slot_ptr, slots, layout.first[slots], source, offsets(cost))
+
+    def add_up(
+        self,
+        run: Callable[[int, int, IntArray, int, FloatArray, FloatArray], None],
+        first: IntArray,
+        gradient: FloatArray,
+        value: FloatArray,
+    ) -> None:
+        """Run all blocks, and add their gradients and values in order.
+
+        run: given a block, where the gradients of slots go, less a shift, and arrays to add to.
+        """
+        work = gradient.shape[0] * gradient.shape[2]
+        if int(self.cost[-1]) * work < 2 * threads.BLOCK:
+            run(0, len(self.slot_ptr) - 1, self.target, 0, gradient, value)
+            return
+
+        def run_block(begin: int, end: int) -> tuple[FloatArray, FloatArray]:
+            low, high = self.source[self.slot_ptr[[begin, end]]].tolist()
+            buffer = np.zeros((len(gradient), high - low, gradient.shape[2]))
+            part = np.zeros(value.shape)
+            run(begin, end, self.source, low, buffer, part)
+            return buffer, part
+
+        blocks = threads.cut(self.cost, work)
+        found = threads.in_order(run_block, blocks)
+        for (begin, end), (buffer, part) in zip(blocks, found, strict=True):
+            scatter(begin, end, self.slot_ptr, self.slots, first, self.source, buffer, gradient)
+            value += part
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Grids of the scopes of the Bethe entropy: sets of nodes, by number of reals.
+
+    A row is a real with the nodes of a set: at these, the densities of all components are
+    tabulated.
+    """
+
+    slots: Slots
+    scope_set: NDArray[np.int32]  # (scope,)
+    set_nodes: IntArray  # (set,)
+    hermite_z: FloatArray  # (set, node)
+    hermite_w: FloatArray  # (set, node)
+    table_row: NDArray[np.int32]  # (set, variable); -1 where it is not needed
+    row_variable: NDArray[np.int32]  # (row,)
+    row_set: NDArray[np.int32]  # (row,)
+    row_start: IntArray  # (row + 1,): nodes of the rows before
+
+    @classmethod
+    def of(cls, problem: Problem, accuracy: Accuracy) -> Grid:
+        scopes, num_states = problem.scopes, problem.graph.variables.num_states
+        assert scopes is not None
+        counts, scope_set = np.unique(scopes.num_reals, return_inverse=True)
+        set_nodes = np.array([nodes_per_slot(int(n), accuracy) for n in counts], dtype=np.int64)
+        hermite = np.zeros((2, len(counts), int(set_nodes.max(initial=1))))
+        for number, nodes in enumerate(set_nodes.tolist()):
+            hermite[0, number, :nodes], hermite[1, number, :nodes] = hermite_rule(nodes)
+        is_used = np.zeros((len(counts), len(num_states)), dtype=bool)
+        is_used[np.repeat(scope_set, np.diff(scopes.slot_ptr)), scopes.slots] = True
+        row_set, row_variable = np.nonzero(is_used & (num_states == 0))
+        table_row = np.full(is_used.shape, -1, dtype=np.int32)
+        table_row[row_set, row_variable] = np.arange(len(row_set))
+        cost = scopes.points(problem.graph, accuracy).astype(np.int64) + 8
+        return cls(
+            Slots.of(problem.layout, scopes.slot_ptr, scopes.slots, cost),
+            scope_set.astype(np.int32),
+            set_nodes,
+            hermite[0],
+            hermite[1],
+            table_row,
+            row_variable.astype(np.int32),
+            row_set.astype(np.int32),
+            offsets(set_nodes[row_set]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Accuracies for a search, for its last steps and result, and to judge that result."""
+
+    search: Accuracy = "search"
+    final: Accuracy = "final"
+    check: Accuracy = "check"
+
+    @classmethod
+    def of(cls, problem: Problem, num_components: int) -> Ladder:
+        """A large problem is content with less."""
+        if problem.scopes is None or num_components == 1:
+            return cls()
+        points = problem.scopes.points(problem.graph, "final").sum() * num_components
+        return cls() if points <= MOST_POINTS else cls("search", "search", "final")
+
+
+def objective_and_error(
+    final: Objective, check: Objective, q: Mixtures, most_points: float = MOST_POINTS
+) -> tuple[float, float]:
+    """The free energy of one candidate, and how far it may be off: what a finer grid changes.
+
+    Of a large problem only some scopes are evaluated on the finer grid.
+    """
+    problem, size = final.problem, q.weights.shape[1]
+    value = float(final.evaluate(q).value[0])
+    grids = problem.scopes if final.entropy == "bethe" and size > 1 else None
+    if grids is None and not problem.functions:
+        return value, 0.0
+    points = 0.0
+    if grids is not None:
+        points = float(grids.points(problem.graph, check.accuracy).sum()) * size
+    if grids is None or points <= most_points:
+        fine = float(check.evaluate(q).value[0])
+        return fine, abs(fine - value)
+    every = int(np.ceil(points / most_points))
+    some = replace(problem, scopes=grids.take(np.arange(0, len(grids.coefficient), every)))
+    coarse, fine = (
+        float(Objective(some, at.entropy, at.accuracy, at.hard).evaluate(q).value[0])
+        for at in (final, check)
+    )
+    return value, every * abs(fine - coarse)

@@ -1,0 +1,325 @@
+"""A graph made ready for variational inference: the terms of its free energy, laid out flat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.components import Betas, Gaussians, Layout, Limits
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.graph.factors import merge_groups
+from hylift.inference.bounds import LEAK, mass_beyond
+from hylift.inference.terms import Terms, same_slots
+from hylift.lifting import Beliefs
+from hylift.numerics.grouping import average_rows, class_sums, first_members
+from hylift.numerics.quadrature import Accuracy, nodes_per_slot
+from hylift.numerics.segments import offsets
+from hylift.posterior.mixture import Mixture
+from hylift.rewrite.kinds import Kinds
+
+FloatArray = NDArray[np.float64]
+Reals = Literal["auto", "gaussian", "beta"]
+
+LARGEST_GRID = 2**22
+"""Most points at which the density of one scope is evaluated, per component."""
+PENALTY = 20.0
+"""Energy of what is impossible, while searching, beyond the largest of what is possible."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """The terms of a free energy over the variables of a graph, ground or lifted."""
+
+    graph: FactorGraph
+    """Conditioned: of hidden variables only."""
+    layout: Layout
+    terms: Terms
+    functions: tuple[FactorGroup, ...]
+    """Factors that are no tables or quadratics."""
+    log_constant: float
+    scopes: Scopes | None
+    """Of the Bethe entropy; None where they are not needed."""
+    limits: Limits
+    betas: NDArray[np.int64]
+    """Variables whose components are Betas."""
+    multiplicity: FloatArray  # (variable,)
+    num_ground: float
+    """Ground variables that the variables stand for."""
+
+    @classmethod
+    def of(cls, graph: FactorGraph, is_beta: NDArray[np.bool_], *, scopes: bool) -> Problem:
+        found = Scopes.of(graph) if scopes else None
+        if found is not None:
+            found.check_size(graph)
+        kinds = Kinds.of(graph)
+        closed = [_added_up(group) for group in merge_groups(kinds.tables + kinds.quadratics)]
+        variables = graph.variables
+        layout = Layout.of(variables, is_beta)
+        return cls(
+            graph,
+            layout,
+            Terms.of(closed, variables.num_states),
+            tuple(kinds.functions),
+            kinds.log_constant,
+            found,
+            Limits.of(layout),
+            np.flatnonzero(is_beta),
+            variables.multiplicity,
+            float(variables.multiplicity.sum()),
+        )
+
+    def with_betas(self, is_beta: NDArray[np.bool_] | None = None) -> Problem:
+        """The same problem with Beta components for these reals, by default for none."""
+        if is_beta is None:
+            is_beta = np.zeros(len(self.multiplicity), dtype=bool)
+        if np.array_equal(np.flatnonzero(is_beta), self.betas):
+            return self
+        layout = Layout.of(self.graph.variables, is_beta)
+        return replace(self, layout=layout, betas=np.flatnonzero(is_beta))
+
+    def scaled(self, product: Mixtures) -> Problem:
+        """The same problem with variances limited around those of a product of Gaussians."""
+        reals = self.layout.reals
+        var = np.ones(len(self.multiplicity))
+        var[reals] = product.entries[0, self.layout.first[reals] + 1, 0]
+        return replace(self, limits=self.limits.scaled(var))
+
+    @property
+    def has_exact_updates(self) -> bool:
+        """Whether every variable's best distribution, given the others, is known."""
+        return not self.functions and not len(self.betas)
+
+    @property
+    def has_hard(self) -> bool:
+        """Whether something may be impossible."""
+        return bool(self.functions) or self.terms.has_hard
+
+    @property
+    def hard_penalty(self) -> float:
+        """Energy that stands for infinity while searching: more than any constraint could gain."""
+        if not self.has_hard:
+            return np.inf
+        finite = self.terms.theta[np.isfinite(self.terms.theta)]
+        return PENALTY + 2.0 * float(np.abs(finite).max(initial=0.0))
+
+    def neutral(self) -> Mixtures:
+        """One uninformative product: uniform states, the middle of each interval."""
+        return Mixtures(np.ones((1, 1)), self.layout.neutral()[None, :, None])
+
+    def beliefs(self, q: Mixtures) -> Beliefs:
+        """The first of some mixtures as lifting wants it: means, variances, probabilities."""
+        layout, (size, count) = self.layout, (len(self.multiplicity), q.weights.shape[1])
+        mean, var = np.zeros((count, size)), np.ones((count, size))
+        reals, discrete = layout.reals, layout.discrete
+        for at, batch in layout.batches(q.entries[0], reals):
+            moments = batch.moments()
+            mean[:, reals[at]], var[:, reals[at]] = moments[0].T, moments[1].T
+        width = layout.size[discrete]
+        probs = np.zeros((size, int(width.max(initial=0)), count))
+        at = layout.entries_of(discrete)
+        row = np.repeat(discrete, width)
+        probs[row, at - layout.first[row]] = q.entries[0, at]
+        return Beliefs(q.weights[0], mean, var, np.moveaxis(probs, 2, 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixtures:
+    """Candidates for q, one per start: Σ_k w_k Π_i q_i^k, with parameters as `Layout` says."""
+
+    weights: FloatArray  # (start, component)
+    entries: FloatArray  # (start, entry, component)
+
+    @property
+    def num_starts(self) -> int:
+        return len(self.weights)
+
+    @property
+    def num_components(self) -> int:
+        return self.weights.shape[1]
+
+    def take(self, starts: NDArray[np.int64] | list[int]) -> Mixtures:
+        """Some of the candidates."""
+        return Mixtures(self.weights[starts], self.entries[starts])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scopes:
+    """Σ coefficient * E[log q] over these scopes is the negative Bethe entropy.
+
+    Each set of variables stands here once, whatever the number of factors over it.
+    """
+
+    slot_ptr: NDArray[np.int64]  # (scope + 1,)
+    slots: NDArray[np.int32]  # (slot,): variables, reals behind discrete ones
+    num_reals: NDArray[np.int64]  # (scope,)
+    coefficient: FloatArray  # (scope,)
+
+    @classmethod
+    def of(cls, graph: FactorGraph) -> Scopes:
+        """The scopes of all factors, and the variables with their counting numbers."""
+        num_variables = graph.num_variables
+        # Reals have the most points: kernels go over those together.
+        rank = np.where(graph.variables.num_states == 0, num_variables, 0)
+        by_arity: dict[int, list[tuple[NDArray[np.int32], FloatArray]]] = {}
+        for group in graph.groups:
+            if len(group) and group.arity:
+                scope = group.scope
+                if group.arity > 1:
+                    ranked = np.sort(scope + rank[scope], axis=1)
+                    scope = (ranked % num_variables).astype(np.int32)
+                by_arity.setdefault(group.arity, []).append((scope, group.multiplicity))
+        counting = graph.variables.multiplicity * (1.0 - graph.degree)
+        alone = np.arange(num_variables, dtype=np.int32)[:, None]
+        by_arity.setdefault(1, []).append((alone, counting))
+        scopes, coefficients = [], []
+        for arity in sorted(by_arity):
+            scope = np.concatenate([part for part, _ in by_arity[arity]])
+            weight = np.concatenate([part for _, part in by_arity[arity]])
+            alike, count = same_slots(scope)
+            total = class_sums(weight, alike, count)
+            # What cancels up to rounding is left out.
+            size = class_sums(np.abs(weight), alike, count)
+            kept = np.abs(total) > 1e-12 * size
+            scopes.append(scope[first_members(alike)[kept]])
+            coefficients.append(total[kept])
+        arities = np.repeat([s.shape[1] for s in scopes], [len(s) for s in scopes])
+        slots = np.concatenate([scope.ravel() for scope in scopes])
+        is_real = graph.variables.num_states[slots] == 0
+        slot_ptr = offsets(arities)
+        reals = np.concatenate([[0], np.cumsum(is_real)])
+        return cls(slot_ptr, slots, np.diff(reals[slot_ptr]), np.concatenate(coefficients))
+
+    def take(self, scopes: NDArray[np.int64]) -> Scopes:
+        """Some of the scopes."""
+        arity = np.diff(self.slot_ptr)[scopes]
+        slot_ptr = offsets(arity)
+        within = np.arange(slot_ptr[-1]) - np.repeat(slot_ptr[:-1], arity)
+        slots = self.slots[np.repeat(self.slot_ptr[scopes], arity) + within]
+        return Scopes(slot_ptr, slots, self.num_reals[scopes], self.coefficient[scopes])
+
+    def points(self, graph: FactorGraph, accuracy: Accuracy) -> FloatArray:
+        """(scope,): points of its grid, for one component; an infinite number if too large."""
+        per_count = [nodes_per_slot(n, accuracy) for n in range(self.num_reals.max(initial=0) + 1)]
+        nodes = np.repeat(np.array(per_count)[self.num_reals], np.diff(self.slot_ptr))
+        num_states = graph.variables.num_states[self.slots]
+        per_slot = np.where(num_states > 0, num_states, nodes).astype(np.float64)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.multiply.reduceat(per_slot, self.slot_ptr[:-1]))
+
+    def check_size(self, graph: FactorGraph) -> None:
+        """Raise if the grid of a scope would be too large."""
+        points = self.points(graph, "check")
+        if points.max(initial=0.0) > LARGEST_GRID:
+            at = int(np.argmax(points))
+            names = graph.variables.names
+            scope = [names[int(v)] for v in self.slots[self.slot_ptr[at] : self.slot_ptr[at + 1]]]
+            listed = ", ".join(f"'{name}'" for name in scope[:4]) + (", …" if scope[4:] else "")
+            raise UnsupportedError(
+                f"the Bethe entropy needs the joint density of each factor's variables on a grid, "
+                f"and that of {listed} has {points[at]:.2g} points, more than {LARGEST_GRID}: use "
+                "NPVI or MeanField, which need no grid, or smaller factors"
+            )
+
+
+def _added_up(group: FactorGroup) -> FactorGroup:
+    """Factors with the same slots become one, whose parameters are the mean of theirs."""
+    alike, count = same_slots(group.scope)
+    if count == len(group):
+        return group
+    first = first_members(alike)
+    rows = average_rows(
+        group.potential.flat, group.row, group.multiplicity, alike, group.row[first]
+    )
+    return FactorGroup.unchecked(
+        group.potential.with_flat(rows),
+        group.scope[first],
+        np.arange(count, dtype=np.int32),
+        class_sums(group.multiplicity, alike, count),
+        group.label,
+    )
+
+
+def choose_betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_]:
+    """(variable,): whether its components are Betas.
+
+    'auto' picks bounded reals with more than `LEAK` of the mass of the best Gaussian product
+    outside their bounds, and those in functions, which may be undefined there.
+    """
+    check_one_sided(problem, product)
+    layout = problem.layout
+    closed = ~layout.is_discrete & np.isfinite(layout.lower) & np.isfinite(layout.upper)
+    if reals == "gaussian" or not closed.any():
+        return np.zeros(len(closed), dtype=bool)
+    if reals == "beta":
+        return closed
+    chosen = mass_outside(layout, product.weights[0], product.entries[0]) > LEAK
+    for group in problem.functions:
+        chosen[group.scope.ravel()] = True
+    return chosen & closed
+
+
+def mass_outside(layout: Layout, weights: FloatArray, entries: FloatArray) -> FloatArray:
+    """(variable,): the mass that Gaussian components have beyond the bounds; 0 for others."""
+    found = np.zeros(len(layout.family))
+    bounded = np.isfinite(layout.lower) | np.isfinite(layout.upper)
+    at = np.flatnonzero(layout.has(Gaussians) & bounded)
+    if len(at):
+        mean, var = entries[layout.first[at]], entries[layout.first[at] + 1]
+        bounds = layout.lower[at][:, None], layout.upper[at][:, None]
+        found[at] = (weights * mass_beyond(*bounds, mean, np.sqrt(var))).sum(axis=1)
+    return found
+
+
+def check_one_sided(problem: Problem, product: Mixtures) -> None:
+    """Raise an error if a real has one bound only, and that bound matters."""
+    layout = problem.layout
+    one_sided = np.isfinite(layout.lower) != np.isfinite(layout.upper)
+    if not one_sided.any():
+        return
+    outside = mass_outside(layout, product.weights[0], product.entries[0])
+    wrong = one_sided & (outside > LEAK)
+    if wrong.any():
+        variables, at = problem.graph.variables, int(np.argmax(wrong))
+        name, domain = variables.names[at], variables.domain(at)
+        raise UnsupportedError(
+            f"'{name}' is bounded on one side only, [{domain.lower:g}, {domain.upper:g}], and this "
+            "bound matters: variational inference needs two bounds, for Betas between them. Give "
+            f"'{name}' a second one, as far away as it can ever be"
+        )
+
+
+def as_betas(problem: Problem, q: Mixtures) -> Mixtures:
+    """Mixtures of Gaussians with Betas of nearly the same moments where the problem wants them."""
+    layout, reals = problem.layout, problem.betas
+    if not len(reals):
+        return q
+    at = layout.first[reals]
+    entries = q.entries.copy()
+    for one in entries:
+        gaussians = Gaussians(one[at], one[at + 1])
+        found = Betas.matching(gaussians, layout.lower[reals], layout.upper[reals])
+        one[at], one[at + 1] = found.alpha, found.beta
+    return Mixtures(q.weights, entries)
+
+
+def better_families(mixture: Mixture) -> NDArray[np.bool_] | None:
+    """(hidden variable,): which reals should have Betas, by what was found; None if these do.
+
+    Gaussians that reach beyond bounds should become Betas. Betas that are as narrow as they can
+    be, away from the ends of their intervals, should become Gaussians.
+    """
+    layout = mixture.layout
+    closed = np.isfinite(layout.upper - layout.lower)
+    if not closed.any():
+        return None
+    is_beta = layout.has(Betas)
+    wanted = closed & (mass_outside(layout, mixture.weights, mixture.entries) > LEAK)
+    betas = np.flatnonzero(is_beta)
+    for at, batch in layout.batches(mixture.entries, betas):
+        assert isinstance(batch, Betas)
+        wanted[betas[at]] = ~batch.is_too_narrow().any(axis=1)
+    return None if (wanted == is_beta).all() else wanted[mixture.variable_to_class]

@@ -1,0 +1,176 @@
+"""Mixtures to begin with: random ones, ones around a Gaussian, and ones that were found before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.components import Betas
+from hylift.components.family import LEAST_PROBABILITY, LEAST_WEIGHT
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph
+from hylift.inference.earlier import places_among
+from hylift.inference.prepared import View
+from hylift.inference.variational.problem import FloatArray, Mixtures, Problem, as_betas
+from hylift.posterior import Posterior
+from hylift.posterior.mixture import Mixture
+from hylift.proper.gaussian import GaussianForm
+from hylift.words import counted, option, worded
+
+MUCH_WIDER = 50.0
+"""How many times as wide as what is found an interval may be, to be searched as a whole."""
+NEARBY = 0.5
+"""Standard deviations by which the components of a mixture of products are moved apart."""
+WIDTHS = (1.0, 0.45)
+"""How far mixtures around a Gaussian reach, one against the other."""
+
+
+def random_starts(
+    problem: Problem,
+    num_starts: int,
+    num_components: int,
+    rng: np.random.Generator,
+    products: Mixtures,
+) -> Mixtures:
+    """Components that know little: wide, and anywhere in the intervals of the reals.
+
+    Of several components, the first start has the best of some products of Gaussians, and the
+    second the very best of them alone, so that a mixture ends no worse than a single product.
+    """
+    layout, found = problem.layout, products.entries[:, :, 0]
+    entries = rng.uniform(0.1, 1.0, (num_starts, layout.num_entries, num_components))
+    layout.normalize(entries, layout.discrete)
+    reals = layout.reals
+    lower, upper = _box(problem, found)
+    span = (upper - lower)[:, None]
+    place = rng.random((num_starts, len(reals), num_components))
+    at = layout.first[reals]
+    entries[:, at] = lower[:, None] + span * place
+    entries[:, at + 1] = (span / 6) ** 2
+    if num_components > 1:
+        entries[0] = found[np.arange(num_components) % len(found)].T
+        entries[1:2] = found[0][:, None]
+        first = Mixtures(np.ones((len(entries[:2]), num_components)), entries[:2])
+        entries[:2] = apart(problem, first, rng).entries
+    elif num_starts:
+        entries[0] = found[0][:, None]
+    weights = np.full((num_starts, num_components), 1.0 / num_components)
+    return as_betas(problem, Mixtures(weights, entries))
+
+
+def apart(problem: Problem, q: Mixtures, rng: np.random.Generator) -> Mixtures:
+    """Mixtures of Gaussians with all components but the first moved a little."""
+    layout = problem.layout
+    reals = layout.reals
+    at = layout.first[reals]
+    entries = q.entries.copy()
+    noise = rng.normal(size=(q.num_starts, len(at), q.num_components))
+    noise[:, :, 0] = 0.0
+    entries[:, at] += NEARBY * np.sqrt(entries[:, at + 1]) * noise
+    bounds = layout.lower[reals][:, None], layout.upper[reals][:, None]
+    entries[:, at] = np.clip(entries[:, at], *bounds)
+    return Mixtures(q.weights, entries)
+
+
+def _box(problem: Problem, products: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(real,): between which values to look for each real.
+
+    The bounds, where it has them and they are not much further apart than what is found; else
+    what some products (product, entry) lead to.
+    """
+    layout, reals = problem.layout, problem.layout.reals
+    at = layout.first[reals]
+    mean, sd = products[:, at], np.sqrt(products[:, at + 1])
+    lower, upper = layout.lower[reals], layout.upper[reals]
+    low = np.maximum((mean - 2 * sd).min(axis=0), lower)
+    high = np.minimum((mean + 2 * sd).max(axis=0), upper)
+    known = upper - lower <= MUCH_WIDER * (high - low)
+    return np.where(known, lower, low), np.where(known, upper, high)
+
+
+def displaced(
+    product: Mixtures, form: GaussianForm, num_components: int, most_starts: int
+) -> Mixtures:
+    """A Gaussian's best product, and copies of it moved to both sides, all reals together: in the
+    directions in which they vary together.
+
+    The first start is right where they vary much more together than alone, the second where they
+    hardly do.
+    """
+    furthest = min(0.45 * num_components - 0.05, 3.5) * np.array(WIDTHS[:most_starts])
+    offset = np.linspace(-furthest, furthest, num_components, axis=1)  # (start, component)
+    entries = np.empty((len(offset), product.entries.shape[1], num_components))
+    sd = form.signs() / np.sqrt(form.precision)
+    entries[:, 0::2] = product.entries[:, 0::2] + sd[:, None] * offset[:, None]
+    entries[:, 1::2] = 0.9 * product.entries[:, 1::2]
+    weights = np.exp(-(offset**2) / 4)
+    return Mixtures(weights / weights.sum(axis=1, keepdims=True), entries)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WarmStart:
+    """A mixture that was found before, about variables of the same names."""
+
+    mixture: Mixture
+    source: NDArray[np.int64]
+    """(variable of the graph,): its position among the hidden variables of the mixture, or -1."""
+
+    @classmethod
+    def of(cls, posterior: Posterior, graph: FactorGraph, components: int) -> WarmStart:
+        """From the posterior of an earlier run, perhaps with other evidence."""
+        mixture = posterior.mixture
+        if mixture is None:
+            raise UnsupportedError(
+                f"a warm start needs the posterior of BVI, NPVI or MeanField, not one of "
+                f"'{posterior.solution.method}'"
+            )
+        if mixture.num_components != components:
+            raise UnsupportedError(
+                f"the posterior to start from has {counted(mixture.num_components, 'component')}, "
+                f"not {components}",
+                worded("ask for ", option("components", mixture.num_components)),
+            )
+        position = np.full(len(posterior.variables), -1, dtype=np.int64)
+        position[mixture.hidden] = np.arange(len(mixture.hidden))
+        at = places_among(posterior.variables, graph.variables)
+        source = np.append(position, -1)[at]
+        if not (source >= 0).any():
+            raise UnsupportedError(
+                "the posterior to start from is about other variables: none of its atoms, such as "
+                f"'{posterior.variables.names[int(mixture.hidden[0])]}', is hidden in this model"
+            )
+        return cls(mixture, source)
+
+    def betas(self, view: View, problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(variable,): which variables of a view had Betas, as before, or as chosen if new."""
+        old = self._classes(view, problem)
+        known = old >= 0
+        is_beta = chosen.copy()
+        is_beta[known] = self.mixture.layout.has(Betas)[old[known]]
+        return is_beta & np.isfinite(problem.layout.upper - problem.layout.lower)
+
+    def mixtures(self, view: View, problem: Problem, product: Mixtures) -> Mixtures:
+        """The same mixture, over the variables of a view; the product where it knows nothing, or
+        has another family."""
+        count = self.mixture.num_components
+        entries = np.repeat(as_betas(problem, product).entries, count, axis=2)
+        old = self._classes(view, problem)
+        known = np.flatnonzero(old >= 0)
+        known = known[self.mixture.layout.family[old[known]] == problem.layout.family[known]]
+        to = problem.layout.entries_of(known)
+        entries[0, to] = self.mixture.entries[self.mixture.layout.entries_of(old[known])]
+        # A state of probability zero could never come back.
+        states = problem.layout.entries_of(known[problem.layout.is_discrete[known]])
+        entries[0, states] = np.maximum(entries[0, states], LEAST_PROBABILITY)
+        weights = np.maximum(self.mixture.weights, LEAST_WEIGHT)
+        return Mixtures((weights / weights.sum())[None], entries)
+
+    def _classes(self, view: View, problem: Problem) -> NDArray[np.int64]:
+        """(variable,): the class of the old mixture that a variable of the view was in, or -1."""
+        member = np.zeros(len(problem.layout), dtype=np.int64)
+        member[view.variable_to_class[::-1]] = np.arange(len(view.variable_to_class))[::-1]
+        position = self.source[view.hidden[member]]
+        old = self.mixture.variable_to_class[position] if len(self.mixture.hidden) else position
+        return np.where(position >= 0, old, -1).astype(np.int64)

@@ -1,1 +1,0 @@
-"""Where optimisers begin: single products, random mixtures, earlier posteriors."""

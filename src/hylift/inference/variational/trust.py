@@ -1,0 +1,253 @@
+"""How far to trust a fitted mixture: the kind of its log Z, and notes for the user."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import splu
+
+from hylift.graph import Evidence, FactorGraph, FactorGroup
+from hylift.inference.bounds import LEAK
+from hylift.inference.prepared import View
+from hylift.inference.terms import has_repeats
+from hylift.inference.variational.fit import Fit, Settings
+from hylift.inference.variational.functions import needs_quadrature
+from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.problem import FloatArray, mass_outside
+from hylift.posterior import Mixture
+from hylift.posterior.answers import Kind
+from hylift.potentials import ConditionalQuadratic
+from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
+from hylift.rewrite.leaves import WithoutLeaves
+from hylift.rewrite.parts import parts_of
+from hylift.words import counted, method_call, option, worded
+
+LEAKS = 1e-9
+"""Mass of a Gaussian beyond the bounds of its real that still counts as none."""
+SEPARATED = -1000.0
+"""Coefficient of the mixing entropy from which on Bethe weights are not to be trusted."""
+ALONE = 0.999
+"""Weight from which on a component is the only one."""
+MOST_NUMBERS = 20_000_000
+"""Of the averaged quadratics; larger graphs are not looked at."""
+MOST_LOOKED = 64
+"""Reals whose deviations are compared: a solve each."""
+TOO_SMALL = 1.25
+"""How many times as large another deviation is before the user is told."""
+
+
+def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[str]]:
+    """The kind of -F as a statement about log Z, and what the user should know."""
+    notes: list[str] = []
+    kind: Kind = "lower bound"
+    beyond = mass_outside(mixture.layout, mixture.weights, mixture.entries)
+    leak, by_quadrature = float(beyond.max(initial=0.0)), needs_quadrature(fit.problem)
+    if settings.needs_grids:
+        on_forest = fit.view.prepared.is_forest
+        has_reals = len(fit.problem.layout.reals) > 0
+        if on_forest and has_reals and leak <= LEAKS and not by_quadrature:
+            notes.append("The graph is a forest: log Z is at least this, up to the error stated.")
+        if has_reals or not on_forest:
+            kind = "estimate"
+            if leak <= LEAKS and fit.is_feasible and not by_quadrature:
+                _note_bound(fit, notes)
+        _note_separation(fit, notes)
+        _note_repeats(fit, notes)
+    if by_quadrature:
+        kind = "estimate"
+        notes.append("Functions of your own are integrated by quadrature, so log Z is an estimate.")
+    if leak > LEAKS:
+        kind = "estimate"
+        notes.append(
+            worded(
+                "Gaussian components reach beyond the bounds of their reals, by a mass of up to "
+                f"{leak:.2g}, so log Z is an estimate; ",
+                option("reals", "beta"),
+                " keeps them inside.",
+            )
+        )
+    if not fit.is_feasible:
+        kind = "estimate"
+        notes.append(
+            "The mixture does not satisfy all hard constraints, which count with a large finite "
+            "weight here; the MAP assignment does where one could be found. More components or "
+            "restarts may help."
+        )
+    _note_parts(settings, fit.view, notes)
+    return kind, notes
+
+
+def kind_with_leaves(
+    graph: FactorGraph, small: WithoutLeaves, lost: FloatArray, kind: Kind, notes: list[str]
+) -> Kind:
+    """The kind of log Z with what was integrated out; says so, and what that has beyond bounds.
+
+    lost: (variable,), the mass beyond bounds
+    """
+    names = graph.variables.names
+    first, count = (
+        names[int(small.eliminated[0].variable[0])],
+        graph.num_variables - len(small.kept),
+    )
+    were = "was" if count == 1 else "were"
+    notes.append(
+        f"{counted(count, 'real')} that nothing else depends on, such as '{first}', {were} "
+        "integrated out first."
+    )
+    worst = int(np.argmax(lost))
+    if not lost[worst] > LEAKS:
+        return kind
+    if lost[worst] > LEAK:
+        notes.append(
+            f"Ran out of time before enforcing the bounds of '{names[worst]}', which matter: it "
+            "was integrated out as if it had none, and its marginal reaches beyond them."
+        )
+    else:
+        notes.append(
+            f"Those among them that have bounds were integrated out as if they had none: "
+            f"'{names[worst]}' has {lost[worst]:.2g} of its mass beyond, so log Z is an estimate."
+        )
+    return "estimate"
+
+
+def _note_parts(settings: Settings, view: View, notes: list[str]) -> None:
+    """Says that one mixture is spread over parts that have states of their own."""
+    if settings.components == 1 or not (view.ground.variables.num_states > 0).any():
+        return
+    part, _ = parts_of(view.ground)
+    count = len(np.unique(part[view.ground.variables.num_states > 0]))
+    if count > settings.components:
+        notes.append(
+            worded(
+                f"The model falls into {count:,} parts with states that nothing connects, and one "
+                f"mixture of {settings.components} products is spread over all of them: a part may "
+                "be in a poor place. Compare with ",
+                method_call("Gibbs"),
+                ", or infer such a part by itself.",
+            )
+        )
+
+
+def _note_bound(fit: Fit, notes: list[str]) -> None:
+    """Says what is certain about log Z, beside the estimate."""
+    bound = -Objective(fit.problem, "jensen", "final", np.inf).evaluate(fit.q).value[0]
+    if np.isfinite(bound):
+        digit = 10.0 ** (np.floor(np.log10(max(abs(bound), 1e-300))) - 5)
+        below = np.floor(bound / digit) * digit
+        notes.append(f"log Z is at least {below:.6g}, by Jensen's inequality for the same mixture.")
+
+
+def _note_repeats(fit: Fit, notes: list[str]) -> None:
+    """Says so where several factors have the same variables, each of which the Bethe entropy
+    counts."""
+    if has_repeats(fit.view.ground):
+        notes.append(
+            worded(
+                "Several factors have the same variables, and the Bethe approximation counts the "
+                "entropy of each: ",
+                method_call("BVI", merge_factors=True),
+                " counts it once, which is often better.",
+            )
+        )
+
+
+def _note_separation(fit: Fit, notes: list[str]) -> None:
+    """Says so where the Bethe entropy misjudges how components share the probability."""
+    graph = fit.view.graph
+    factors = sum(float(group.multiplicity.sum()) for group in graph.groups)
+    mixing = factors + float((graph.variables.multiplicity * (1 - graph.degree)).sum())
+    alone = fit.q.weights[0].max() > ALONE
+    if mixing < SEPARATED or (alone and mixing < 0):
+        died = "All weight went to one component. " if alone else ""
+        notes.append(
+            f"{died}This graph has many more links than variables, and there the Bethe "
+            "approximation misjudges the weights of components that are far apart: compare with "
+            "NPVI, or with one component."
+        )
+
+
+def note_on_tied_reals(view: View, mixture: Mixture) -> list[str]:
+    """A note on deviations that are too small; none if they look right.
+
+    The model is a Gaussian once its states are known. With each quadratic averaged over the states
+    as the largest component sees them, its deviations are compared with those of the mixture.
+    """
+    if len(mixture.layout.reals) < 2:
+        return []
+    form = _averaged_form(view.ground, mixture)
+    if form is None:
+        return []
+    reals = np.flatnonzero(view.ground.variables.num_states == 0)
+    looked = np.random.default_rng(0).permutation(len(reals))[:MOST_LOOKED]
+    within = _deviations(form, looked)
+    if within is None:
+        return []
+    mean, var = mixture.moments(mixture.hidden[reals[looked]])
+    centre = mean @ mixture.weights
+    own = np.sqrt((var + (mean - centre[:, None]) ** 2) @ mixture.weights)
+    variables = view.ground.variables.take(reals)
+    # On an interval no deviation is much larger than that of a uniform density.
+    widest = (variables.upper - variables.lower)[looked] / np.sqrt(12)
+    within = np.minimum(within, widest)
+    ratio = within / own
+    worst = int(np.argmax(ratio))
+    if not ratio[worst] > TOO_SMALL:
+        return []
+    name = view.ground.variables.names[int(reals[looked[worst]])]
+    note = worded(
+        "The model ties reals closely, and a mixture of few products makes their deviations too "
+        f"small: that of '{name}' is {own[worst]:.3g}, and {within[worst]:.3g} in the Gaussian "
+        "that the model has in the states it holds for likely. Use ",
+        method_call("Gibbs"),
+        " where it applies; means and probabilities suffer less.",
+    )
+    return [note]
+
+
+def _averaged_form(ground: FactorGraph, mixture: Mixture) -> GaussianForm | None:
+    """The Gaussian of all hidden reals, with quadratics averaged over states; None where there is
+    more to it, or too much of it."""
+    variables = ground.variables
+    is_real = variables.num_states == 0
+    quadratics = [g for g in ground.groups if isinstance(g.potential, ConditionalQuadratic)]
+    numbers = sum(g.potential.flat.shape[1] * len(g) for g in quadratics)
+    others = any(group.potential.quadratic() is None for group in ground.groups)
+    if others or numbers > MOST_NUMBERS or is_real.sum() > LARGEST_FACTORISED:
+        return None
+    new_id = (np.cumsum(is_real) - 1).astype(np.int32)
+    component = int(np.argmax(mixture.weights))
+    first = mixture.layout.first[mixture.variable_to_class]
+    groups = []
+    for group in quadratics:
+        A = _averaged(group, mixture.entries[:, component], first)
+        zero = np.zeros(A.shape[:2])
+        scope = new_id[group.scope[:, group.arity - A.shape[-1] :]]
+        potential = ConditionalQuadratic(A, zero, zero[:, 0])
+        groups.append(FactorGroup(potential, scope, multiplicity=group.multiplicity))
+    reals = variables.take(np.flatnonzero(is_real))
+    return GaussianForm.of(FactorGraph.unchecked(reals, groups, Evidence.none(), 0.0))
+
+
+def _averaged(group: FactorGroup, entries: FloatArray, first: NDArray[np.int64]) -> FloatArray:
+    """(factor, real slot, real slot): A of each factor, averaged over its states."""
+    potential = group.potential
+    assert isinstance(potential, ConditionalQuadratic)
+    A = np.where(np.isfinite(potential.c)[..., None, None], potential.A, 0.0)[group.row]
+    for slot in range(potential.num_discrete):
+        states = np.arange(A.shape[1])
+        share = entries[first[group.scope[:, slot]][:, None] + states]
+        A = np.einsum("fs,fs...->f...", share, A)
+    return A
+
+
+def _deviations(form: GaussianForm, at: NDArray[np.int64]) -> FloatArray | None:
+    """Standard deviations of some reals; None where the form is no Gaussian."""
+    size = len(form.h)
+    try:
+        factors = splu(form.J.tocsc(), permc_spec="MMD_AT_PLUS_A")
+    except RuntimeError:  # exactly singular
+        return None
+    ones = np.zeros((size, len(at)))
+    ones[at, np.arange(len(at))] = 1.0
+    var = factors.solve(ones)[at, np.arange(len(at))]
+    return np.sqrt(var) if (var > 0).all() else None
