@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 CACHE = ROOT / ".cache" / "processors"
 NUMERICAL = [
     "tests/inference/message",
-    "tests/inference/test_baselines.py",
+    "tests/inference/test_conformance.py",
     "tests/inference/test_exact.py",
     "tests/potentials",
 ]

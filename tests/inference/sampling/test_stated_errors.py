@@ -1,0 +1,68 @@
+"""The errors that Gibbs states, and densities that bounds cut off."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph
+from hylift.inference import Exact, infer
+from hylift.inference.sampling import Gibbs
+from hylift.posterior import Categorical
+from zoo import (
+    ZooModel,
+    bounded_and_unbounded_reals,
+    mixed_cardinality_loop,
+    switching_regime,
+    truncated_gaussian,
+)
+
+
+def test_densities_that_bounds_cut_off_are_near_the_exact_ones() -> None:
+    graph = bounded_and_unbounded_reals()
+    exact, found = infer(graph, Exact()), infer(graph, Gibbs(), seed=2)
+
+    comparison = exact.compare(found)
+
+    # Averages over 4,000 draws.
+    assert comparison.mean_kl < 2e-3
+
+
+def exact_means(graph: FactorGraph) -> NDArray[np.float64]:
+    exact = infer(graph, Exact())
+    means = []
+    for variable in np.flatnonzero(~exact.observed):
+        marginal = exact.marginal(exact.variables.names[int(variable)])
+        is_discrete = isinstance(marginal, Categorical)
+        states = np.arange(len(marginal.probs)) if is_discrete else None
+        means.append(marginal.mean if states is None else float(marginal.probs @ states))
+    return np.array(means)
+
+
+@pytest.mark.parametrize("model", [switching_regime, mixed_cardinality_loop])
+def test_stated_errors_are_neither_too_small_nor_too_large(model: ZooModel) -> None:
+    graph = model()
+    means = exact_means(graph)
+    scores = []
+    for seed in range(40):
+        draws = infer(graph, Gibbs(warm_up=100), tasks="marginals", seed=seed).draws
+        assert draws is not None
+        scores.append((draws.mean - means) / draws.mcse)
+
+    # Of a standard normal 68 % are within 1 and 95 % within 2. Variables of one run go together,
+    # so that 40 runs tell these shares to within 0.22 and 0.10, three standard deviations.
+    within = [float((np.abs(scores) < bound).mean()) for bound in (1, 2, 4)]
+    assert 0.46 < within[0] < 0.90
+    assert within[1] > 0.85
+    assert within[2] > 0.97
+
+
+def test_the_median_of_a_cut_off_real_is_where_exact_inference_has_it() -> None:
+    graph = truncated_gaussian()
+    exact, found = infer(graph, Exact()).marginal("x"), infer(graph, Gibbs()).marginal("x")
+
+    # The grid has panels of four nodes each.
+    np.testing.assert_allclose(
+        found.quantile([0.05, 0.5, 0.95]), exact.quantile([0.05, 0.5, 0.95]), atol=1e-5
+    )
