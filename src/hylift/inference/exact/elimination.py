@@ -166,10 +166,10 @@ def _greedy(
         if short:
             state = _with_room(state, short)
     step = int(state.counts[kernels.STEPS])
-    state.order[step:] = np.flatnonzero(~state.done)
+    state.order[step:] = np.flatnonzero(state.variable["done"] == 0)
     state.ptr[step:] = state.ptr[step]
     later = state.later[: state.ptr[step]]
-    given_up = state.share > 1 + kernels.ROUNDING
+    given_up = state.component["share"] > 1 + kernels.ROUNDING
     return _sorted(state.order, state.ptr, _inverse(state.order)[later]), given_up, work
 
 
@@ -180,30 +180,25 @@ def _start(
     num, room = len(log_states), 2 * len(edges) + 16
     counts = np.zeros(7, dtype=np.int64)
     counts[kernels.LEFT], counts[kernels.PENDING] = num, -1
+    variable = np.zeros(num, dtype=kernels.VARIABLE)
+    variable["weight"] = variable["size"] = log_states
+    variable["noise"], variable["component"] = noise, component
+    variable["head"], variable["priority"] = -1, np.nan
+    parts = np.zeros(len(log_limit), dtype=kernels.COMPONENT)
+    parts["log_limit"], parts["left"] = log_limit, np.bincount(component, minlength=len(log_limit))
     return kernels.Greedy(
         edges,
-        log_states,
-        noise,
-        component,
-        log_limit,
-        left=np.bincount(component, minlength=len(log_limit)),
-        share=np.zeros(len(log_limit)),
-        counts=counts,
-        head=np.full(num, -1, dtype=np.int64),
-        link=np.empty(room, dtype=np.int64),
-        to=np.empty(room, dtype=np.int32),
+        variable,
+        parts,
+        counts,
+        link=np.empty(room, dtype=kernels.LINK),
         pairs=np.full(_power_of_two(2 * room), -1, dtype=np.int64),
-        degree=np.zeros(num, dtype=np.int64),
-        size=log_states.copy(),
-        done=np.zeros(num, dtype=bool),
-        priority=np.full(num, np.nan),
-        heap=np.empty(num + 16),
-        owner=np.empty(num + 16, dtype=np.int32),
+        heap=np.empty(num + 16, dtype=kernels.ENTRY),
         order=np.empty(num, dtype=np.int32),
         ptr=np.zeros(num + 1, dtype=np.int64),
         later=np.empty(room, dtype=np.int32),
-        around=np.empty(num, dtype=np.int32),
-        room=np.empty(num, dtype=np.int32),
+        around=np.empty(num, dtype=np.int64),
+        room=np.empty(num, dtype=np.int64),
     )
 
 
@@ -211,17 +206,14 @@ def _with_room(state: kernels.Greedy, short: int) -> kernels.Greedy:
     """The same elimination, with room for a variable of so many neighbours."""
     counts = state.counts
     links = int(counts[kernels.LINKS]) + short * (short - 1)
-    queued = int(counts[kernels.QUEUED]) + short
     pairs = state.pairs
     if links > len(pairs):
         pairs = np.full(_power_of_two(2 * links), -1, dtype=np.int64)
         kernels.rehash(state.pairs, pairs)
     return state._replace(
         link=_resized(state.link, links),
-        to=_resized(state.to, links),
         pairs=pairs,
-        heap=_resized(state.heap, queued),
-        owner=_resized(state.owner, queued),
+        heap=_resized(state.heap, int(counts[kernels.QUEUED]) + short),
         later=_resized(state.later, int(state.ptr[counts[kernels.STEPS]]) + short),
     )
 

@@ -1,6 +1,6 @@
 """Elimination of a graph: a greedy order, or the structure that a given order makes."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,6 +17,30 @@ LINKED, RANKED, STEPS, LINKS, QUEUED, LEFT, PENDING = range(7)
 eliminated, links used, entries of the heap, variables still to eliminate, and the variable whose
 turn it is, or -1."""
 
+VARIABLE = np.dtype(
+    [
+        ("weight", np.float64),  # log of the number of states
+        ("noise", np.float64),
+        ("component", np.int64),
+        ("head", np.int64),  # its first link
+        ("degree", np.int64),
+        ("size", np.float64),  # log of the entries of its table, were it next
+        ("priority", np.float64),
+        ("done", np.int64),
+    ],
+    align=True,
+)
+COMPONENT = np.dtype(
+    [
+        ("log_limit", np.float64),  # given up once its tables together pass this
+        ("share", np.float64),  # of its limit, used
+        ("left", np.int64),  # variables to eliminate
+    ],
+    align=True,
+)
+LINK = np.dtype([("next", np.int64), ("to", np.int64)], align=True)
+ENTRY = np.dtype([("priority", np.float64), ("variable", np.int64)], align=True)
+
 
 class Greedy(NamedTuple):
     """All that a greedy elimination knows, so that it can stop and go on.
@@ -26,28 +50,17 @@ class Greedy(NamedTuple):
     """
 
     edges: NDArray[np.int32]  # (edge, 2)
-    weights: NDArray[np.float64]  # (variable,): log of the number of states
-    noise: NDArray[np.float64]  # (variable,)
-    component: NDArray[np.int32]  # (variable,)
-    log_limit: NDArray[np.float64]  # (component,): given up once its tables together pass this
-    left: NDArray[np.int64]  # (component,): variables to eliminate
-    share: NDArray[np.float64]  # (component,): of its limit, used
+    variable: NDArray[Any]  # (variable,): `VARIABLE`
+    component: NDArray[Any]  # (component,): `COMPONENT`
     counts: NDArray[np.int64]  # (7,): see above
-    head: NDArray[np.int64]  # (variable,): its first link
-    link: NDArray[np.int64]  # the next link
-    to: NDArray[np.int32]  # (link,): the neighbour
+    link: NDArray[Any]  # `LINK`
     pairs: NDArray[np.int64]  # the set of joined pairs
-    degree: NDArray[np.int64]  # (variable,)
-    size: NDArray[np.float64]  # (variable,): log of the entries of its table, were it next
-    done: NDArray[np.bool_]  # (variable,)
-    priority: NDArray[np.float64]  # (variable,)
-    heap: NDArray[np.float64]  # priorities
-    owner: NDArray[np.int32]  # whose they are
+    heap: NDArray[Any]  # `ENTRY`
     order: NDArray[np.int32]  # (step,)
     ptr: NDArray[np.int64]  # (step + 1,)
     later: NDArray[np.int32]  # neighbours left at each step
-    around: NDArray[np.int32]  # scratch: the neighbours of the variable whose turn it is
-    room: NDArray[np.int32]  # scratch: those of another
+    around: NDArray[np.int64]  # scratch: the neighbours of the variable whose turn it is
+    room: NDArray[np.int64]  # scratch: those of another
 
 
 @njit(cache=True)
@@ -61,135 +74,115 @@ def _slot(table, key):
 
 
 @njit(cache=True)
-def _missing(neighbours, count, table, num):
-    """How many pairs among the first `count` neighbours are not joined."""
-    missing = 0
-    for i in range(count):
-        for j in range(i):
-            a, b = neighbours[i], neighbours[j]
-            key = np.int64(min(a, b)) * num + max(a, b)
-            if table[_slot(table, key)] == -1:
-                missing += 1
-    return missing
-
-
-@njit(cache=True)
-def _alive(v, head, link, to, done, out):
+def _alive(v, variable, link, out):
     """Writes the remaining neighbours of v, and returns their number; forgets the others."""
     count = 0
-    before, e = -1, head[v]
+    before, e = -1, variable[v].head
     while e != -1:
-        if done[to[e]]:
-            if before == -1:
-                head[v] = link[e]
-            else:
-                link[before] = link[e]
-        else:
-            out[count] = to[e]
+        u, after = link[e].to, link[e].next
+        if not variable[u].done:
+            out[count] = u
             count += 1
             before = e
-        e = link[e]
+        elif before == -1:
+            variable[v].head = after
+        else:
+            link[before].next = after
+        e = after
     return count
 
 
 @njit(cache=True)
-def _priority(s, v, by_fill):
-    """What is eliminated first is least: by edges to fill, then size of the table; or by size."""
-    if not by_fill:
-        return s.size[v] + 1e-3 * s.noise[v]
-    if s.degree[v] > HUB_DEGREE:
-        return 0.5 * s.degree[v] * (s.degree[v] - 1.0)
-    count = _alive(v, s.head, s.link, s.to, s.done, s.room)
-    missing = _missing(s.room, count, s.pairs, len(s.head))
-    return missing + 0.9 * s.noise[v] + 1e-6 * s.size[v]
-
-
-@njit(cache=True)
-def _push(heap, owner, size, key, v):
+def _push(heap, size, priority, v):
     """Adds an entry to a binary heap of `size` entries that has room for it."""
     at = size
-    while at > 0 and heap[(at - 1) // 2] > key:
-        heap[at], owner[at] = heap[(at - 1) // 2], owner[(at - 1) // 2]
+    while at > 0 and heap[(at - 1) // 2].priority > priority:
+        heap[at].priority = heap[(at - 1) // 2].priority
+        heap[at].variable = heap[(at - 1) // 2].variable
         at = (at - 1) // 2
-    heap[at], owner[at] = key, v
+    heap[at].priority, heap[at].variable = priority, v
 
 
 @njit(cache=True)
-def _pop(heap, owner, size):
+def _pop(heap, size):
     """Removes the least entry of a binary heap of `size` entries, and returns it."""
-    key, v = heap[0], owner[0]
+    priority, v = heap[0].priority, heap[0].variable
     size -= 1
-    last, last_owner = heap[size], owner[size]
+    last, last_owner = heap[size].priority, heap[size].variable
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
-        if child + 1 < size and heap[child + 1] < heap[child]:
+        if child + 1 < size and heap[child + 1].priority < heap[child].priority:
             child += 1
-        if heap[child] >= last:
+        if heap[child].priority >= last:
             break
-        heap[at], owner[at] = heap[child], owner[child]
+        heap[at].priority, heap[at].variable = heap[child].priority, heap[child].variable
         at = child
-    heap[at], owner[at] = last, last_owner
-    return key, v
+    heap[at].priority, heap[at].variable = last, last_owner
+    return priority, v
 
 
 @njit(cache=True)
 def _prioritise(s, v, by_fill):
-    """Puts a variable in its place on the heap, and returns how many pairs that has looked at."""
-    priority = _priority(s, v, by_fill)
-    if priority != s.priority[v]:
-        s.priority[v] = priority
-        _push(s.heap, s.owner, s.counts[QUEUED], priority, np.int32(v))
+    """Puts a variable in its place on the heap, and returns how many pairs that has looked at.
+
+    What is eliminated first is least: by edges to fill, then size of the table; or by size.
+    """
+    own = s.variable[v]
+    if not by_fill:
+        priority = own.size + 1e-3 * own.noise
+    elif own.degree > HUB_DEGREE:
+        priority = 0.5 * own.degree * (own.degree - 1.0)
+    else:
+        missing = 0
+        for i in range(_alive(v, s.variable, s.link, s.room)):
+            for j in range(i):
+                a, b = s.room[i], s.room[j]
+                key = min(a, b) * len(s.variable) + max(a, b)
+                if s.pairs[_slot(s.pairs, key)] == -1:
+                    missing += 1
+        priority = missing + 0.9 * own.noise + 1e-6 * own.size
+    if priority != own.priority:
+        s.variable[v].priority = priority
+        _push(s.heap, s.counts[QUEUED], priority, v)
         s.counts[QUEUED] += 1
-    degree = min(s.degree[v], HUB_DEGREE)
+    degree = min(own.degree, HUB_DEGREE)
     return 1 + degree * degree // 2
 
 
 @njit(cache=True)
 def _join(s, a, b):
     """Links two variables, unless they are."""
-    low, high = min(a, b), max(a, b)
-    pair = np.int64(low) * len(s.head) + high
+    pair = min(a, b) * len(s.variable) + max(a, b)
     at = _slot(s.pairs, pair)
     if s.pairs[at] == pair:
         return
     s.pairs[at] = pair
-    for u, w in ((low, high), (high, low)):
+    for u, w in ((a, b), (b, a)):
         used = s.counts[LINKS]
-        s.link[used], s.to[used], s.head[u] = s.head[u], w, used
-        s.degree[u] += 1
-        s.size[u] += s.weights[w]
+        s.link[used].next, s.link[used].to = s.variable[u].head, w
+        s.variable[u].head = used
+        s.variable[u].degree += 1
+        s.variable[u].size += s.variable[w].weight
         s.counts[LINKS] += 1
-
-
-@njit(cache=True)
-def _next(s):
-    """The variable whose turn it is; those of components that were given up have none."""
-    v = s.counts[PENDING]
-    while v == -1:
-        key, v = _pop(s.heap, s.owner, s.counts[QUEUED])
-        s.counts[QUEUED] -= 1
-        if s.done[v] or key != s.priority[v] or s.share[s.component[v]] > 1 + ROUNDING:
-            v = -1
-    return v
 
 
 @njit(cache=True)
 def _eliminate(s, v, by_fill):
     """Joins the neighbours of a variable, and returns how many pairs that has looked at."""
-    count = _alive(v, s.head, s.link, s.to, s.done, s.around)
+    count = _alive(v, s.variable, s.link, s.around)
     step = s.counts[STEPS]
-    s.done[v] = True
+    s.variable[v].done = 1
     s.order[step] = v
     s.ptr[step + 1] = s.ptr[step] + count
     s.counts[STEPS] += 1
     s.counts[LEFT] -= 1
-    s.left[s.component[v]] -= 1
+    s.component[s.variable[v].component].left -= 1
     for i in range(count):
         u = s.around[i]
         s.later[s.ptr[step] + i] = u
-        s.degree[u] -= 1
-        s.size[u] -= s.weights[v]
+        s.variable[u].degree -= 1
+        s.variable[u].size -= s.variable[v].weight
         for j in range(i):
             _join(s, u, s.around[j])
     work = 1 + count * count // 2
@@ -203,35 +196,42 @@ def greedy(s, by_fill, work):
     """Eliminates the variable of least priority, again and again, for a while.
 
     That is until `work` pairs have been looked at, no variable is left, or room is short. Returns
-    the work left, and the number of neighbours that there was no room for.
+    the work left, and the number of neighbours that there was no room for. Variables of components
+    that were given up have no turn.
     """
     while s.counts[LINKED] < len(s.edges) and work > 0:
-        _join(s, s.edges[s.counts[LINKED], 0], s.edges[s.counts[LINKED], 1])
+        edge = s.counts[LINKED]
+        _join(s, np.int64(s.edges[edge, 0]), np.int64(s.edges[edge, 1]))
         s.counts[LINKED] += 1
         work -= 1
-    while s.counts[RANKED] < len(s.head) and work > 0:
-        work -= _prioritise(s, np.int32(s.counts[RANKED]), by_fill)
+    while s.counts[RANKED] < len(s.variable) and work > 0:
+        work -= _prioritise(s, s.counts[RANKED], by_fill)
         s.counts[RANKED] += 1
     while s.counts[LEFT] > 0 and work > 0:
-        v = _next(s)
+        v = s.counts[PENDING]
+        while v == -1:
+            priority, v = _pop(s.heap, s.counts[QUEUED])
+            s.counts[QUEUED] -= 1
+            given_up = s.component[s.variable[v].component].share > 1 + ROUNDING
+            if given_up or s.variable[v].done or priority != s.variable[v].priority:
+                v = np.int64(-1)
         s.counts[PENDING] = -1
-        part = s.component[v]
-        share = s.share[part] + np.exp(s.size[v] - s.log_limit[part])
+        part, degree = s.variable[v].component, s.variable[v].degree
+        share = np.exp(s.variable[v].size - s.component[part].log_limit) + s.component[part].share
         if share > 1 + ROUNDING:
-            s.share[part] = share
-            s.counts[LEFT] -= s.left[part]
+            s.component[part].share = share
+            s.counts[LEFT] -= s.component[part].left
             continue
-        links = s.counts[LINKS] + s.degree[v] * (s.degree[v] - 1)
         if (
-            links > min(len(s.to), len(s.pairs))
-            or s.counts[QUEUED] + s.degree[v] > len(s.heap)
-            or s.ptr[s.counts[STEPS]] + s.degree[v] > len(s.later)
+            s.counts[LINKS] + degree * (degree - 1) > min(len(s.link), len(s.pairs))
+            or s.counts[QUEUED] + degree > len(s.heap)
+            or s.ptr[s.counts[STEPS]] + degree > len(s.later)
         ):
             s.counts[PENDING] = v
-            return work, s.degree[v]
-        s.share[part] = share
+            return work, degree
+        s.component[part].share = share
         work -= _eliminate(s, v, by_fill)
-    return work, 0
+    return work, np.int64(0)
 
 
 @njit(cache=True)

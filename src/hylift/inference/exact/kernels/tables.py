@@ -126,7 +126,7 @@ def collect(
     nothing = np.empty(0, dtype=np.int32)
     for c in range(start, stop):
         _fill(
-            c, 0, states, ptr, later, f_ptr, scope, f_base, times, values,
+            c, np.int64(0), states, ptr, later, f_ptr, scope, f_base, times, values,
             held_ptr, held, child_ptr, child, m_ptr, messages, work, axes, cards, strides, nothing,
         )  # fmt: skip
         block = states[c]
@@ -169,7 +169,7 @@ def distribute(
     nothing = np.empty(0, dtype=np.int32)
     for c in range(stop - 1, start - 1, -1):
         width, size = _fill(
-            c, 0, states, ptr, later, f_ptr, scope, f_base, times, values,
+            c, np.int64(0), states, ptr, later, f_ptr, scope, f_base, times, values,
             held_ptr, held, child_ptr, child, m_ptr, messages, work, axes, cards, strides, nothing,
         )  # fmt: skip
         block = states[c]
