@@ -179,7 +179,7 @@ def sum_states(
     by_step, joints = tables.distribute(
         plan, messages, wanted, advance=lambda s: advance(share * s)
     )
-    first = offsets(plan.num_states)[order.step]
+    first = offsets(num_states[order.order])[order.step]
     weights = np.ones(len(reals.gaussian.log_total))
     weights[ranges(of_components.base, of_components.num_joint)] = joints
     return PassResult(log_total, reals, state, by_step[ranges(first, num_states)], weights)

@@ -27,72 +27,88 @@ PARTS = 64
 class TablePlan:
     """The factors of each clique, and where its message goes; variables are elimination steps."""
 
-    num_states: Ids32  # (step,)
-    elimination: Elimination
-    factors: Terms
-    held_ptr: Ids  # (step + 1,)
+    clique: NDArray[Any]  # (step,): `kernels.CLIQUE`
+    factor: NDArray[Any]  # (factor,): `kernels.FACTOR`
+    later: Ids32  # steps of the later neighbours of each clique
+    slots: Ids32  # steps of the slots of each factor
     held: Ids  # factors of each clique
-    child_ptr: Ids  # (step + 1,)
-    child: Ids  # children of each clique
-    message_ptr: Ids  # (step + 1,): where its message to its parent starts
+    children: Ids  # cliques whose message goes to each clique
+    values: FloatArray
+    num_joint: Ids  # (factor,): entries of its table
 
     @property
     def size(self) -> Ids:
         """(step,): entries of the clique's table."""
-        return np.diff(self.message_ptr) * self.num_states.astype(np.int64)
+        return np.diff(self.clique["message"])[:, 0] * self.clique["num_states"]
+
+    @property
+    def num_messages(self) -> int:
+        """Entries of all messages together."""
+        return int(self.clique["message"].max(initial=0))
+
+    def arrays(self, messages: FloatArray) -> tuple[Any, ...]:
+        """What every kernel takes: this plan, messages, and scratch."""
+        width = np.diff(self.clique["later"]).max(initial=0) + 1
+        return (
+            self.clique, self.factor, self.later, self.slots, self.held, self.children,
+            self.values, messages, np.empty(int(self.size.max(initial=1))),
+            np.empty((4, width), dtype=np.int64), np.zeros(len(self.clique), dtype=np.int32),
+        )  # fmt: skip
 
 
 def plan(elimination: Elimination, num_states: Ids32, step: Ids32, *terms: Terms) -> TablePlan:
     """Assign each factor to the clique in which its first variable is eliminated.
 
-    num_states: (step,); step: (variable,); terms: tables of variables, all in the plan's `factors`
+    num_states: (step,); step: (variable,); terms: tables of variables, which become the factors
     """
-    size = np.cumsum([0, *(len(each.theta) for each in terms)])
-    arity = np.concatenate([np.diff(each.slot_ptr) for each in terms])
-    factors = Terms(
-        num_states,
-        offsets(arity),
-        step[np.concatenate([each.slots for each in terms])],
-        arity.astype(np.int32),
-        np.concatenate([each.base + at for each, at in zip(terms, size, strict=False)]),
-        np.concatenate([each.multiplicity for each in terms]),
-        np.concatenate([each.theta for each in terms]),
-    )
+    slots = step[np.concatenate([each.slots for each in terms])]
+    slot_ptr = offsets(np.concatenate([np.diff(each.slot_ptr) for each in terms]))
+    start = np.cumsum([0, *(len(each.theta) for each in terms)])
+    factor = np.zeros(len(slot_ptr) - 1, dtype=kernels.FACTOR)
+    factor["slots"] = _begin_and_end(slot_ptr)
+    factor["base"] = np.concatenate([e.base + at for e, at in zip(terms, start, strict=False)])
+    factor["multiplicity"] = np.concatenate([each.multiplicity for each in terms])
     first = np.zeros(0, dtype=np.int64)
-    if len(factors):
-        first = np.minimum.reduceat(factors.slots, factors.slot_ptr[:-1]).astype(np.int64)
+    if len(factor):
+        first = np.minimum.reduceat(slots, slot_ptr[:-1]).astype(np.int64)
     parent = elimination.parent
     inner = np.flatnonzero(parent >= 0)
     log_states = np.log(num_states.astype(np.float64))
     separator = np.rint(np.exp(elimination.separator_sums(log_states))).astype(np.int64)
-    num_steps = len(num_states)
+    clique = np.zeros(len(num_states), dtype=kernels.CLIQUE)
+    clique["num_states"] = num_states
+    clique["later"] = _begin_and_end(elimination.ptr)
+    clique["held"] = _begin_and_end(offsets(np.bincount(first, minlength=len(clique))))
+    clique["children"] = _begin_and_end(offsets(np.bincount(parent[inner], minlength=len(clique))))
+    clique["message"] = _begin_and_end(offsets(separator))
     return TablePlan(
-        num_states,
-        elimination,
-        factors,
-        *_csr(first, np.arange(len(first)), num_steps),
-        *_csr(parent[inner], inner, num_steps),
-        offsets(separator),
+        clique,
+        factor,
+        elimination.later,
+        slots,
+        np.argsort(first, kind="stable"),
+        inner[np.argsort(parent[inner], kind="stable")],
+        np.concatenate([each.theta for each in terms]),
+        np.concatenate([each.num_joint for each in terms]),
     )
 
 
-def _csr(owner: NDArray[Any], item: Ids, num_owners: int) -> tuple[Ids, Ids]:
-    order = np.argsort(owner, kind="stable")
-    return offsets(np.bincount(owner, minlength=num_owners)), item[order].astype(np.int64)
+def _begin_and_end(ptr: Ids) -> Ids:
+    """(segment, 2): begin and end of each segment."""
+    return np.stack([ptr[:-1], ptr[1:]], axis=1)
 
 
 def collect(
     at: TablePlan, *, maximise: bool, advance: Callable[[float], None] = lambda share: None
 ) -> tuple[FloatArray, float]:
     """The messages from every clique to its parent, and the log-sum or log-maximum over all."""
-    messages = np.empty(at.message_ptr[-1])
-    scale = np.empty(len(at.num_states))
-    work = np.empty(int(at.size.max(initial=1)))
+    messages, scale = np.empty(at.num_messages), np.empty(len(at.clique))
+    arrays = at.arrays(messages)
     for start, stop, share in _parts(at.size):
-        kernels.collect(start, stop, *_arrays(at), messages, work, maximise, scale)
+        kernels.collect(start, stop, *arrays, maximise, scale)
         advance(share)
-    # A root's message is 0 after scaling, unless its sum is infinite.
-    roots = at.message_ptr[:-1][at.elimination.parent < 0]
+    # A root's message is one entry, 0 after scaling unless its sum is infinite.
+    roots = at.clique["message"][np.diff(at.clique["later"])[:, 0] == 0, 0]
     return messages, float(scale.sum() + messages[roots].sum())
 
 
@@ -103,27 +119,24 @@ def distribute(
 
     `messages` come from `collect`, and are used up.
     """
-    marginal_ptr = offsets(at.num_states)
+    marginal_ptr = offsets(at.clique["num_states"])
     marginals = np.zeros(marginal_ptr[-1])
-    joint_ptr = offsets(at.factors.num_joint[wanted])
-    joint_at = np.full(len(at.factors), -1, dtype=np.int64)
+    joint_ptr = offsets(at.num_joint[wanted])
+    joint_at = np.full(len(at.factor), -1, dtype=np.int64)
     joint_at[wanted] = joint_ptr[:-1]
-    joints = np.zeros(joint_ptr[-1])
-    work = np.empty(int(at.size.max(initial=1)))
+    joints, arrays = np.zeros(joint_ptr[-1]), at.arrays(messages)
     for start, stop, share in reversed(_parts(at.size)):
-        kernels.distribute(
-            start, stop, *_arrays(at), messages, work, marginal_ptr, marginals, joint_at, joints
-        )
+        kernels.distribute(start, stop, *arrays, marginal_ptr, marginals, joint_at, joints)
         advance(share)
     return marginals, joints
 
 
 def decode(at: TablePlan, messages: FloatArray) -> Ids32:
     """(step,): the most probable joint state, from the messages of a maximising `collect`."""
-    state = np.zeros(len(at.num_states), dtype=np.int32)
-    work = np.empty(int(at.size.max(initial=1)))
-    if len(state):
-        kernels.decode(*_arrays(at), messages, work, state)
+    arrays = at.arrays(messages)
+    if len(at.clique):
+        kernels.decode(*arrays)
+    state: Ids32 = arrays[-1]
     return state
 
 
@@ -135,14 +148,3 @@ def _parts(size: Ids) -> list[tuple[int, int, float]]:
     cuts = np.searchsorted(work, np.linspace(0, work[-1], PARTS + 1))
     cuts = np.unique(np.concatenate([[0], cuts, [len(size)]]))
     return [(a, b, float(work[b] - work[a]) / float(work[-1])) for a, b in pairwise(cuts.tolist())]
-
-
-def _arrays(at: TablePlan) -> tuple[Any, ...]:
-    """What every kernel takes; last, the most variables that a clique has."""
-    factors = at.factors
-    return (
-        at.num_states, at.elimination.ptr, at.elimination.later,
-        factors.slot_ptr, factors.slots, factors.base, factors.multiplicity, factors.theta,
-        at.held_ptr, at.held, at.child_ptr, at.child, at.message_ptr,
-        int(np.diff(at.elimination.ptr).max(initial=0)) + 1,
-    )  # fmt: skip

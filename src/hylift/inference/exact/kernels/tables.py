@@ -9,44 +9,68 @@ BLOCK = 1024
 INFINITE = 1e299
 """Log-sums from here on stand for infinite ones."""
 
+CLIQUE = np.dtype(
+    [
+        ("num_states", np.int64),  # of the variable eliminated
+        ("later", np.int64, 2),  # begin and end of its later neighbours, the separator
+        ("held", np.int64, 2),  # of its factors
+        ("children", np.int64, 2),
+        ("message", np.int64, 2),  # of its message to its parent, a table over the separator
+    ],
+    align=True,
+)
+FACTOR = np.dtype(
+    [
+        ("slots", np.int64, 2),  # begin and end
+        ("base", np.int64),  # of its values
+        ("multiplicity", np.float64),
+    ],
+    align=True,
+)
+
 
 @njit(cache=True)
-def _strides(axes, states, scope, out):
-    """Strides of a table over `scope` along the axes of a clique (0 where absent); the first
-    axis it depends on."""
-    for axis in range(len(axes)):
-        out[axis] = 0
-    first = len(axes)
+def _strides(names, begin, end, clique, room, width):
+    """Writes strides of a table over names[begin:end] along the axes of a clique (0 where absent);
+    returns the first axis that it depends on.
+
+    room: (3, axis), the variables of a clique, their numbers of states, and strides
+    """
+    for axis in range(width):
+        room[2, axis] = 0
+    first = width
     stride = 1
-    for i in range(len(scope) - 1, -1, -1):
-        for axis in range(len(axes)):
-            if axes[axis] == scope[i]:
-                out[axis] = stride
+    for i in range(end - 1, begin - 1, -1):
+        for axis in range(width):
+            if room[0, axis] == names[i]:
+                room[2, axis] = stride
                 first = min(first, axis)
-        stride *= states[scope[i]]
+        stride *= clique[names[i]].num_states
     return first
 
 
 @njit(cache=True)
-def _add(onto_table, table, size, cards, strides, other, base, times):
+def _add(onto_table, table, size, room, start, width, other, base, times):
     """table[state] += times * other[offset], or the other way round other[offset] += table[state],
-    for all joint states of the axes and their offsets in the other array.
+    for all joint states of the axes from `start` on and their offsets in the other array.
 
     Offsets of all joint states of as many of the last axes as fit a block are tabulated.
     """
-    inner = len(cards) - 1
-    block = cards[inner]
-    while inner > 0 and block * cards[inner - 1] <= BLOCK:
+    inner = width - 1
+    block = room[1, inner]
+    while inner > start and block * room[1, inner - 1] <= BLOCK:
         inner -= 1
-        block *= cards[inner]
-    offsets = np.zeros(block, dtype=np.int64)
+        block *= room[1, inner]
+    offsets = np.empty(block, dtype=np.int64)
+    offsets[0] = 0
     filled = 1
-    for axis in range(len(cards) - 1, inner - 1, -1):
-        for digit in range(1, cards[axis]):
+    for axis in range(width - 1, inner - 1, -1):
+        for digit in range(1, room[1, axis]):
             for k in range(filled):
-                offsets[digit * filled + k] = offsets[k] + digit * strides[axis]
-        filled *= cards[axis]
-    digits = np.zeros(len(cards), dtype=np.int64)
+                offsets[digit * filled + k] = offsets[k] + digit * room[2, axis]
+        filled *= room[1, axis]
+    for axis in range(start, inner):
+        room[3, axis] = 0
     offset = base
     for at in range(0, size, block):
         if onto_table:
@@ -56,20 +80,19 @@ def _add(onto_table, table, size, cards, strides, other, base, times):
             for k in range(block):
                 other[offset + offsets[k]] += table[at + k]
         axis = inner - 1
-        while axis >= 0:
-            digits[axis] += 1
-            offset += strides[axis]
-            if digits[axis] < cards[axis]:
+        while axis >= start:
+            room[3, axis] += 1
+            offset += room[2, axis]
+            if room[3, axis] < room[1, axis]:
                 break
-            offset -= strides[axis] * cards[axis]
-            digits[axis] = 0
+            offset -= room[2, axis] * room[1, axis]
+            room[3, axis] = 0
             axis -= 1
 
 
 @njit(cache=True)
 def _fill(
-    c, fixed, states, ptr, later, f_ptr, scope, f_base, times, values,
-    held_ptr, held, child_ptr, child, m_ptr, messages, work, axes, cards, strides, state,
+    c, fixed, clique, factor, later, slots, held, children, values, messages, work, room, state
 ):  # fmt: skip
     """Makes a clique's table in `work`: its factors times its children's messages.
 
@@ -77,105 +100,92 @@ def _fill(
     depends on are there, so that most of them cost less than a pass over the whole table. The
     first `fixed` axes take their `state` instead.
     """
-    width = ptr[c + 1] - ptr[c] + 1
+    own = clique[c]
+    width = own.later[1] - own.later[0] + 1
     for axis in range(width):
-        axes[axis] = later[ptr[c] + axis] if axis < width - 1 else c
-        cards[axis] = states[axes[axis]]
-    num_held = held_ptr[c + 1] - held_ptr[c]
-    num_sources = num_held + child_ptr[c + 1] - child_ptr[c]
+        room[0, axis] = later[own.later[0] + axis] if axis < width - 1 else c
+        room[1, axis] = clique[room[0, axis]].num_states
+    num_held = own.held[1] - own.held[0]
+    num_sources = num_held + own.children[1] - own.children[0]
     first = np.empty(num_sources, dtype=np.int64)
     size = 1
     work[0] = 0.0
     for axis in range(width - 1, fixed - 1, -1):
-        for digit in range(1, cards[axis]):
+        for digit in range(1, room[1, axis]):
             for k in range(size):
                 work[digit * size + k] = work[k]
-        size *= cards[axis]
+        size *= room[1, axis]
         for i in range(num_sources):
             if axis < width - 1 and max(first[i], fixed) != axis:
                 continue
             if i < num_held:
-                f = held[held_ptr[c] + i]
-                names = scope[f_ptr[f] : f_ptr[f + 1]]
-                base, by = f_base[f], times[f]
+                f = factor[held[own.held[0] + i]]
+                source, base, times = values, f.base, f.multiplicity
+                first[i] = _strides(slots, f.slots[0], f.slots[1], clique, room, width)
             else:
-                d = child[child_ptr[c] + i - num_held]
-                names = later[ptr[d] : ptr[d + 1]]
-                base, by = m_ptr[d], 1.0
-            first[i] = _strides(axes[:width], states, names, strides)
+                d = clique[children[own.children[0] + i - num_held]]
+                source, base, times = messages, d.message[0], 1.0
+                first[i] = _strides(later, d.later[0], d.later[1], clique, room, width)
             if max(first[i], fixed) != axis:
                 continue
             for before in range(fixed):
-                base += strides[before] * state[axes[before]]
-            source = values if i < num_held else messages
-            _add(
-                np.bool_(True), work, size, cards[axis:width], strides[axis:width], source, base, by
-            )
+                base += room[2, before] * state[room[0, before]]
+            _add(np.bool_(True), work, size, room, axis, width, source, base, times)
     return width, size
 
 
 @njit(cache=True)
 def collect(
-    start, stop, states, ptr, later, f_ptr, scope, f_base, times, values,
-    held_ptr, held, child_ptr, child, m_ptr, room, messages, work, maximise, scale,
+    start, stop, clique, factor, later, slots, held, children, values, messages, work, room, state,
+    maximise, scale,
 ):  # fmt: skip
     """Messages, the largest finite entry of each 0; `scale` gets what was taken off."""
-    axes = np.empty(room, dtype=np.int64)
-    cards = np.empty(room, dtype=np.int64)
-    strides = np.empty(room, dtype=np.int64)
-    nothing = np.empty(0, dtype=np.int32)
     for c in range(start, stop):
         _fill(
-            c, np.int64(0), states, ptr, later, f_ptr, scope, f_base, times, values,
-            held_ptr, held, child_ptr, child, m_ptr, messages, work, axes, cards, strides, nothing,
+            c, np.int64(0), clique, factor, later, slots, held, children, values, messages, work,
+            room, state,
         )  # fmt: skip
-        block = states[c]
+        block, begin, end = clique[c].num_states, clique[c].message[0], clique[c].message[1]
         largest, diverges = -np.inf, False
-        for s in range(m_ptr[c + 1] - m_ptr[c]):
+        for at in range(begin, end):
+            first = (at - begin) * block
             top = -np.inf
-            for k in range(s * block, (s + 1) * block):
+            for k in range(first, first + block):
                 top = max(top, work[k])
             if not maximise and top > -np.inf:
                 total = 0.0
-                for k in range(s * block, (s + 1) * block):
+                for k in range(first, first + block):
                     total += np.exp(work[k] - top)
                 top += np.log(total)
-            messages[m_ptr[c] + s] = top
+            messages[at] = top
             if top < INFINITE:
                 largest = max(largest, top)
             else:
                 diverges = True
-        scale[c] = largest
-        if largest == -np.inf:
-            if diverges:
-                scale[c] = 0.0
-            continue
-        for at in range(m_ptr[c], m_ptr[c + 1]):
-            if messages[at] < INFINITE:
-                messages[at] -= largest
+        scale[c] = 0.0 if diverges and largest == -np.inf else largest
+        if largest > -np.inf:
+            for at in range(begin, end):
+                if messages[at] < INFINITE:
+                    messages[at] -= largest
 
 
 @njit(cache=True)
 def distribute(
-    start, stop, states, ptr, later, f_ptr, scope, f_base, times, values,
-    held_ptr, held, child_ptr, child, m_ptr, room, messages, work,
+    start, stop, clique, factor, later, slots, held, children, values, messages, work, room, state,
     marginal_ptr, marginals, joint_at, joints,
 ):  # fmt: skip
     """Beliefs of cliques, parents first. On arrival at a clique its own message has been turned
     into what the parent knows beyond it: log of the parent's marginal over the message."""
-    axes = np.empty(room, dtype=np.int64)
-    cards = np.empty(room, dtype=np.int64)
-    strides = np.empty(room, dtype=np.int64)
-    nothing = np.empty(0, dtype=np.int32)
     for c in range(stop - 1, start - 1, -1):
         width, size = _fill(
-            c, np.int64(0), states, ptr, later, f_ptr, scope, f_base, times, values,
-            held_ptr, held, child_ptr, child, m_ptr, messages, work, axes, cards, strides, nothing,
+            c, np.int64(0), clique, factor, later, slots, held, children, values, messages, work,
+            room, state,
         )  # fmt: skip
-        block = states[c]
+        own = clique[c]
+        block = own.num_states
         top = -np.inf
-        for s in range(m_ptr[c + 1] - m_ptr[c]):
-            beyond = messages[m_ptr[c] + s] if width > 1 else 0.0
+        for s in range(size // block):
+            beyond = messages[own.message[0] + s] if width > 1 else 0.0
             for k in range(s * block, (s + 1) * block):
                 work[k] += beyond
                 top = max(top, work[k])
@@ -183,58 +193,40 @@ def distribute(
         for k in range(size):
             work[k] = np.exp(work[k] - top)
             total += work[k]
-        own = marginals[marginal_ptr[c] : marginal_ptr[c + 1]]
-        for s in range(m_ptr[c + 1] - m_ptr[c]):
+        for s in range(0, size, block):
             for k in range(block):
-                work[s * block + k] /= total
-                own[k] += work[s * block + k]
-        for i in range(held_ptr[c], held_ptr[c + 1]):
-            f = held[i]
-            if joint_at[f] >= 0:
-                _strides(axes[:width], states, scope[f_ptr[f] : f_ptr[f + 1]], strides)
+                work[s + k] /= total
+                marginals[marginal_ptr[c] + k] += work[s + k]
+        for i in range(own.held[0], own.held[1]):
+            if joint_at[held[i]] >= 0:
+                f = factor[held[i]]
+                _strides(slots, f.slots[0], f.slots[1], clique, room, width)
                 _add(
-                    np.bool_(False),
-                    work,
-                    size,
-                    cards[:width],
-                    strides[:width],
-                    joints,
-                    joint_at[f],
-                    1.0,
-                )
-        for i in range(child_ptr[c], child_ptr[c + 1]):
-            d = child[i]
-            shared = np.zeros(m_ptr[d + 1] - m_ptr[d])
-            _strides(axes[:width], states, later[ptr[d] : ptr[d + 1]], strides)
+                    np.bool_(False), work, size, room, np.int64(0), width, joints,
+                    joint_at[held[i]], 1.0,
+                )  # fmt: skip
+        for i in range(own.children[0], own.children[1]):
+            d = clique[children[i]]
+            shared = np.zeros(d.message[1] - d.message[0])
+            _strides(later, d.later[0], d.later[1], clique, room, width)
             _add(
-                np.bool_(False),
-                work,
-                size,
-                cards[:width],
-                strides[:width],
-                shared,
-                np.int64(0),
-                1.0,
-            )
+                np.bool_(False), work, size, room, np.int64(0), width, shared, np.int64(0), 1.0
+            )  # fmt: skip
             for s in range(len(shared)):
-                known = messages[m_ptr[d] + s]
+                known = messages[d.message[0] + s]
                 beyond = np.log(shared[s]) - known if known > -np.inf else -np.inf
-                messages[m_ptr[d] + s] = beyond
+                messages[d.message[0] + s] = beyond
 
 
 @njit(cache=True)
 def decode(
-    states, ptr, later, f_ptr, scope, f_base, times, values,
-    held_ptr, held, child_ptr, child, m_ptr, room, messages, work, state,
+    clique, factor, later, slots, held, children, values, messages, work, room, state
 ):  # fmt: skip
     """The best state of each variable given those of its later neighbours, last step first."""
-    axes = np.empty(room, dtype=np.int64)
-    cards = np.empty(room, dtype=np.int64)
-    strides = np.empty(room, dtype=np.int64)
-    for c in range(len(states) - 1, -1, -1):
+    for c in range(len(clique) - 1, -1, -1):
         _, size = _fill(
-            c, ptr[c + 1] - ptr[c], states, ptr, later, f_ptr, scope, f_base, times, values,
-            held_ptr, held, child_ptr, child, m_ptr, messages, work, axes, cards, strides, state,
+            c, clique[c].later[1] - clique[c].later[0], clique, factor, later, slots, held,
+            children, values, messages, work, room, state,
         )  # fmt: skip
         best = 0
         for k in range(size):
