@@ -21,7 +21,7 @@ from hylift.language.lowering.evaluate import (
     evaluate,
     product,
 )
-from hylift.language.syntax import Atom, Comparison, Expr, Parameter
+from hylift.language.syntax import Expr, Parameter
 from hylift.language.text.formatter import shown
 from hylift.language.walk import atoms, logical_comparisons, nodes
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
@@ -48,8 +48,8 @@ class Slot:
     """(row,): the state of a categorical variable that makes the atom true; None for others."""
 
 
-Leaf = Slot | TruthArray | FloatArray
-"""The slot of an atom, or (row,): a truth value or a known real per parameter row."""
+Leaf = Slot | TruthArray
+"""The slot of an atom, or (row,): a truth value per parameter row."""
 
 
 def lower(
@@ -66,12 +66,98 @@ def lower(
     count from 0, discrete ones before reals. The potential is of the most specific kind: a
     function only if the formula is not quadratic in its reals.
     """
-    grid = _Grid.of(formula, len(weight), leaves, parameters)
+    lowered, rows = Formula.of(formula, weight, leaves, parameters)
+    grid = _Grid.of(lowered, rows, ())
     _check_size(grid)
     try:
-        return grid.potential(weight, hard)
+        return grid.potential(hard)
     except NotQuadratic:
-        return _function(formula, weight, leaves, parameters, grid)
+        return Function(lowered, len(grid.states), grid.num_reals, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The positions of a leaf's values among the arguments of a `Formula`."""
+
+    slot: int | None = None  # None: a truth value of the parameter row
+    is_real: bool = False
+    column: int | None = None
+    """The truth value, or the state that makes a categorical atom true; None for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula times its weight as a function of slots and parameters, for `Function`.
+
+    Call it with the slots, the weight, then the states and truth values of each row.
+    """
+
+    formula: Expr
+    sources: tuple[tuple[Expr, _Source], ...]
+    states: tuple[int, ...]
+    """Of the discrete slots."""
+    num_slots: int
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        formula: Expr,
+        weight: FloatArray,
+        leaves: Mapping[Expr, Leaf],
+        parameters: Mapping[str, float],
+    ) -> tuple[Formula, FloatArray]:
+        """With its parameters (row, column): the weight, then states and truth values."""
+        sizes = {leaf.index: leaf.num_states for leaf in leaves.values() if isinstance(leaf, Slot)}
+        states = tuple(sizes[index] for index in sorted(sizes) if sizes[index] != REAL)
+        discrete_first = all((sizes[i] == REAL) == (i >= len(states)) for i in sizes)
+        if sorted(sizes) != list(range(len(sizes))) or not discrete_first:
+            raise ValueError(f"slots must count from 0, discrete ones first: {sizes}")
+        columns: list[NDArray[Any]] = [weight]
+        sources: list[tuple[Expr, _Source]] = []
+        for node in [*atoms(formula), *logical_comparisons(formula)]:
+            leaf = leaves[node]
+            slot, given = (leaf.index, leaf.state) if isinstance(leaf, Slot) else (None, leaf)
+            is_real = isinstance(leaf, Slot) and leaf.num_states == REAL
+            column = None if given is None else len(sizes) + len(columns)
+            sources.append((node, _Source(slot, is_real, column)))
+            columns += [] if given is None else [given]
+        used = {node.name for node in nodes(formula) if isinstance(node, Parameter)}
+        constants = tuple((name, float(parameters[name])) for name in sorted(used))
+        rows = np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+        return cls(formula, tuple(sources), states, len(sizes), constants), rows
+
+    def __call__(self, *arguments: NDArray[Any]) -> FloatArray:
+        def value_of(source: _Source) -> NDArray[Any]:
+            given = 1 if source.column is None else arguments[source.column]
+            if source.slot is None:
+                return np.not_equal(given, 0)
+            value = arguments[source.slot]
+            return value if source.is_real else value == given
+
+        values = {node: value_of(source) for node, source in self.sources}
+        values |= {Parameter(name): np.asarray(value) for name, value in self.parameters}
+        value = as_number(evaluate(self.formula, values.__getitem__))
+        assert not isinstance(value, QuadraticForm)  # none of its arguments is
+        with np.errstate(all="ignore"):
+            return product(arguments[self.num_slots], value)
+
+    def given(self, parameters: FloatArray, fixed: tuple[int, ...]) -> Potential | None:
+        """The table or quadratic that remains if some slots are known; None if it is neither.
+
+        So `normal(y(r) | a + b * x(r), 1)` is quadratic in a and b if x is observed. parameters:
+        with a column for each known slot behind the others.
+        """
+        grid = _Grid.of(self, parameters, fixed)
+        if grid.num_entries > MAX_ENTRIES or grid.num_rows * grid.num_entries > MAX_NUMBERS:
+            return None
+        try:
+            return grid.potential(hard=False)
+        except NotQuadratic:
+            return None
+
+    def __str__(self) -> str:
+        return shown(self.formula)
 
 
 def _check_size(grid: _Grid) -> None:
@@ -80,7 +166,7 @@ def _check_size(grid: _Grid) -> None:
     if entries > MAX_ENTRIES:
         raise ModelError(
             f"the formula '{_shortened(shown(grid.formula))}' is a potential of "
-            f"{_count(entries)} numbers over {len(grid.states) + grid.num_reals} variables, "
+            f"{_count(entries)} numbers over {len(grid.free)} variables, "
             f"more than the {MAX_ENTRIES:,} that are possible",
             worded(
                 "close some of its predicates (",
@@ -102,39 +188,56 @@ class _Grid:
 
     formula: Expr
     num_rows: int
+    free: tuple[int, ...]
+    """The slots that are not known."""
     states: tuple[int, ...]
-    num_reals: int
-    leaves: Mapping[Expr, Leaf]
-    parameters: Mapping[str, float]
+    """Of the free discrete slots."""
+    weight: FloatArray
+    columns: Mapping[int, FloatArray]
+    """(row,) by position among the arguments: known slots and parameters."""
+    sources: Mapping[Expr, _Source]
+    constants: Mapping[str, float]
 
     @classmethod
-    def of(
-        cls,
-        formula: Expr,
-        num_rows: int,
-        leaves: Mapping[Expr, Leaf],
-        parameters: Mapping[str, float],
-    ) -> _Grid:
-        sizes = {leaf.index: leaf.num_states for leaf in leaves.values() if isinstance(leaf, Slot)}
-        states = tuple(sizes[index] for index in sorted(sizes) if sizes[index] != REAL)
-        discrete_first = all((sizes[i] == REAL) == (i >= len(states)) for i in sizes)
-        if sorted(sizes) != list(range(len(sizes))) or not discrete_first:
-            raise ValueError(f"slots must count from 0, discrete ones first: {sizes}")
-        return cls(formula, num_rows, states, len(sizes) - len(states), leaves, parameters)
+    def of(cls, made: Formula, parameters: FloatArray, fixed: tuple[int, ...]) -> _Grid:
+        free = tuple(slot for slot in range(made.num_slots) if slot not in fixed)
+        places = [*range(made.num_slots, made.num_slots + parameters.shape[1] - len(fixed)), *fixed]
+        return cls(
+            made.formula,
+            len(parameters),
+            free,
+            tuple(made.states[slot] for slot in free if slot < len(made.states)),
+            parameters[:, 0],
+            dict(zip(places, parameters.T, strict=True)),
+            dict(made.sources),
+            dict(made.parameters),
+        )
+
+    @property
+    def num_reals(self) -> int:
+        return len(self.free) - len(self.states)
 
     @property
     def num_entries(self) -> int:
         """Numbers per row of the potential."""
         return math.prod(self.states) * (1 + self.num_reals + self.num_reals**2)
 
-    def potential(self, weight: FloatArray, hard: bool) -> Table | ConditionalQuadratic:
+    def potential(self, hard: bool) -> Table | ConditionalQuadratic:
         """weight * formula, or `NotQuadratic`."""
-        form = self.weighted(weight, hard)
+        form = self.weighted(hard)
+        constant = self.spread(form, ())
         if not self.num_reals:
-            return Table(self.spread(form, ()))
-        return _quadratic(form, self)
+            return Table(constant)
+        reals = range(self.num_reals)
+        b = np.stack([self.spread(form, (i,)) for i in reals], axis=-1)
+        A = np.zeros((*b.shape, self.num_reals))
+        for i in reals:
+            A[..., i, i] = self.spread(form, (i, i))
+            for j in range(i):
+                A[..., i, j] = A[..., j, i] = self.spread(form, (j, i)) / 2
+        return ConditionalQuadratic(A, b, constant)
 
-    def weighted(self, weight: FloatArray, hard: bool) -> QuadraticForm:
+    def weighted(self, hard: bool) -> QuadraticForm:
         """weight * formula as a quadratic form, or `NotQuadratic`."""
         value = evaluate(self.formula, self.leaf)
         if hard:
@@ -146,7 +249,7 @@ class _Grid:
             form = as_form(np.where(value, 0.0, -np.inf))
         else:
             with np.errstate(all="ignore"):
-                form = as_form(as_number(value)) * self._rows(weight).astype(np.float64)
+                form = as_form(as_number(value)) * self._rows(self.weight)
         self._check_constant(form.coefficients.get(()))
         if not all(np.isfinite(array).all() for m, array in form.coefficients.items() if m):
             raise NotQuadratic
@@ -155,16 +258,20 @@ class _Grid:
     def leaf(self, node: Expr) -> Value:
         """The values of an atom, comparison or parameter, broadcast over the grid."""
         if isinstance(node, Parameter):
-            return np.asarray(self.parameters[node.name], dtype=np.float64)
-        leaf = self.leaves[node]
-        if not isinstance(leaf, Slot):
-            return self._rows(leaf)
-        if leaf.num_states == REAL:
-            return QuadraticForm.slot(leaf.index - len(self.states))
+            return np.asarray(self.constants[node.name], dtype=np.float64)
+        source = self.sources[node]
+        given = np.ones(()) if source.column is None else self._rows(self.columns[source.column])
+        if source.slot is None:
+            return np.asarray(given != 0)
+        if source.slot in self.columns:
+            known = self._rows(self.columns[source.slot])
+            return known if source.is_real else np.asarray(known == given)
+        index = self.free.index(source.slot)
+        if source.is_real:
+            return QuadraticForm.slot(index - len(self.states))
         shape = [1] * (1 + len(self.states))
-        shape[1 + leaf.index] = leaf.num_states
-        states = np.arange(leaf.num_states).reshape(shape)
-        return np.asarray(states == (1 if leaf.state is None else self._rows(leaf.state)))
+        shape[1 + index] = self.states[index]
+        return np.asarray(np.arange(self.states[index]).reshape(shape) == given)
 
     def spread(self, form: QuadraticForm, monomial: tuple[int, ...]) -> FloatArray:
         """(row, states...): one coefficient of a form over the whole grid."""
@@ -188,7 +295,7 @@ class _Grid:
         full = np.broadcast_to(bad, np.broadcast_shapes(bad.shape, (1,) * (1 + len(self.states))))
         at = tuple(np.argwhere(full)[0])
         value = np.broadcast_to(constant, full.shape)[at]
-        held = (self._held(node, at, full.shape) for node in _leaf_nodes(self.formula))
+        held = (self._held(node, at, full.shape) for node in self.sources)
         where = " and ".join(filter(None, held))
         raise ModelError(
             f"the formula '{shown(self.formula)}' is {value}{f' where {where}' if where else ''}; "
@@ -205,129 +312,6 @@ class _Grid:
         if value.dtype != np.bool_:
             return f"{shown(node)} is {value[point]:g}"
         return f"{shown(node)} is {'true' if value[point] else 'false'}"
-
-
-def _quadratic(form: QuadraticForm, grid: _Grid) -> ConditionalQuadratic:
-    reals = range(grid.num_reals)
-    b = np.stack([grid.spread(form, (i,)) for i in reals], axis=-1)
-    A = np.zeros((*b.shape, grid.num_reals))
-    for i in reals:
-        A[..., i, i] = grid.spread(form, (i, i))
-        for j in range(i):
-            A[..., i, j] = A[..., j, i] = grid.spread(form, (j, i)) / 2
-    return ConditionalQuadratic(A, b, grid.spread(form, ()))
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The positions of a leaf's values among the arguments of a `Formula`."""
-
-    slot: int | None = None  # None: a truth value of the parameter row
-    is_real: bool = False
-    column: int | None = None
-    """The truth value, or the state that makes a categorical atom true; None for others."""
-
-    def value(self, arguments: tuple[NDArray[Any], ...]) -> NDArray[Any]:
-        if self.slot is None:
-            assert self.column is not None  # a leaf has a slot, a column or both
-            return arguments[self.column] != 0
-        if self.is_real:
-            return arguments[self.slot]
-        return arguments[self.slot] == (1 if self.column is None else arguments[self.column])
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """A formula times its weight as a function of slots and parameters, for `Function`.
-
-    Call it with the slots, the weight, then the states and truth values of each row.
-    """
-
-    formula: Expr
-    sources: tuple[tuple[Expr, _Source], ...]
-    states: tuple[int, ...]
-    """Of the discrete slots."""
-    num_slots: int
-    parameters: tuple[tuple[str, float], ...] = ()
-
-    def __call__(self, *arguments: NDArray[Any]) -> FloatArray:
-        values = {node: source.value(arguments) for node, source in self.sources}
-        values |= {Parameter(name): np.asarray(value) for name, value in self.parameters}
-        value = as_number(evaluate(self.formula, values.__getitem__))
-        assert not isinstance(value, QuadraticForm)  # none of its arguments is
-        with np.errstate(all="ignore"):
-            return product(arguments[self.num_slots], value)
-
-    def given(self, parameters: FloatArray, fixed: tuple[int, ...]) -> Potential | None:
-        """The table or quadratic that remains if some slots are known; None if it is neither.
-
-        So `normal(y(r) | a + b * x(r), 1)` is quadratic in a and b if x is observed.
-        """
-        free = [slot for slot in range(self.num_slots) if slot not in fixed]
-        num_own = parameters.shape[1] - len(fixed)
-        column = {self.num_slots + place: parameters[:, place] for place in range(num_own)}
-        column |= {slot: parameters[:, num_own + place] for place, slot in enumerate(fixed)}
-        leaves = {node: self._leaf(source, column, free) for node, source in self.sources}
-        states = tuple(self.states[slot] for slot in free if slot < len(self.states))
-        num_reals = len(free) - len(states)
-        grid = _Grid(
-            self.formula, len(parameters), states, num_reals, leaves, dict(self.parameters)
-        )
-        if grid.num_entries > MAX_ENTRIES or grid.num_rows * grid.num_entries > MAX_NUMBERS:
-            return None
-        try:
-            return grid.potential(parameters[:, 0], hard=False)
-        except NotQuadratic:
-            return None
-
-    def _leaf(self, source: _Source, column: Mapping[int, FloatArray], free: list[int]) -> Leaf:
-        """The leaf of an atom if the slots in `column` are known."""
-        given = None if source.column is None else column[source.column]
-        if source.slot is None:
-            assert given is not None  # a leaf has a slot, a column or both
-            return given != 0
-        if source.slot in free:
-            num_states = REAL if source.is_real else self.states[source.slot]
-            state = None if given is None else given.astype(np.int64)
-            return Slot(free.index(source.slot), num_states, state)
-        known = column[source.slot]
-        return known if source.is_real else known == (1 if given is None else given)
-
-    def __str__(self) -> str:
-        return shown(self.formula)
-
-
-def _function(
-    formula: Expr,
-    weight: FloatArray,
-    leaves: Mapping[Expr, Leaf],
-    parameters: Mapping[str, float],
-    grid: _Grid,
-) -> Function:
-    num_slots = len(grid.states) + grid.num_reals
-    columns = [np.asarray(weight, dtype=np.float64)]
-    sources: list[tuple[Expr, _Source]] = []
-    for node in _leaf_nodes(formula):
-        leaf = leaves[node]
-        slot, given = (leaf.index, leaf.state) if isinstance(leaf, Slot) else (None, leaf)
-        is_real = isinstance(leaf, Slot) and leaf.num_states == REAL
-        column = None if given is None else num_slots + len(columns)
-        sources.append((node, _Source(slot, is_real, column)))
-        if given is not None:
-            columns.append(np.asarray(given, dtype=np.float64))
-    used = {node.name for node in nodes(formula) if isinstance(node, Parameter)}
-    called = Formula(
-        formula,
-        tuple(sources),
-        grid.states,
-        num_slots,
-        tuple((name, float(parameters[name])) for name in sorted(used)),
-    )
-    return Function(called, len(grid.states), grid.num_reals, np.stack(columns, axis=1))
-
-
-def _leaf_nodes(formula: Expr) -> list[Atom | Comparison]:
-    return [*atoms(formula), *logical_comparisons(formula)]
 
 
 def _count(number: int) -> str:
