@@ -1,13 +1,15 @@
-"""Checks of formulas: truth values and numbers where they belong, valid densities."""
+"""Checks of formulas and weights: truth values and numbers where they belong, valid densities."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from hylift.language.report import Problem, error
+from hylift.errors import did_you_mean
+from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     Atom,
     Call,
@@ -21,10 +23,21 @@ from hylift.language.syntax import (
     Quantified,
     Rule,
     Unary,
+    Variable,
+    WeightTable,
 )
 from hylift.language.text.formatter import shown
 from hylift.language.types import call_fault, constant_or_problem
-from hylift.language.walk import atoms, is_truth, nodes
+from hylift.language.walk import atoms, free_variables, is_truth, nodes, terms
+from hylift.words import counted
+
+Listed = Mapping[str, Mapping[str, None]]
+"""The constants of each type that lists them, in their order."""
+
+MAX_WEIGHT = 1e100
+
+MOST_COMPARED = 10_000
+"""Maximum number of constants that are compared with a misspelt one."""
 
 
 def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
@@ -47,7 +60,13 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
             case Normal():
                 yield from _normal_problems(model, node)
     if rule.hard and not is_truth(model, rule.formula):
-        yield _hard_number(rule.formula)
+        is_soft = isinstance(rule.formula, Comparison)
+        kind = "a soft comparison of numbers" if is_soft else "a number"
+        yield error(
+            f"'{shown(rule.formula)}' is {kind}, but a hard rule needs a truth value: "
+            f"{_softened(rule.formula)}",
+            rule.formula,
+        )
     for condition in rule.where:
         if isinstance(condition, Comparison) and condition.is_logical:
             yield from _slope_problems(model, condition)
@@ -57,61 +76,40 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
 
 
 def _logic_problems(model: Model, rule: Rule, node: Operation) -> Iterator[Problem]:
-    exponent = _leading(node.operands[1])
+    exponent = node.operands[1]
+    while isinstance(exponent, Operation) and not exponent.is_logic:
+        exponent = exponent.operands[0]
     if node.op == "^" and isinstance(exponent, Number):
-        power = f"{shown(node.operands[0])}^{shown(exponent)}"
-        message = (
-            f"'^' with a space behind it is logical and, which needs truth values: "
-            f"for a power write '{power}', without a space"
+        yield error(
+            "'^' with a space behind it is logical and, which needs truth values: for a power "
+            f"write '{shown(node.operands[0])}^{shown(exponent)}', without a space",
+            node,
         )
-        yield error(message, node)
         return
     for operand in node.operands:
         yield from _truth_problems(model, rule, operand, f"'{node.op}'")
-
-
-def _leading(expr: Expr) -> Expr:
-    """The first operand of a sum or a product."""
-    while isinstance(expr, Operation) and not expr.is_logic:
-        expr = expr.operands[0]
-    return expr
 
 
 def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator[Problem]:
     """The problem that `user` needs a truth value, but this is a number."""
     if is_truth(model, expr):
         return
-    match expr:
-        case Atom():
-            message = (
-                f"'{shown(expr)}' is real, but {user} needs a truth value: compare it with a "
-                "number, and multiply by that comparison"
-            )
-        case Comparison():
-            message = (
-                f"'{shown(expr)}' is a soft comparison of numbers, but {user} needs a truth "
-                "value: multiply by it instead, as in 'A(x) * (B(x) = 1)'"
-            )
-        case _:
-            message = f"'{shown(expr)}' is a number, but {user} needs a truth value"
-    if rule.hard and isinstance(expr, Atom | Comparison):
-        message += f", and {_softened(expr)}"
-    yield error(message, expr)
-
-
-def _hard_number(formula: Expr) -> Problem:
-    kind = "a soft comparison of numbers" if isinstance(formula, Comparison) else "a number"
-    message = (
-        f"'{shown(formula)}' is {kind}, but a hard rule needs a truth value: {_softened(formula)}"
-    )
-    return error(message, formula)
+    kind, advice = "a number", ""
+    if isinstance(expr, Atom):
+        kind = "real"
+        advice = ": compare it with a number, and multiply by that comparison"
+    elif isinstance(expr, Comparison):
+        kind = "a soft comparison of numbers"
+        advice = ": multiply by it instead, as in 'A(x) * (B(x) = 1)'"
+    if rule.hard and advice:
+        advice += f", and {_softened(expr)}"
+    yield error(f"'{shown(expr)}' is {kind}, but {user} needs a truth value{advice}", expr)
 
 
 def _softened(expr: Expr) -> str:
     """How to make a hard rule soft, in text or in Python."""
-    instead = (
-        "with 'm.rule' in place of 'm.hard'" if expr.place is None else "in place of the period"
-    )
+    is_built = expr.place is None
+    instead = "with 'm.rule' in place of 'm.hard'" if is_built else "in place of the period"
     return f"give the rule a weight {instead}"
 
 
@@ -123,24 +121,21 @@ def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
     if node.is_logical:
         return
     truths = [side for side in (node.left, node.right) if is_truth(model, side)]
+    meant = _declared_real(model, truths)
     if node.op in ("=", "!=") and len(truths) == 2:
         same = f"{shown(node.left)} <=> {shown(node.right)}"
         instead = same if node.op == "=" else f"!({same})"
         message = f"'{shown(node)}' compares truth values: write '{instead}'"
-        if meant := _declared_real(model, truths):
-            message += f", or {meant}"
-        yield error(message, node)
+        yield error(message + (f", or {meant}" if meant else ""), node)
     elif node.op == "!=":
-        message = (
-            f"'{shown(node)}' compares numbers, which always differ: '!=' is for logical terms"
+        yield error(
+            f"'{shown(node)}' compares numbers, which always differ: '!=' is for logical terms",
+            node,
         )
-        yield error(message, node)
     elif node.op != "=":
         for side in truths:
             message = f"'{node.op}' compares numbers, but '{shown(side)}' is a truth value"
-            if meant := _declared_real(model, truths):
-                message += f": {meant}"
-            yield error(message, side)
+            yield error(message + (f": {meant}" if meant else ""), side)
 
 
 def _declared_real(model: Model, truths: list[Expr]) -> str:
@@ -158,17 +153,22 @@ def _slope_problems(model: Model, node: Comparison) -> Iterator[Problem]:
     if node.slope is None:
         return
     if node.is_logical or node.op in ("=", "!="):
-        message = (
+        yield error(
             "a slope belongs to <, <=, > or >= between numbers, "
-            f"not to '{shown(replace(node, slope=None))}'"
+            f"not to '{shown(replace(node, slope=None))}'",
+            node,
         )
-        yield error(message, node)
-        return
-    slope = constant_or_problem(model, node.slope, "a slope")
-    if isinstance(slope, Problem):
-        yield slope
-    elif slope <= 0:
-        yield error(f"a slope must be positive, not {slope:g}", node.slope)
+    else:
+        yield from _positive_problems(model, node.slope, "a slope")
+
+
+def _positive_problems(model: Model, expr: Expr, what: str) -> Iterator[Problem]:
+    """The problem of arithmetic on constants that must be positive."""
+    value = constant_or_problem(model, expr, what)
+    if isinstance(value, Problem):
+        yield value
+    elif value <= 0:
+        yield error(f"{what} must be positive, not {value:g}", expr)
 
 
 # Densities.
@@ -183,18 +183,14 @@ def _gaussian_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
     if size == 0:
         yield error("gaussian needs at least one value", node)
         return
+    owner = f"gaussian of {counted(size, 'value')}"
     if node.mean and len(node.mean) != size:
-        message = (
-            f"gaussian of {size} value{_s(size)} needs {size} mean{_s(size)}, not {len(node.mean)}"
-        )
+        message = f"{owner} needs {counted(size, 'mean')}, not {len(node.mean)}"
         yield Problem("error", message, node.mean[0].place or node.place)
     means = [constant_or_problem(model, entry, "a mean of gaussian") for entry in node.mean]
     yield from (mean for mean in means if isinstance(mean, Problem))
     if len(node.cov) != size or any(len(row) != size for row in node.cov):
-        message = (
-            f"gaussian of {size} value{_s(size)} needs a cov of {size} row{_s(size)} of {size}"
-        )
-        yield error(message, node)
+        yield error(f"{owner} needs a cov of {counted(size, 'row')} of {size}", node)
     else:
         yield from _cov_problems(model, node)
 
@@ -216,11 +212,10 @@ def _cov_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
         )
         yield Problem("error", message, node.cov[j][i].place or node.place)
         return
-    spectrum = np.linalg.eigvalsh(cov)
-    if spectrum[0] <= size * np.finfo(float).eps * abs(spectrum[-1]):
+    least, most = np.linalg.eigvalsh(cov)[[0, -1]]
+    if least <= size * np.finfo(float).eps * abs(most):
         message = (
-            "cov of gaussian must be positive definite, but its least eigenvalue is "
-            f"{spectrum[0]:.3g}"
+            f"cov of gaussian must be positive definite, but its least eigenvalue is {least:.3g}"
         )
         yield Problem("error", message, node.cov[0][0].place or node.place)
 
@@ -229,14 +224,135 @@ def _normal_problems(model: Model, node: Normal) -> Iterator[Problem]:
     if is_truth(model, node.value):
         message = f"the value of normal is real, but '{shown(node.value)}' is a truth value"
         yield error(message, node.value)
-    if atoms(node.var):
+    if not atoms(node.var):
+        yield from _positive_problems(model, node.var, "the variance of normal")
+
+
+# Weights.
+
+
+def weight_problems(
+    model: Model, rule: Rule, types: Mapping[str, str], listed: Listed, *, kind_known: bool
+) -> Iterator[Problem]:
+    """The problems of a rule's weight; kind_known: all names in its formula are known."""
+    if kind_known:
+        yield from _missing_weight(model, rule)
+    free = free_variables(rule.formula)
+    for name in rule.per_constant:
+        if name not in free:
+            yield error(f"'+{name}' asks for a weight per constant, but '{name}' is not free", rule)
+    if rule.hard and rule.weight is not None:
+        yield error("a hard rule has no weight", rule.weight)
         return
-    variance = constant_or_problem(model, node.var, "the variance of normal")
-    if isinstance(variance, Problem):
-        yield variance
-    elif variance <= 0:
-        yield error(f"the variance of normal must be positive, not {variance:g}", node.var)
+    for expr in rule.weights:
+        weight = constant_or_problem(model, expr, "a weight")
+        if isinstance(weight, Problem):
+            yield weight
+        elif weight == 0 and expr is rule.weight:
+            yield warning("a rule of weight 0 changes nothing", expr)
+        elif abs(weight) > MAX_WEIGHT:
+            yield error(
+                f"a weight of {weight:g} is too large to compute with; {MAX_WEIGHT:g} is the most. "
+                "For a hard rule, end it with a period instead",
+                expr,
+            )
+    if isinstance(rule.weight, WeightTable):
+        yield from _table_problems(rule, rule.weight, types, listed)
 
 
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
+def _missing_weight(model: Model, rule: Rule) -> Iterator[Problem]:
+    formula = rule.formula
+    if not atoms(formula):
+        yield error("the rule mentions no atom", formula)
+    elif rule.weight is not None or rule.hard:
+        return
+    elif is_truth(model, formula):
+        message = "the rule needs a weight, or a period at its end to be hard"
+        if isinstance(formula, Atom) and _is_declaration(model, formula):
+            place = model.predicate_by_name[formula.predicate].place
+            where = "" if place is None else f" in line {place.line}"
+            message = f"'{formula.predicate}' is declared already{where}; {message}"
+        yield error(message, formula)
+    elif (constant := _leading_constant(formula)) is not None:
+        number = shown(constant)
+        yield error(
+            f"'{shown(formula)}' is a sum or difference that starts with {number}: "
+            f"for a rule of weight {number} write '{number} (…)'",
+            formula,
+        )
+
+
+def _is_declaration(model: Model, atom: Atom) -> bool:
+    """True if the arguments of an atom are types, as in a declaration."""
+    words = (term.name for term in atom.arguments if isinstance(term, Variable))
+    return any(word in model.type_by_name for word in words)
+
+
+def _leading_constant(formula: Expr) -> Expr | None:
+    """The constant term that a sum or a difference starts with."""
+    first = formula
+    while isinstance(first, Operation) and first.op in ("+", "-"):
+        first = first.operands[0]
+    return None if first is formula or atoms(first) or any(terms(first)) else first
+
+
+def _table_problems(
+    rule: Rule, table: WeightTable, types: Mapping[str, str], listed: Listed
+) -> Iterator[Problem]:
+    if not rule.per_constant:
+        message = "a table of weights needs a variable marked '+' in the formula, as in 'A(+x)'"
+        yield error(message, table)
+        return
+    columns = [listed.get(types.get(name, "")) for name in rule.per_constant]
+    seen: set[tuple[str, ...]] = set()
+    places = table.key_places or itertools.repeat(table.place)
+    for (key, _), place in zip(table.entries, places, strict=False):
+        if key in seen:
+            yield Problem("error", f"the table of weights has '{', '.join(key)}' twice", place)
+        seen.add(key)
+        for message in _key_faults(rule, key, columns, types):
+            yield Problem("error", message, place)
+    if table.default is None:
+        yield from _missing_keys(table, seen, columns)
+
+
+def _key_faults(
+    rule: Rule,
+    key: tuple[str, ...],
+    columns: Sequence[Mapping[str, None] | None],
+    types: Mapping[str, str],
+) -> Iterator[str]:
+    wanted = len(rule.per_constant)
+    if len(key) != wanted:
+        names = ", ".join(f"+{name}" for name in rule.per_constant)
+        yield (
+            f"a key of this table has {counted(wanted, 'constant')} ({names}), "
+            f"but '{', '.join(key)}' has {len(key)}"
+        )
+        return
+    for name, constant, constants in zip(rule.per_constant, key, columns, strict=True):
+        if constants is not None and constant not in constants:
+            yield unlisted_fault(constants, types[name], constant)
+
+
+def unlisted_fault(constants: Mapping[str, None], type_name: str, constant: str) -> str:
+    """The error about a constant that its type does not list."""
+    close = did_you_mean(constant, itertools.islice(constants, MOST_COMPARED))
+    return f"type '{type_name}' has no constant '{constant}'.{close}"
+
+
+def _missing_keys(
+    table: WeightTable,
+    given: set[tuple[str, ...]],
+    columns: Sequence[Mapping[str, None] | None],
+) -> Iterator[Problem]:
+    known = [constants for constants in columns if constants is not None]
+    if len(known) < len(columns):
+        return
+    combinations = itertools.product(*known)
+    missing = list(itertools.islice((key for key in combinations if key not in given), 4))
+    if missing:
+        names = "; ".join(", ".join(key) for key in missing[:3])
+        more = "; …" if len(missing) > 3 else ""
+        message = f"the table has no weight for {names}{more}: add it, or a default, '*: 0'"
+        yield error(message, table)

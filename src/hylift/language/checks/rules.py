@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from hylift.errors import did_you_mean
-from hylift.language.checks.formulas import formula_problems
-from hylift.language.checks.weights import Listed, unlisted_fault, weight_problems
+from hylift.language.checks.formulas import (
+    Listed,
+    formula_problems,
+    unlisted_fault,
+    weight_problems,
+)
 from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     BUILT_IN,

@@ -26,18 +26,21 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.notation import MAX_CONSTANTS, constants_between, meant_domain, unquote
 from hylift.language.text.syntax_errors import unexpected
-from hylift.language.text.tokens import fail, grammar, place_of, quoted, statements
-from hylift.language.text.transform import (
+from hylift.language.text.tokens import (
     Branch,
     atom_words,
     constant,
-    expression,
+    fail,
+    grammar,
     is_number,
     number,
     place,
-    rule,
+    place_of,
+    quoted,
     split_rule,
+    statements,
 )
+from hylift.language.text.transform import expression, rule
 from hylift.language.walk import numeric_predicates
 
 SUFFIX = ".mln"

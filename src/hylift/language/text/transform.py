@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import NoReturn, cast
 
@@ -35,16 +34,24 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
-from hylift.language.text.notation import MAX_SHIFT, QUANTIFIERS, is_capital, unquote
-from hylift.language.text.tokens import fail, place_of, quoted
+from hylift.language.text.notation import MAX_SHIFT, QUANTIFIERS, is_capital
+from hylift.language.text.tokens import (
+    Branch,
+    bound_variables,
+    chain,
+    constant,
+    fail,
+    is_number,
+    is_weight,
+    number,
+    place,
+    quoted,
+    rule_variables,
+    split_rule,
+    tokens_of,
+    trees_of,
+)
 from hylift.language.walk import LONGEST_CHAIN, MAX_DEPTH, TOO_DEEP, chain_fault
-
-Branch = Tree[Token] | Token
-
-_OF_EXPRESSIONS = {"binary", "unary", "power", "group", "call", "comparison", "quantified"}
-_OF_EXPRESSIONS |= {"normal", "gaussian", "rule", "where"}
-_OF_WEIGHTS = {"binary", "unary", "power", "group", "call"}
-_OF_ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "NAME", "NUMBER", "POWER", "FUNCTION"}
 
 
 def expression(tree: Branch, source: Source) -> Expr:
@@ -55,7 +62,7 @@ def expression(tree: Branch, source: Source) -> Expr:
 def rule(tree: Tree[Token], source: Source, model: Model) -> Rule:
     """The rule of a statement; model: the declarations."""
     (*weights, formula), where, is_hard = split_rule(tree)
-    transformer = _Transformer(source, model, _rule_variables(tree))
+    transformer = _Transformer(source, model, rule_variables(tree))
     body = transformer.formula(formula)
     per_constant = tuple(dict.fromkeys(transformer.marked))
     conditions = transformer.conditions(where) if where else ()
@@ -111,7 +118,7 @@ class _Transformer:
 
     def conditions(self, where: Tree[Token]) -> tuple[Expr, ...]:
         """The conditions of a rule."""
-        parts = (part for branch in where.children for part in _chain(branch, "^"))
+        parts = (part for branch in where.children for part in chain(branch, "^"))
         return tuple(self.expression(part) for part in parts)
 
     def _leaf(self, token: Token) -> Expr:
@@ -133,7 +140,7 @@ class _Transformer:
 
     def _binary(self, tree: Tree[Token], left: Branch, op: Token, right: Branch) -> Expr:
         joined = cast(BinaryOp, str(op))
-        operands = _chain(tree, joined) if OPERATORS[joined].is_chain else [left, right]
+        operands = chain(tree, joined) if OPERATORS[joined].is_chain else [left, right]
         if len(operands) > LONGEST_CHAIN:
             self.fail(chain_fault(joined), tree)
         return Operation(joined, tuple(map(self.expression, operands)), place=self.place(tree))
@@ -141,7 +148,7 @@ class _Transformer:
     def _unary(self, tree: Tree[Token], op: Token, operand: Branch) -> Expr:
         where = self.place(tree)
         if is_number(tree):
-            return Number(-number(_tokens_of(tree)[1], self.source), place=where)
+            return Number(-number(tokens_of(tree)[1], self.source), place=where)
         value = self.expression(operand)
         return Unary("-" if op == "-" else "!", value, place=where)
 
@@ -180,7 +187,7 @@ class _Transformer:
             if branch.type == "STRING":
                 return constant(branch, self.source)
             return self._word(branch) if branch.type == "NAME" else None
-        match _tokens_of(branch):
+        match tokens_of(branch):
             case [Token("NAME") as name, Token("PLUS" | "MINUS") as sign, Token("NUMBER") as steps]:
                 term = self._word(name) if steps.isdecimal() else None
                 if isinstance(term, Variable):
@@ -203,7 +210,7 @@ class _Transformer:
         return int(sign + steps)
 
     def _quantified(self, tree: Tree[Token], quantifier: Token, *rest: Branch) -> Expr:
-        names = _bound_variables(tree)
+        names = bound_variables(tree)
         for name in names:
             if is_capital(name):
                 message = f"{quantifier} is about variables, and {quoted(name)} is a constant"
@@ -220,7 +227,7 @@ class _Transformer:
     def _argument(self, tree: Tree[Token]) -> Term:
         if tree.data == "literal":
             return constant(tree, self.source)
-        tokens = _tokens_of(tree)
+        tokens = tokens_of(tree)
         is_marked = tokens[0] == "+"
         name, *shift = tokens[is_marked:]
         if tree.data == "unique":
@@ -249,18 +256,18 @@ class _Transformer:
         return Normal(value, mean, var, place=self.place(tree))
 
     def _gaussian(self, tree: Tree[Token], _: Token, *parts: Branch) -> Expr:
-        settings = self._settings([part for part in _trees_of(tree) if part.data == "setting"])
+        settings = self._settings([part for part in trees_of(tree) if part.data == "setting"])
         if "cov" not in settings:
             self.fail("gaussian needs its covariances: '; cov=[[…]]'", tree)
         values = tuple(map(self.expression, parts[: len(parts) - len(settings)]))
         mean = self._vector(settings["mean"]) if "mean" in settings else ()
-        cov = tuple(map(self._vector, _trees_of(settings["cov"])))
+        cov = tuple(map(self._vector, trees_of(settings["cov"])))
         return Gaussian(values, mean, cov, place=self.place(tree))
 
     def _settings(self, settings: list[Tree[Token]]) -> dict[str, Tree[Token]]:
         found: dict[str, Tree[Token]] = {}
         for setting in settings:
-            [name], [value] = _tokens_of(setting), _trees_of(setting)
+            [name], [value] = tokens_of(setting), trees_of(setting)
             if name not in ("mean", "cov"):
                 self.fail(f"{quoted(name)} is no setting of gaussian: 'mean' and 'cov' are", name)
             if name in found:
@@ -278,7 +285,7 @@ class _Transformer:
         """The weight before a formula."""
         if isinstance(branch, Tree) and branch.data == "table":
             return self._table(branch)
-        if not _is_weight(branch):
+        if not is_weight(branch):
             message = "expected an operator before this, or a weight made of numbers and constants"
             self.fail(message, formula)
         return self.constants(branch)
@@ -287,7 +294,7 @@ class _Transformer:
         entries: list[tuple[tuple[str, ...], Expr]] = []
         keys: list[Place] = []
         default: Expr | None = None
-        for entry in _trees_of(tree):
+        for entry in trees_of(tree):
             key, value = entry.children
             weight = self.constants(value)
             if isinstance(key, Tree):
@@ -300,124 +307,3 @@ class _Transformer:
                 default = weight
         where = self.place(tree)
         return WeightTable(tuple(entries), default, place=where, key_places=tuple(keys))
-
-
-# Parse trees.
-
-
-def place(branch: Branch, source: Source) -> Place:
-    """The place of a branch; its first line if it spans several."""
-    if isinstance(branch, Token):
-        return place_of(branch, source)
-    meta = branch.meta
-    end = meta.end_column
-    if meta.end_line > meta.line:
-        line_end = source.text.find("\n", meta.start_pos)
-        end = meta.column + len(source.text[meta.start_pos : line_end].rstrip())
-    return Place(source, meta.line, meta.column, end)
-
-
-def number(token: Token, source: Source) -> float:
-    """The value of a numeral, or of the exponent of a power."""
-    value = float(token.removeprefix("^"))
-    if math.isinf(value):
-        fail(f"{quoted(token)} is too large for a number", place_of(token, source))
-    return value
-
-
-def _tokens_of(tree: Tree[Token]) -> list[Token]:
-    """The children that are tokens."""
-    return [child for child in tree.children if isinstance(child, Token)]
-
-
-def _trees_of(tree: Tree[Token]) -> list[Tree[Token]]:
-    """The children that are trees themselves."""
-    return [child for child in tree.children if isinstance(child, Tree)]
-
-
-def constant(branch: Branch, source: Source) -> Constant:
-    """A constant given by its name, in quotes or as a number."""
-    *sign, token = [branch] if isinstance(branch, Token) else _tokens_of(branch)
-    where = place(branch, source)
-    if token.type != "STRING":
-        return Constant("".join([*sign, token]), place=where)
-    try:
-        return Constant(unquote(token), place=where)
-    except ValueError as error:
-        fail(
-            f'{quoted(str(error))} means nothing in quotes: only \\" \\\\ \\n \\r and \\t do', where
-        )
-
-
-def _rule_variables(tree: Tree[Token]) -> set[str]:
-    """The variables in the atoms and quantifiers of a rule."""
-    names: set[str] = set()
-    for branch in tree.iter_subtrees():
-        if branch.data == "variable":
-            names |= {str(token) for token in _tokens_of(branch) if token.type == "NAME"}
-        elif branch.data == "quantified":
-            names |= set(map(str, _bound_variables(branch)))
-    return {name for name in names if not is_capital(name)}
-
-
-def _bound_variables(tree: Tree[Token]) -> list[Token]:
-    """The variables of a quantifier."""
-    return [child for child in tree.children[1:-1] if isinstance(child, Token)]
-
-
-def atom_words(tree: Tree[Token]) -> set[str]:
-    """The words of a rule that may be predicates without arguments."""
-    variables = _rule_variables(tree)
-    found = set()
-    is_weighted = len(split_rule(tree)[0]) == 2
-    for branch in Tree("rule", tree.children[is_weighted:]).iter_subtrees():
-        if branch.data == "atom" and len(branch.children) == 1:
-            found.add(str(branch.children[0]))
-        elif branch.data in _OF_EXPRESSIONS:
-            is_quantified = branch.data == "quantified"
-            operands = branch.children[-1:] if is_quantified else branch.children
-            found |= {str(word) for word in operands if _is_word(word)} - variables
-    return found
-
-
-def _is_word(branch: Branch) -> bool:
-    return isinstance(branch, Token) and branch.type == "NAME"
-
-
-def split_rule(tree: Tree[Token]) -> tuple[list[Branch], Tree[Token] | None, bool]:
-    """The formula of a rule with the weight before it, the conditions, and whether it is hard."""
-    children: list[Branch] = list(tree.children)
-    is_hard = isinstance(children[-1], Token) and children[-1].type == "PERIOD"
-    if is_hard:
-        children.pop()
-    last = children[-1]
-    if isinstance(last, Tree) and last.data == "where":
-        return children[:-1], last, is_hard
-    return children, None, is_hard
-
-
-def _chain(branch: Branch, op: str) -> list[Branch]:
-    """The parts that an operator joins outside brackets; any other branch by itself."""
-    parts = []
-    while isinstance(branch, Tree) and branch.data == "binary" and branch.children[1] == op:
-        branch, _, last = branch.children
-        parts.append(last)
-    return [branch, *reversed(parts)]
-
-
-def is_number(branch: Branch) -> bool:
-    """True if a branch is a number literal, signed or not."""
-    if isinstance(branch, Tree) and branch.data == "unary" and branch.children[0] == "-":
-        branch = branch.children[1]
-    return isinstance(branch, Token) and branch.type == "NUMBER"
-
-
-def _is_weight(branch: Branch) -> bool:
-    """True if a branch is arithmetic on numbers and words."""
-    if isinstance(branch, Token):
-        return branch.type in ("NAME", "NUMBER")
-    parts = list(branch.iter_subtrees())
-    tokens = (token for part in parts for token in _tokens_of(part))
-    return all(part.data in _OF_WEIGHTS for part in parts) and all(
-        token.type in _OF_ARITHMETIC for token in tokens
-    )
