@@ -318,9 +318,7 @@ def test_variables_that_are_drawn_by_themselves_come_with_a_warning(method: Any)
 
     assert "For joint draws infer with BVI() or Gibbs()" in str(caught[0].message)
     assert caught[0].filename == __file__
-    assert data.attrs["samples"] == (
-        "draws of each variable by itself: they tell nothing of dependence"
-    )
+    assert data.attrs["samples"] == "draws of each variable by itself, without dependence"
     shares = (data["weather"].to_numpy()[..., None] == np.arange(3)).mean(axis=(0, 1))
     expected = np.array(posterior.marginals("weather(*)")["probs"].to_pylist())
     np.testing.assert_allclose(shares, expected, atol=0.015)  # four standard errors

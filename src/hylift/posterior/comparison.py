@@ -74,15 +74,13 @@ class Comparison:
 
 def compare(trusted: Posterior, other: Posterior, ids: NDArray[np.int64]) -> Comparison:
     """The distances of marginals from trusted ones; shared pairs are compared once."""
-    p, q = trusted.all_marginals, other.all_marginals
-    for posterior, marginals in ((trusted, p), (other, q)):
-        if marginals is None:
+    for posterior in (trusted, other):
+        if posterior.all_marginals is None:
             raise UnsupportedError(
                 f"the posterior of '{posterior.solution.method}' has no marginals to compare",
                 ASK_FOR_MARGINALS,
             )
-    assert p is not None
-    assert q is not None
+    p, q = trusted.known_marginals(), other.known_marginals()
     _check_variables(trusted.variables, other.variables)
     _check_evidence(trusted, p, other, q)
     kl, l1 = np.empty(len(ids)), np.empty(len(ids))

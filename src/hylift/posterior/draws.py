@@ -23,7 +23,6 @@ BLOCK = 1 << 22
 DISAGREE = 1.01
 """R-hat above which the standard error is estimated from the spread between chains."""
 
-
 MOST_BY_ARVIZ = 1000
 """Most variables diagnosed by ArviZ, which takes some milliseconds for each."""
 
@@ -207,9 +206,9 @@ class Draws:
         """Positions of variables among the hidden ones."""
         place = np.full(len(self.variables), -1)
         place[self.ids] = np.arange(len(self.ids))
-        seen = place[wanted] < 0
-        if seen.any():
-            name = self.variables.names[int(wanted[np.argmax(seen)])]
+        is_missing = place[wanted] < 0
+        if is_missing.any():
+            name = self.variables.names[int(wanted[np.argmax(is_missing)])]
             raise UnsupportedError(f"'{name}' is observed: there are no draws of it")
         return place[wanted]
 

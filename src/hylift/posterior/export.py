@@ -141,9 +141,5 @@ def by_state(table: pa.Table) -> pa.Table:
 def _marginal(row: dict[str, Any]) -> dict[str, Any]:
     if row["states"] is not None:
         return {"states": row["states"], "probs": row["probs"]}
-    return {
-        "mean": row["mean"],
-        "std": row["std"],
-        "mode": row["mode"],
-        "quantiles": {str(level): row[f"q{100 * level:02.0f}"] for level in QUANTILES},
-    }
+    quantiles = {str(level): row[name] for name, level in QUANTILES.items()}
+    return {name: row[name] for name in ("mean", "std", "mode")} | {"quantiles": quantiles}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -79,13 +80,15 @@ class JointDensity:
                 f"{len(self.atoms)} atoms have more than {MAX_STATES:,} joint states: "
                 "ask for fewer atoms, or for sample(…)"
             )
+        found = iter(self.mixture.state_probs(self.ids[self._is_hidden]))
+        one = np.ones((self.mixture.num_components, 1))
+        factors = [
+            next(found) if np.isnan(value) else one * (np.arange(num_states) == value)
+            for value, num_states in zip(self.known, shape, strict=True)
+        ]
         total = np.zeros(shape)
-        factors = self._state_probs()
-        for component, weight in enumerate(self.mixture.weights.tolist()):
-            product = np.array(weight)
-            for probs in factors:
-                product = np.multiply.outer(product, probs[component])
-            total += product
+        for component, weight in enumerate(self.mixture.weights):
+            total += reduce(np.multiply.outer, (probs[component] for probs in factors), weight)
         return total
 
     def table(self) -> pa.Table:
@@ -157,25 +160,10 @@ class JointDensity:
                 )
         missing = [f"'{atom}'" for atom in self.atoms if atom not in values]
         if missing:
+            verb = "has" if len(missing) == 1 else "have"
             raise EvidenceError(
-                f"a density needs a value for each atom: {listed(missing)} has none"
-                if len(missing) == 1
-                else f"a density needs a value for each atom: {listed(missing)} have none"
+                f"a density needs a value for each atom: {listed(missing)} {verb} none"
             )
-
-    def _state_probs(self) -> list[NDArray[np.float64]]:
-        """Per atom: probabilities (component, state)."""
-        hidden = self._is_hidden
-        found = iter(self.mixture.state_probs(self.ids[hidden]))
-        factors = []
-        for unseen, value, domain in zip(hidden, self.known, self.domains, strict=True):
-            if unseen:
-                factors.append(next(found))
-            else:
-                certain = np.arange(domain.num_states) == value
-                shape = (self.mixture.num_components, domain.num_states)
-                factors.append(np.broadcast_to(certain.astype(np.float64), shape))
-        return factors
 
     def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means and variances (atom, component)."""

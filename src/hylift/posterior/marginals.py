@@ -17,10 +17,12 @@ from hylift.posterior.distributions import (
     BatchedDistribution,
     Categorical,
     PointMass,
-    RealDistribution,
 )
 
-QUANTILES = (0.05, 0.5, 0.95)
+QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
+"""Columns of tables, and which quantiles they are."""
+STATISTICS = ("mean", "std", "mode", *QUANTILES)
+"""Columns of reals."""
 BLOCK = 1 << 20
 """Numbers that are drawn together."""
 
@@ -132,26 +134,28 @@ class Marginals:
 
     def to_arrow(self, variables: Variables, ids: NDArray[Any]) -> pa.Table:
         """Columns atom, mean, std, mode, q05, q50, q95 (reals), states, probs (discrete)."""
-        statistics = {name: np.full(len(ids), np.nan) for name in ("mean", "std", "mode")}
-        quantiles = np.full((len(QUANTILES), len(ids)), np.nan)
+        statistics = np.full((len(STATISTICS), len(ids)), np.nan)
+        size = variables.num_states[ids].astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(size)])
+        probs = np.empty(offsets[-1])
         for place, batch, rows in self._by_batch(ids):
-            if isinstance(batch, RealDistribution):
-                some, at = _once(batch, rows)
-                for name, column in statistics.items():
-                    column[place] = getattr(some, name)[at]
-                quantiles[:, place] = np.asarray(some.quantile(QUANTILES))[:, at]
-        is_real = variables.num_states[ids] == 0
+            some, at = _once(batch, rows)
+            if isinstance(some, Categorical):
+                probs[offsets[place][:, None] + np.arange(some.num_states)] = some.probs[at]
+            else:
+                values = [some.mean, some.std, some.mode, *some.quantile(list(QUANTILES.values()))]
+                statistics[:, place] = np.stack(values)[:, at]
         columns: dict[str, Any] = {"atom": variables.names.render(ids)}
-        for name, column in statistics.items():
-            columns[name] = pa.array(column, mask=~is_real)
-        for level, column in zip(QUANTILES, quantiles, strict=True):
-            columns[f"q{100 * level:02.0f}"] = pa.array(column, mask=~is_real)
+        for name, column in zip(STATISTICS, statistics, strict=True):
+            columns[name] = pa.array(column, mask=size > 0)
         labels = pa.array(
             [None if d.states is None else list(d.states) for d in variables.domains],
             pa.list_(pa.string()),
         )
         columns["states"] = labels.take(pa.array(variables.domain_id[ids]))
-        columns["probs"] = self._probs_column(ids)
+        columns["probs"] = pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()), pa.array(probs), mask=pa.array(size == 0)
+        )
         return pa.table(columns)
 
     def columns(self, variables: Variables, ids: NDArray[Any]) -> dict[str, Any]:
@@ -159,27 +163,11 @@ class Marginals:
         table = self.to_arrow(variables, ids)
         domain = variables.domain(int(ids[0])) if len(ids) else None
         if domain is None or domain.states is None:
-            quantiles = (name for name in table.column_names if name.startswith("q"))
-            return {name: table[name] for name in ("mean", "std", *quantiles)}
+            return {name: table[name] for name in STATISTICS if name != "mode"}
         probs = pc.list_flatten(table["probs"]).to_numpy().reshape(len(ids), domain.num_states)
         if domain == boolean:
             return {"prob": probs[:, 1]}
         return {state: probs[:, place] for place, state in enumerate(domain.states)}
-
-    def _probs_column(self, ids: NDArray[Any]) -> pa.ListArray:
-        """The probabilities as one Arrow list column, without a Python object per variable."""
-        size = np.zeros(len(ids), dtype=np.int64)
-        for place, batch, _ in self._by_batch(ids):
-            if isinstance(batch, Categorical):
-                size[place] = batch.probs.shape[-1]
-        offsets = np.concatenate([[0], np.cumsum(size)])
-        flat = np.empty(offsets[-1])
-        for place, batch, rows in self._by_batch(ids):
-            if isinstance(batch, Categorical):
-                probs = batch.probs[rows]
-                flat[offsets[place][:, None] + np.arange(probs.shape[1])] = probs
-        null = pa.array(size == 0)
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(flat), mask=null)
 
     def _by_batch(
         self, ids: NDArray[Any]
@@ -212,12 +200,8 @@ def with_observed(
 
     of_hidden: marginals, or positions in `hidden` and the distributions there.
     """
-    hard = graph.evidence.is_hard
-    marginals = (
-        of_hidden
-        if isinstance(of_hidden, Marginals)
-        else Marginals.assemble(len(hidden), of_hidden)
-    )
-    return marginals.beside(
-        graph.variables, hidden, graph.evidence.variable[hard], graph.evidence.value[hard]
-    )
+    if not isinstance(of_hidden, Marginals):
+        of_hidden = Marginals.assemble(len(hidden), of_hidden)
+    evidence, hard = graph.evidence, graph.evidence.is_hard
+    seen = evidence.variable[hard], evidence.value[hard]
+    return of_hidden.beside(graph.variables, hidden, *seen)

@@ -66,10 +66,13 @@ class Mixture:
         weights = real_array("weights", self.weights, low=0.0)
         if weights.ndim != 1 or not len(weights):
             raise ModelError(f"weights of shape {weights.shape} are not one per component")
-        object.__setattr__(self, "weights", freeze(normalized("weights", weights), np.float64))
-        object.__setattr__(self, "entries", freeze(self.entries, np.float64))
-        object.__setattr__(self, "variable_to_class", freeze(self.variable_to_class, np.int32))
-        object.__setattr__(self, "hidden", freeze(self.hidden, np.int64))
+        for name, array, dtype in (
+            ("weights", normalized("weights", weights), np.float64),
+            ("entries", self.entries, np.float64),
+            ("variable_to_class", self.variable_to_class, np.int32),
+            ("hidden", self.hidden, np.int64),
+        ):
+            object.__setattr__(self, name, freeze(array, dtype))
         self.layout.check(self.entries, len(weights))
         if self.hidden.shape != self.variable_to_class.shape or self.hidden.ndim != 1:
             raise ModelError("a mixture needs one class per hidden variable")
@@ -182,9 +185,7 @@ class Mixture:
 
     def marginal_modes(self) -> FloatArray:
         """The mode of each variable's own marginal, (hidden variable,)."""
-        modes = np.zeros(len(self.layout))
-        for place, family in self._batches(np.arange(len(self.layout))):
-            modes[place] = _marginal(family, self.weights).mode_number
+        modes = self._of_classes(lambda family: _marginal(family, self.weights).mode_number)
         return modes[self.variable_to_class]
 
     def mode(self, starts: FloatArray | None = None) -> tuple[FloatArray, float]:
@@ -272,16 +273,18 @@ class Mixture:
         return total
 
     def _best(self, shares: FloatArray) -> FloatArray:
-        values = np.zeros(len(self.layout))
-        for place, family in self._batches(np.arange(len(self.layout))):
-            values[place] = family.best(shares)
-        return values
+        return self._of_classes(lambda family: family.best(shares))
 
     def _class_modes(self) -> FloatArray:
-        modes = np.zeros((self.num_components, len(self.layout)))
+        """(component, class)"""
+        return self._of_classes(lambda family: family.modes(), self.num_components).T
+
+    def _of_classes(self, compute: Callable[[Family], Any], *shape: int) -> FloatArray:
+        """(class, …): a value of each class, computed by family."""
+        values = np.zeros((len(self.layout), *shape))
         for place, family in self._batches(np.arange(len(self.layout))):
-            modes[:, place] = family.modes().T
-        return modes
+            values[place] = compute(family)
+        return values
 
     def _batches(
         self, classes: NDArray[Any], *, width: int | None = BLOCK
@@ -294,11 +297,9 @@ class Mixture:
 
     def _positions(self, ids: NDArray[Any]) -> IntArray:
         """Positions of variables in `hidden`."""
-        ids = np.asarray(ids, dtype=np.int64)
-        if not len(ids):
-            return ids
-        position = np.minimum(np.searchsorted(self.hidden, ids), max(len(self.hidden) - 1, 0))
-        if not len(self.hidden) or (self.hidden[position] != ids).any():
+        position = np.searchsorted(self.hidden, ids)
+        at = np.minimum(position, len(self.hidden) - 1) if len(self.hidden) else position[:0]
+        if not np.array_equal(self.hidden[at], ids):
             raise ModelError("the variable is not hidden in the mixture")
         return position
 

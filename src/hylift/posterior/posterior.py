@@ -24,7 +24,7 @@ from hylift.posterior.draws import Draws
 from hylift.posterior.joint import JointDensity
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Expectation, Mixture
-from hylift.posterior.samples import Samples
+from hylift.posterior.samples import sample_dataset, sample_inference_data
 from hylift.posterior.target import Target, check_agreement, conditioned
 from hylift.words import counted, method_call, worded
 
@@ -176,8 +176,6 @@ class Posterior:
             raise UnsupportedError(
                 "energies need the model, which is not saved with a posterior: infer again"
             )
-        evidence = self.target.evidence
-        seen = Evidence.of(evidence.variable[evidence.is_hard], evidence.value[evidence.is_hard])
         everything = np.full(len(self.variables), np.nan)
         if isinstance(values, Mapping):
             found = Evidence.from_mapping(self.variables, values)
@@ -191,14 +189,16 @@ class Posterior:
                     f"not the shape {array.shape}"
                 )
             everything[:] = array
+        evidence = self.target.evidence
+        seen = Evidence.of(evidence.variable[evidence.is_hard], evidence.value[evidence.is_hard])
         given = np.flatnonzero(~np.isnan(everything))
         check_agreement(self.variables, Evidence.of(given, everything[given]), seen)
         everything[seen.variable] = seen.value
-        left = np.flatnonzero(np.isnan(everything))
-        if len(left):
-            more = f" (and {len(left) - 1:,} more)" if len(left) > 1 else ""
+        missing = np.flatnonzero(np.isnan(everything))
+        if len(missing):
+            more = f" (and {len(missing) - 1:,} more)" if len(missing) > 1 else ""
             raise EvidenceError(
-                f"an assignment needs a value for '{self.variables.names[int(left[0])]}'{more}"
+                f"an assignment needs a value for '{self.variables.names[int(missing[0])]}'{more}"
             )
         Evidence.of(np.arange(len(everything)), everything).check(self.variables)
         return self.target.energy(everything)
@@ -253,7 +253,7 @@ class Posterior:
 
         `draws`: by default 1,000, or all of a sampler. Needs the extra `arviz`.
         """
-        return Samples.of(self, self._with_observed(atoms), draws, seed).dataset()
+        return sample_dataset(self, self.select(atoms, observed=True), draws, seed)
 
     def to_arviz(
         self,
@@ -266,7 +266,7 @@ class Posterior:
 
         Observed atoms are in its group observed_data.
         """
-        return Samples.of(self, self._with_observed(atoms), draws, seed).inference_data()
+        return sample_inference_data(self, self.select(atoms, observed=True), draws, seed)
 
     def to_netcdf(
         self,
@@ -278,8 +278,7 @@ class Posterior:
     ) -> None:
         """Write the data of `to_arviz` to a file for `arviz.from_netcdf`."""
         check_target(path)
-        samples = Samples.of(self, self._with_observed(atoms), draws, seed)
-        datasets.write_netcdf(samples.inference_data(), path)
+        datasets.write_netcdf(self.to_arviz(atoms, draws=draws, seed=seed), path)
 
     def write(self, path: str | Path, atoms: str | Iterable[str] | None = None) -> None:
         """Write the answers to a file in the format of its ending.
@@ -299,9 +298,6 @@ class Posterior:
             twice = self.variables.names[int(ids[first[count > 1].min()])]
             raise UnsupportedError(f"'{twice}' is asked for twice: name each atom once")
         return ids
-
-    def _with_observed(self, atoms: str | Iterable[str] | None) -> NDArray[np.int64]:
-        return self.select(atoms, observed=True)
 
     def _table(self, predicate: str | None, observed: bool) -> pa.Table:
         if predicate is None:

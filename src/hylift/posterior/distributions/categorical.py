@@ -1,6 +1,5 @@
 """Marginals of discrete variables."""
 
-import difflib
 import operator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ from scipy import special
 
 from hylift.components.categorical import draw_states
 from hylift.components.family import FloatArray, IntArray
-from hylift.errors import ArgumentError
+from hylift.errors import ArgumentError, did_you_mean
 from hylift.posterior.distributions.base import (
     BatchedDistribution,
     FloatOrArray,
@@ -98,16 +97,16 @@ class Categorical(BatchedDistribution):
 
     def _index_of(self, state: Any) -> int:
         allowed = f"Allowed: {', '.join(map(repr, self.states))}."
+        # A number that is a label means the label.
+        label = state if isinstance(state, str) else str(operator.index(state))
+        if label in self.states:
+            return self.states.index(label)
         if isinstance(state, str):
-            if state in self.states:
-                return self.states.index(state)
-            close = difflib.get_close_matches(state, self.states, n=1, cutoff=0.0)
-            raise ArgumentError(f"unknown state {state!r}. Did you mean {close[0]!r}? {allowed}")
-        index = operator.index(state)
-        if str(index) in self.states:  # a number that is a label means the label
-            return self.states.index(str(index))
-        if not 0 <= index < len(self.states):
             raise ArgumentError(
-                f"state index {index} is not in 0..{len(self.states) - 1}. {allowed}"
+                f"unknown state {state!r}.{did_you_mean(state, self.states)} {allowed}"
             )
-        return index
+        if not 0 <= state < len(self.states):
+            raise ArgumentError(
+                f"state index {label} is not in 0..{len(self.states) - 1}. {allowed}"
+            )
+        return operator.index(state)
