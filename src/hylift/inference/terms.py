@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.numerics.grouping import group_pairs
+from hylift.numerics.grouping import group_rows
 from hylift.numerics.segments import offsets, strides
 
 FloatArray = NDArray[np.float64]
@@ -110,14 +110,6 @@ class Incidence(NamedTuple):
     slot: Ids
 
 
-def same_slots(scope: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
-    """(factor,): dense numbers, equal for equal rows of a scope (factor, slot); and their count."""
-    alike, count = np.zeros(len(scope), dtype=np.int32), min(len(scope), 1)
-    for column in scope.T:
-        alike, count = group_pairs(alike, column.astype(np.uint64))
-    return alike, count
-
-
 def has_repeats(graph: FactorGraph) -> bool:
     """Whether several factors have the same variables, two or more of them."""
     if any(group.arity > 1 and (group.multiplicity > 1).any() for group in graph.groups):
@@ -127,7 +119,7 @@ def has_repeats(graph: FactorGraph) -> bool:
         if group.arity > 1:
             by_arity.setdefault(group.arity, []).append(np.sort(group.scope, axis=1))
     scopes = (np.concatenate(parts) for parts in by_arity.values())
-    return any(same_slots(scope)[1] < len(scope) for scope in scopes)
+    return any(group_rows(scope)[1] < len(scope) for scope in scopes)
 
 
 def _joined(parts: Iterable[NDArray[Any]], dtype: Any) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from hylift.lifting.explanation_text import WORTHWHILE, plain_text
 from hylift.lifting.lift import Lifting
 from hylift.lifting.predicates import Predicates
 from hylift.lifting.structure import LiftingInput
-from hylift.numerics.grouping import group_pairs
+from hylift.numerics.grouping import group_rows
 from hylift.numerics.quadrature import nodes_per_slot
 from hylift.potentials import REAL
 from hylift.progress import Progress, silent
@@ -292,7 +292,7 @@ def _joint_points(graph: FactorGraph) -> int:
             for points, factors in _by_points(group, num_states):
                 scopes[group.arity, points].append(np.sort(group.scope[factors], axis=1))
     return sum(
-        points * _num_distinct(np.concatenate(parts)) for (_, points), parts in scopes.items()
+        points * group_rows(np.concatenate(parts))[1] for (_, points), parts in scopes.items()
     )
 
 
@@ -311,11 +311,3 @@ def _by_points(
     points = num_states[group.scope[:, varying]].prod(axis=1, dtype=np.float64)
     for size in np.unique(points).tolist():
         yield fixed * int(size), np.flatnonzero(points == size)
-
-
-def _num_distinct(scope: NDArray[np.int32]) -> int:
-    """The number of different rows."""
-    number, count = np.zeros(len(scope), dtype=np.int32), min(len(scope), 1)
-    for column in scope.T:
-        number, count = group_pairs(number, column.astype(np.uint64))
-    return count

@@ -29,6 +29,15 @@ def group_pairs(first: Numbers, second: NDArray[np.uint64]) -> tuple[Numbers, in
     return number, count
 
 
+def group_rows(rows: Numbers) -> tuple[Numbers, int]:
+    """(row,): dense numbers of distinct rows (row, column), in the order of the first; their
+    count."""
+    number, count = np.zeros(len(rows), dtype=np.int32), min(len(rows), 1)
+    for column in rows.T:
+        number, count = group_pairs(number, column.astype(np.uint64))
+    return number, count
+
+
 def number_items(
     kernel: Callable[..., None], num_items: int, *inputs: NDArray[Any], expected: int = 0
 ) -> tuple[Numbers, int, Ids]:

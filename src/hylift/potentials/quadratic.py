@@ -55,6 +55,11 @@ class ConditionalQuadratic(Potential):
         object.__setattr__(self, "c", c)
 
     @classmethod
+    def of_form(cls, form: QuadraticForm, sizes: Sequence[int]) -> ConditionalQuadratic:
+        """A form for each joint state of discrete slots of these numbers of states."""
+        return cls(*(part.reshape(len(part), *sizes, *part.shape[2:]) for part in form))
+
+    @classmethod
     def shared(cls, A: ArrayLike, b: ArrayLike, c: ArrayLike = 0.0) -> ConditionalQuadratic:
         """One quadratic for all factors: A, b, c without the row axis."""
         b = np.atleast_1d(np.asarray(b, dtype=np.float64))

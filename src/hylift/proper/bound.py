@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import cg, splu
 
 from hylift.graph import Variables
+from hylift.numerics.sparse import SymmetricFactors, by_conjugate_gradients
 from hylift.potentials import REAL
 from hylift.potentials.base import FloatArray
 from hylift.proper.common_form import CommonForm
-from hylift.proper.quadratics import IntArray, Quadratics
+from hylift.proper.quadratics import IntArray, OpenFactors
 
 DENSITY, STATES, REST = 0.7, 0.2, 0.1
 """Parts of the precision of a real: for its density g, for what states change, and what stays to
@@ -40,7 +40,7 @@ class GaussianBound:
 
 
 def gaussian_bound(
-    quadratics: Sequence[Quadratics], form: CommonForm, share: FloatArray, variables: Variables
+    quadratics: Sequence[OpenFactors], form: CommonForm, share: FloatArray, variables: Variables
 ) -> GaussianBound:
     """Densities and a bound, where J ⪰ share · D on every open real.
 
@@ -64,7 +64,7 @@ def gaussian_bound(
     mean, var = np.full(len(n), np.nan), np.full(len(n), np.nan)
     if len(ids):
         matrix = form.matrix[ids][:, ids] - sp.diags_array(slack[ids] * n[ids])
-        mu = _solve(matrix.tocsc(), linear[ids])
+        mu = _solve(matrix.tocsr(), linear[ids])
         image = matrix @ mu
         error = linear[ids] - image
         log_peak = 0.5 * n[ids] * np.log(DENSITY * precision[ids] / (2 * np.pi))
@@ -78,7 +78,7 @@ def gaussian_bound(
 
 
 def _slack(
-    quadratics: Sequence[Quadratics], precision: FloatArray, multiplicity: FloatArray
+    quadratics: Sequence[OpenFactors], precision: FloatArray, multiplicity: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """(variable,): precision set aside for states, and how much of it each slot gets."""
     degree = np.zeros(len(precision))
@@ -91,7 +91,7 @@ def _slack(
 
 
 def _state_free(
-    some: Quadratics, slack: FloatArray, variables: Variables
+    some: OpenFactors, slack: FloatArray, variables: Variables
 ) -> tuple[FloatArray, FloatArray]:
     """(factor, open slot) h and (factor,) k: the factor is below -½ xᵀ (L - σ) x + hᵀ x + k.
 
@@ -101,15 +101,13 @@ def _state_free(
     """
     u = some.num_open
     if some.is_plain:
-        return some.h[some.row, 0], some.k[some.row, 0]
-    B, linear = some.B[some.row], some.h[some.row]
+        return some.slope[:, 0], some.constant[:, 0]
+    B, linear = some.curvature, some.slope
     lower, upper = variables.lower[some.closed], variables.upper[some.closed]
     middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
     # About the middle of the box, z = middle + s.
     linear = linear - np.einsum("fsij,fj->fsi", B[..., u:], middle)
-    k = some.k[some.row] + np.einsum(
-        "fsj,fj->fs", some.h[some.row][..., u:] + linear[..., u:], 0.5 * middle
-    )
+    k = some.constant + np.einsum("fsj,fj->fs", some.slope[..., u:] + linear[..., u:], 0.5 * middle)
     P, q = -0.5 * B[..., u:, u:], linear[..., u:]
     h = np.zeros((len(some), u))
     if u:
@@ -154,21 +152,20 @@ def _largest_on(a: FloatArray, b: FloatArray, reach: FloatArray) -> FloatArray:
     return np.asarray(np.where(inside, -(b**2) / np.where(falls, 4 * a, 1.0), end))
 
 
-def _solve(matrix: sp.csc_matrix, right: FloatArray) -> FloatArray:
+def _solve(matrix: sp.csr_array, right: FloatArray) -> FloatArray:
     """An approximate solution of a positive definite system; the caller bounds its error."""
-    if matrix.shape[0] <= MAX_DIRECT:
-        return np.asarray(splu(matrix, permc_spec="MMD_AT_PLUS_A").solve(right))
-    jacobi = sp.diags_array(1 / matrix.diagonal())
-    solution, _ = cg(matrix, right, rtol=1e-12, maxiter=500, M=jacobi)
-    return np.asarray(solution)
+    factors = SymmetricFactors.of(matrix) if len(right) <= MAX_DIRECT else None
+    return (
+        by_conjugate_gradients(matrix, right, 500)[0] if factors is None else factors.solve(right)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExponentialBound:
     """Exponential densities of reals with one bound and linear terms only."""
 
-    others: list[Quadratics]
-    own: list[Quadratics]
+    others: list[OpenFactors]
+    own: list[OpenFactors]
     rate: FloatArray
     """(variable,): how fast log p falls from the bound, at least; NaN for other variables."""
     log_bound: float
@@ -179,13 +176,13 @@ class ExponentialBound:
         return np.flatnonzero(self.rate <= 0)
 
 
-def exponential_bound(quadratics: Sequence[Quadratics], variables: Variables) -> ExponentialBound:
+def exponential_bound(quadratics: Sequence[OpenFactors], variables: Variables) -> ExponentialBound:
     """Take out the reals with one bound that occur in no square and no product."""
     lower, upper = variables.lower, variables.upper
     from_below = np.isfinite(lower)
     linear = (variables.num_states == REAL) & (from_below != np.isfinite(upper))
     for some in quadratics:
-        curved: NDArray[np.bool_] = (some.B != 0).any(axis=(1, 3))[some.row, : some.num_open]
+        curved: NDArray[np.bool_] = (some.form.A != 0).any(axis=(1, 3))[some.row, : some.num_open]
         linear[some.open[curved]] = False
     rate, size = np.where(linear, 0.0, np.nan), np.zeros(len(variables))
     others, own, total = [], [], 0.0
@@ -195,12 +192,12 @@ def exponential_bound(quadratics: Sequence[Quadratics], variables: Variables) ->
         others.append(whole.take(np.flatnonzero(~flag)))
         some = whole.take(np.flatnonzero(flag))
         own.append(some)
-        ids, h = some.real[:, 0], some.h[some.row, :, 0]
+        ids, h = some.real[:, 0], some.slope[..., 0]
         steepest = np.where(from_below[ids][:, None], h, -h).max(axis=1, keepdims=True)
         rate -= some.sum_by_real(steepest, len(rate))
         size += some.sum_by_real(np.abs(steepest), len(rate))
         bound = np.where(from_below[ids], lower[ids], upper[ids])
-        at_bound = some.k[some.row] + h * bound[:, None]
+        at_bound = some.constant + h * bound[:, None]
         total += float(some.multiplicity @ at_bound.max(axis=1))
     rate = np.where(np.abs(rate) <= FLAT * size, 0.0, rate) / variables.multiplicity
     positive = rate > 0

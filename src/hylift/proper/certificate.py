@@ -21,7 +21,7 @@ from hylift.proper.joint_states import enumerated
 from hylift.proper.quadratics import (
     Decomposition,
     IntArray,
-    Quadratics,
+    OpenFactors,
     open_reals,
     without_couplings,
 )
@@ -199,7 +199,7 @@ class _Search:
 
     def run(
         self, exponential: ExponentialBound
-    ) -> tuple[CommonForm, FloatArray, Sequence[Quadratics]]:
+    ) -> tuple[CommonForm, FloatArray, Sequence[OpenFactors]]:
         """The form, its share of the diagonal, and the quadratics it is made of."""
         variables = self.parts.graph.variables
         self.undecided += self.parts.undecided
@@ -218,13 +218,13 @@ class _Search:
             failing_2 = self._failing(share_2, label)
             if failing_2.size < failing.size:
                 quadratics, form, share, failing = looser, form_2, share_2, failing_2
-        merged: dict[int, Quadratics] = {}
+        merged: dict[int, OpenFactors] = {}
         for number in failing[:MAX_COMPONENTS].tolist():
             if len(self.violations) >= MAX_VIOLATIONS:
                 break
             component = Component.of(quadratics, label, number, form, variables)
             found = self._search(component, form, constraints)
-            if isinstance(found, Quadratics):
+            if isinstance(found, OpenFactors):
                 merged[number] = found
             else:
                 self._note(found)
@@ -237,7 +237,7 @@ class _Search:
         return form, share, quadratics
 
     def _form(
-        self, quadratics: Sequence[Quadratics], label: IntArray
+        self, quadratics: Sequence[OpenFactors], label: IntArray
     ) -> tuple[CommonForm, FloatArray]:
         form = CommonForm.of(quadratics, self.parts.graph.variables.multiplicity)
         return form, form.shares(label, self.is_open)
@@ -249,7 +249,7 @@ class _Search:
 
     def _search(
         self, component: Component, form: CommonForm, constraints: Constraints
-    ) -> Quadratics | ImproperDirection | str:
+    ) -> OpenFactors | ImproperDirection | str:
         """An improper direction, or all states of the component as one factor, or a doubt."""
         improper, doubt = find_improper(component, form, constraints)
         if improper is not None:
@@ -270,8 +270,8 @@ class _Search:
 
 
 def _with_merged(
-    quadratics: Sequence[Quadratics], label: IntArray, merged: dict[int, Quadratics]
-) -> list[Quadratics]:
+    quadratics: Sequence[OpenFactors], label: IntArray, merged: dict[int, OpenFactors]
+) -> list[OpenFactors]:
     """The quadratics, with those of some components replaced."""
     replaced = np.isin(label, list(merged))
     kept = [

@@ -6,7 +6,6 @@ import numpy as np
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
-from hylift.potentials import ConditionalQuadratic, Table
 from hylift.proper.certificate import bethe_certificate
 from hylift.proper.gaussian import GaussianForm, is_dominant
 from hylift.proper.improper import LIST_ALL
@@ -40,11 +39,10 @@ def check_proper(graph: FactorGraph) -> None:
 def check_possible(graph: FactorGraph) -> None:
     """Raise if some factor has density zero in all states of its variables."""
     for group in graph.groups:
-        potential = group.potential
-        if not isinstance(potential, Table | ConditionalQuadratic):
+        form = group.potential.quadratic()
+        if form is None:
             continue
-        values = potential.c if isinstance(potential, ConditionalQuadratic) else potential.flat
-        never = (values.reshape(len(values), -1) == -np.inf).all(axis=1)
+        never = (form.c == -np.inf).all(axis=1)
         if never.any() and never[group.row].any():
             scope = group.scope[np.argmax(never[group.row])]
             names = ", ".join(f"'{graph.variables.names[int(v)]}'" for v in scope[:4])

@@ -9,11 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 
+from hylift.numerics.sparse import SymmetricFactors, sum_of_blocks
 from hylift.potentials.base import FloatArray
-from hylift.proper.gaussian import symmetric_lu
-from hylift.proper.quadratics import IntArray, Quadratics
+from hylift.proper.quadratics import IntArray, OpenFactors
 
 LEAST = 1e-11
 """Shares of the diagonal below this count as zero."""
@@ -45,24 +44,22 @@ class CommonForm:
     multiplicity: FloatArray  # (variable,)
 
     @classmethod
-    def of(cls, quadratics: Sequence[Quadratics], multiplicity: FloatArray) -> CommonForm:
+    def of(cls, quadratics: Sequence[OpenFactors], multiplicity: FloatArray) -> CommonForm:
         count = len(multiplicity)
         diagonal, size = np.zeros(count), np.zeros(count)
-        at: list[tuple[IntArray, IntArray, FloatArray]] = []
+        blocks = []
         for some in quadratics:
-            u, lower = some.num_open, some.lower[some.row]
-            largest = np.abs(np.diagonal(some.B, axis1=-2, axis2=-1)).max(axis=1)[some.row]
+            lower = some.lower[some.row]
+            own = np.abs(np.diagonal(some.form.A, axis1=-2, axis2=-1))
             diagonal += some.sum_by_real(np.diagonal(lower, axis1=-2, axis2=-1), count)
-            size += some.sum_by_real(largest[:, :u], count)
-            for i, j in np.argwhere(~np.eye(u, dtype=bool)):
-                value = some.multiplicity * lower[:, i, j]
-                if value.any():
-                    at.append((some.real[:, i], some.real[:, j], value))
-        off = _sparse(at, count)
-        if (multiplicity == 1).all():
-            couplings = abs(off)
-        else:
-            couplings = _sparse([(row, column, np.abs(value)) for row, column, value in at], count)
+            size += some.sum_by_real(2 * own.max(axis=1)[some.row, : some.num_open], count)
+            off = lower * (1 - np.eye(some.num_open))
+            if off.any():
+                blocks.append((some.open, some.multiplicity[:, None, None] * off))
+        off = sum_of_blocks(blocks, count)
+        couplings = abs(off)
+        if (multiplicity != 1).any():
+            couplings = sum_of_blocks([(open_, np.abs(each)) for open_, each in blocks], count)
         matrix = (off + sp.diags_array(diagonal)).tocsr()
         return cls(matrix, diagonal / multiplicity, size / multiplicity, couplings, multiplicity)
 
@@ -108,10 +105,10 @@ class CommonForm:
         if not len(left):
             return
         some = (sp.eye_array(len(left)) - relative[left][:, left]).tocsc()
-        try:
-            solved = splu(some, permc_spec="MMD_AT_PLUS_A").solve(np.ones(len(left)))
-        except RuntimeError:  # singular
+        factors = SymmetricFactors.of(some)
+        if factors is None:
             return
+        solved = factors.solve(np.ones(len(left)))
         wrong = np.zeros(len(share), dtype=np.bool_)
         wrong[of[left[~(solved > 0) | ~np.isfinite(solved)]]] = True
         weight[left] = np.where(wrong[of[left]], weight[left], solved)
@@ -134,14 +131,13 @@ class CommonForm:
                 share[number] = _shift_that_stays_positive(scaled)
 
 
-def components_of(quadratics: Sequence[Quadratics], num_variables: int) -> IntArray:
+def components_of(quadratics: Sequence[OpenFactors], num_variables: int) -> IntArray:
     """(variable,): its component; open reals that share a factor are in one."""
-    links = [
-        (some.real[:, 0], some.real[:, slot], np.ones(len(some)))
-        for some in quadratics
-        for slot in range(1, some.num_open)
-    ]
-    _, label = connected_components(_sparse(links, num_variables), directed=False)
+    ends = [some.open[:, [0, slot]] for some in quadratics for slot in range(1, some.num_open)]
+    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int32), *ends])
+    shape = (num_variables, num_variables)
+    links = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=shape)
+    _, label = connected_components(links, directed=False)
     return np.asarray(label, dtype=np.int64)
 
 
@@ -152,25 +148,11 @@ def _shift_that_stays_positive(scaled: sp.csr_matrix) -> float:
     while high - low > 1:
         # The smallest first: where it fails all do.
         middle = low + 1 if low == -11 else (low + high) // 2
-        if _is_positive_definite(scaled - 10.0**middle * identity):
+        factors = SymmetricFactors.of(scaled - 10.0**middle * identity)
+        if factors is not None and factors.is_positive_definite:
             low = middle
         elif low == -11:
             return -np.inf
         else:
             high = middle
     return 10.0**low
-
-
-def _is_positive_definite(matrix: sp.csr_matrix) -> bool:
-    factors = symmetric_lu(matrix)
-    if factors is None:
-        return False
-    on_diagonal = np.array_equal(factors.perm_r, factors.perm_c)
-    return bool(on_diagonal and (factors.U.diagonal() > 0).all())
-
-
-def _sparse(at: Sequence[tuple[IntArray, IntArray, FloatArray]], size: int) -> sp.csr_matrix:
-    if not at:
-        return sp.csr_matrix((size, size))
-    row, column, value = (np.concatenate(parts) for parts in zip(*at, strict=True))
-    return sp.coo_matrix((value, (row, column)), shape=(size, size)).tocsr()

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.potentials import REAL, ConditionalQuadratic, Table
 
 MAX_CONSTRAINTS = 20_000
 MAX_TRIES = 20_000
@@ -42,25 +41,21 @@ class Constraints:
         known: list[_Constraint] = []
         unsure = np.zeros(graph.num_variables, dtype=np.bool_)
         for group in graph.groups:
-            potential = group.potential
-            if isinstance(potential, Table):
-                possible = potential.log_table > -np.inf
-            elif isinstance(potential, ConditionalQuadratic):
-                possible = potential.c > -np.inf
-            else:
+            form = group.potential.quadratic()
+            if form is None:
                 unsure[group.scope] = True
                 continue
-            hard = ~np.asarray(possible.reshape(len(possible), -1).all(axis=1))
+            possible = form.c > -np.inf
+            hard = np.asarray(~possible.all(axis=1))
             factors = np.flatnonzero(hard[group.row])
             if len(known) + len(factors) > MAX_CONSTRAINTS:
                 unsure[group.scope[factors]] = True
                 continue
-            num_discrete = sum(states != REAL for states in potential.slot_states)
+            num_discrete = group.potential.num_discrete_slots
+            sizes = group.potential.slot_states[:num_discrete]
             known += [
-                _Constraint(
-                    tuple(group.scope[factor, :num_discrete].tolist()), possible[group.row[factor]]
-                )
-                for factor in factors
+                _Constraint(tuple(scope[:num_discrete].tolist()), possible[row].reshape(sizes))
+                for scope, row in zip(group.scope[factors], group.row[factors], strict=True)
             ]
         return cls(tuple(known), unsure, graph.variables.num_states)
 

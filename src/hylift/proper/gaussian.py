@@ -9,11 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
-from scipy.sparse.linalg import splu
 
 from hylift.errors import DivergentModelError
-from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables, real
-from hylift.numerics.kernels.sparse import conjugate_gradients, multiply_down
+from hylift.graph import Evidence, FactorGraph, Variables, real
+from hylift.numerics.kernels.sparse import multiply_down
+from hylift.numerics.sparse import (
+    INDEFINITE,
+    SymmetricFactors,
+    by_conjugate_gradients,
+    sum_of_blocks,
+)
 from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import FloatArray
 from hylift.proper.improper import ImproperDirection
@@ -22,21 +27,6 @@ LARGEST_FACTORISED = 20_000
 """Reals up to which the linear system is factorised; above, conjugate gradients solve it."""
 TRIAL_STEPS = 100
 """Steps of conjugate gradients that look for a direction of negative curvature in a large form."""
-INDEFINITE = -2
-"""What conjugate gradients return if they find one."""
-
-
-def symmetric_lu(matrix: Any) -> Any:
-    """The sparse LU factors of a symmetric matrix, pivots on the diagonal; None if singular."""
-    try:
-        return splu(
-            matrix.tocsc(),
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
-    except RuntimeError:
-        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,29 +64,21 @@ class GaussianForm:
         size = graph.num_variables
         if not size or (graph.variables.num_states > 0).any():
             return None
-        rows, columns, values = [], [], []
+        blocks: list[tuple[NDArray[Any], FloatArray]] = []
         h, diagonal = np.zeros(size), np.zeros(size)
         for group in graph.groups:
             if not len(group) or not group.arity:
                 continue
-            if not isinstance(group.potential, ConditionalQuadratic):
+            form = group.potential.quadratic()
+            if form is None or (form.c == -np.inf).any():
                 return None
-            if (group.potential.c == -np.inf).any():
-                return None
-            scope, r = group.scope, group.arity
-            A = group.multiplicity[:, None, None] * group.potential.A[group.row]
-            b = group.multiplicity[:, None] * group.potential.b[group.row]
-            h += np.bincount(scope.ravel(), b.ravel(), size)
-            own = np.diagonal(A, axis1=1, axis2=2)
-            diagonal += np.bincount(scope.ravel(), -2 * own.ravel(), size)
-            rows.append(np.repeat(scope, r, axis=1).ravel())
-            columns.append(np.tile(scope, (1, r)).ravel())
-            values.append(-2 * A.ravel())
-        if not rows:
-            J = sp.csr_array((size, size))
-        else:
-            at = (np.concatenate(rows), np.concatenate(columns))
-            J = sp.csr_array((np.concatenate(values), at), shape=(size, size))
+            J = -2 * group.multiplicity[:, None, None] * form.A[group.row, 0]
+            b = group.multiplicity[:, None] * form.b[group.row, 0]
+            own = np.diagonal(J, axis1=1, axis2=2)
+            h += np.bincount(group.scope.ravel(), b.ravel(), size)
+            diagonal += np.bincount(group.scope.ravel(), own.ravel(), size)
+            blocks.append((group.scope, J))
+        J = sum_of_blocks(blocks, size)
         precision = diagonal / graph.variables.multiplicity
         return cls(graph.variables, J, h, precision, np.full(size, np.nan))
 
@@ -124,25 +106,22 @@ class GaussianForm:
             found = self._by_conjugate_gradients(self.h)
             if found is not None:
                 return found
-        factors = symmetric_lu(self.J)
+        factors = SymmetricFactors.of(self.J)
         if factors is None:
             raise self._improper(int(np.argmin(self.precision)))
-        order = np.argsort(factors.perm_c)
-        share = factors.U.diagonal() / self.J.diagonal()[order]
+        share = factors.pivots / self.J.diagonal()
         if not (share > 1e-12).all():
-            raise self._improper(int(order[np.argmin(share)]))
-        return np.asarray(factors.solve(self.h))
+            raise self._improper(int(np.argmin(share)))
+        return factors.solve(self.h)
 
     def _by_conjugate_gradients(
         self, right: FloatArray, most_steps: int = 2000
     ) -> FloatArray | None:
         """The solution of J x = right; None if it takes too many steps."""
-        diagonal, J = self.J.diagonal(), self.J
+        diagonal = self.J.diagonal()
         if not (diagonal > 0).all():
             raise self._improper(int(np.argmin(diagonal)))
-        found, _, ended = conjugate_gradients(
-            J.indptr, J.indices, J.data, diagonal, right, np.zeros(len(right)), 1e-12, most_steps
-        )
+        found, ended = by_conjugate_gradients(self.J, right, most_steps)
         if ended == INDEFINITE:
             raise self._improper(int(np.argmin(self.precision)))
         return None if ended < 0 else found
@@ -190,9 +169,10 @@ def is_dominant(graph: FactorGraph) -> bool:
     for group in graph.groups:
         if not len(group) or not group.arity:
             continue
-        if not isinstance(group.potential, ConditionalQuadratic) or group.potential.num_discrete:
+        form = group.potential.quadratic()
+        if form is None or not form.num_reals or form.c.shape[1] > 1:
             return False
-        A = group.potential.A
+        A = form.A[:, 0]
         diagonal = np.diagonal(A, axis1=1, axis2=2)
         beside = np.abs(A).sum(axis=2) - np.abs(diagonal)
         weight = group.multiplicity[:, None]
@@ -212,14 +192,11 @@ def centred(graph: FactorGraph, means: FloatArray) -> FactorGraph:
     for group in graph.groups:
         if not len(group) or not group.arity:
             continue
-        assert isinstance(group.potential, ConditionalQuadratic)
-        A = group.potential.A
+        form = group.potential.quadratic()
+        assert form is not None
+        A = form.A[:, 0]
         potential = ConditionalQuadratic(A, np.zeros(A.shape[:-1]), np.zeros(len(A)))
-        groups.append(
-            FactorGroup.unchecked(
-                potential, group.scope, group.row, group.multiplicity, group.label
-            )
-        )
+        groups.append(replace(group, potential=potential))
     names, multiplicity = graph.variables.names, graph.variables.multiplicity
     everywhere = np.zeros(len(multiplicity), dtype=np.int32)
     variables = Variables((real,), everywhere, names, multiplicity)

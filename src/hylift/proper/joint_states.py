@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.potentials.base import FloatArray
+from hylift.graph import FactorGroup
+from hylift.potentials import ConditionalQuadratic
+from hylift.potentials.base import FloatArray, QuadraticForm
 from hylift.proper.constraints import Constraints
 from hylift.proper.improper import ImproperDirection
-from hylift.proper.quadratics import IntArray, Quadratics, joint_state
+from hylift.proper.quadratics import IntArray, OpenFactors, joint_state
 from hylift.proper.search import ROUNDING, Component
 
 MAX_STATES = 4096
@@ -21,7 +23,7 @@ MAX_QUESTIONS = 64
 """Improper joint states up to which it is asked whether hard rules allow them."""
 
 
-def enumerated(found: Component, constraints: Constraints) -> Quadratics | ImproperDirection | str:
+def enumerated(found: Component, constraints: Constraints) -> OpenFactors | ImproperDirection | str:
     """One factor over a component, with a positive definite lower bound; or why there is none."""
     discrete = _ids([some.discrete for some in found.quadratics])
     closed = _ids([some.closed for some in found.quadratics])
@@ -49,8 +51,10 @@ def enumerated(found: Component, constraints: Constraints) -> Quadratics | Impro
     if not isinstance(good, np.ndarray):
         return good
     state = np.where(good, np.arange(num_states), np.argmax(good))[None]  # no impossible ones
-    real = np.concatenate([found.reals, closed])[None]
-    whole = Quadratics.of(B[state], h[state], k[state], sizes, discrete[None], real, num_open)
+    form = QuadraticForm(-0.5 * B[state], h[state], k[state])
+    scope = np.concatenate([discrete, found.reals, closed])[None]
+    group = FactorGroup(ConditionalQuadratic.of_form(form, sizes), scope.astype(np.int32))
+    whole = OpenFactors.of(group, num_open)
     return replace(whole, lower=_positive_lower(inner[good], whole.lower[0])[None])
 
 
@@ -72,9 +76,9 @@ def _sums(
         for own, where, row, m in zip(
             joint, np.concatenate(at, axis=1), some.row, some.multiplicity, strict=True
         ):
-            B[:, where[:, None], where] += m * some.B[row, own]
-            h[:, where] += m * some.h[row, own]
-            k += m * some.k[row, own]
+            B[:, where[:, None], where] += -2 * m * some.form.A[row, own]
+            h[:, where] += m * some.form.b[row, own]
+            k += m * some.form.c[row, own]
     return B, h, k
 
 

@@ -1,4 +1,4 @@
-"""The quadratic factors of a graph stacked by shape, and a bound on all other factors."""
+"""The quadratic factors of a graph by shape, and a bound on all other factors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup, Variables, by_slots
-from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
-from hylift.potentials.base import FloatArray
-from hylift.rewrite.decouple import Piece, decouple
+from hylift.graph.factors import join_groups
+from hylift.potentials import REAL, ConditionalQuadratic, Potential
+from hylift.potentials.base import FloatArray, QuadraticForm
+from hylift.rewrite.decouple import decouple
+from hylift.rewrite.kinds import by_states
+from hylift.rewrite.merge import add_up
 
-IntArray = NDArray[np.int64]
+IntArray = NDArray[np.integer[Any]]
 
 MAX_FUNCTION_STATES = 2**16
 """Joint states up to which a function of discrete slots is tabulated."""
@@ -32,7 +35,7 @@ def open_reals(variables: Variables) -> NDArray[np.bool_]:
     return (variables.num_states == REAL) & ~np.isfinite(variables.upper - variables.lower)
 
 
-def joint_state(discrete: IntArray, sizes: Sequence[int], states: IntArray) -> IntArray:
+def joint_state(discrete: NDArray[Any], sizes: Sequence[int], states: IntArray) -> IntArray:
     """(factor, ...): joint states of slots `discrete` (factor, slot); states: (variable, ...)."""
     joint = np.zeros((len(discrete), *states.shape[1:]), dtype=np.int64)
     for slot, size in enumerate(sizes):
@@ -41,76 +44,96 @@ def joint_state(discrete: IntArray, sizes: Sequence[int], states: IntArray) -> I
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Quadratics:
+class OpenFactors:
     """Factors -½ xᵀ B(d) x + h(d)ᵀ x + k(d) of one shape; open slots come before closed ones.
 
     A closed slot takes reals with two bounds. The joint states d of the discrete slots lie along
     one axis, the last slot fastest.
     """
 
-    B: FloatArray  # (row, state, real slot, real slot)
-    h: FloatArray  # (row, state, real slot)
-    k: FloatArray  # (row, state)
-    sizes: tuple[int, ...]  # states of each discrete slot
-    discrete: IntArray  # (factor, discrete slot): variable ids
-    real: IntArray  # (factor, real slot): variable ids
-    row: IntArray  # (factor,)
-    multiplicity: FloatArray  # (factor,)
+    group: FactorGroup
+    num_open: int
     lower: FloatArray  # (row, open slot, open slot): below B(d) on the open slots, for every d
 
     @classmethod
-    def of(
-        cls,
-        B: FloatArray,
-        h: FloatArray,
-        k: FloatArray,
-        sizes: tuple[int, ...],
-        discrete: IntArray,
-        real: IntArray,
-        num_open: int,
-        row: IntArray | None = None,
-        multiplicity: FloatArray | None = None,
-    ) -> Quadratics:
-        """Factors with the common lower bound of their matrices; a row each unless said."""
-        row = np.arange(len(real)) if row is None else row
-        multiplicity = np.ones(len(real)) if multiplicity is None else multiplicity
-        lower = common_lower(B[..., :num_open, :num_open])
-        return cls(B, h, k, sizes, discrete, real, row, multiplicity, lower)
+    def of(cls, group: FactorGroup, num_open: int) -> OpenFactors:
+        """Factors with the common lower bound of their matrices."""
+        A = _form(group.potential).A
+        return cls(group, num_open, common_lower(-2 * A[..., :num_open, :num_open]))
 
     def __len__(self) -> int:
-        return len(self.row)
+        return len(self.group)
 
     @property
-    def num_open(self) -> int:
-        return int(self.lower.shape[-1])
+    def form(self) -> QuadraticForm:
+        """xᵀ A x + bᵀ x + c by row and state: B is -2 A, h is b, k is c."""
+        return _form(self.group.potential)
 
     @property
-    def num_states(self) -> int:
-        return int(self.B.shape[1])
+    def curvature(self) -> FloatArray:
+        """B: (factor, state, real slot, real slot)."""
+        return -2 * self.form.A[self.row]
 
     @property
-    def open(self) -> IntArray:
+    def slope(self) -> FloatArray:
+        """h: (factor, state, real slot)."""
+        return self.form.b[self.row]
+
+    @property
+    def constant(self) -> FloatArray:
+        """k: (factor, state)."""
+        return self.form.c[self.row]
+
+    @property
+    def row(self) -> NDArray[np.int32]:
+        return self.group.row
+
+    @property
+    def multiplicity(self) -> FloatArray:
+        return self.group.multiplicity
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """States of each discrete slot."""
+        potential = self.group.potential
+        return potential.slot_states[: potential.num_discrete_slots]
+
+    @property
+    def discrete(self) -> NDArray[np.int32]:
+        """(factor, discrete slot): variable ids."""
+        return self.group.scope[:, : len(self.sizes)]
+
+    @property
+    def real(self) -> NDArray[np.int32]:
+        """(factor, real slot): variable ids."""
+        return self.group.scope[:, len(self.sizes) :]
+
+    @property
+    def open(self) -> NDArray[np.int32]:
         """(factor, open slot): variable ids."""
         return self.real[:, : self.num_open]
 
     @property
-    def closed(self) -> IntArray:
+    def closed(self) -> NDArray[np.int32]:
         """(factor, closed slot): variable ids."""
         return self.real[:, self.num_open :]
 
     @property
     def is_plain(self) -> bool:
         """Whether there is one state and no closed slot, so that nothing has to be bounded."""
-        return self.num_states == 1 and self.num_open == self.real.shape[1]
+        form = self.form
+        return form.c.shape[1] == 1 and self.num_open == form.num_reals
 
-    def take(self, factors: NDArray[Any]) -> Quadratics:
-        names = ("discrete", "real", "row", "multiplicity")
-        return replace(self, **{name: getattr(self, name)[factors] for name in names})
+    def joint_state(self, states: IntArray) -> IntArray:
+        """(factor,): joint states where variables have these states, (variable,)."""
+        return joint_state(self.discrete, self.sizes, states)
 
-    def chunks(self) -> Iterator[Quadratics]:
+    def take(self, factors: NDArray[Any]) -> OpenFactors:
+        return replace(self, group=self.group.take(factors))
+
+    def chunks(self) -> Iterator[OpenFactors]:
         """The factors a part at a time, so that arrays (factor, state, …) stay small."""
-        entries = self.num_states * max(1, self.real.shape[1]) ** 2
-        step = max(1, CHUNK // entries)
+        step = max(1, CHUNK // math.prod(self.form.A.shape[1:]))
         for start in range(0, len(self), step):
             yield self.take(np.arange(start, min(start + step, len(self))))
 
@@ -118,6 +141,12 @@ class Quadratics:
         """(variable,): values (factor, open slot), or (factor, 1), summed with multiplicity."""
         each = np.broadcast_to(self.multiplicity[:, None] * values, self.open.shape)
         return np.bincount(self.open.ravel(), each.ravel(), num_variables).astype(np.float64)
+
+
+def _form(potential: Potential) -> QuadraticForm:
+    form = potential.quadratic()
+    assert form is not None
+    return form
 
 
 @dataclass(slots=True, eq=False)
@@ -131,7 +160,7 @@ class Decomposition:
     """At least the sum of all that does not depend on reals, in any state."""
     is_known: bool = True
     """False if some functions are merely assumed to be bounded."""
-    quadratics: list[Quadratics] = field(default_factory=list)
+    quadratics: list[OpenFactors] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
 
@@ -140,17 +169,15 @@ class Decomposition:
         is_open = open_reals(graph.variables)
         found = cls(graph, is_open, np.zeros_like(is_open), graph.log_constant)
         for group in graph.groups:
-            potential = group.potential
+            form = group.potential.quadratic()
             if not len(group):
                 continue
-            if isinstance(potential, Table):
-                found.log_constant += _largest(group, potential.log_table)
-            elif isinstance(potential, ConditionalQuadratic):
-                found._add_quadratic(group, potential)
-            else:
-                bound = found._function_bound(group, potential)
+            if form is None:
+                bound = found._function_bound(group)
                 found.log_constant += bound or 0.0
                 found.is_known &= bound is not None
+            else:
+                found._add_quadratic(group, form)
         if found.is_ground:
             found.quadratics = _with_sums(found.quadratics)
         return found
@@ -159,24 +186,42 @@ class Decomposition:
     def is_ground(self) -> bool:
         return bool((self.graph.variables.multiplicity == 1).all())
 
-    def _add_quadratic(self, group: FactorGroup, potential: ConditionalQuadratic) -> None:
+    def _add_quadratic(self, group: FactorGroup, form: QuadraticForm) -> None:
         """Add the summands of a group that share no reals, and bound what is left over.
 
         Each summand is lowered by its maximum where it has one, so that a gate that switches a
         distance on leaves a small rest.
         """
-        rest = potential.c.copy()  # (row, states...)
-        for piece in decouple(_without_impossible(potential)):
-            if not isinstance(piece.potential, ConditionalQuadratic):
+        sizes = group.potential.slot_states[: group.potential.num_discrete_slots]
+        rest = form.c.reshape(len(form.c), *sizes).copy()
+        for piece in decouple(_without_impossible(form, sizes)) if form.num_reals else []:
+            own = _form(piece.potential)
+            if not own.num_reals:
                 continue
-            slots = [slot for slot in piece.slots if slot < potential.num_discrete]
-            peak = _peak(-2 * piece.potential.A, piece.potential.b)
-            shape = [n if slot in slots else 1 for slot, n in enumerate(potential.c.shape[1:])]
-            rest[piece.rows] += peak.reshape(len(peak), *shape)
-            self.quadratics += _stacked(group, piece, piece.potential, peak, self.is_open)
-        self.log_constant += _largest(group, rest)
+            peak = _peak(-2 * own.A, own.b)
+            states = [n if slot in piece.slots else 1 for slot, n in enumerate(sizes)]
+            rest[piece.rows] += peak.reshape(len(peak), *states)
+            own_sizes = [n for slot, n in enumerate(sizes) if slot in piece.slots]
+            lowered = ConditionalQuadratic.of_form(own._replace(c=-peak), own_sizes)
+            self._add_open(replace(piece, potential=lowered).of(group))
+        largest = rest.reshape(len(rest), -1).max(axis=1)
+        self.log_constant += float(group.multiplicity @ largest[group.row])
 
-    def _function_bound(self, group: FactorGroup, function: Potential) -> float | None:
+    def _add_open(self, group: FactorGroup) -> None:
+        """Add quadratics, those with different reals open one after the other."""
+        form, split = _form(group.potential), group.potential.num_discrete_slots
+        for closed, some in by_slots(~self.is_open[group.scope[:, split:]]):
+            order = [i for i in range(form.num_reals) if i not in closed] + list(closed)
+            moved = QuadraticForm(form.A[..., order, :][..., order], form.b[..., order], form.c)
+            part = group.take(some)
+            part = replace(
+                part,
+                potential=ConditionalQuadratic.of_form(moved, group.potential.slot_states[:split]),
+                scope=part.scope[:, [*range(split), *(split + i for i in order)]],
+            )
+            self.quadratics.append(OpenFactors.of(part, form.num_reals - len(closed)))
+
+    def _function_bound(self, group: FactorGroup) -> float | None:
         """The largest sum of the factors of a function of discrete slots; None if unknown."""
         what = f"'{group.label}'" if group.label else "a factor without a label"
         is_open = self.is_open[group.scope]
@@ -187,131 +232,59 @@ class Decomposition:
                 f"{what} is a user-defined function, and '{name}' in it has no bounds"
             )
             return None
-        if REAL in function.slot_states:
+        if REAL in group.potential.slot_states:
             self.assumptions.append(f"{what}, a user-defined function, is bounded above")
             return None
-        total = 0.0
-        sizes = self.graph.variables.num_states[group.scope]
-        shapes, which = np.unique(sizes, axis=0, return_inverse=True)
-        for number, shape in enumerate(shapes):
-            num_states = math.prod(shape.tolist())
-            if num_states > MAX_FUNCTION_STATES:
-                self.assumptions.append(
-                    f"{what}, a function of {num_states} states, is bounded above"
-                )
+        total, num_states = 0.0, self.graph.variables.num_states
+        for some in by_states(group, num_states):
+            sizes = num_states[some.scope[0]]
+            size = math.prod(sizes.tolist())
+            if size > MAX_FUNCTION_STATES:
+                self.assumptions.append(f"{what}, a function of {size} states, is bounded above")
                 return None
-            grid = [axis.ravel() for axis in np.indices(shape)]
-            factors = np.flatnonzero(which.reshape(-1) == number)
-            step = max(1, CHUNK // num_states)
-            for start in range(0, len(factors), step):
-                some = factors[start : start + step]
-                values = function.log_value(group.row[some][:, None], grid)
-                total += float(group.multiplicity[some] @ values.max(axis=1))
+            rows, row = np.unique(some.row, return_inverse=True)
+            step = max(1, CHUNK // size)
+            tables = (
+                some.potential.tabulate(rows[start : start + step], sizes)
+                for start in range(0, len(rows), step)
+            )
+            largest = np.concatenate(
+                [table.reshape(len(table), -1).max(axis=1) for table in tables]
+            )
+            total += float(some.multiplicity @ largest[row])
         return total
 
 
-def _with_sums(quadratics: Sequence[Quadratics]) -> list[Quadratics]:
+def _with_sums(quadratics: Sequence[OpenFactors]) -> list[OpenFactors]:
     """Quadratics with factors of the same variables added up, so that several rules together may
     confine a real that each confines in some states only. Of ground graphs: members of classes may
     differ."""
-    alike: dict[tuple[tuple[int, ...], int, int], list[Quadratics]] = {}
+    alike: dict[Any, list[OpenFactors]] = {}
     for some in quadratics:
-        alike.setdefault((some.sizes, some.num_open, some.real.shape[1]), []).append(some)
+        alike.setdefault((some.group.potential.signature, some.num_open), []).append(some)
     found = []
-    for (sizes, _, _), same in alike.items():
-        scopes = np.concatenate([np.hstack([some.discrete, some.real]) for some in same])
-        first, which = _distinct(scopes)
-        if not sizes or len(first) == len(scopes):
+    for same in alike.values():
+        joined = join_groups([some.group for some in same])
+        total = add_up(joined) if same[0].sizes else joined
+        if total is joined:
             found += same
-        else:
-            found.append(_summed(same, scopes[first], which))
+            continue
+        flat = total.potential.flat[total.row] * total.multiplicity[:, None]
+        total = FactorGroup(total.potential.with_flat(flat), total.scope, label=total.label)
+        found.append(OpenFactors.of(total, same[0].num_open))
     return found
 
 
-def _distinct(scopes: IntArray) -> tuple[IntArray, IntArray]:
-    """Positions of distinct rows, and which of them each row is."""
-    size = int(scopes.max(initial=0)) + 1
-    keys: IntArray = scopes
-    if size ** scopes.shape[1] < 2**62:
-        keys = scopes @ size ** np.arange(scopes.shape[1], dtype=np.int64)
-    _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return first, which.reshape(-1)
-
-
-def _summed(same: Sequence[Quadratics], scopes: IntArray, which: IntArray) -> Quadratics:
-    """Quadratics of one shape as one factor per scope; which: (factor of all,)."""
-    one = same[0]
-    sums = []
-    for name in ("B", "h", "k"):
-        each = [getattr(some, name)[some.row] for some in same]
-        weights = [some.multiplicity for some in same]
-        values = np.concatenate(each)
-        values = values * np.concatenate(weights).reshape(-1, *(1,) * (values.ndim - 1))
-        sums.append(np.zeros((len(scopes), *values.shape[1:])))
-        np.add.at(sums[-1], which, values)
-    split = one.discrete.shape[1]
-    B, h, k = sums
-    return Quadratics.of(B, h, k, one.sizes, scopes[:, :split], scopes[:, split:], one.num_open)
-
-
-def _largest(group: FactorGroup, log_table: FloatArray) -> float:
-    """The sum over factors of the largest entry of each one's table (row, states...)."""
-    largest = log_table.reshape(len(log_table), -1).max(axis=1)
-    return float(group.multiplicity @ largest[group.row])
-
-
-def _stacked(
-    group: FactorGroup,
-    piece: Piece,
-    quadratic: ConditionalQuadratic,
-    peak: FloatArray,
-    is_open: NDArray[np.bool_],
-) -> list[Quadratics]:
-    """The factors that have a piece, by which of their reals have two bounds."""
-    num_rows, num_reals = len(peak), quadratic.num_reals
-    split, sizes = quadratic.num_discrete, quadratic.c.shape[1:]
-    B = -2 * quadratic.A.reshape(num_rows, -1, num_reals, num_reals)
-    h, k = quadratic.b.reshape(num_rows, -1, num_reals), -peak.reshape(num_rows, -1)
-    row_of = np.full(group.potential.num_rows, -1, dtype=np.int64)
-    row_of[piece.rows] = np.arange(num_rows)
-    factors = np.flatnonzero(row_of[group.row] >= 0)
-    scope = group.scope[factors][:, list(piece.slots)].astype(np.int64)
-    found = []
-    for closed, some in by_slots(~is_open[scope[:, split:]]):
-        order = [i for i in range(num_reals) if i not in closed] + list(closed)
-        found.append(
-            Quadratics.of(
-                B[..., order, :][..., order],
-                h[..., order],
-                k,
-                sizes,
-                scope[some][:, :split],
-                scope[some][:, split:][:, order],
-                num_reals - len(closed),
-                row_of[group.row[factors[some]]],
-                group.multiplicity[factors[some]],
-            )
-        )
-    return found
-
-
-def _without_impossible(potential: ConditionalQuadratic) -> ConditionalQuadratic:
+def _without_impossible(form: QuadraticForm, sizes: Sequence[int]) -> ConditionalQuadratic:
     """The quadratic with c = 0, and A and b of a possible state in place of impossible ones.
 
     There the density is zero for all values of the reals, so that nothing has to confine them.
     """
-    impossible = np.isneginf(potential.c)
-    if not impossible.any():
-        return potential
-    num_rows, size = potential.num_rows, potential.num_reals
-    flags = impossible.reshape(num_rows, -1)
+    flags = np.isneginf(form.c)
     state = np.where(flags, np.argmin(flags, axis=1)[:, None], np.arange(flags.shape[1]))
-    rows = np.arange(num_rows)[:, None]
-    A = potential.A.reshape(num_rows, -1, size, size)[rows, state]
-    b = potential.b.reshape(num_rows, -1, size)[rows, state]
-    return ConditionalQuadratic(
-        A.reshape(potential.A.shape), b.reshape(potential.b.shape), np.zeros(potential.c.shape)
-    )
+    row = np.arange(len(flags))[:, None]
+    possible = QuadraticForm(form.A[row, state], form.b[row, state], np.zeros(form.c.shape))
+    return ConditionalQuadratic.of_form(possible, sizes)
 
 
 def _peak(B: FloatArray, h: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from hylift.proper.bound import ExponentialBound
 from hylift.proper.common_form import MAX_DENSE, CommonForm
 from hylift.proper.constraints import Constraints
 from hylift.proper.improper import ImproperDirection
-from hylift.proper.quadratics import IntArray, Quadratics, joint_state
+from hylift.proper.quadratics import IntArray, OpenFactors, joint_state
 
 ROUNDING = 1e-12
 """Curvatures this small, relative to their summands, count as zero."""
@@ -33,14 +33,14 @@ class Component:
     """Open reals that are connected by factors, with these factors."""
 
     reals: IntArray  # variable ids, increasing
-    quadratics: tuple[Quadratics, ...]
+    quadratics: tuple[OpenFactors, ...]
     size: FloatArray  # (real,): sum of the absolute summands of the diagonal
     variables: Variables = field(repr=False)
 
     @classmethod
     def of(
         cls,
-        quadratics: Sequence[Quadratics],
+        quadratics: Sequence[OpenFactors],
         label: IntArray,
         number: int,
         form: CommonForm,
@@ -73,7 +73,7 @@ class Component:
         for some in self.quadratics:
             u = some.num_open
             along = direction[self.local(some.open)]
-            value = np.einsum("fi,fsij,fj->fs", along, some.B[some.row][..., :u, :u], along)
+            value = np.einsum("fi,fsij,fj->fs", along, some.curvature[..., :u, :u], along)
             found.append(Scores(some.multiplicity[:, None] * value, some.sizes, some.discrete))
         return found
 
@@ -82,7 +82,7 @@ class Component:
         found = np.zeros((len(self.reals), len(self.reals)))
         for some in self.quadratics:
             u, at = some.num_open, self.local(some.open)
-            B = some.B[some.row, joint_state(some.discrete, some.sizes, states), :u, :u]
+            B = -2 * some.form.A[some.row, some.joint_state(states), :u, :u]
             np.add.at(found, (at[:, :, None], at[:, None, :]), some.multiplicity[:, None, None] * B)
         return found
 
@@ -90,7 +90,7 @@ class Component:
         """How fast log p grows along a direction without curvature."""
         total = 0.0
         for some in self.quadratics:
-            h = some.h[some.row, joint_state(some.discrete, some.sizes, states)]
+            h = some.form.b[some.row, some.joint_state(states)]
             along = direction[self.local(some.open)]
             total += float(some.multiplicity @ (h[:, : some.num_open] * along).sum(axis=1))
         return total
@@ -149,7 +149,7 @@ def improper_one_sided(
     for whole in bound.own:
         some = whole.take(np.flatnonzero(whole.real[:, 0] == real))
         if len(some):
-            value = -sign * some.multiplicity[:, None] * some.h[some.row, :, 0]
+            value = -sign * some.multiplicity[:, None] * some.slope[..., 0]
             scores.append(Scores(value, some.sizes, some.discrete))
     states = least_states(scores, variables)
     fixed = deciding(scores, states)

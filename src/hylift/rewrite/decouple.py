@@ -23,6 +23,18 @@ class Piece:
     slots: tuple[int, ...]  # slots of the whole potential
     rows: NDArray[np.int64]  # (piece row,): the row of the whole potential it is part of
 
+    def of(self, group: FactorGroup) -> FactorGroup:
+        """The piece of those factors of a group that have it."""
+        if len(self.rows) == group.potential.num_rows:
+            part, row = group, group.row
+        else:
+            piece_row = np.full(group.potential.num_rows, -1, dtype=np.int32)
+            piece_row[self.rows] = np.arange(len(self.rows), dtype=np.int32)
+            part = group.take(np.flatnonzero(piece_row[group.row] >= 0))
+            row = piece_row[part.row]
+        scope = part.scope[:, list(self.slots)]
+        return FactorGroup.unchecked(self.potential, scope, row, part.multiplicity, part.label)
+
 
 def decouple(potential: Potential) -> list[Piece]:
     """Pieces whose sum is a potential with a quadratic form, row by row.
@@ -76,26 +88,7 @@ def pieces(group: FactorGroup) -> list[FactorGroup]:
     form = group.potential.quadratic()
     if form is None or not form.num_reals:
         return [group]
-    found = []
-    for piece in decouple(group.potential):
-        if len(piece.rows) == group.potential.num_rows:
-            scope = group.scope[:, list(piece.slots)]
-            label = group.label
-            found.append(
-                FactorGroup.unchecked(piece.potential, scope, group.row, group.multiplicity, label)
-            )
-            continue
-        piece_row = np.full(group.potential.num_rows, -1, dtype=np.int32)
-        piece_row[piece.rows] = np.arange(len(piece.rows), dtype=np.int32)
-        factors = np.flatnonzero(piece_row[group.row] >= 0)
-        scope = group.scope[np.ix_(factors, np.array(piece.slots, dtype=np.int64))]
-        row = piece_row[group.row[factors]]
-        found.append(
-            FactorGroup.unchecked(
-                piece.potential, scope, row, group.multiplicity[factors], group.label
-            )
-        )
-    return found
+    return [piece.of(group) for piece in decouple(group.potential)]
 
 
 def _blocks(links: NDArray[np.bool_]) -> list[NDArray[np.int64]]:

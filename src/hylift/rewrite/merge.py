@@ -15,6 +15,7 @@ from hylift.errors import ModelError
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
 from hylift.graph.variables import Variables
+from hylift.numerics.grouping import average_rows, class_sums, first_members, group_rows
 from hylift.numerics.segments import first_of_each, number_lists, number_rows, ranges
 from hylift.potentials import REAL, Potential
 from hylift.rewrite.kinds import in_standard_form
@@ -66,6 +67,25 @@ def merge_factors(graph: FactorGraph, ties: Ties = "first") -> FactorGraph:
             groups.append(group)
     remaining = (group for group in groups if group is not None)
     return FactorGraph.unchecked(graph.variables, remaining, graph.evidence, log_constant)
+
+
+def add_up(group: FactorGroup) -> FactorGroup:
+    """Factors with the same slots become one, whose parameters are the mean of theirs; the group
+    itself if there are none."""
+    alike, count = group_rows(group.scope)
+    if count == len(group):
+        return group
+    first = first_members(alike)
+    rows = average_rows(
+        group.potential.flat, group.row, group.multiplicity, alike, group.row[first]
+    )
+    return FactorGroup.unchecked(
+        group.potential.with_flat(rows),
+        group.scope[first],
+        np.arange(count, dtype=np.int32),
+        class_sums(group.multiplicity, alike, count),
+        group.label,
+    )
 
 
 def _check_ground(variables: Variables) -> None:

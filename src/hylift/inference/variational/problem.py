@@ -13,13 +13,14 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.factors import merge_groups
 from hylift.inference.bounds import LEAK, mass_beyond
-from hylift.inference.terms import Terms, same_slots
+from hylift.inference.terms import Terms
 from hylift.lifting import Beliefs
-from hylift.numerics.grouping import average_rows, class_sums, first_members
+from hylift.numerics.grouping import class_sums, first_members, group_rows
 from hylift.numerics.quadrature import Accuracy, nodes_per_slot
 from hylift.numerics.segments import offsets
 from hylift.posterior.mixture import Mixture
 from hylift.rewrite.kinds import Kinds
+from hylift.rewrite.merge import add_up
 
 FloatArray = NDArray[np.float64]
 Reals = Literal["auto", "gaussian", "beta"]
@@ -56,7 +57,7 @@ class Problem:
         if found is not None:
             found.check_size(graph)
         kinds = Kinds.of(graph)
-        closed = [_added_up(group) for group in merge_groups(kinds.tables + kinds.quadratics)]
+        closed = [add_up(group) for group in merge_groups(kinds.tables + kinds.quadratics)]
         variables = graph.variables
         layout = Layout.of(variables, is_beta)
         return cls(
@@ -179,7 +180,7 @@ class Scopes:
         for arity in sorted(by_arity):
             scope = np.concatenate([part for part, _ in by_arity[arity]])
             weight = np.concatenate([part for _, part in by_arity[arity]])
-            alike, count = same_slots(scope)
+            alike, count = group_rows(scope)
             total = class_sums(weight, alike, count)
             # What cancels up to rounding is left out.
             size = class_sums(np.abs(weight), alike, count)
@@ -223,24 +224,6 @@ class Scopes:
                 f"and that of {listed} has {points[at]:.2g} points, more than {LARGEST_GRID}: use "
                 "NPVI or MeanField, which need no grid, or smaller factors"
             )
-
-
-def _added_up(group: FactorGroup) -> FactorGroup:
-    """Factors with the same slots become one, whose parameters are the mean of theirs."""
-    alike, count = same_slots(group.scope)
-    if count == len(group):
-        return group
-    first = first_members(alike)
-    rows = average_rows(
-        group.potential.flat, group.row, group.multiplicity, alike, group.row[first]
-    )
-    return FactorGroup.unchecked(
-        group.potential.with_flat(rows),
-        group.scope[first],
-        np.arange(count, dtype=np.int32),
-        class_sums(group.multiplicity, alike, count),
-        group.label,
-    )
 
 
 def choose_betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_]:
