@@ -1,7 +1,15 @@
-"""Commands and their options; what they do is imported when they run, so that help is quick."""
+"""The commands and their options.
+
+Each command is a function `run` in the module of its name in `commands/`, with the same parameters.
+It is imported when the command is used, so that help is fast.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -43,7 +51,23 @@ def hylift(
     honest statement of how far to trust them."""
 
 
-@app.command(epilog=examples.INFER)
+def command(epilog: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command by its signature and its docstring."""
+
+    def register(declared: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(declared)
+        def call(**given: Any) -> None:
+            with warnings_told(given["quiet"]):
+                import_module(f"hylift.cli.commands.{declared.__name__}").run(**given)
+
+        vars(call)["__signature__"] = inspect.signature(declared, eval_str=True)
+        app.command(epilog=epilog)(call)
+        return declared
+
+    return register
+
+
+@command(examples.INFER)
 @options.with_method_options
 def infer(
     model: options.ModelFile,
@@ -62,24 +86,9 @@ def infer(
     **settings: Any,
 ) -> None:
     """Answer a model: marginals, the most probable assignment, log Z."""
-    from hylift.cli.commands.infer import Files, run
-    from hylift.cli.method import MethodOptions
-    from hylift.cli.model import Given
-
-    with warnings_told(quiet):
-        run(
-            model,
-            given=Given(evidence or (), closed or (), unmatched),
-            how=MethodOptions.of(method, settings),
-            named_tasks=task,
-            query=query or None,
-            files=Files.of(output, save, figure, convergence),
-            seed=seed,
-            quiet=quiet,
-        )
 
 
-@app.command(epilog=examples.RACE)
+@command(examples.RACE)
 def race(
     model: options.ModelFile,
     evidence: options.Evidence = None,
@@ -93,17 +102,10 @@ def race(
     output: options.Raced = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Race all methods on a model: time, log Z, marginals and MAP beside each other."""
-    from hylift.cli.commands.race import RaceOptions, run
-    from hylift.cli.model import Given
-
-    given = Given(evidence or (), closed or (), unmatched)
-    how = RaceOptions(methods or (), seconds, lift, seed)
-    with warnings_told(quiet):
-        run(model, given=given, how=how, figure=figure, output=output, quiet=quiet)
+    """Race all methods on a model: time, log Z, marginals and MAP side by side."""
 
 
-@app.command(epilog=examples.CHECK)
+@command(examples.CHECK)
 def check(
     model: options.ModelFile,
     rewrite: options.Rewrite = False,
@@ -114,16 +116,10 @@ def check(
     output: options.Report = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say what is wrong with a model of rules, with line, column and a remedy."""
-    from hylift.cli.commands.check import run
-    from hylift.cli.model import Given
-
-    given = Given(evidence or (), closed or (), unmatched)
-    with warnings_told(quiet):
-        run(model, given, rewrite=rewrite, bethe=bethe, output=output, quiet=quiet)
+    """Report errors and warnings of a model of rules, with line, column and a remedy."""
 
 
-@app.command(epilog=examples.GROUND)
+@command(examples.GROUND)
 def ground(
     model: options.RuleFile,
     evidence: options.Evidence = None,
@@ -133,16 +129,10 @@ def ground(
     output: options.Ground = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Ground a model of rules: how many variables and factors it has, with its evidence."""
-    from hylift.cli.commands.ground import run
-    from hylift.cli.model import Given
-
-    given = Given(evidence or (), closed or (), unmatched)
-    with warnings_told(quiet):
-        run(model, given, stats=stats, output=output, quiet=quiet)
+    """Ground a model of rules: count its variables and factors, with its evidence."""
 
 
-@app.command(epilog=examples.EXPLAIN)
+@command(examples.EXPLAIN)
 def explain(
     model: options.ModelFile,
     evidence: options.Evidence = None,
@@ -152,16 +142,10 @@ def explain(
     output: options.Explained = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say how far lifting shrinks a model, and which evidence breaks its symmetry."""
-    from hylift.cli.commands.explain import run
-    from hylift.cli.model import Given
-
-    given = Given(evidence or (), closed or (), unmatched)
-    with warnings_told(quiet):
-        run(model, given, figure=figure, output=output, quiet=quiet)
+    """Report how far lifting shrinks a model, and which evidence breaks its symmetry."""
 
 
-@app.command(epilog=examples.PLOT)
+@command(examples.PLOT)
 def plot(
     results: options.ResultFiles,
     kind: options.PlotKind = None,
@@ -170,15 +154,10 @@ def plot(
     output: options.Drawn = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw posteriors that `hylift infer --save` has kept."""
-    from hylift.cli.commands.plot import PlotOptions, run
-
-    how = PlotOptions(kind, query or (), sort)
-    with warnings_told(quiet):
-        run(results, how=how, output=output, quiet=quiet)
+    """Draw posteriors saved by `hylift infer --save`."""
 
 
-@app.command(epilog=examples.DEMO)
+@command(examples.DEMO)
 def demo(
     figure: options.MarginalFigure = None,
     output: options.Shown = None,
@@ -186,7 +165,3 @@ def demo(
     quiet: options.Quiet = False,
 ) -> None:
     """Solve a small hybrid model that comes with hylift, exactly and by BVI, and show both."""
-    from hylift.cli.commands.demo import run
-
-    with warnings_told(quiet):
-        run(figure=figure, output=output, seed=seed, quiet=quiet)

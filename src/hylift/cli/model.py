@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.cli.render import progress_bar
+from hylift.cli.stderr import print_notes
 from hylift.errors import EvidenceError, UnsupportedError, did_you_mean
 from hylift.formats import uai
 from hylift.formats.table_file import TableFile
 from hylift.graph import FactorGraph, Variables, without_repeats
-from hylift.progress import Progress, silent
 
 if TYPE_CHECKING:
     from hylift.grounding import Grounding
@@ -29,11 +30,15 @@ MODELS = (".mln", ".uai")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the options of a command say about evidence."""
+    """The options of a command about evidence."""
 
     evidence: Sequence[str] = ()
     closed: Sequence[str] = ()
     unmatched: str = "error"
+
+    @classmethod
+    def of(cls, evidence: list[str] | None, closed: list[str] | None, unmatched: str) -> Given:
+        return cls(evidence or (), closed or (), unmatched)
 
     @property
     def closed_predicates(self) -> list[str]:
@@ -41,7 +46,7 @@ class Given:
 
     @property
     def files(self) -> list[tuple[str | None, TableFile]]:
-        """The files, each with the predicate or type it is about if that is said."""
+        """The files, each with its predicate or type if one is named."""
         found: list[tuple[str | None, TableFile]] = []
         for text in self.evidence:
             named = None if os.path.exists(text) else NAMED.fullmatch(text)
@@ -69,30 +74,32 @@ def as_text(given: str | Path) -> str:
     return os.fsencode(given).decode(errors="replace")
 
 
-def read_graph(
-    model: Path, given: Given, progress: Progress = silent
-) -> tuple[FactorGraph, tuple[str, ...]]:
-    """The factor graph of a model file with its evidence, and what there is to say of it."""
+def read_graph(model: Path, given: Given, *, quiet: bool) -> tuple[FactorGraph, tuple[str, ...]]:
+    """The factor graph of a model file with its evidence, and notes on it, which are printed."""
     if _ending(model) == ".uai":
         return _read_uai(model, given), ()
-    grounding = ground_file(model, given, progress)
+    grounding = ground_file(model, given, quiet=quiet)
     return grounding.graph, grounding.notes
 
 
-def ground_file(model: Path, given: Given, progress: Progress = silent) -> Grounding:
-    """The grounding of an .mln file."""
+def ground_file(model: Path, given: Given, *, quiet: bool) -> Grounding:
+    """The grounding of an .mln file; its notes are printed."""
     check_is_rules(model, "grounded")
     from hylift.grounding import World, ground_world
     from hylift.language import read_model
 
-    parsed = read_model(model)
-    world = World.of(
-        parsed,
-        given.sources([*parsed.predicate_by_name, *parsed.type_by_name]),
-        closed=given.closed_predicates,
-        unmatched=cast(Literal["error", "ignore"], given.unmatched),
-    )
-    return ground_world(world, progress)
+    with progress_bar(quiet) as progress:
+        parsed = read_model(model)
+        world = World.of(
+            parsed,
+            given.sources([*parsed.predicate_by_name, *parsed.type_by_name]),
+            closed=given.closed_predicates,
+            unmatched=cast(Literal["error", "ignore"], given.unmatched),
+        )
+        grounding = ground_world(world, progress)
+    if not quiet:
+        print_notes(grounding.notes)
+    return grounding
 
 
 def check_is_rules(model: Path, what: str) -> None:

@@ -11,8 +11,7 @@ from rich.console import Console
 
 from hylift.cli.model import Given, as_text, check_is_rules, read_graph
 from hylift.cli.outputs import Answer, Output, check_outputs, deliver
-from hylift.cli.render import progress_bar
-from hylift.cli.stderr import print_notes, tell
+from hylift.cli.stderr import tell
 from hylift.errors import ModelError, UnsupportedError
 from hylift.language import Model, check, read_model
 from hylift.language.checks.check import problems
@@ -30,10 +29,18 @@ PLACED = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>.
 
 
 def run(
-    model: Path, given: Given, *, rewrite: bool, bethe: bool, output: str | None, quiet: bool
+    model: Path,
+    *,
+    rewrite: bool,
+    bethe: bool,
+    evidence: list[str] | None,
+    closed: list[str] | None,
+    unmatched: str,
+    output: str | None,
+    quiet: bool,
 ) -> None:
-    """Says what is wrong with a model, or how large its parts are; or writes it back, in order;
-    or says whether its Bethe free energy is bounded below."""
+    """Report problems of a model, or print it in canonical form, or certify its Bethe energy."""
+    given = Given.of(evidence, closed, unmatched)
     report = Output(output, "a report", (".json",), can_print=True)
     if rewrite and (bethe or output is not None):
         other = "--bethe" if bethe else "--output"
@@ -132,10 +139,7 @@ def _run_bethe(model: Path, given: Given, report: Output, *, quiet: bool) -> Non
     """Grounds a model, and shows or writes the certificate of its Bethe free energy."""
     from hylift.proper.certificate import bethe_certificate
 
-    with progress_bar(quiet) as progress:
-        graph, notes = read_graph(model, given, progress)
-    if not quiet:
-        print_notes(notes)
+    graph, notes = read_graph(model, given, quiet=quiet)
     found = bethe_certificate(graph)
     answer = Answer(
         lambda out: _show_bethe(out, as_text(model), found),

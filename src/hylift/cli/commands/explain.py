@@ -13,24 +13,29 @@ from rich.markup import escape
 from hylift.cli import outputs
 from hylift.cli.model import Given, as_text, ground_file, read_graph
 from hylift.cli.render import print_table, progress_bar
-from hylift.cli.stderr import print_notes
 from hylift.graph import FactorGraph
 from hylift.lifting import Explanation, Lifting, lift
 from hylift.lifting import explanation_text as text
 from hylift.lifting.predicates import Predicates
 from hylift.plot import plot_classes
-from hylift.progress import Progress
 from hylift.words import counted
 
 
-def run(model: Path, given: Given, *, figure: Path | None, output: str | None, quiet: bool) -> None:
-    """Lifts a model, and shows or writes what that saved and what stood against it."""
+def run(
+    model: Path,
+    *,
+    evidence: list[str] | None,
+    closed: list[str] | None,
+    unmatched: str,
+    figure: Path | None,
+    output: str | None,
+    quiet: bool,
+) -> None:
+    """Lift a model, and show or write what that saved and which evidence stood against it."""
+    given = Given.of(evidence, closed, unmatched)
     drawn, written = outputs.figure(figure), outputs.result(output, "an explanation")
     outputs.check_outputs([drawn, written], given.read(model))
-    with progress_bar(quiet) as progress:
-        graph, notes, unmeasured = _read(model, given, progress)
-    if not quiet:
-        print_notes(notes)
+    graph, unmeasured = _read(model, given, quiet=quiet)
     with progress_bar(quiet) as progress:
         start = time.perf_counter()
         lifting = lift(graph, progress=progress)
@@ -62,13 +67,11 @@ def _table(lifting: Lifting) -> pa.Table:
     )
 
 
-def _read(
-    model: Path, given: Given, progress: Progress
-) -> tuple[FactorGraph, tuple[str, ...], list[str]]:
-    """The graph, notes on it, and which evidence is not judged because factors were made of it."""
+def _read(model: Path, given: Given, *, quiet: bool) -> tuple[FactorGraph, list[str]]:
+    """The graph, and which evidence is not judged because it became factors."""
     if model.suffix.lower() != ".mln":
-        return *read_graph(model, given, progress), []
-    grounding = ground_file(model, given, progress)
+        return read_graph(model, given, quiet=quiet)[0], []
+    grounding = ground_file(model, given, quiet=quiet)
     closed, soft = sorted(grounding.world.closed), grounding.observed.groups
     unmeasured = []
     if closed:
@@ -82,7 +85,7 @@ def _read(
             f"Not measured: {labels} that is a probability or excludes a state; it has become "
             "factors of the graph."
         )
-    return grounding.graph, grounding.notes, unmeasured
+    return grounding.graph, unmeasured
 
 
 def _show(

@@ -10,16 +10,14 @@ from typing import Any
 import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from hylift.cli.model import Given, as_text, ground_file
 from hylift.cli.outputs import Answer, check_outputs, deliver, result
-from hylift.cli.render import progress_bar
-from hylift.cli.stderr import print_notes
+from hylift.cli.render import print_table
 from hylift.formats.uai import write_uai
 from hylift.grounding import Grounding
 from hylift.grounding.sizes import GroundStatistics
-from hylift.words import observed_and_measured
+from hylift.words import TextTable, observed_and_measured
 
 SCHEMA = pa.schema(
     [
@@ -35,16 +33,23 @@ SCHEMA = pa.schema(
 )
 
 
-def run(model: Path, given: Given, *, stats: bool, output: str | None, quiet: bool) -> None:
-    """Grounds a model, shows what came of it, and writes it or its sizes if asked to."""
+def run(
+    model: Path,
+    *,
+    evidence: list[str] | None,
+    closed: list[str] | None,
+    unmatched: str,
+    stats: bool,
+    output: str | None,
+    quiet: bool,
+) -> None:
+    """Ground a model, show its sizes, and write it or its sizes if asked to."""
+    given = Given.of(evidence, closed, unmatched)
     written = result(output, "a ground model", ".uai")
     check_outputs([written], given.read(model))
     start = time.perf_counter()
-    with progress_bar(quiet) as progress:
-        grounding = ground_file(model, given, progress)
+    grounding = ground_file(model, given, quiet=quiet)
     seconds = time.perf_counter() - start
-    if not quiet:
-        print_notes(grounding.notes)
     found = grounding.statistics()
     answer = Answer(
         lambda out: _show(out, model.name, grounding, found, seconds, stats=stats),
@@ -75,8 +80,8 @@ def _show(
         highlight=False,
     )
     if stats:
-        out.print(_predicates(found))
-        out.print(_rules(found))
+        print_table(out, _predicates(found))
+        print_table(out, _rules(found))
 
 
 def _counts(found: GroundStatistics) -> dict[str, Any]:
@@ -117,28 +122,21 @@ def _table(found: GroundStatistics) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _predicates(found: GroundStatistics) -> Table:
-    measured = ["measured"] if found.num_measured else []
-    header = ["predicate", "atoms", "observed", *measured, "world"]
-    table = Table(*header, box=None, pad_edge=False)
+def _predicates(found: GroundStatistics) -> TextTable:
+    measured = ("measured",) if found.num_measured else ()
+    header = ("predicate", "atoms", "observed", *measured, "world")
+    rows = []
     for predicate in found.predicates:
         world = "closed" if predicate.is_closed else "open"
         counts = [predicate.num_atoms, predicate.num_observed]
         counts += [predicate.num_measured] if measured else []
-        table.add_row(escape(predicate.name), *(f"{count:,}" for count in counts), world)
-    return _right(table, *range(1, len(header) - 1))
+        rows.append((predicate.name, *(f"{count:,}" for count in counts), world))
+    return TextTable(header, tuple(rows), tuple(range(1, len(header) - 1)))
 
 
-def _rules(found: GroundStatistics) -> Table:
-    table = Table("groundings", "factors", "constant", "rule", box=None, pad_edge=False)
+def _rules(found: GroundStatistics) -> TextTable:
+    rows = []
     for rule in found.rules:
-        constant = rule.num_groundings - rule.num_factors
-        counts = (f"{n:,}" for n in (rule.num_groundings, rule.num_factors, constant))
-        table.add_row(*counts, escape(rule.label))
-    return _right(table, 0, 1, 2)
-
-
-def _right(table: Table, *columns: int) -> Table:
-    for column in columns:
-        table.columns[column].justify = "right"
-    return table
+        counts = (rule.num_groundings, rule.num_factors, rule.num_groundings - rule.num_factors)
+        rows.append((*(f"{count:,}" for count in counts), rule.label))
+    return TextTable(("groundings", "factors", "constant", "rule"), tuple(rows), (0, 1, 2))

@@ -15,7 +15,7 @@ from hylift.cli.method import MethodOptions
 from hylift.cli.model import Given, as_text, queried, read_graph
 from hylift.cli.outputs import TABLES, Output, Write
 from hylift.cli.render import num_classes_of, progress_bar, show, tell_drawn
-from hylift.cli.stderr import InterruptedAnswerError, print_notes, tell
+from hylift.cli.stderr import InterruptedAnswerError, tell
 from hylift.errors import UnsupportedError
 from hylift.formats import uai
 from hylift.graph import Evidence, FactorGraph
@@ -36,39 +36,6 @@ NETCDF = ".nc"
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
-    """Where the options of the command want the answer, beside the screen."""
-
-    output: Output
-    save: Output
-    figure: Output
-    convergence: Output
-
-    @classmethod
-    def of(
-        cls,
-        output: str | None = None,
-        save: Path | None = None,
-        figure: Path | None = None,
-        convergence: Path | None = None,
-    ) -> Files:
-        return cls(
-            outputs.result(output, "a result", NETCDF, ".MAR", ".PR", ".MPE"),
-            Output(save, "a posterior", (".npz",), "Posterior:"),
-            outputs.figure(figure),
-            outputs.figure(convergence, "Convergence:"),
-        )
-
-    def check(self, how: MethodOptions, read: list[Path]) -> None:
-        """Raises if one cannot be written, or would replace what is read."""
-        kept = Output(how.checkpoint, "a checkpoint")
-        started = [] if how.start is None else [how.start]
-        outputs.check_outputs(
-            [self.output, self.save, self.figure, self.convergence, kept], [*read, *started]
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """A posterior, and what was asked about it."""
 
@@ -82,11 +49,6 @@ class Found:
     def names(self) -> list[str]:
         names: list[str] = self.posterior.variables.names.render(self.ids).to_pylist()
         return names
-
-    @property
-    def drawn(self) -> list[str]:
-        """Those that a figure has room for."""
-        return self.names[:MAX_PANELS]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON result, with the number of classes that a variational method has solved."""
@@ -106,12 +68,7 @@ class Found:
                 path, self.names, seed=posterior.solution.seed
             ),
         }
-        return outputs.Answer(
-            self._show,
-            self.to_dict,
-            lambda: held(self.ids),
-            formats,
-        )
+        return outputs.Answer(self._show, self.to_dict, lambda: held(self.ids), formats)
 
     def _show(self, out: Console) -> None:
         title = self.model.name
@@ -129,33 +86,45 @@ class Found:
 def run(
     model: Path,
     *,
-    given: Given,
-    how: MethodOptions,
-    named_tasks: list[str] | None,
+    evidence: list[str] | None,
+    closed: list[str] | None,
+    unmatched: str,
+    task: list[str] | None,
     query: list[str] | None,
-    files: Files,
+    output: str | None,
+    save: Path | None,
+    figure: Path | None,
+    convergence: Path | None,
     seed: int,
     quiet: bool,
+    method: str,
+    **settings: Any,
 ) -> None:
-    """Reads, infers, and shows or writes what was asked for."""
-    files.check(how, given.read(model))
-    tasks = how.tasks(_tasks_of(files.output, _tasks(named_tasks), query), DEFAULT_TASKS)
-    if files.figure.file is not None and "marginals" not in tasks:
+    """Read, infer, and show or write what was asked for."""
+    given, how = Given.of(evidence, closed, unmatched), MethodOptions.of(method, settings)
+    written = outputs.result(output, "a result", NETCDF, ".MAR", ".PR", ".MPE")
+    saved = Output(save, "a posterior", (".npz",), "Posterior:")
+    drawn, steps = outputs.figure(figure), outputs.figure(convergence, "Convergence:")
+    kept = Output(how.checkpoint, "a checkpoint")
+    read = [*given.read(model), *([] if how.start is None else [how.start])]
+    outputs.check_outputs([written, saved, drawn, steps, kept], read)
+    tasks = how.tasks(_tasks_of(written, _tasks(task), query), DEFAULT_TASKS)
+    if figure is not None and "marginals" not in tasks:
         raise UnsupportedError("--figure draws marginals: ask for the task 'marginals' too")
-    if files.convergence.file is not None:
+    if convergence is not None:
         how.check_converges()
     start = None if how.start is None else Posterior.load(how.start)
-    method = how.chosen(start)
-    with progress_bar(quiet) as progress:
-        graph, notes = read_graph(model, given, progress)
-    if not quiet:
-        print_notes(notes)
-    ids = None if query is None else queried(graph.variables, query, ~graph.is_hidden)
-    _check_room(files, graph, ids)
+    chosen = how.chosen(start)
+    graph, _ = read_graph(model, given, quiet=quiet)
+    ids = queried(graph.variables, query, ~graph.is_hidden) if query else None
+    _check_states_only(written, graph)
+    if figure is not None:
+        num_atoms = np.count_nonzero(graph.is_hidden) if ids is None else len(ids)
+        check_panels(min(int(num_atoms), MAX_PANELS))
     with progress_bar(quiet) as progress:
         posterior = infer(
             graph,
-            method,
+            chosen,
             lift=how.lift,
             tasks=tasks,
             seed=seed,
@@ -169,21 +138,16 @@ def run(
         _tell_interrupted(posterior, how.checkpoint)
     ids = posterior.select() if ids is None else ids
     found = Found(model, graph.evidence, posterior, tasks, ids)
-    _deliver(found, files, quiet=quiet)
+    if figure is not None and len(ids) > MAX_PANELS and not quiet:
+        tell_drawn(f"the first {MAX_PANELS} of {len(ids):,} atoms")
+    others: list[tuple[Output, Write]] = [
+        (saved, posterior.save),
+        (drawn, lambda path: plot_marginals(posterior, found.names[:MAX_PANELS], path=path)),
+        (steps, lambda path: plot_convergence(posterior, path=path)),
+    ]
+    outputs.deliver(found.answer, written, others, quiet=quiet)
     if was_interrupted:
         raise InterruptedAnswerError
-
-
-def _deliver(found: Found, files: Files, *, quiet: bool) -> None:
-    posterior = found.posterior
-    others: list[tuple[Output, Write]] = [
-        (files.save, posterior.save),
-        (files.figure, lambda path: plot_marginals(posterior, found.drawn, path=path)),
-        (files.convergence, lambda path: plot_convergence(posterior, path=path)),
-    ]
-    if files.figure.file is not None and len(found.ids) > MAX_PANELS and not quiet:
-        tell_drawn(f"the first {MAX_PANELS} of {len(found.ids):,} atoms")
-    outputs.deliver(found.answer, files.output, others, quiet=quiet)
 
 
 def _tell_interrupted(posterior: Posterior, checkpoint: Path | None) -> None:
@@ -223,15 +187,11 @@ def _tasks_of(output: Output, tasks: list[Task], query: list[str] | None) -> lis
     return tasks or ([only] if only else [])
 
 
-def _check_room(files: Files, graph: FactorGraph, ids: NDArray[np.int64] | None) -> None:
-    """Raises if a graph has reals and the output is one of UAI's lists of states, or if a figure
-    would be empty."""
+def _check_states_only(output: Output, graph: FactorGraph) -> None:
+    """Raise if a graph has reals and the output is one of UAI's lists of states."""
     real = np.flatnonzero(graph.variables.num_states == 0)
-    if RESULT_TASK.get(files.output.ending) in ("marginals", "map") and len(real):
+    if RESULT_TASK.get(output.ending) in ("marginals", "map") and len(real):
         raise UnsupportedError(
-            f"{files.output.path}: such a file holds discrete variables only; "
+            f"{output.path}: such a file holds discrete variables only; "
             f"'{graph.variables.names[int(real[0])]}' is real"
         )
-    if files.figure.file is not None:
-        count = np.count_nonzero(graph.is_hidden) if ids is None else len(ids)
-        check_panels(min(int(count), MAX_PANELS))

@@ -25,25 +25,6 @@ from hylift.words import counted, worded
 KINDS = ("marginals", "forest", "convergence")
 
 
-@dataclass(frozen=True, slots=True)
-class PlotOptions:
-    """What the options of the command say about the figure."""
-
-    kind: str | None = None
-    """None: marginals where there is room for them, and else a forest."""
-    query: Sequence[str] = ()
-    sort: bool = False
-
-    def __post_init__(self) -> None:
-        """Finds all that is wrong with the options, before any work."""
-        if self.kind is not None:
-            check_word("kind of figure", self.kind, KINDS)
-        if self.sort and self.kind != "forest":
-            raise UnsupportedError("--sort goes with --kind forest")
-        if self.query and self.kind == "convergence":
-            raise UnsupportedError("--query is not for --kind convergence, which draws no atoms")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Chosen:
     """The atoms that a figure shows, and its kind."""
@@ -54,16 +35,18 @@ class Chosen:
     """Which of all atoms they are, where nobody has chosen them and there is no room for all."""
 
     @classmethod
-    def of(cls, posteriors: Mapping[str, Posterior], how: PlotOptions) -> Chosen:
+    def of(
+        cls, posteriors: Mapping[str, Posterior], kind: str | None, query: Sequence[str]
+    ) -> Chosen:
         """What the options ask for; without a query as much of what is hidden as there is room for.
 
         Marginals are drawn where there is room for all of them, and else a forest. Of one that
         nobody has chosen atoms for, reals have the axis where there are any.
         """
         first = next(iter(posteriors.values()))
-        ids = queried(first.variables, how.query, first.observed) if how.query else first.select()
-        kind = how.kind or ("marginals" if len(ids) <= MAX_PANELS else "forest")
-        if how.query:
+        ids = queried(first.variables, query, first.observed) if query else first.select()
+        kind = kind or ("marginals" if len(ids) <= MAX_PANELS else "forest")
+        if query:
             return cls(kind, ids)
         room = MAX_PANELS if kind == "marginals" else MAX_ATOMS
         reals = ids[first.variables.num_states[ids] == 0]
@@ -87,15 +70,29 @@ class Chosen:
         return atoms
 
 
-def run(results: Sequence[Path], *, how: PlotOptions, output: Path | None, quiet: bool) -> None:
-    """Draws posteriors that were saved into one figure."""
+def run(
+    results: Sequence[Path],
+    *,
+    kind: str | None,
+    query: list[str] | None,
+    sort: bool,
+    output: Path | None,
+    quiet: bool,
+) -> None:
+    """Draw saved posteriors into one figure."""
+    if kind is not None:
+        check_word("kind of figure", kind, KINDS)
+    if sort and kind != "forest":
+        raise UnsupportedError("--sort goes with --kind forest")
+    if query and kind == "convergence":
+        raise UnsupportedError("--query is not for --kind convergence, which draws no atoms")
     outputs.check_outputs([outputs.figure(output)], results)
     with progress_bar(quiet) as progress:
         posteriors = {}
         for number, (label, path) in enumerate(zip(_labels(results), results, strict=True)):
             progress(number / len(results), f"reading {path}")
             posteriors[label] = Posterior.load(path)
-    chosen = None if how.kind == "convergence" else Chosen.of(posteriors, how)
+    chosen = None if kind == "convergence" else Chosen.of(posteriors, kind, query or ())
     kind = "convergence" if chosen is None else chosen.kind
     atoms = [] if chosen is None else chosen.names(results, posteriors)
     drawn = outputs.figure(output or _free(f"{results[0].stem}-{kind}.png"))
@@ -104,7 +101,7 @@ def run(results: Sequence[Path], *, how: PlotOptions, output: Path | None, quiet
     shown = posteriors if len(posteriors) > 1 else next(iter(posteriors.values()))
     draw: dict[str, outputs.Write] = {
         "marginals": lambda path: plot_marginals(shown, atoms, path=path),
-        "forest": lambda path: plot_forest(shown, atoms, sort=how.sort, path=path),
+        "forest": lambda path: plot_forest(shown, atoms, sort=sort, path=path),
         "convergence": lambda path: plot_convergence(shown, path=path),
     }
     if chosen is not None and chosen.told and not quiet:

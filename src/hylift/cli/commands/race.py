@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
@@ -14,7 +12,6 @@ from hylift.cli import outputs
 from hylift.cli.method import check_seconds, check_word
 from hylift.cli.model import Given, as_text, read_graph
 from hylift.cli.render import print_table, progress_bar
-from hylift.cli.stderr import print_notes
 from hylift.graph import FactorGraph
 from hylift.inference import Lift
 from hylift.inference.run import checked_seed
@@ -23,57 +20,41 @@ from hylift.racing import Race, checked_name, race, text
 from hylift.words import cli_text, counted
 
 
-@dataclass(frozen=True, slots=True)
-class RaceOptions:
-    """What the options of the command say about who runs, and how."""
-
-    methods: Sequence[str] = ()
-    seconds: float = 30.0
-    lift: str = "exact"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Finds all that is wrong with the options, before any work."""
-        for name in self.names:
-            checked_name(name)
-        check_word("lift", self.lift, get_args(Lift))
-        check_seconds(self.seconds)
-        checked_seed(self.seed)
-
-    @property
-    def names(self) -> list[str]:
-        """Empty where nobody is named, so that all run."""
-        return [word.strip() for text in self.methods for word in text.split(",")]
-
-
 def run(
     model: Path,
     *,
-    given: Given,
-    how: RaceOptions,
+    evidence: list[str] | None,
+    closed: list[str] | None,
+    unmatched: str,
+    methods: list[str] | None,
+    seconds: float,
+    lift: str,
+    seed: int,
     figure: Path | None,
     output: str | None,
     quiet: bool,
 ) -> None:
-    """Reads, lets the methods run, and shows or writes how they ended."""
+    """Run the methods, and show or write how they ended."""
+    names = [checked_name(word) for text in methods or () for word in text.split(",")]
+    check_word("lift", lift, get_args(Lift))
+    check_seconds(seconds)
+    checked_seed(seed)
+    given = Given.of(evidence, closed, unmatched)
     drawn, written = outputs.figure(figure), outputs.result(output, "a race")
     outputs.check_outputs([drawn, written], given.read(model))
-    with progress_bar(quiet) as progress:
-        graph, notes = read_graph(model, given, progress)
-    if not quiet:
-        print_notes(notes)
+    graph, _ = read_graph(model, given, quiet=quiet)
     with progress_bar(quiet) as progress:
         found = race(
             graph,
-            how.names or None,
-            seconds=how.seconds,
-            lift=cast(Lift, how.lift),
-            seed=how.seed,
+            names or None,
+            seconds=seconds,
+            lift=cast(Lift, lift),
+            seed=seed,
             progress=progress,
         )
     answer = outputs.Answer(
         lambda out: _show(out, model.name, graph, found),
-        lambda: {"model": as_text(model), "seed": how.seed, **found.to_dict()},
+        lambda: {"model": as_text(model), "seed": seed, **found.to_dict()},
         found.table,
     )
     outputs.deliver(
