@@ -13,6 +13,7 @@ from hylift.errors import DivergentModelError
 from hylift.graph import Variables
 from hylift.inference.filtering.forms import ROUNDING, FloatArray, Forms, IntArray
 from hylift.inference.filtering.kernels.run import plan_births
+from hylift.numerics.segments import offsets
 from hylift.proper.improper import ImproperDirection
 from hylift.words import listed
 
@@ -76,15 +77,21 @@ def _planned(forms: list[Forms], step: IntArray) -> tuple[IntArray, IntArray]:
     rank[by_rank] = np.arange(len(by_rank))
     own = np.flatnonzero(level > -2)
     count = np.bincount(variable[own], minlength=len(step))
-    return plan_births(
-        np.concatenate([[0], np.cumsum(arity)]),
+    unborn = np.zeros(len(arity), dtype=np.int64)
+    birth, order = np.full((2, len(step)), -1)
+    num_born = plan_births(
+        offsets(arity),
         variable,
         rank,
         np.repeat(np.arange(len(arity)), arity),
-        np.concatenate([[0], np.cumsum(count)]),
+        offsets(count),
         own[np.argsort(variable[own], kind="stable")],
         by_rank,
+        unborn,
+        birth,
+        order,
     )
+    return birth, order[:num_born]
 
 
 def _keys(form: Forms) -> FloatArray:

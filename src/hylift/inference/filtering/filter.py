@@ -26,11 +26,9 @@ from hylift.inference.filtering.forms import (
     IntArray,
     Measurements,
     forms_of,
-    measurements_of,
 )
 from hylift.inference.filtering.kernels.run import assign_places, run
-from hylift.inference.filtering.program import PREDICTING, Program
-from hylift.potentials import ConditionalQuadratic
+from hylift.inference.filtering.program import PREDICTING, Operations, Program
 from hylift.progress import Progress, silent
 from hylift.proper.check import check_possible
 from hylift.proper.improper import ImproperDirection
@@ -64,14 +62,13 @@ def kalman_filter(
     step = np.searchsorted(steps, times)
     tell(0.0, "absorbing evidence")
     rest = Conditioned.of(graph := in_standard_form(graph))
-    _check_quadratic(graph, rest)
+    forms = forms_of(graph, step)
     check_possible(rest.graph)
     tell(0.2, "ordering reals")
     own = step[rest.hidden]
-    forms = forms_of(graph, rest, step)
     births = Births.of(forms, own, rest.graph.variables, steps)
-    measured = [m.take(~np.isin(m.origin, births.origins)) for m in map(measurements_of, forms)]
-    ids = np.concatenate([np.zeros(0, np.int64), *(some.ids for some in measured)])
+    measured = Measurements.of(forms, births.origins)
+    ids = measured.ids
     end = np.where(times[rest.hidden] < 0, len(steps) - 1, own)
     program = Program.of(births, measured, own, end, step[ids], len(steps))
     tell(0.6, "filtering")
@@ -80,7 +77,26 @@ def kalman_filter(
     log_likelihood[0] += graph.log_constant
     _check_moments(out, rest, graph, ids)
     tell(1.0, "filtered")
-    return _filtered(graph, rest, times, steps, measured, out, log_likelihood, error, width)
+    count, order = len(rest.hidden), np.argsort(ids)
+    predicted, filtered, seen = (part.T.copy() for part in np.split(out, [count, 2 * count]))
+    return Filtered(
+        graph.variables,
+        rest.hidden,
+        times[rest.hidden],
+        filtered[0],
+        filtered[1],
+        predicted[0],
+        predicted[1],
+        ids[order],
+        times[ids[order]],
+        measured.value[order],
+        seen[0, order],
+        seen[1, order],
+        steps,
+        log_likelihood,
+        error,
+        width,
+    )
 
 
 def _run(
@@ -89,12 +105,13 @@ def _run(
     """Means and variances of all readings, (step,) log-likelihoods and their rounding errors, and
     the size of the state."""
     ops, variables = program.operations, rest.graph.variables
-    place, born, width = assign_places(ops.kind, ops.target, ops.ptr, ops.variable, len(variables))
+    place, born, width = _places_of(ops, len(variables))
     out, log_total = np.zeros((program.num_readings, 2)), np.zeros(len(steps))
     error = program.error.copy()
     failed, lost = run(
         ops.kind, ops.target, born, ops.step, ops.offset, ops.size, ops.slope, ops.ptr, place,
-        ops.coefficient, np.zeros((width, width)), out, log_total, error,
+        ops.coefficient, np.zeros((width, width)), np.zeros((3, width)), np.zeros(width, bool),
+        out, log_total, error,
     )  # fmt: skip
     if lost >= 0:
         at = np.flatnonzero((born == lost) & (np.arange(len(born)) < failed))[-1]
@@ -109,6 +126,19 @@ def _run(
         name = variables.names[int(ops.variable[operands][strongest])]
         raise _improper(name, int(steps[ops.step[failed]]), ops.phase[failed] < PREDICTING)
     return out, log_total + program.log_constant, error, width
+
+
+def _places_of(
+    ops: Operations, num_variables: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """The place in the state of each operand and of each real that is born, and its size."""
+    last, place_of, free = np.full((3, num_variables), -1, dtype=np.int32)
+    place = np.empty(len(ops.variable), dtype=np.int32)
+    born = np.full(len(ops.kind), -1, dtype=np.int32)
+    size = assign_places(
+        ops.kind, ops.target, ops.ptr, ops.variable, last, place_of, free, place, born
+    )
+    return place, born, size
 
 
 def _improper(name: str, time: int, is_predicted: bool) -> DivergentModelError:
@@ -132,50 +162,14 @@ def _observed_constants(
     hidden[rest.hidden] = True
     total = np.zeros(num_steps)
     for group in graph.groups:
-        if isinstance(group.potential, ConditionalQuadratic):
+        form = group.potential.quadratic()
+        if form is not None and form.num_reals:
             continue
         known = group.take(np.flatnonzero(~hidden[group.scope].any(axis=1)))
         if len(known):
             own = step[known.scope].max(axis=1, initial=0)
             total += np.bincount(own, known.multiplicity * known.log_values(value), num_steps)
     return total
-
-
-def _filtered(
-    graph: FactorGraph,
-    rest: Conditioned,
-    times: IntArray,
-    steps: IntArray,
-    measured: list[Measurements],
-    out: FloatArray,
-    log_likelihood: FloatArray,
-    error: FloatArray,
-    width: int,
-) -> Filtered:
-    """The readings as a result, measurements sorted by variable."""
-    count = len(rest.hidden)
-    predicted, filtered, seen = out[:count], out[count : 2 * count], out[2 * count :]
-    ids = np.concatenate([np.zeros(0, np.int64), *(some.ids for some in measured)])
-    value = np.concatenate([np.zeros(0), *(some.value for some in measured)])
-    order = np.argsort(ids)
-    return Filtered(
-        graph.variables,
-        rest.hidden,
-        times[rest.hidden],
-        filtered[:, 0].copy(),
-        filtered[:, 1].copy(),
-        predicted[:, 0].copy(),
-        predicted[:, 1].copy(),
-        ids[order],
-        times[ids[order]],
-        value[order],
-        seen[order, 0],
-        seen[order, 1],
-        steps,
-        log_likelihood,
-        error,
-        width,
-    )
 
 
 def _check_graph(graph: FactorGraph) -> None:
@@ -200,18 +194,6 @@ def _check_graph(graph: FactorGraph) -> None:
             f"a Kalman filter is for reals, and '{name}' is discrete: observe it, or use infer "
             "with Exact or BVI"
         )
-
-
-def _check_quadratic(graph: FactorGraph, rest: Conditioned) -> None:
-    """Raise if a factor is not quadratic in its reals, given the evidence."""
-    for group, parts in zip(rest.graph.groups, rest.parts, strict=True):
-        if group.potential.quadratic() is None and len(group):
-            factor = graph.groups[parts[0].source].named(int(parts[0].factors[0]))
-            name = rest.graph.variables.names[int(group.scope[0, 0])]
-            raise UnsupportedError(
-                f"{factor} is a function of '{name}': a Kalman filter needs quadratics. Observe "
-                "what keeps it from being one, or use infer with EPBP or BVI"
-            )
 
 
 def _check_moments(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGraph, FactorGroup
-from hylift.graph.condition import MEASUREMENTS, Conditioned
-from hylift.graph.factors import by_slots
-from hylift.potentials import REAL, ConditionalQuadratic, Potential
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph, FactorGroup, Variables, by_slots
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -202,53 +200,18 @@ def _sum(one: FloatArray, other: FloatArray) -> FloatArray:
     return np.where(np.abs(total) <= ROUNDING * (np.abs(one) + np.abs(other)), 0.0, total)
 
 
-def forms_of(graph: FactorGraph, conditioned: Conditioned, step: IntArray) -> list[Forms]:
+def forms_of(graph: FactorGraph, step: IntArray) -> list[Forms]:
     """All factors with real slots, and soft evidence; step: (variable,).
 
     Quadratics keep their observed reals. Functions keep one that they measure, if the rest is
     quadratic; all other evidence is absorbed.
     """
-    known = _Known.of(graph, step)
-    first = np.cumsum([0, *(len(group) for group in graph.groups)])
-    found, done = [], np.zeros(int(first[-1]), dtype=bool)
-    for group, begin in zip(graph.groups, first, strict=False):
-        for part, factors in known.quadratics(group):
-            source = group.take(factors)
-            leads = _leads(group.potential, source.scope, part.scope)
-            found.append(known.forms(part, source.scope, leads, begin + factors))
-            done[begin + factors] = True
-    for group, parts in zip(conditioned.graph.groups, conditioned.parts, strict=True):
-        begin = 0
-        for piece in parts:
-            own = np.arange(begin, begin + len(piece.factors))
-            begin += len(piece.factors)
-            if piece.source == MEASUREMENTS:
-                continue
-            source = graph.groups[piece.source]
-            origin = first[piece.source] + piece.factors
-            left = np.flatnonzero(~done[origin])
-            if len(left) and isinstance(group.potential, ConditionalQuadratic):
-                part = group.take(own[left])
-                scope = conditioned.hidden[part.scope].astype(np.int32)
-                part = FactorGroup.unchecked(
-                    part.potential, scope, part.row, part.multiplicity, part.label
-                )
-                whole = source.scope[piece.factors[left]]
-                leads = np.full(len(left), num_discrete(source.potential) not in piece.slots)
-                found.append(known.forms(part, whole, leads, origin[left]))
-    return [form for form in [*found, known.soft(graph, int(first[-1]))] if len(form)]
-
-
-def _leads(
-    potential: Potential, scope: NDArray[np.int32], left: NDArray[np.int32]
-) -> NDArray[np.bool_]:
-    """(factor,): whether the first remaining slot was the first real one."""
-    return np.asarray(scope[:, num_discrete(potential)] == left[:, 0])
-
-
-def num_discrete(potential: Potential) -> int:
-    """The number of discrete slots, which come before the real ones."""
-    return sum(states != REAL for states in potential.slot_states)
+    known, begin, found = _Known.of(graph, step), 0, []
+    for group in graph.groups:
+        for part, factors in known.quadratics(group, graph.variables):
+            found.append(known.forms(part, group.take(factors), begin + factors))
+        begin += len(group)
+    return [form for form in [*found, known.soft(graph, begin)] if len(form)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,30 +239,25 @@ class _Known:
         """(factor, slot): whether a factor may measure it; latest: (factor,), its step."""
         return np.asarray(self.once[scope] & (self.step[scope] == latest[:, None]))
 
-    def forms(
-        self,
-        part: FactorGroup,
-        whole: NDArray[np.int32],
-        leads: NDArray[np.bool_],
-        origin: IntArray,
-    ) -> Forms:
-        """Factors whose slots are real; whole: (factor, slot), with absorbed variables."""
-        potential, weight, scope = part.potential, part.multiplicity, part.scope
-        assert isinstance(potential, ConditionalQuadratic)
+    def forms(self, part: FactorGroup, source: FactorGroup, origin: IntArray) -> Forms:
+        """Factors whose slots are real; source: the same before variables were absorbed."""
+        form, weight, scope = part.potential.quadratic(), part.multiplicity, part.scope
+        assert form is not None
+        whole = source.scope
         own = self.step[whole].max(axis=1)
         value = self.value[scope]
         hidden = np.isnan(value)
         seen = ~np.isnan(self.value[whole]) & (self.step[whole] == own[:, None])
         return Forms.of(
             np.where(hidden, self.hidden_id[scope], -1).astype(np.int32),
-            weight[:, None, None] * potential.A[part.row],
-            weight[:, None] * potential.b[part.row],
-            weight * potential.c[part.row],
+            weight[:, None, None] * form.A[part.row, 0],
+            weight[:, None] * form.b[part.row, 0],
+            weight * form.c[part.row, 0],
             own,
             known=np.where(hidden, 0.0, value),
             seen=np.where(self.measured(scope, own), scope, -1).astype(np.int64),
             is_new=seen.any(axis=1),
-            leads=leads,
+            leads=whole[:, source.potential.num_discrete_slots] == scope[:, 0],
             origin=origin,
         )
 
@@ -320,30 +278,47 @@ class _Known:
             origin=begin + at,
         )
 
-    def quadratics(self, group: FactorGroup) -> Iterator[tuple[FactorGroup, IntArray]]:
+    def quadratics(
+        self, group: FactorGroup, variables: Variables
+    ) -> Iterator[tuple[FactorGroup, IntArray]]:
         """Factors as quadratics of reals that may be known, and their numbers.
 
-        A function is quadratic, if at all, once all known variables but one real that it measures
-        are absorbed.
+        A function is quadratic, if at all, once all known variables are absorbed, but for one real
+        that it measures where that is possible.
         """
-        potential, everything = group.potential, np.arange(len(group))
-        if isinstance(potential, ConditionalQuadratic) and len(group):
-            yield self._absorbed(group, tuple(range(potential.num_discrete))), everything
-        elif potential.quadratic() is None:
-            is_open = self.measured(group.scope, self.step[group.scope].max(axis=1, initial=0))
-            for slot in range(group.arity):
-                candidates = everything[is_open[:, slot]]
-                known = ~np.isnan(self.value[group.scope[candidates]])
-                known[:, slot] = False
-                for slots, at in by_slots(known):
-                    factors = candidates[at]
-                    part = self._absorbed(group.take(factors), slots)
-                    if isinstance(part.potential, ConditionalQuadratic):
-                        place = slot - sum(earlier < slot for earlier in slots)
-                        held = np.flatnonzero(part.potential.A[part.row, place, place] < 0)
-                        is_open[factors[held]] = False
-                        if len(held):
-                            yield part.take(held), factors[held]
+        form, everything = group.potential.quadratic(), np.arange(len(group))
+        if form is not None:
+            if form.num_reals and len(group):
+                discrete = tuple(range(group.potential.num_discrete_slots))
+                yield self._absorbed(group, discrete), everything
+            return
+        known = ~np.isnan(self.value[group.scope])
+        left = np.asarray(~known.all(axis=1))
+        is_open = self.measured(group.scope, self.step[group.scope].max(axis=1, initial=0))
+        for slot in range(group.arity):
+            others = known & (np.arange(group.arity) != slot)
+            candidates = everything[is_open[:, slot]]
+            for slots, at in by_slots(others[candidates]):
+                factors = candidates[at]
+                part = self._absorbed(group.take(factors), slots)
+                form = part.potential.quadratic()
+                if form is not None:
+                    place = slot - sum(earlier < slot for earlier in slots)
+                    held = np.flatnonzero(form.A[part.row, 0, place, place] < 0)
+                    is_open[factors[held]] = left[factors[held]] = False
+                    if len(held):
+                        yield part.take(held), factors[held]
+        for slots, at in by_slots(known[left]):
+            factors = everything[left][at]
+            part = self._absorbed(group.take(factors), slots)
+            if part.potential.quadratic() is None:
+                raise UnsupportedError(
+                    f"{group.named(int(factors[0]))} is a function of "
+                    f"'{variables.names[int(part.scope[0, 0])]}': a Kalman filter needs "
+                    "quadratics. Observe what keeps it from being one, or use infer with EPBP or "
+                    "BVI"
+                )
+            yield part, factors
 
     def _absorbed(self, group: FactorGroup, slots: tuple[int, ...]) -> FactorGroup:
         """The factors without these slots, whose observed values are absorbed."""
@@ -363,31 +338,37 @@ class Measurements:
 
     ids: IntArray  # (measurement,)
     value: FloatArray  # (measurement,)
-    origin: IntArray  # (measurement,): number of the factor, as in Forms
     scope: NDArray[np.int32]  # (measurement, other): hidden variables, -1 where there is none
     coefficients: FloatArray  # (measurement, other)
     offset: FloatArray  # (measurement,)
     var: FloatArray  # (measurement,)
 
-    def take(self, some: NDArray[Any]) -> Measurements:
-        """Some of them."""
-        return Measurements(*(getattr(self, name)[some] for name in self.__slots__))
+    @classmethod
+    def of(cls, forms: Sequence[Forms], without: IntArray) -> Measurements:
+        """The first measured real of each factor that is a density of it given the others.
 
-
-def measurements_of(form: Forms) -> Measurements:
-    """The first measured real of each factor that is a density of it given the others."""
-    own = (form.seen >= 0) & (form.diagonal < 0)
-    some = form.take(np.flatnonzero(own.any(axis=1)))
-    slot = np.argmax(own[own.any(axis=1)], axis=1)
-    parts, rest = some.split(slot)
-    row = np.arange(len(slot))
-    whole = Measurements(
-        some.seen[row, slot],
-        some.known[row, slot],
-        some.origin,
-        rest.scope,
-        parts.coefficients,
-        parts.offset + (parts.coefficients * rest.known).sum(axis=1),
-        parts.var,
-    )
-    return whole.take(np.flatnonzero(parts.is_density))
+        without: numbers of factors in the user's graph that are left out.
+        """
+        width = max((form.arity for form in forms), default=1) - 1
+        nothing = np.zeros((0, width))
+        parts: list[tuple[NDArray[Any], ...]] = [
+            (np.zeros(0, np.int64), np.zeros(0), nothing.astype(np.int32), nothing, np.zeros(0),
+             np.zeros(0))
+        ]  # fmt: skip
+        for form in forms:
+            own = (form.seen >= 0) & (form.diagonal < 0)
+            chosen = own.any(axis=1) & ~np.isin(form.origin, without)
+            some, slot = form.take(chosen), np.argmax(own[chosen], axis=1)
+            split, rest = some.split(slot)
+            row, is_density = np.arange(len(slot)), split.is_density
+            pad = ((0, 0), (0, width - rest.arity))
+            columns = (
+                some.seen[row, slot],
+                some.known[row, slot],
+                np.pad(rest.scope, pad, constant_values=-1),
+                np.pad(split.coefficients, pad),
+                split.offset + (split.coefficients * rest.known).sum(axis=1),
+                split.var,
+            )
+            parts.append(tuple(column[is_density] for column in columns))
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))

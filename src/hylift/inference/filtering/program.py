@@ -125,7 +125,7 @@ class Program:
     def of(
         cls,
         births: Births,
-        measured: Sequence[Measurements],
+        measured: Measurements,
         step: IntArray,
         end: IntArray,
         measured_step: IntArray,
@@ -150,21 +150,18 @@ class Program:
             Operations.of(READ, reals, ones, step, PREDICTING, target=reals[:, 0]),
             Operations.of(READ, reals, ones, end, FILTERING, target=count + reals[:, 0]),
         ]
-        row = 2 * count
-        for some in measured:
-            target = row + np.arange(len(some.ids))
-            own = measured_step[target - 2 * count]
-            readings.append(
-                Operations.of(
-                    READ, some.scope, some.coefficients, own, PREDICTING,
-                    target=target, offset=some.offset, size=some.var,
-                )
-            )  # fmt: skip
-            row += len(some.ids)
+        num_readings = 2 * count + len(measured.ids)
+        readings.append(
+            Operations.of(
+                READ, measured.scope, measured.coefficients, measured_step, PREDICTING,
+                target=np.arange(2 * count, num_readings), offset=measured.offset,
+                size=measured.var,
+            )
+        )  # fmt: skip
         both = Operations.joined([born, *squares.tilts, *readings])
         key = (_components(both, count) * num_steps + both.step) * NUM_PHASES + both.phase
         order = np.argsort(key, kind="stable")
-        return cls(both.take(order), squares.log_constant, squares.error, row)
+        return cls(both.take(order), squares.log_constant, squares.error, num_readings)
 
 
 def _births(births: Births) -> tuple[Operations, list[Forms]]:

@@ -18,19 +18,15 @@ EPS = 2.220446049250313e-16
 
 
 @njit(cache=True, nogil=True)
-def assign_places(kind, target, ptr, variable, num_variables):
-    """Where in the state each operand, and each real that is born, stands; and the size of it.
+def assign_places(kind, target, ptr, variable, last, place_of, free, place, born):
+    """Write where in the state each operand, and each real that is born, stands; return its size.
 
-    The place of a real is free again after the last operation that has it as an operand.
+    The place of a real is free again after the last operation that has it as an operand. last,
+    place_of, free: (variable,), -1. born: (operation,), -1.
     """
-    last = np.full(num_variables, -1, dtype=np.int64)
     for op in range(len(kind)):
         for at in range(ptr[op], ptr[op + 1]):
             last[variable[at]] = op
-    place_of = np.full(num_variables, -1, dtype=np.int32)
-    place = np.empty(len(variable), dtype=np.int32)
-    born = np.full(len(kind), -1, dtype=np.int32)
-    free = np.empty(num_variables, dtype=np.int32)
     num_free, size = 0, 0
     for op in range(len(kind)):
         if kind[op] == BIRTH:
@@ -46,7 +42,7 @@ def assign_places(kind, target, ptr, variable, num_variables):
             if last[variable[at]] == op:
                 free[num_free] = place[at]
                 num_free += 1
-    return place, born, size
+    return size
 
 
 @njit(cache=True, nogil=True)
@@ -62,19 +58,21 @@ def run(
     place,
     coefficient,
     cov,
+    work,
+    is_lost,
     out,
     log_total,
     error,
 ):
-    """Carries out all operations; -1, or the operation that stopped it: and -1 where it is a tilt
+    """Carry out all operations; return -1, or the operation that stopped it: and -1 where it is a tilt
     after which nothing is a distribution, or the place of an operand that is lost in rounding.
 
-    cov: (place, place), zeros. out (reading, 2): means and variances. log_total (step,): what
-    tilts add to log Z. error (step,): the rough size of what rounding does to it.
+    cov: (place, place), zeros. work: (3, place), zeros. is_lost: (place,), False. out: (reading, 2),
+    means and variances. log_total: (step,), what tilts add to log Z. error: (step,), the rough size
+    of what rounding does to it.
     """
     width = len(cov)
-    mean, row, moved = np.zeros(width), np.zeros(width), np.zeros(width)
-    is_lost = np.zeros(width, dtype=np.bool_)
+    mean, row, moved = work[0], work[1], work[2]
     for op in range(len(kind)):
         # The sum: its mean and variance, and its covariances with all reals.
         centre, spread, terms = offset[op], 0.0, abs(offset[op])
@@ -169,9 +167,11 @@ def _add(total, weight, values):
 
 
 @njit(cache=True, nogil=True)
-def plan_births(factor_ptr, variable, rank, factor_of, entry_ptr, entries, by_rank):
-    """The entry through which each variable is born, -1 where there is none; and those that are
-    born, in order.
+def plan_births(
+    factor_ptr, variable, rank, factor_of, entry_ptr, entries, by_rank, unborn, birth, order
+):
+    """Write the entry through which each variable is born, and those that are born, in order;
+    return how many are. birth: (variable,), -1; unborn: (factor,), zeros.
 
     Entry e of factor_ptr[f] to factor_ptr[f + 1] is a variable of factor f; entries[entry_ptr[v]:
     entry_ptr[v + 1]] are those of variable v that are of its own time. A factor that has one unborn
@@ -179,13 +179,9 @@ def plan_births(factor_ptr, variable, rank, factor_of, entry_ptr, entries, by_ra
     this order. The rank of an entry is -1 where it may not, and -2 where its variable is known or
     of an earlier time.
     """
-    num_factors, num_variables = len(factor_ptr) - 1, len(entry_ptr) - 1
-    birth = np.full(num_variables, -1, dtype=np.int64)
-    order = np.empty(num_variables, dtype=np.int64)
     num_born = 0
-    unborn = np.zeros(num_factors, dtype=np.int64)
     ready = [np.int64(0) for _ in range(0)]
-    for factor in range(num_factors):
+    for factor in range(len(unborn)):
         only = np.int64(-1)
         for entry in range(factor_ptr[factor], factor_ptr[factor + 1]):
             if rank[entry] > -2:
@@ -208,4 +204,4 @@ def plan_births(factor_ptr, variable, rank, factor_of, entry_ptr, entries, by_ra
                 for left in range(factor_ptr[other], factor_ptr[other + 1]):
                     if rank[left] >= 0 and birth[variable[left]] < 0:
                         heapq.heappush(ready, rank[left])
-    return birth, order[:num_born]
+    return num_born
