@@ -1,5 +1,6 @@
 """What several tests share."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from hypothesis import settings
 # Examples are the same on every run, and never fail for being slow.
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=60, database=None)
 settings.load_profile("steady")
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the garbage collector off the thousands of collected tests, which nothing ever frees."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
