@@ -38,6 +38,9 @@ class HyliftError(Exception):
 class ModelError(HyliftError, ValueError):
     """A graph, potential or domain that does not hold together."""
 
+    problems: tuple[Any, ...] = ()
+    """Of a model of rules: its errors and warnings, each with its place in the text."""
+
 
 class EvidenceError(HyliftError, ValueError):
     """Evidence that does not fit the variables it is about."""

@@ -13,9 +13,27 @@ import typer
 from hylift.inference.capabilities import METHOD_BY_KEY, OPTIONS, RACE_KEYS, Option
 
 
-def flag(name: str, what: str) -> Any:
+def option(*names: str, metavar: str, help: str, panel: str | None = None) -> Any:
+    """An option whose default the help does not show."""
+    return typer.Option(
+        *names, metavar=metavar, help=help, show_default=False, rich_help_panel=panel
+    )
+
+
+def flag(name: str, help: str) -> Any:
     """An option without a value, so that its help has no type."""
-    return typer.Option(name, metavar="", help=what)
+    return typer.Option(name, metavar="", help=help)
+
+
+def output(help: str) -> Any:
+    """The option that names a file for the result of a command."""
+    return option("--output", "-o", metavar="FILE", help=help)
+
+
+def figure(what: str) -> Any:
+    """The option that names a file for a picture."""
+    help = f"Also draw {what} into this file: .png, .pdf or .svg."
+    return option("--figure", metavar="FILE", help=help)
 
 
 ModelFile = Annotated[
@@ -27,82 +45,92 @@ ModelFile = Annotated[
 RuleFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file: .mln.", show_default=False)
 ]
+ResultFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RESULT",
+        help="Posteriors saved by `hylift infer --save`: .npz. Several are drawn over each other.",
+        show_default=False,
+    ),
+]
+
+# Evidence
 Evidence = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--evidence",
         "-e",
         metavar="[NAME=]FILE",
-        help="What is observed: a .db of facts, a table (.csv, .tsv, .parquet, .arrow) with "
+        help="Observations: a .db of facts, a table (.csv, .tsv, .parquet, .arrow) with "
         "columns predicate, arg1, …, value, or a .sqlite or .duckdb database; NAME=FILE is a table "
         r"of one predicate, or of the constants of a type; NAME=FILE\[COLUMN,…] is some columns of "
         "one. For a .uai model an .evid file. May be repeated.",
-        show_default=False,
     ),
 ]
 Closed = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--closed",
         "-c",
         metavar="PREDICATE",
         help="A Boolean predicate whose atoms are false unless the evidence says they are true; "
         "may be repeated.",
-        show_default=False,
     ),
 ]
 Unmatched = Annotated[
     str,
     typer.Option(
-        "--unmatched",
         metavar="error|ignore",
         help="What to do with rows of evidence about predicates or constants that the model does "
         "not have.",
     ),
 ]
-Quiet = Annotated[bool, flag("--quiet", "Print nothing but errors.")]
 
+# What to answer
 Tasks = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--task",
         "-t",
         metavar="TASK",
         help="What to answer: marginals, map, logz; may be repeated.  "
         r"\[default: marginals and logz, of maxwalksat map]",
-        show_default=False,
     ),
 ]
 Query = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--query",
         "-q",
         metavar="ATOM",
         help="Variables to show, in this order: a name, a predicate for its atoms that are not "
         "observed, a pattern such as 'x1*' for all that match, or a .query file; "
         r"may be repeated.  \[default: all that are not observed]",
-        show_default=False,
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of whatever is random.")]
+Rewrite = Annotated[bool, flag("--format", "Print the model in its canonical form.")]
+Bethe = Annotated[
+    bool,
+    flag(
+        "--bethe",
+        "Report whether the model's Bethe free energy is bounded below, so that BVI cannot "
+        "diverge; the model is grounded with its evidence.",
+    ),
+]
+Stats = Annotated[bool, flag("--stats", "Also count atoms per predicate and factors per rule.")]
+PlotKind = Annotated[
+    str | None,
+    option(
+        metavar="KIND",
+        help="marginals (a panel each), forest (a line each) or convergence (the objective against "
+        r"time).  \[default: marginals where there is room, else forest]",
+    ),
+]
+Sort = Annotated[bool, flag("--sort", "Put the largest of a forest on top.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all randomness.")]
+Quiet = Annotated[bool, flag("--quiet", "Print nothing but errors.")]
 
-
-def output(what: str) -> Any:
-    """The option that names a file for what a command finds."""
-    return typer.Option("--output", "-o", metavar="FILE", help=what, show_default=False)
-
-
-def figure(what: str) -> Any:
-    """The option that names a file for a picture."""
-    return typer.Option(
-        "--figure",
-        metavar="FILE",
-        help=f"Also draw {what} into this file: .png, .pdf or .svg.",
-        show_default=False,
-    )
-
-
+# Files to write
 Report = Annotated[
     str | None, output("File for the counts and all warnings, in .json; '-' prints them.")
 ]
@@ -137,42 +165,24 @@ Drawn = Annotated[
 ClassFigure = Annotated[Path | None, figure("the classes")]
 MarginalFigure = Annotated[Path | None, figure("the marginals")]
 RaceFigure = Annotated[Path | None, figure("quality against time")]
-
-Rewrite = Annotated[bool, flag("--format", "Print the model in its canonical form.")]
-Bethe = Annotated[
-    bool,
-    flag(
-        "--bethe",
-        "Say whether the model's Bethe free energy is bounded below, so that BVI cannot "
-        "diverge; the model is grounded with its evidence.",
+Save = Annotated[
+    Path | None,
+    option(
+        metavar="FILE",
+        help="Also save the posterior in this file: .npz, for --start and Posterior.load.",
     ),
 ]
-Stats = Annotated[bool, flag("--stats", "Also count atoms per predicate and factors per rule.")]
-
-ResultFiles = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="RESULT",
-        help="Posteriors as `hylift infer --save` keeps them: .npz. Several are drawn over each "
-        "other.",
-        show_default=False,
+Convergence = Annotated[
+    Path | None,
+    option(
+        metavar="FILE",
+        help="Also draw the objective of a method that takes steps against time into this file.",
     ),
 ]
-PlotKind = Annotated[
-    str | None,
-    typer.Option(
-        "--kind",
-        metavar="KIND",
-        help="marginals (a panel each), forest (a line each) or convergence (the objective against "
-        r"time).  \[default: marginals where there is room, else forest]",
-        show_default=False,
-    ),
-]
-Sort = Annotated[bool, flag("--sort", "Have the largest of a forest on top.")]
 
+# Methods
 HOW = "How to answer"
 """The panel of options about methods."""
-
 
 Method = Annotated[
     str,
@@ -181,9 +191,24 @@ Method = Annotated[
         "-m",
         metavar="METHOD",
         help=f"{', '.join(['auto', *METHOD_BY_KEY])}. auto is exact where that is cheap and else "
-        "bvi, and says so.",
+        "bvi, with a note.",
         rich_help_panel=HOW,
     ),
+]
+Methods = Annotated[
+    list[str] | None,
+    option(
+        "--methods",
+        "-m",
+        metavar="NAMES",
+        help=f"Methods to run, such as bvi,gabp: {', '.join(RACE_KEYS)}; may be repeated.  "
+        r"\[default: all that apply]",
+    ),
+]
+RaceSeconds = Annotated[float, typer.Option(metavar="S", help="Time limit of each method.")]
+RaceLift = Annotated[
+    str,
+    typer.Option(metavar="LIFT", help="Solve look-alikes once: exact, coarse-to-fine or none."),
 ]
 
 
@@ -200,56 +225,5 @@ def with_method_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _annotation(one: Option) -> Any:
-    """An option about methods, which says nothing unless it is given."""
     names = [f"--{one.name.replace('_', '-')}", *([one.short] if one.short else [])]
-    return Annotated[
-        one.type | None,
-        typer.Option(
-            *names,
-            metavar=one.metavar,
-            help=one.help,
-            show_default=False,
-            rich_help_panel=HOW,
-        ),
-    ]
-
-
-Save = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Also keep the posterior in this file: .npz, for --start and Posterior.load.",
-        show_default=False,
-    ),
-]
-Convergence = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Also draw the objective of a method that takes steps against time into this file.",
-        show_default=False,
-    ),
-]
-
-Methods = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--methods",
-        "-m",
-        metavar="NAMES",
-        help=f"Who runs, such as bvi,gabp: {', '.join(RACE_KEYS)}; may be repeated.  "
-        r"\[default: all that apply]",
-        show_default=False,
-    ),
-]
-RaceSeconds = Annotated[
-    float, typer.Option("--seconds", metavar="S", help="Time that each method may take.")
-]
-RaceLift = Annotated[
-    str,
-    typer.Option(
-        "--lift",
-        metavar="LIFT",
-        help="Whether look-alikes are solved once: exact, coarse-to-fine or none.",
-    ),
-]
+    return Annotated[one.type | None, option(*names, metavar=one.metavar, help=one.help, panel=HOW)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from hylift.cli.outputs import Answer, Output, check_outputs, deliver
 from hylift.cli.stderr import tell
 from hylift.errors import ModelError, UnsupportedError
 from hylift.language import Model, check, read_model
-from hylift.language.checks.check import problems
 from hylift.language.report import Problem
 from hylift.words import counted
 
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 5
 """Densities that are listed before the rest is only counted."""
-
-PLACED = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>.*)")
-"""How an error of syntax begins."""
 
 
 def run(
@@ -70,22 +65,17 @@ def run(
 
 
 def _read(model: Path, report: Output) -> tuple[Model, Sequence[Problem]]:
-    """The model and its warnings; a report has its errors too, before they are raised."""
+    """The model and its warnings; its errors are reported before they are raised."""
+    counts = {}
     try:
         parsed = read_model(model)
-    except ModelError as error:
-        _deliver_errors(_report(model, []) | {"errors": [_syntax_error(error)]}, report)
-        raise
-    found = problems(parsed)
-    try:
+        counts = _counts(parsed)
         return parsed, check(parsed)
-    except ModelError:
-        _deliver_errors(_report(model, found, _counts(parsed)), report)
+    except ModelError as error:
+        found = error.problems or (Problem("error", str(error)),)
+        content = _report(model, found, counts)
+        deliver(Answer(lambda out: None, lambda: content), report, quiet=True)
         raise
-
-
-def _deliver_errors(found: dict[str, Any], report: Output) -> None:
-    deliver(Answer(lambda out: None, lambda: found), report, quiet=True)
 
 
 def _counts(model: Model) -> dict[str, int]:
@@ -96,19 +86,13 @@ def _counts(model: Model) -> dict[str, int]:
     }
 
 
-def _report(
-    model: Path, found: Sequence[Problem], counts: Mapping[str, int] | None = None
-) -> dict[str, Any]:
+def _report(model: Path, found: Sequence[Problem], counts: Mapping[str, int]) -> dict[str, Any]:
     """The JSON of a check."""
-    listed = {
-        kind: [_placed(problem) for problem in found if problem.severity == kind]
-        for kind in ("error", "warning")
-    }
     return {
         "model": as_text(model),
-        **(counts or {}),
-        "errors": listed["error"],
-        "warnings": listed["warning"],
+        **counts,
+        "errors": [_placed(problem) for problem in found if problem.severity == "error"],
+        "warnings": [_placed(problem) for problem in found if problem.severity == "warning"],
     }
 
 
@@ -119,19 +103,6 @@ def _placed(problem: Problem) -> dict[str, Any]:
         "line": None if place is None else place.line,
         "column": None if place is None else place.column,
         "message": problem.message,
-    }
-
-
-def _syntax_error(error: ModelError) -> dict[str, Any]:
-    text = str(error)
-    found = PLACED.match(text)
-    if found is None:
-        return {"file": None, "line": None, "column": None, "message": text}
-    return {
-        "file": found["file"],
-        "line": int(found["line"]),
-        "column": int(found["column"]),
-        "message": found["message"],
     }
 
 

@@ -45,7 +45,9 @@ def check(model: Model, closed: frozenset[str] = frozenset()) -> tuple[Problem, 
         if len(errors) > MOST_SHOWN:
             num_hidden = len(errors) - MOST_SHOWN
             shown.append(f"… and {num_hidden} more error{'s' if num_hidden > 1 else ''}")
-        raise ModelError("\n\n".join(shown))
+        error = ModelError("\n\n".join(shown))
+        error.problems = tuple(found)
+        raise error
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 from lark import Lark, Token, Tree
 
 from hylift.errors import ModelError
-from hylift.language.report import located
+from hylift.language.report import Problem, located
 from hylift.language.syntax import FUNCTIONS, Constant, Place, Source
 from hylift.language.text.notation import QUANTIFIERS, is_capital, sign_hint, unquote
 
@@ -66,7 +66,9 @@ def place_of(token: Token, source: Source) -> Place:
 
 
 def fail(message: str, place: Place | None) -> NoReturn:
-    raise ModelError(located(message, place)) from None
+    error = ModelError(located(message, place))
+    error.problems = (Problem("error", message, place),)
+    raise error from None
 
 
 def statements(source: Source, consts: set[str]) -> Iterator[list[Token]]:
