@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,63 +161,48 @@ def _sample(graph: FactorGraph, predicate: NDArray[np.int32], count: int) -> NDA
     """
     if graph.num_variables <= count:
         return np.arange(graph.num_variables)
-    sampler = _Sampler.of(graph, predicate)
+    num_slots = np.zeros(graph.num_variables)
+    for group in graph.groups:
+        num_slots += np.bincount(group.scope.ravel(), minlength=graph.num_variables)
+    rank = np.empty(graph.num_variables, dtype=np.int64)  # 0 is the largest
+    rank[np.lexsort([-num_slots, -graph.variables.multiplicity])] = np.arange(len(rank))
     chosen = np.zeros(graph.num_variables, dtype=bool)
     while (room := count - int(chosen.sum())) > 0:
-        absent = sampler.absent(chosen)
-        more = sampler.neighbours(chosen, absent, room)
-        chosen[more if len(more) else sampler.largest(chosen, absent)] = True
+        is_absent = ~np.isin(predicate, predicate[chosen])
+        # One place is reserved for each absent predicate, which factors may never reach.
+        spare = room - len(np.unique(predicate[is_absent]))
+        more = _reached(graph, chosen, is_absent, rank, spare)
+        if not len(more):  # the largest class, of an absent predicate if there is one
+            free = np.flatnonzero(is_absent if is_absent.any() else ~chosen)
+            more = free[[np.argmin(rank[free])]]
+        chosen[more] = True
     return np.flatnonzero(chosen)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sampler:
-    """Selection of classes by walking a lifted graph."""
+def _reached(
+    graph: FactorGraph,
+    chosen: NDArray[np.bool_],
+    is_absent: NDArray[np.bool_],
+    rank: NDArray[np.int64],
+    spare: int,
+) -> NDArray[Any]:
+    """The unchosen classes of the best factor that touches a chosen one, if there is any.
 
-    rank: NDArray[np.int64]  # (class,): 0 is the largest; of one size, the one with most factors
-    predicate: NDArray[np.int32]  # (class,)
-    scopes: tuple[NDArray[np.int32], ...]  # per group of factors with several slots
-
-    @classmethod
-    def of(cls, graph: FactorGraph, predicate: NDArray[np.int32]) -> _Sampler:
-        num_slots = np.zeros(graph.num_variables)
-        for group in graph.groups:
-            num_slots += np.bincount(group.scope.ravel(), minlength=graph.num_variables)
-        rank = np.empty(graph.num_variables, dtype=np.int64)
-        rank[np.lexsort([-num_slots, -graph.variables.multiplicity])] = np.arange(len(rank))
-        scopes = tuple(group.scope for group in graph.groups if group.arity > 1)
-        return cls(rank, predicate, scopes)
-
-    def absent(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(class,): whether no class of its predicate is chosen."""
-        present = np.zeros(int(self.predicate.max()) + 1, dtype=bool)
-        present[self.predicate[chosen]] = True
-        return ~present[self.predicate]
-
-    def largest(self, chosen: NDArray[np.bool_], absent: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The largest class that is not chosen, of an absent predicate if there is one."""
-        free = np.flatnonzero(absent if absent.any() else ~chosen)
-        return free[[np.argmin(self.rank[free])]]
-
-    def neighbours(
-        self, chosen: NDArray[np.bool_], absent: NDArray[np.bool_], room: int
-    ) -> NDArray[np.int32]:
-        """The unchosen classes of the best factor that touches a chosen one, if there is any."""
-        # One place is reserved for each absent predicate, which factors may never reach.
-        spare = room - len(np.unique(self.predicate[absent]))
-        best, least = np.zeros(0, dtype=np.int32), (2, 0)
-        for scope in self.scopes:
-            inside = chosen[scope]
-            missing = (~inside).sum(axis=1)
-            leads_on = np.asarray(absent[scope].any(axis=1))  # to an absent predicate
-            fits = inside.any(axis=1) & (missing > 0) & (missing <= spare + leads_on)
-            factors = np.flatnonzero(fits)
-            if not len(factors):
-                continue
-            rank = np.where(inside, len(self.rank), self.rank[scope])[factors].min(axis=1)
-            first = np.lexsort([rank, ~leads_on[factors]])[0]
-            key = (int(not leads_on[factors[first]]), int(rank[first]))
+    is_absent: (class,), whether no class of its predicate is chosen; spare: classes that may be
+    added, besides one of an absent predicate.
+    """
+    best, least = np.zeros(0, dtype=np.int32), (2, 0)
+    for group in graph.groups:
+        inside = chosen[group.scope]
+        missing = (~inside).sum(axis=1)
+        leads_on = np.asarray(is_absent[group.scope].any(axis=1))
+        fits = inside.any(axis=1) & (missing > 0) & (missing <= spare + leads_on)
+        factors = np.flatnonzero(fits)
+        if len(factors):
+            ranks = np.where(inside, len(rank), rank[group.scope])[factors].min(axis=1)
+            first = np.lexsort([ranks, ~leads_on[factors]])[0]
+            key = (int(not leads_on[factors[first]]), int(ranks[first]))
             if key < least:
-                slots = scope[factors[first]]
+                slots = group.scope[factors[first]]
                 best, least = slots[~chosen[slots]], key
-        return best
+    return best

@@ -16,8 +16,8 @@ from hylift.graph import FactorGraph
 from hylift.lifting import Lifting
 from hylift.plot.class_graph import ClassGraph
 from hylift.plot.class_layout import Positions, place_nodes
-from hylift.plot.labels import LETTER, Obstacles, place_labels
-from hylift.plot.style import COLORS, INK, LINE, as_written, figure_of, write_figure
+from hylift.plot.labels import Obstacles, in_points, write_labels
+from hylift.plot.style import COLORS, INK, LETTER, LINE, width_of, write_figure, write_legend
 from hylift.words import counted, num_classes
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def plot_classes(
     else:
         _say_why_empty(ax, lifting)
     _write_title(ax, title)
-    if path is not None:
-        write_figure(figure_of(ax), path)
+    write_figure(ax, path)
     return ax
 
 
@@ -107,31 +106,16 @@ def _draw(ax: Axes, drawn: ClassGraph, positions: Positions) -> None:
 
 
 def _write_legend(ax: Axes, predicates: tuple[str, ...]) -> None:
-    """Colours of predicates below the picture, in as many columns as fit."""
+    """Colours of predicates below the picture."""
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D([], [], marker="o", linestyle="", color=COLORS[place % len(COLORS)], label=name)
+    handles = {
+        name: Line2D([], [], marker="o", linestyle="", color=COLORS[place % len(COLORS)])
         for place, name in enumerate(predicates)
-    ]
-    handles.append(
-        Line2D([], [], marker="s", markersize=4, linestyle="", color=INK, label="factors")
-    )
-    font = FONT_SIZE if _width(ax) > SMALL else 0.7 * FONT_SIZE
-    longest = max(len(name) for name in (*predicates, "factors"))
-    fitting = int(_width(ax) / (LETTER * font * (longest + 4)))
-    legend = ax.legend(
-        handles=handles,
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        ncols=int(np.clip(fitting, 1, min(len(handles), 6))),
-        fontsize=font,
-        markerscale=font / FONT_SIZE,
-        columnspacing=2.0 if font == FONT_SIZE else 0.8,
-        handletextpad=0.8 if font == FONT_SIZE else 0.2,
-        frameon=False,
-    )
-    as_written(legend.get_texts())
+    }
+    handles["factors"] = Line2D([], [], marker="s", markersize=4, linestyle="", color=INK)
+    font_size = FONT_SIZE if width_of(ax) > SMALL else 0.7 * FONT_SIZE
+    write_legend(ax, handles, where="below", font_size=font_size)
 
 
 def _frame(ax: Axes, positions: Positions) -> float:
@@ -154,11 +138,6 @@ def _frame(ax: Axes, positions: Positions) -> float:
     return float(np.clip(1.2 * inches / UNIT, 0.2, 1.0))
 
 
-def _width(ax: Axes) -> float:
-    """Of the axes, in points."""
-    return float(ax.get_window_extent().width) * 72 / ax.figure.dpi
-
-
 def _say_why_empty(ax: Axes, lifting: Lifting) -> None:
     why = (
         "All variables are observed." if lifting.source.num_variables else "There are no variables."
@@ -171,8 +150,8 @@ def _say_why_empty(ax: Axes, lifting: Lifting) -> None:
 
 def _write_title(ax: Axes, title: str) -> None:
     """The title, in lines that are no longer than the axes are wide."""
-    size = TITLE_SIZE if _width(ax) > SMALL else 0.7 * TITLE_SIZE
-    letters = max(int(_width(ax) / (LETTER * size)), 20)
+    size = TITLE_SIZE if width_of(ax) > SMALL else 0.7 * TITLE_SIZE
+    letters = max(int(width_of(ax) / (LETTER * size)), 20)
     lines = [part for line in title.split("\n") for part in textwrap.wrap(line, letters)]
     ax.set_title("\n".join(lines), fontsize=size, loc="left")
 
@@ -189,10 +168,8 @@ def _write_labels(
     ax: Axes, drawn: ClassGraph, positions: Positions, area: NDArray[np.float64], scale: float
 ) -> None:
     """Labels of circles, and the sizes of factor classes, where they cover least."""
-    from matplotlib.patheffects import withStroke
-
     num_circles = drawn.num_circles
-    at = ax.transData.transform(positions) * 72 / ax.figure.dpi  # in points
+    at = in_points(ax, ax.transData.transform(positions))
     radius = np.concatenate([np.sqrt(area / np.pi), np.full(len(drawn.slots), 3.0 * scale)])
     # Fonts shrink less than nodes, down to the smallest readable size.
     fonts = np.sqrt(scale) * np.array(
@@ -205,23 +182,8 @@ def _write_labels(
         for place, joined in enumerate(drawn.joined)
         for circle in joined.tolist()
     ]
-    offsets = place_labels(texts, fonts, Obstacles.of(at, radius, lines))
-    halo = [withStroke(linewidth=2.5 * scale, foreground="white", alpha=0.85)]
-    for place, (text, offset) in enumerate(zip(texts, offsets.tolist(), strict=True)):
-        ax.annotate(
-            text,
-            positions[place],
-            xytext=offset,
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=fonts[place],
-            color=INK,
-            path_effects=halo,
-            linespacing=1.0,
-            parse_math=False,
-            zorder=5,
-        )
+    obstacles = Obstacles.of(at, radius, lines)
+    write_labels(ax, positions, texts, fonts, obstacles, halo=2.5 * scale)
 
 
 def _title(lifting: Lifting, drawn: ClassGraph) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +13,12 @@ from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.plot.inputs import by_label
 from hylift.plot.style import (
-    COLORS,
-    DASHES,
     INK,
     LINE,
     dress,
     figure_of,
+    label_log_time,
+    looks_of,
     write_figure,
     write_legend,
 )
@@ -37,10 +35,12 @@ MEASURES: dict[Measure, str] = {
 }
 
 MAX_LINES = 12
+RING: dict[str, Any] = {
+    "linestyle": "", "marker": "o", "markersize": 4, "markerfacecolor": "white",
+}  # fmt: skip
+"""Where a level of coarse-to-fine lifting begins."""
 DECADES = 1e-6
 """Heights below this share of the largest count as 0 on a logarithmic axis."""
-ROOM = 0.8
-"""Labels of a logarithmic axis, as a share of those that matplotlib has room for on others."""
 
 
 def plot_convergence(
@@ -66,7 +66,9 @@ def plot_convergence(
 
     if path is not None:
         check_figure(path)
-    histories, measures = _histories(posteriors)
+    labelled = by_label(posteriors, "plot_convergence", MAX_LINES)
+    histories = {label: _history(label, found) for label, found in labelled.items()}
+    measures = {history.measure for history in histories.values()}
     is_new = ax is None
     if ax is None:
         ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
@@ -74,41 +76,37 @@ def plot_convergence(
     is_log = gap or measures == {"largest change"}
     heights = _heights(histories, above=_lowest(histories) if gap else 0.0)
     floor = _floor(heights) if is_log else -np.inf
-    for (label, history), color, dash in zip(
-        histories.items(), cycle(COLORS), cycle(DASHES), strict=False
-    ):
-        _draw(ax, label, history, np.maximum(heights[label], floor), color, dash)
+    for label, look in looks_of(histories).items():
+        history = histories[label]
+        _draw(ax, label, history, np.maximum(heights[label], floor), look)
         if right is not None:
-            right.step(
-                history.seconds, history.num_classes, where="post", color=color, linestyle=dash,
-                linewidth=0.7,
-            )  # fmt: skip
+            classes_at = history.seconds, history.num_classes
+            right.step(*classes_at, where="post", linewidth=0.7, **look)
     if floor > 0:
         meaning = "lowest end, or below" if gap else "no change"
         ax.axhline(floor, color=LINE, linewidth=0.7, zorder=1, label=meaning)
-    _label(
-        ax,
-        right,
-        "objective above the lowest end" if gap else _name(measures),
-        log_time=log_time,
-        log_height=is_log,
-        has_levels=any(h.level.any() for h in histories.values()),
-    )
+    if any(history.level.any() for history in histories.values()):
+        ax.plot([], [], **RING, markeredgecolor=INK, label="next level")
+    if log_time:
+        label_log_time(ax)
+    else:
+        ax.set_xlim(left=0)
+    ax.set_xlabel("seconds")
+    only = MEASURES[measures.pop()] if len(measures) == 1 else "objective"
+    ax.set_ylabel("objective above the lowest end" if gap else only)
+    if is_log:
+        ax.set_yscale("log")
+    dress(ax)
+    if right is not None:
+        right.set_yscale("log")
+        right.set_ylabel("classes of variables (thin)")
+        dress(right)
+        right.spines["right"].set_visible(True)
     handles, labels = ax.get_legend_handles_labels()
     drawn = dict(zip(labels, handles, strict=True))
     write_legend(figure_of(ax) if is_new else ax, drawn)
-    if path is not None:
-        write_figure(figure_of(ax), path)
+    write_figure(ax, path)
     return ax
-
-
-def _histories(
-    posteriors: Posterior | Mapping[str, Posterior],
-) -> tuple[dict[str, History], set[Measure]]:
-    """What to draw, by label, and what it measures."""
-    labelled = by_label(posteriors, "plot_convergence", MAX_LINES)
-    histories = {label: _history(label, found) for label, found in labelled.items()}
-    return histories, {history.measure for history in histories.values()}
 
 
 def _history(label: str, posterior: Posterior) -> History:
@@ -136,10 +134,6 @@ def _lowest(histories: Mapping[str, History]) -> float:
     return min((float(end) for end in ends if np.isfinite(end)), default=0.0)
 
 
-def _name(measures: set[Measure]) -> str:
-    return MEASURES[next(iter(measures))] if len(measures) == 1 else "objective"
-
-
 def _heights(histories: Mapping[str, History], above: float) -> dict[str, NDArray[np.float64]]:
     """How far the objective of each step is above a value; NaN, a gap in the line, if infinite."""
     return {
@@ -157,73 +151,12 @@ def _floor(heights: Mapping[str, NDArray[np.float64]]) -> float:
 
 
 def _draw(
-    ax: Axes, label: str, history: History, height: NDArray[np.float64], color: str, dash: str
+    ax: Axes, label: str, history: History, height: NDArray[np.float64], look: Mapping[str, Any]
 ) -> None:
-    (line,) = ax.plot(
-        history.seconds, height, color=color, linestyle=dash, linewidth=1.6, label=label,
-        marker="o" if len(history) == 1 else None,
-    )  # fmt: skip
-    line.set_clip_on(len(history) > 1)
-    begins = np.flatnonzero(np.diff(history.level, prepend=0))
+    is_point = len(history) == 1
     ax.plot(
-        history.seconds[begins], height[begins], linestyle="", marker="o", markersize=4,
-        markerfacecolor="white", markeredgecolor=color,
+        history.seconds, height, **look, linewidth=1.6, label=label,
+        marker="o" if is_point else None, clip_on=not is_point,
     )  # fmt: skip
-
-
-def _label(
-    ax: Axes,
-    right: Axes | None,
-    height: str,
-    *,
-    log_time: bool,
-    log_height: bool,
-    has_levels: bool,
-) -> None:
-    if log_time:
-        ax.set_xscale("log")
-        _label_log_time(ax)
-    else:
-        ax.set_xlim(left=0)
-    ax.set_xlabel("seconds")
-    ax.set_ylabel(height)
-    if log_height:
-        ax.set_yscale("log")
-    dress(ax)
-    if right is not None:
-        right.set_yscale("log")
-        right.set_ylabel("classes of variables (thin)")
-        dress(right)
-        right.spines["right"].set_visible(True)
-    if has_levels:
-        ax.plot(
-            [], [], linestyle="", marker="o", markersize=4, markerfacecolor="white",
-            markeredgecolor=INK, label="next level",
-        )  # fmt: skip
-
-
-def _label_log_time(ax: Axes) -> None:
-    """Set tick labels of a logarithmic time axis that do not overlap."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
-
-    @final
-    class Ticks(LogLocator):
-        """As many of 1, 2, 5, 10, … as have room for their labels."""
-
-        def tick_values(self, vmin: float, vmax: float) -> list[float]:
-            assert self.axis is not None  # set_major_locator sets it
-            low, high = sorted((vmin, vmax))
-            room = max(2, int(ROOM * self.axis.get_tick_space()))
-            powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-            sets = [np.outer(powers, subs).ravel() for subs in ((1, 2, 5), (1, 3), (1,))]
-            inside = [ticks[(low <= ticks) & (ticks <= high)] for ticks in sets]
-            enough = [ticks for ticks in inside if len(ticks) > 1]
-            if not enough:
-                return [float(tick) for tick in MaxNLocator(room - 1).tick_values(low, high)]
-            fitting = [ticks for ticks in enough if len(ticks) <= room]
-            ticks = fitting[0] if fitting else enough[-1]
-            return [float(tick) for tick in ticks[:: math.ceil(len(ticks) / room)]]
-
-    ax.xaxis.set_major_locator(Ticks())
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    begins = np.flatnonzero(np.diff(history.level, prepend=0))
+    ax.plot(history.seconds[begins], height[begins], **RING, markeredgecolor=look["color"])

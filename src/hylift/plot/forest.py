@@ -92,8 +92,7 @@ def plot_forest(
     _mark_truth(ax, places - (0.3 if len(labelled) == 1 else 0.38), first, names, true)
     _label(ax, names, is_real=not _is_discrete(first, names[0]))
     write_legend(figure_of(ax) if is_new else ax, _handles(ax, labelled))
-    if path is not None:
-        write_figure(figure_of(ax), path)
+    write_figure(ax, path)
     return ax
 
 

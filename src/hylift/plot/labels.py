@@ -1,20 +1,23 @@
-"""Placement of labels beside nodes so that they cover as little as possible."""
+"""Labels beside nodes, placed so that they cover as little as possible."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.plot.style import INK, LETTER, LINE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Points = NDArray[np.float64]  # (point, 2)
 FloatArray = NDArray[np.float64]
 
-LETTER = 0.58
-"""Mean width of a letter, in font sizes."""
-
-LINE = 1.15
+LINE_HEIGHT = 1.15
 """Height of a line of text, in font sizes."""
 
 ANGLES = np.deg2rad([-90, 90, 0, 180, -45, -135, 45, 135, -68, -112, 68, 112, -22, 22, 158, -158])
@@ -28,6 +31,40 @@ TEXT, NODE, NEAR, EDGE, BEYOND = 12.0, 100.0, 15.0, 1.0, 60.0
 node than to one's own, to cover a point of an edge, or to reach beyond the frame."""
 
 ROUNDS = 3
+
+FAR = 14.0
+"""Points from a label to its node from which on a line leads from one to the other."""
+
+
+def write_labels(
+    ax: Axes,
+    nodes: Points,
+    texts: Sequence[str],
+    font_sizes: FloatArray,
+    obstacles: Obstacles,
+    *,
+    gaps: Sequence[float] = GAPS,
+    halo: float = 2.0,
+    has_leaders: bool = False,
+) -> None:
+    """Write a text beside each node (node, 2), with a white halo and perhaps a line to it."""
+    from matplotlib.patheffects import withStroke
+
+    leader = {"arrowstyle": "-", "color": LINE, "linewidth": 0.6}
+    steps = place_labels(texts, font_sizes, obstacles, gaps)
+    for node, text, font, step in zip(nodes, texts, font_sizes, steps.tolist(), strict=True):
+        is_far = has_leaders and np.hypot(*step) > FAR + LETTER * font * len(text) / 2
+        ax.annotate(
+            text, node, xytext=step, textcoords="offset points", ha="center", va="center",
+            fontsize=font, color=INK, parse_math=False, linespacing=1.0, zorder=5,
+            path_effects=[withStroke(linewidth=halo, foreground="white", alpha=0.85)],
+            arrowprops=leader if is_far else None,
+        )  # fmt: skip
+
+
+def in_points(ax: Axes, pixels: Any) -> Points:
+    """Pixels of a figure in points, the unit of fonts."""
+    return np.asarray(pixels) * 72.0 / ax.figure.dpi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +143,7 @@ def place_labels(
 def _half(text: str) -> tuple[float, float]:
     """Half the width and height of a text, in font sizes."""
     lines = text.split("\n")
-    return LETTER * max(map(len, lines)) / 2, LINE * len(lines) / 2
+    return LETTER * max(map(len, lines)) / 2, LINE_HEIGHT * len(lines) / 2
 
 
 def _choices(half: Points, radius: float, gaps: Sequence[float]) -> Points:

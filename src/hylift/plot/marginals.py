@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,12 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.plot.inputs import TRUTH, by_label, measurements, true_values
-from hylift.plot.labels import LETTER
 from hylift.plot.style import (
-    COLORS,
-    DASHES,
     INK,
+    LETTER,
     as_written,
     dress,
-    figure_of,
+    looks_of,
     shortened,
     write_figure,
     write_legend,
@@ -66,20 +63,12 @@ LOW = 0.06
 """Where measurements stand, as a share of the height."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How the marginals of one posterior are drawn."""
-
-    color: str
-    dash: str
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
-    """The marginals of one atom by label, with the looks of the labels."""
+    """The marginals of one atom by label, with the line styles of the labels."""
 
     marginals: dict[str, Any]
-    looks: dict[str, Look]
+    looks: dict[str, dict[str, Any]]
     observed: bool
     """By all posteriors."""
     truth: float | None
@@ -133,9 +122,10 @@ def plot_marginals(
         ax.set_title(shortened(name, letters), fontsize=TITLE_SIZE, parse_math=False)
         dress(ax)
     handles = _handles([*labelled, *MARKS], panels)
-    write_legend(figure if axes is None else places[0], handles, inside=axes is not None)
-    if path is not None:
-        write_figure(figure_of(places[0]), path)
+    write_legend(
+        figure if axes is None else places[0], handles, where="above" if axes is None else "inside"
+    )
+    write_figure(places[0], path)
     return places
 
 
@@ -168,10 +158,7 @@ def check_panels(count: int) -> None:
 def _panels(
     labelled: Mapping[str, Posterior], names: list[str], truth: Mapping[str, object] | None
 ) -> list[Panel]:
-    looks = {
-        label: Look(color, dash)
-        for label, color, dash in zip(labelled, cycle(COLORS), cycle(DASHES), strict=False)
-    }
+    looks = looks_of(labelled)
     true = true_values(truth, next(iter(labelled.values())), names)
     return [
         Panel(
@@ -200,10 +187,9 @@ def _draw_reals(ax: Axes, panel: Panel) -> None:
     spread = {k: m for k, m in panel.marginals.items() if not isinstance(m, PointMass)}
     for label, marginal in spread.items():
         x, y = curve(marginal)
-        look = panel.looks[label]
-        (line,) = ax.plot(x, y, color=look.color, linestyle=look.dash, linewidth=1.6)
+        (line,) = ax.plot(x, y, **panel.looks[label], linewidth=1.6)
         if panel.is_one:
-            _draw_summary(ax, panel, marginal, look, x, y)
+            _draw_summary(ax, panel, marginal, panel.looks[label]["color"], x, y)
         else:
             panel.legend[label] = line
     for value in {float(m.value) for m in panel.marginals.values() if isinstance(m, PointMass)}:
@@ -240,14 +226,14 @@ def curve(marginal: Any) -> tuple[Floats, Floats]:
     return x, y
 
 
-def _draw_summary(ax: Axes, panel: Panel, marginal: Any, look: Look, x: Floats, y: Floats) -> None:
+def _draw_summary(ax: Axes, panel: Panel, marginal: Any, color: str, x: Floats, y: Floats) -> None:
     """Mean and interval, where they cover no other curve."""
     low, high = marginal.interval(0.9)
     ends = np.array([low, high])
     inside = (low < x) & (x < high)
     at = np.concatenate([ends[:1], x[inside], ends[1:]])
     panel.legend["90 % interval"] = ax.fill_between(
-        at, np.interp(at, x, y), color=look.color, alpha=0.25, linewidth=0
+        at, np.interp(at, x, y), color=color, alpha=0.25, linewidth=0
     )
     panel.legend["mean"] = ax.axvline(marginal.mean, color=INK, linewidth=1.1, linestyle=":")
 
@@ -284,7 +270,7 @@ def _draw_states(ax: Axes, panel: Panel) -> None:
     width = 0.8 / len(probs)
     for number, (label, row) in enumerate(zip(panel.marginals, probs, strict=True)):
         at = places + (number - (len(probs) - 1) / 2) * width
-        color = INK if panel.observed else panel.looks[label].color
+        color = INK if panel.observed else panel.looks[label]["color"]
         draw = ax.barh if lies else ax.bar
         bars = draw(at, row, width, color=color, edgecolor="white", linewidth=0.5)
         if panel.observed:

@@ -15,8 +15,16 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.inference.capabilities import METHODS
-from hylift.plot.labels import LETTER, Obstacles, place_labels
-from hylift.plot.style import COLORS, FONT_SIZE, INK, LINE, any_letters, dress, write_figure
+from hylift.plot.labels import Obstacles, in_points, write_labels
+from hylift.plot.style import (
+    COLORS,
+    FONT_SIZE,
+    LINE,
+    any_letters,
+    dress,
+    label_log_time,
+    write_figure,
+)
 from hylift.posterior import History
 from hylift.posterior.answers import Measure
 from hylift.racing import Finish, Race
@@ -37,8 +45,6 @@ LONGEST_TIME = 1e4
 """How many times the shortest time on the axis the longest one is, at most."""
 GAPS = (2.0, 7.0, 15.0, 25.0, 36.0)
 """How far names stand from their marks, in points."""
-FAR = 14.0
-"""From here on a line leads from a mark to its name."""
 DARK = (*(color for color in COLORS if color != "#F0E442"), "#332288", "#882255", "#117733")
 """Without yellow, which is not seen on white."""
 LABELS = [info.label for info in METHODS]
@@ -96,7 +102,9 @@ def plot_race(race: Race, *, path: str | Path | None = None) -> list[Axes]:
     grid = figure.subplots(len(panels), 1, squeeze=False, sharex=True, height_ratios=heights)
     axes: list[Axes] = list(grid[:, 0])
     color = _colors([one.label for one in race])
-    _draw_time(axes[-1], *_times(race, panels))
+    label_log_time(axes[-1])
+    axes[-1].set_xlim(*_times(race, panels))
+    axes[-1].set_xlabel("seconds")
     for ax, panel in zip(axes, panels, strict=True):
         panel.draw_frame(ax, panel)
         _draw(ax, panel, color)
@@ -104,8 +112,7 @@ def plot_race(race: Race, *, path: str | Path | None = None) -> list[Axes]:
         figure.draw_without_rendering()  # so that it is known how far apart the marks are
     for ax, panel in zip(axes, panels, strict=True):
         _write_labels(ax, panel)
-    if path is not None:
-        write_figure(figure, path)
+    write_figure(figure, path)
     return axes
 
 
@@ -244,19 +251,6 @@ def _times(race: Race, panels: Sequence[_Panel]) -> tuple[float, float]:
     return first / span**0.12, last * span**0.2
 
 
-def _draw_time(ax: Axes, first: float, last: float) -> None:
-    """A logarithmic axis with plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    ax.set_xscale("log")
-    ax.set_xlim(first, last)
-    few = last / first < 300
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel("seconds")
-
-
 def _draw(ax: Axes, panel: _Panel, color: dict[str, str]) -> None:
     for label, way in panel.curves.items():
         ax.plot(*way.T, color=color[label], linewidth=1.1, alpha=0.8, zorder=2)
@@ -276,25 +270,12 @@ def _draw(ax: Axes, panel: _Panel, color: dict[str, str]) -> None:
 
 def _write_labels(ax: Axes, panel: _Panel) -> None:
     """Names beside the marks, where they cover neither each other nor curves."""
-    from matplotlib.patheffects import withStroke
-
-    def in_points(places: Points) -> Points:
-        return np.asarray(places) * 72.0 / ax.figure.dpi
-
-    at = in_points(ax.transData.transform(panel.points))
-    frame = in_points(ax.get_window_extent().get_points())
+    at = in_points(ax, ax.transData.transform(panel.points))
+    frame = in_points(ax, ax.get_window_extent().get_points())
     lines: list[tuple[Points, Points]] = []
     for drawn in ax.lines:
-        way = in_points(drawn.get_transform().transform(drawn.get_xydata()))
+        way = in_points(ax, drawn.get_transform().transform(drawn.get_xydata()))
         lines += list(pairwise(way[:: max(1, len(way) // 60)]))
     obstacles = Obstacles.of(at, np.full(len(at), MARK_SIZE / 2 + 1), lines, frame)
-    texts = [one.label for one in panel.finishes]
-    steps = place_labels(texts, np.full(len(at), FONT_SIZE), obstacles, GAPS)
-    for place, (text, step) in enumerate(zip(texts, steps.tolist(), strict=True)):
-        is_far = np.hypot(*step) > FAR + LETTER * FONT_SIZE * len(text) / 2
-        ax.annotate(
-            text, panel.points[place], xytext=step, textcoords="offset points", ha="center",
-            va="center", fontsize=FONT_SIZE, color=INK, parse_math=False, zorder=5,
-            path_effects=[withStroke(linewidth=2.0, foreground="white", alpha=0.85)],
-            arrowprops={"arrowstyle": "-", "color": LINE, "linewidth": 0.6} if is_far else None,
-        )  # fmt: skip
+    texts, fonts = [one.label for one in panel.finishes], np.full(len(at), FONT_SIZE)
+    write_labels(ax, panel.points, texts, fonts, obstacles, gaps=GAPS, has_leaders=True)
