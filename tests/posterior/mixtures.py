@@ -138,6 +138,10 @@ class GraphTarget(Target):
         self.whole, self.find = whole, find
 
     @property
+    def graph(self) -> FactorGraph:
+        return self.whole
+
+    @property
     def evidence(self) -> Evidence:
         return self.whole.evidence
 

@@ -7,6 +7,7 @@ from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_slots, merge_groups
 from hylift.graph.name_blocks import Atoms, Listed, NameBlock, Numbered
 from hylift.graph.names import Names
+from hylift.graph.rules import RuleInfo, Rules
 from hylift.graph.variables import Variables, without_repeats
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "Names",
     "Numbered",
     "Part",
+    "RuleInfo",
+    "Rules",
     "Soft",
     "Variables",
     "boolean",

@@ -72,7 +72,7 @@ def is_conditioned(graph: FactorGraph) -> bool:
 
 def conditioned(graph: FactorGraph) -> Conditioned:
     """A graph that may have evidence, conditioned; `Conditioned.of` is what others call."""
-    observed = _Observed.of(graph)
+    observed = Observed.of(graph.num_variables, graph.evidence)
     log_constant = graph.log_constant
     groups, parts = [], []
     for source, group in enumerate(graph.groups):
@@ -95,6 +95,7 @@ def conditioned(graph: FactorGraph) -> Conditioned:
             (join_groups([groups[at] for at in same]) for same in alike),
             Evidence.none(),
             log_constant,
+            graph.rules and graph.rules.conditioned(graph.evidence, observed.hidden),
         ),
         observed.hidden,
         tuple(tuple(parts[at] for at in same) for same in alike),
@@ -102,7 +103,7 @@ def conditioned(graph: FactorGraph) -> Conditioned:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Observed:
+class Observed:
     """Which variables are observed without error, and the ids of the others among themselves."""
 
     flag: NDArray[np.bool_]  # (variable,)
@@ -112,12 +113,12 @@ class _Observed:
     """(variable,): position in `hidden`; None if nothing is observed."""
 
     @classmethod
-    def of(cls, graph: FactorGraph) -> _Observed:
-        evidence, hard = graph.evidence, graph.evidence.is_hard
-        flag = np.zeros(graph.num_variables, dtype=bool)
-        value = np.zeros(graph.num_variables)
+    def of(cls, num_variables: int, evidence: Evidence) -> Observed:
+        hard = evidence.is_hard
+        flag = np.zeros(num_variables, dtype=bool)
+        value = np.zeros(num_variables)
         if not hard.any():
-            return cls(flag, value, np.arange(graph.num_variables), None)
+            return cls(flag, value, np.arange(num_variables), None)
         flag[evidence.variable[hard]] = True
         value[evidence.variable[hard]] = evidence.value[hard]
         new_id = np.cumsum(~flag, dtype=np.int32) - np.int32(1)
@@ -131,10 +132,18 @@ class _Observed:
             yield (), np.arange(len(group))
 
     def reduce(
-        self, group: FactorGroup, slots: tuple[int, ...], factors: NDArray[np.int64]
+        self,
+        group: FactorGroup,
+        slots: tuple[int, ...],
+        factors: NDArray[np.int64],
+        new_id: NDArray[np.int32] | None = None,
     ) -> FactorGroup:
-        """These factors of a group, in which these slots are observed, without those slots."""
-        if self.new_id is None:
+        """These factors of a group, in which these slots are observed, without those slots.
+
+        new_id: (variable,): of the hidden variables; by default their positions.
+        """
+        new_id = self.new_id if new_id is None else new_id
+        if new_id is None:
             return group
         some = group if len(factors) == len(group) else group.take(factors)
         potential, scope = some.potential, some.scope
@@ -142,7 +151,7 @@ class _Observed:
         if slots:
             potential, row = potential.reduce(row, slots, self.value[scope[:, list(slots)]])
             scope = scope[:, [slot for slot in range(group.arity) if slot not in slots]]
-        scope = self.new_id[scope]
+        scope = new_id[scope]
         return FactorGroup.unchecked(potential, scope, row, some.multiplicity, some.label)
 
     def hidden_variables(self, variables: Variables) -> Variables:

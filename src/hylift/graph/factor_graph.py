@@ -12,6 +12,7 @@ from hylift.errors import ModelError
 from hylift.graph.domains import Domain
 from hylift.graph.evidence import Evidence
 from hylift.graph.factors import FactorGroup
+from hylift.graph.rules import Rules
 from hylift.graph.variables import Variables
 from hylift.potentials import ANY_STATES, REAL, Potential
 from hylift.words import counted
@@ -45,6 +46,8 @@ class FactorGraph:
     evidence: Evidence = field(default_factory=Evidence.none)
     log_constant: float = 0.0
     """Sum of the factors that evidence has turned into numbers."""
+    rules: Rules | None = None
+    """The rules of a model, where the factors come from one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
@@ -84,6 +87,7 @@ class FactorGraph:
         groups: Iterable[FactorGroup],
         evidence: Evidence,
         log_constant: float,
+        rules: Rules | None = None,
     ) -> FactorGraph:
         """A graph of parts that are known to fit, without checks."""
         _check_constant(log_constant)
@@ -92,6 +96,7 @@ class FactorGraph:
         object.__setattr__(graph, "groups", tuple(groups))
         object.__setattr__(graph, "evidence", evidence)
         object.__setattr__(graph, "log_constant", log_constant)
+        object.__setattr__(graph, "rules", rules)
         return graph
 
     @property
@@ -142,7 +147,11 @@ class FactorGraph:
             observed = Evidence.from_mapping(self.variables, observed)
         observed.check(self.variables)
         return FactorGraph.unchecked(
-            self.variables, self.groups, self.evidence.joined(observed), self.log_constant
+            self.variables,
+            self.groups,
+            self.evidence.joined(observed),
+            self.log_constant,
+            self.rules,
         )
 
     def condition(self) -> FactorGraph:

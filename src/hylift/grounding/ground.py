@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGraph
+from hylift.graph import FactorGraph, FactorGroup, RuleInfo, Rules
 from hylift.graph.factor_graph import SizeEstimate
 from hylift.grounding.atoms import (
     AtomNumbers,
@@ -111,11 +111,11 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     spaces = {p.name: AtomSpace.of(world, p) for p in world.model.predicates}
     used: dict[str, list[NDArray[Any]]] = {n: [] for n in spaces if n not in world.closed}
     rules: list[GroundRule | None] = []
-    log_constant = 0.0
+    constants: list[float] = []
     for place, plan in enumerate(plans):
         progress(place / (len(plans) + 1), f"grounding {plan.label}")
         rule, constant = ground_rule(world, plan, spaces, parameters)
-        log_constant += constant
+        constants.append(constant)
         rules.append(rule)
         if rule is not None:
             for atom, codes in zip(plan.slots, rule.codes, strict=True):
@@ -136,9 +136,30 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     variables = variables_of([*numbers.values(), *data])
     observed.evidence.check(variables)
     groups = (*(group for groups in made for group in groups), *observed.groups)
-    graph = FactorGraph.unchecked(variables, groups, observed.evidence, log_constant)
+    infos = []
+    for plan, made_of, constant in zip(plans, made, constants, strict=True):
+        if _weight_of(plan) == 0:  # log-values of 0 say nothing about the formula
+            rule, constant = ground_rule(world, plan.with_weight(1.0), spaces, parameters)
+            made_of = [] if rule is None else factor_groups(world, rule, numbers, parameters)
+        infos.append(_rule_info(plan, tuple(made_of), constant))
+    graph = FactorGraph.unchecked(
+        variables, groups, observed.evidence, sum(constants), Rules.of(tuple(infos))
+    )
     num_factors = tuple(sum(map(len, groups)) for groups in made)
     return Grounding(graph, world, plans, num_factors, numbers, observed)
+
+
+def _weight_of(plan: RulePlan) -> float | None:
+    """The weight of a rule; None where it has none, or several."""
+    has_one = plan.rule.weight is not None and not plan.rule.hard and not plan.weighted_by
+    return float(plan.weight) if has_one and np.isfinite(plan.weight) else None
+
+
+def _rule_info(plan: RulePlan, groups: tuple[FactorGroup, ...], constant: float) -> RuleInfo:
+    """groups, constant: of the rule, or of the formula alone if its weight is 0."""
+    weight = _weight_of(plan)
+    scale = weight or 1.0
+    return RuleInfo(plan.label, weight, groups, scale, constant / scale)
 
 
 def plan_rules(world: World) -> tuple[World, tuple[RulePlan, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,10 @@ class RulePlan:
     def conditions(self) -> tuple[Guard, ...]:
         """The guards after `where`."""
         return tuple(guard for guard in self.guards if guard.otherwise is None)
+
+    def with_weight(self, weight: float) -> RulePlan:
+        """The same rule with another weight."""
+        return replace(self, weight=np.array(weight))
 
 
 def rule_label(rule: Rule, place: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Evidence, Variables
+from hylift.graph import Evidence, FactorGraph, Variables
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
@@ -25,6 +25,7 @@ from hylift.posterior import (
     Target,
     with_observed,
 )
+from hylift.posterior.counts import Expect
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
 
@@ -56,6 +57,8 @@ class Answer:
     draws: Draws | None = None
     assignment: Assignment | None = None
     """The best one, where the method knows it anyway."""
+    expect: Expect | None = None
+    """Expected log-values of factors, where there is neither a mixture nor draws to tell them."""
     steps: int | None = None
     """Work that was done, where it is not the steps that `Control` has recorded."""
 
@@ -90,7 +93,7 @@ def finish(
         marginals,
         assignment,
         answer.mixture,
-        GraphTarget(prepared, answer.find),
+        GraphTarget(prepared, answer.find, answer.expect),
         answer.draws,
     )
 
@@ -117,6 +120,11 @@ class GraphTarget(Target):
 
     prepared: Prepared
     find: FindAssignment
+    expect: Expect | None
+
+    @property
+    def graph(self) -> FactorGraph:
+        return self.prepared.source
 
     @property
     def evidence(self) -> Evidence:

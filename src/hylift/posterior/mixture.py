@@ -237,9 +237,13 @@ class Mixture:
             means[place], variances[place] = family.moments()
         return means, variances
 
+    def nodes(self, ids: NDArray[Any], num_nodes: int = NODES) -> list[Rule]:
+        """Per hidden variable: states, or Gauss nodes, and their shares (component, node)."""
+        return self._rules(self._classes(ids), num_nodes)
+
     def state_probs(self, ids: NDArray[Any]) -> list[FloatArray]:
         """Per hidden discrete variable: its probabilities (component, state)."""
-        return [shares for _, shares in self._rules(self._classes(ids), NODES)]
+        return [shares for _, shares in self.nodes(ids)]
 
     def _rules(self, classes: NDArray[Any], num_nodes: int) -> list[Rule]:
         rules: dict[int, Rule] = {}

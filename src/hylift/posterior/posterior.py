@@ -18,6 +18,7 @@ from hylift.graph.names import hidden_or_all
 from hylift.posterior import datasets
 from hylift.posterior.answers import Assignment, LogPartition, Solution
 from hylift.posterior.comparison import ASK_FOR_MARGINALS, Comparison, compare
+from hylift.posterior.counts import expected_counts
 from hylift.posterior.datasets import extra
 from hylift.posterior.distributions.base import Seed
 from hylift.posterior.draws import Draws
@@ -123,6 +124,17 @@ class Posterior:
         """
         joint = self._joint("expectation(…)", self._each_once(atoms))
         return joint.expectation(function, seed=seed)
+
+    def expected_counts(self) -> pa.Table:
+        """The expected statistic of each rule: a row per rule, with rule, weight, statistic and
+        expected.
+
+        Of a rule with a weight it is the formula summed over all groundings: the number that
+        hold, or the sum of a numeric term. Of a rule without one, hard or a density, it is the sum
+        of log-values. Observed atoms count with their values. Graphs that do not come from a
+        model have a row per group of factors.
+        """
+        return expected_counts(self)
 
     def sample(
         self, size: int, *, seed: Seed, atoms: str | Iterable[str] | None = None

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, ImpossibleEvidenceError, UnsupportedError
-from hylift.graph import Evidence, Variables
+from hylift.graph import Evidence, FactorGraph, Variables
 from hylift.posterior.answers import Assignment, decoded
 from hylift.posterior.mixture import Mixture
 from hylift.words import listed
 
 if TYPE_CHECKING:
+    from hylift.posterior.counts import Expect
     from hylift.posterior.posterior import Posterior
 
 NOTE = "Components were reweighted by how well they fit what is given, not fitted anew."
@@ -29,8 +30,18 @@ class Target(ABC):
 
     @property
     @abstractmethod
+    def graph(self) -> FactorGraph:
+        """The model, with its evidence and rules."""
+
+    @property
+    @abstractmethod
     def evidence(self) -> Evidence:
         """What was observed."""
+
+    @property
+    def expect(self) -> Expect | None:
+        """Expected log-values under the joint distribution, where the method can find them."""
+        return None
 
     @abstractmethod
     def energy(self, values: NDArray[np.float64]) -> float:
@@ -47,6 +58,10 @@ class Conditioned(Target):
 
     whole: Target
     given: Evidence
+
+    @property
+    def graph(self) -> FactorGraph:
+        return self.whole.graph
 
     @property
     def evidence(self) -> Evidence:

@@ -67,7 +67,9 @@ def in_standard_form(graph: FactorGraph) -> FactorGraph:
         groups.append(group)
     if all(new is old for new, old in zip(groups, graph.groups, strict=True)):
         return graph
-    return FactorGraph.unchecked(graph.variables, groups, graph.evidence, graph.log_constant)
+    return FactorGraph.unchecked(
+        graph.variables, groups, graph.evidence, graph.log_constant, graph.rules
+    )
 
 
 def with_tables(graph: FactorGraph) -> FactorGraph:

@@ -66,7 +66,9 @@ def merge_factors(graph: FactorGraph, ties: Ties = "first") -> FactorGraph:
         else:  # a function, or an impossible constant, which conditioning reports
             groups.append(group)
     remaining = (group for group in groups if group is not None)
-    return FactorGraph.unchecked(graph.variables, remaining, graph.evidence, log_constant)
+    return FactorGraph.unchecked(
+        graph.variables, remaining, graph.evidence, log_constant, graph.rules
+    )
 
 
 def add_up(group: FactorGroup) -> FactorGroup:

@@ -22,7 +22,7 @@ from hylift.inference.exact.elimination import (
 )
 from hylift.inference.exact.kernels import gaussian as kernels
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import offsets, strides
+from hylift.numerics.segments import offsets, ranges, strides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +77,26 @@ class GaussianStates:
     real_ptr: Ids  # (step + 1,)
     mean: FloatArray  # per step and state
     var: FloatArray  # per step and state
+    edge_ptr: Ids  # (step + 1,)
+    cov: FloatArray  # per step, later neighbour and state; not when maximising
+
+    def expected(self, components: Components, terms: Terms, weights: FloatArray) -> float:
+        """The expected sum of quadratic terms within the components; weights: (state,).
+
+        With their precision D, and E between neighbours, and their linear part h it is
+        Σ h E[x] - ½ Σ D E[x²] - Σ E E[x y].
+        """
+        elimination, count = components.elimination, np.diff(self.state_ptr)
+        layout = _layout(components, terms)
+        D, h, E = _assembled(components, layout, self.real_ptr, self.edge_ptr)
+        per_step = count[components.of_step]
+        share = weights[ranges(self.state_ptr[components.of_step], per_step)]
+        total = float(share @ (h * self.mean - 0.5 * D * (self.mean**2 + self.var)))
+        low = np.repeat(np.arange(len(per_step)), np.diff(elimination.ptr))
+        own, times = self.real_ptr[low], per_step[low]
+        other = self.real_ptr[elimination.later]
+        own, other = ranges(own, times), ranges(other, times)
+        return total - float(share[own] @ (E * (self.mean[own] * self.mean[other] + self.cov)))
 
 
 def find_components(terms: Terms, free: Ids) -> Components:
@@ -113,12 +133,8 @@ def solve_states(components: Components, terms: Terms, *, maximise: bool) -> Gau
     state_ptr, per_step = offsets(count), count[components.of_step]
     real_ptr = offsets(per_step)
     edge_ptr = offsets(per_step * np.diff(elimination.ptr))
-    diagonal, linear, edges = (np.zeros(p[-1]) for p in (real_ptr, real_ptr, edge_ptr))
     layout = _layout(components, terms)
-    kernels.assemble(
-        *layout, count, real_ptr, elimination.ptr, elimination.later, edge_ptr,
-        diagonal, linear, edges,
-    )  # fmt: skip
+    diagonal, linear, edges = _assembled(components, layout, real_ptr, edge_ptr)
     log_total, rounding, lost = np.zeros((3, state_ptr[-1]))
     failed = np.full(state_ptr[-1], -1, dtype=np.int64)
     mean, var = np.zeros((2, real_ptr[-1]))
@@ -130,7 +146,22 @@ def solve_states(components: Components, terms: Terms, *, maximise: bool) -> Gau
     kernels.add_values(*layout, count, real_ptr, state_ptr, mean, failed, log_total, lost)
     # Overflows that cancel to NaN.
     log_total[np.isnan(log_total)] = np.inf
-    return GaussianStates(state_ptr, log_total, rounding, failed, real_ptr, mean, var)
+    return GaussianStates(
+        state_ptr, log_total, rounding, failed, real_ptr, mean, var, edge_ptr, edges
+    )
+
+
+def _assembled(
+    components: Components, layout: tuple[np.ndarray, ...], real_ptr: Ids, edge_ptr: Ids
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The precision and linear part of terms per step and state, and the precision per edge."""
+    elimination = components.elimination
+    diagonal, linear, edges = (np.zeros(p[-1]) for p in (real_ptr, real_ptr, edge_ptr))
+    kernels.assemble(
+        *layout, components.num_states, real_ptr,
+        elimination.ptr, elimination.later, edge_ptr, diagonal, linear, edges,
+    )  # fmt: skip
+    return diagonal, linear, edges
 
 
 def _layout(components: Components, terms: Terms) -> tuple[np.ndarray, ...]:

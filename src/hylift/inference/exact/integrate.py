@@ -138,22 +138,8 @@ def sum_states(
     advance: Callable[[float], None],
 ) -> PassResult:
     """Sums (or maximises) over the axes, the free reals having been dealt with."""
-    number, num_states = number_axes(reals.axes.num_states)
-    of_components, constant = reals.component_tables
-    scopes = [group.scope for group in reals.tables]
-    scopes += scopes_by_arity(
-        of_components.slot_ptr[:-1], np.diff(of_components.slot_ptr), of_components.slots
-    )
-    order = eliminate_tables(
-        np.log(num_states.astype(np.float64)),
-        scope_edges([number[scope] for scope in scopes], len(num_states)),
-        log_limit=float(np.log(max_entries)),
-    )
-    _check_cliques(order, num_states, len(reals.axes.real), max_entries)
-    own = Terms.of(reals.tables, reals.axes.num_states)
-    plan = tables.plan(
-        order, num_states[order.order], reals.axes.spread(order.step), own, of_components
-    )
+    plan, order, own, of_components, constant = plan_tables(reals, max_entries)
+    _, num_states = number_axes(reals.axes.num_states)
     share = 0.5 if marginals else 1.0
     messages, log_sum = tables.collect(
         plan, maximise=maximise, advance=lambda s: advance(share * s)
@@ -183,6 +169,29 @@ def sum_states(
     weights = np.ones(len(reals.gaussian.log_total))
     weights[ranges(of_components.base, of_components.num_joint)] = joints
     return PassResult(log_total, reals, state, by_step[ranges(first, num_states)], weights)
+
+
+def plan_tables(
+    reals: Integrated, max_entries: int
+) -> tuple[tables.TablePlan, Elimination, Terms, Terms, float]:
+    """A plan to eliminate the axes, its order, its factors (tables, then those of components),
+    and the sum of components without axes."""
+    number, num_states = number_axes(reals.axes.num_states)
+    of_components, constant = reals.component_tables
+    scopes = [group.scope for group in reals.tables]
+    scopes += scopes_by_arity(
+        of_components.slot_ptr[:-1], np.diff(of_components.slot_ptr), of_components.slots
+    )
+    order = eliminate_tables(
+        np.log(num_states.astype(np.float64)),
+        scope_edges([number[scope] for scope in scopes], len(num_states)),
+        log_limit=float(np.log(max_entries)),
+    )
+    _check_cliques(order, num_states, len(reals.axes.real), max_entries)
+    own = Terms.of(reals.tables, reals.axes.num_states)
+    step = reals.axes.spread(order.step)
+    plan = tables.plan(order, num_states[order.order], step, own, of_components)
+    return plan, order, own, of_components, constant
 
 
 def _check_components(kinds: Kinds, components: Components, max_entries: int) -> None:

@@ -14,6 +14,7 @@ from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.exact.bounds import Integral, integrate
 from hylift.inference.exact.elimination import check_tables
+from hylift.inference.exact.expected import expected_sums
 from hylift.inference.exact.maximum import maximise
 from hylift.inference.finish import Answer, categoricals, finish
 from hylift.inference.method import Request
@@ -67,7 +68,7 @@ class Exact:
         refuse_start("Exact", request.start)
         control = Control(request)
         kinds = _kinds_of(prepared.ground)
-        log_partition, marginals, objective = None, None, None
+        log_partition, marginals, objective, expect = None, None, None, None
         notes: tuple[str, ...] = ()
         settled = True
         if request.tasks & {"marginals", "logz"}:
@@ -86,6 +87,8 @@ class Exact:
             if "marginals" in request.tasks:
                 marginals = _marginals(kinds, integral)
             objective = -log_partition.value
+            axes = integral.outcome.reals.axes
+            expect = functools.partial(expected_sums, kinds, axes, max_entries=self.max_entries)
 
         @functools.cache
         def best() -> Assignment:
@@ -104,6 +107,7 @@ class Exact:
             lambda *_: best(),
             log_partition,
             marginals,
+            expect=expect,
             steps=kinds.graph.num_variables,
         )
         return finish(self.name, prepared, request, control, answer)

@@ -98,7 +98,7 @@ def solve(
     diagonal, linear, edges, maximise, log_total, rounding, failed, mean, var,
 ):  # fmt: skip
     """Means and variances in every state, and in `log_total` the volumes, which are 1 when
-    maximising."""
+    maximising. When not, `edges` become covariances."""
     num_steps = len(ptr) - 1
     factor, inverse = np.empty(len(later)), np.empty(len(later))
     pivot, spread, column = np.empty(num_steps), np.empty(num_steps), np.empty(num_steps)
@@ -146,3 +146,5 @@ def solve(
                 selected_inverse(inside, ptr, later, factor, pivot, inverse, spread, column)
                 for v in inside:
                     var[real_ptr[v] + state] = spread[v]
+                    for e in range(ptr[v], ptr[v + 1]):
+                        edges[edge_ptr[v] + (e - ptr[v]) * count[component] + state] = inverse[e]

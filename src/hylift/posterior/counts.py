@@ -1,0 +1,163 @@
+"""Expected statistics of rules: the sums of their formulas over all groundings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.errors import IntractableError, UnsupportedError
+from hylift.graph import FactorGroup
+from hylift.numerics.segments import number_rows
+from hylift.posterior.draws import Draws
+from hylift.posterior.mixture import NODES, Mixture
+from hylift.potentials.base import QuadraticForm, along_axis
+from hylift.rewrite.statistics import statistics
+from hylift.words import method_call, worded
+
+if TYPE_CHECKING:
+    from hylift.posterior.posterior import Posterior
+
+FloatArray = NDArray[np.float64]
+
+Expect = Callable[[Sequence[Sequence[FactorGroup]]], FloatArray]
+"""The expected sum of the log-values of each set of groups."""
+
+BLOCK = 1 << 20
+"""Numbers of the largest temporary."""
+MOST_POINTS = 1 << 20
+"""Nodes and states of one factor that a function is summed over."""
+
+
+def expected_counts(posterior: Posterior) -> pa.Table:
+    """The table of `Posterior.expected_counts`."""
+    target, draws, mixture = posterior.target, posterior.draws, posterior.mixture
+    if target is None:
+        raise UnsupportedError(
+            "expected_counts() needs the model, which is not saved with a posterior: infer again"
+        )
+    found = statistics(target.graph, target.evidence, np.flatnonzero(~posterior.observed))
+    groups = [one.groups for one in found]
+    if mixture is not None:
+        sums = np.array([sum(_by_mixture(mixture, g) for g in each) for each in groups])
+    elif draws is not None:
+        sums = np.array([sum(_by_draws(draws, g) for g in each) for each in groups])
+    elif target.expect is not None:
+        sums = target.expect(groups)
+    else:
+        raise UnsupportedError(
+            f"{posterior.solution.method} has no joint distribution of the variables of a factor, "
+            "which expected_counts() needs",
+            worded(
+                "use ",
+                method_call("Exact"),
+                ", ",
+                method_call("BVI"),
+                " or ",
+                method_call("Gibbs"),
+            ),
+        )
+    has_weight = [one.rule.weight is not None for one in found]
+    return pa.table(
+        {
+            "rule": pa.array([one.rule.text for one in found], pa.string()),
+            "weight": pa.array([one.rule.weight for one in found], pa.float64()),
+            "statistic": ["formula" if own else "log-value" for own in has_weight],
+            "expected": [one.total(float(s)) for one, s in zip(found, sums, strict=True)],
+        }
+    )
+
+
+def _by_draws(draws: Draws, group: FactorGroup) -> float:
+    """The sum of the log-values of a group, averaged over all draws."""
+    values = draws.values.reshape(-1, draws.values.shape[-1])
+    width, total = max(1, BLOCK // len(values)), 0.0
+    for start in range(0, len(group), width):
+        some = group.take(np.arange(start, min(start + width, len(group))))
+        slots = [values[:, variable].T for variable in some.scope.T]
+        means = some.potential.log_value(some.row[:, None], slots).mean(axis=1)
+        total += float(some.multiplicity @ means)
+    return total
+
+
+def _by_mixture(mixture: Mixture, group: FactorGroup) -> float:
+    """The expected sum of the log-values of a group."""
+    if not len(group):
+        return 0.0
+    # Factors of one row over the same classes have one expectation.
+    classes = mixture.variable_to_class[group.scope]
+    number, example = number_rows(*np.column_stack([group.row, classes]).astype(np.int64).T)
+    times = np.bincount(number, group.multiplicity)
+    form, total = group.potential.quadratic(), 0.0
+    points = _num_points(mixture, group)
+    width = max(1, BLOCK // points)
+    for start in range(0, len(example), width):
+        some = group.take(example[start : start + width])
+        by_component = _closed(mixture, some, form) if form else _by_nodes(mixture, some)
+        total += float(times[start : start + width] @ by_component @ mixture.weights)
+    return total
+
+
+def _num_points(mixture: Mixture, group: FactorGroup) -> int:
+    """Joint states and nodes of one factor, at most."""
+    layout = mixture.layout
+    size = layout.size[mixture.variable_to_class[group.scope]].max(axis=0, initial=1)
+    is_real = np.arange(group.arity) >= group.potential.num_discrete_slots
+    nodes = 1 if group.potential.quadratic() else NODES
+    points = float(np.prod(np.where(is_real, nodes, size), dtype=np.float64))
+    if points > MOST_POINTS:
+        raise IntractableError(
+            f"the expectation of a function of {group.named()} is a sum over {points:.3g} points: "
+            "it has too many variables"
+        )
+    return int(points)
+
+
+def _closed(mixture: Mixture, group: FactorGroup, form: QuadraticForm) -> FloatArray:
+    """(factor, component): expected log-values of quadratic forms, the slots being independent."""
+    split, shape = group.potential.num_discrete_slots, (len(group), mixture.num_components)
+    share = np.ones((*shape, 1))
+    for slot in range(split):
+        own = _nodes(mixture, group.scope[:, slot])[1]
+        share = (share[..., None] * own[:, :, None]).reshape(*shape, -1)
+    A, b, c = (values[group.row] for values in form)  # (factor, joint state, …)
+    moments = [mixture.moments(mixture.hidden[reals]) for reals in group.scope[:, split:].T]
+    value = np.broadcast_to(c[:, None], share.shape)
+    for i, (mean, var) in enumerate(moments):
+        slope = b[:, None, :, i] + A[:, None, :, i, i] * mean[..., None]
+        for j in range(i):
+            slope = slope + 2 * A[:, None, :, i, j] * moments[j][0][..., None]
+        value = value + slope * mean[..., None] + A[:, None, :, i, i] * var[..., None]
+    return _weighted(share, value).sum(axis=-1)
+
+
+def _by_nodes(mixture: Mixture, group: FactorGroup) -> FloatArray:
+    """(factor, component): expected log-values of functions, on states and Gauss nodes."""
+    columns = [_nodes(mixture, variables) for variables in group.scope.T]
+    found = np.empty((len(group), mixture.num_components))
+    for component in range(mixture.num_components):
+        share, slots = np.ones((len(group),) + (1,) * group.arity), []
+        for slot, (nodes, shares) in enumerate(columns):
+            along = along_axis(slot, group.arity, len(group))
+            slots.append(nodes[:, component].reshape(along))
+            share = share * shares[:, component].reshape(along)
+        row = group.row.reshape((-1,) + (1,) * group.arity)
+        values = group.potential.log_value(row, slots)
+        found[:, component] = _weighted(share, values).reshape(len(group), -1).sum(axis=1)
+    return found
+
+
+def _nodes(mixture: Mixture, variables: NDArray[np.int32]) -> tuple[FloatArray, FloatArray]:
+    """(factor, component, node): states or nodes of one variable per factor, and their shares."""
+    present, place = np.unique(variables, return_inverse=True)
+    rules = mixture.nodes(mixture.hidden[present])
+    nodes, shares = (np.stack(values) for values in zip(*rules, strict=True))
+    return nodes[place], shares[place]
+
+
+def _weighted(share: FloatArray, values: FloatArray) -> FloatArray:
+    """share * values, where what has no share counts for nothing, even -inf."""
+    return share * np.where(share > 0, values, 0.0)
