@@ -190,7 +190,7 @@ class UnusedEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What a world's evidence says about the variables of a graph."""
+    """The evidence of a world on the variables of a graph."""
 
     evidence: Evidence
     groups: tuple[FactorGroup, ...]

@@ -1,4 +1,4 @@
-"""Constants of types: their order, their Arrow type, and how errors show them."""
+"""Constants of types: their order, their Arrow type, and those that rules mention."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hylift.errors import did_you_mean
-from hylift.graph.name_blocks import MAX_SUGGESTIONS, TEXT, read_as
+from hylift.graph.name_blocks import TEXT, read_as
 from hylift.grounding.evidence.columns import WordColumn
 from hylift.language.syntax import Atom, Comparison, Constant, Model, Variable, WeightTable
 from hylift.language.walk import logical_comparisons, nodes, terms
@@ -22,9 +21,6 @@ INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 NUMBER = r"-?[0-9]{1,15}(\.[0-9]{1,15})?"
 
 UNITS = ("s", "ms", "us", "ns")
-
-FEW = 6
-"""Longest list of constants that an error shows in full."""
 
 
 def in_order(
@@ -142,34 +138,3 @@ def ordered_types(model: Model, types: Sequence[Mapping[str, str]]) -> set[str]:
                 used += [side for side in (node.left, node.right) if isinstance(side, Variable)]
         found |= {type_of_variable[term.name] for term in used}
     return found
-
-
-def not_among(word: str, type_name: str, constants: pa.StringArray) -> str:
-    """`'t12' is not a constant of type 'topic', which has t0 to t9`."""
-    if _are_counted(constants):
-        shown = f"{constants[0]} to {constants[-1]}"
-    elif len(constants) <= FEW:
-        shown = ", ".join(constants.to_pylist()) or "none"
-    else:
-        shown = f"{len(constants)} constants, such as {constants[0]} and {constants[-1]}"
-    return f"'{word}' is not a constant of type '{type_name}', which has {shown}"
-
-
-def closest(word: str, constants: pa.StringArray) -> str:
-    """` Did you mean 'Wall'?`, or nothing, as among numbered constants."""
-    if _are_counted(constants):
-        return ""
-    return did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
-
-
-def _are_counted(constants: pa.StringArray) -> bool:
-    """Whether three or more constants differ only in consecutive numbers."""
-    if len(constants) < 3:
-        return False
-    first = str(constants[0])
-    prefix = first.rstrip("0123456789")
-    digits = first[len(prefix) :]
-    if not 0 < len(digits) < 16:
-        return False
-    numbers = pa.array(np.arange(int(digits), int(digits) + len(constants))).cast(pa.string())
-    return bool(constants.equals(pc.binary_join_element_wise(prefix, numbers, "")))

@@ -1,4 +1,4 @@
-"""What grounding asks of a database, and the databases that answer."""
+"""The protocol between grounding and a database, and the databases that implement it."""
 
 from __future__ import annotations
 

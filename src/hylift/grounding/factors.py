@@ -228,7 +228,7 @@ def _decided_sum(rule: GroundRule, parameters: Mapping[str, float]) -> float:
 
 
 def _is_neutral(plan: RulePlan, value: float) -> bool:
-    """Whether groundings of this value add nothing."""
+    """True if groundings of this value add nothing."""
     return value == 1.0 if plan.rule.hard else value == 0.0
 
 

@@ -46,7 +46,7 @@ class Grounding:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out of the evidence, or may be meant otherwise."""
+        """Notes on evidence that was left out, or may have been meant otherwise."""
         notes = list(self.world.notes)
         unused = self.observed.unused
         notes += [str(u) for u in unused if not _is_lost(u, self.world, self.plans)]
@@ -93,7 +93,7 @@ def size_estimate(
     closed: Iterable[str] = (),
     unmatched: Literal["error", "ignore"] = "error",
 ) -> SizeEstimate:
-    """How large the factor graph of a model and its evidence will be; arguments as of `ground`."""
+    """The size of the factor graph of a model and its evidence; arguments as of `ground`."""
     world = World.of(model, evidence, closed=closed, unmatched=unmatched)
     return estimate(*plan_rules(world))
 
@@ -182,7 +182,7 @@ def _warn_of_lost(observed: Observations, world: World, plans: Sequence[RulePlan
 
 
 def _is_lost(unused: UnusedEvidence, world: World, plans: Sequence[RulePlan]) -> bool:
-    """Whether evidence has no effect, although rules are about its predicate: either they have
+    """True if evidence has no effect, although rules are about its predicate: either they have
     other atoms, or tables that all have rows do not match each other."""
     name = unused.predicate
     if not unused.is_all or unused.in_rules is not None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import IntractableError, ModelError, UnsupportedError
+from hylift.errors import IntractableError, UnsupportedError
 from hylift.grounding.constants import as_integers
 from hylift.grounding.world import World
 from hylift.language.lowering.fold import expand, fold
-from hylift.language.report import located
+from hylift.language.report import fail
 from hylift.language.syntax import (
     Atom,
     Comparison,
@@ -71,7 +71,7 @@ class RulePlan:
     guards: tuple[Guard, ...]
     """Those after `where` first; each later one counts only where all before it hold."""
     formula: Expr
-    """What the formula is where all guards hold."""
+    """The formula where all guards hold."""
     slots: tuple[Atom, ...]
     """The atoms of `formula` that are variables of the graph."""
     bits: tuple[Test, ...]
@@ -141,13 +141,10 @@ def _expanded(world: World, formula: Expr, types: Mapping[str, str], label: str)
         return formula
     size = _expanded_size(world, formula, types)
     if size > MAX_EXPANDED:
-        raise ModelError(
-            located(
-                f"the quantifiers of '{label}' expand to {size:,} atoms, and "
-                f"{MAX_EXPANDED:,} is the most: quantify over smaller types, or name the "
-                "quantity with a predicate of its own",
-                quantified[0].place,
-            )
+        fail(
+            f"the quantifiers of '{label}' expand to {size:,} atoms, and {MAX_EXPANDED:,} is the "
+            "most: quantify over smaller types, or name the quantity with a predicate of its own",
+            quantified[0].place,
         )
     bound = {types[name] for node in quantified for name in node.variables}
     constants = {name: world.constants[name].to_pylist() for name in bound}
@@ -155,7 +152,7 @@ def _expanded(world: World, formula: Expr, types: Mapping[str, str], label: str)
 
 
 def _expanded_size(world: World, expr: Expr, types: Mapping[str, str]) -> int:
-    """How many atoms an expression has when its quantifiers are expanded."""
+    """The number of atoms of an expression when its quantifiers are expanded."""
     if isinstance(expr, Atom):
         return 1
     size = sum(_expanded_size(world, child, types) for child in children(expr))
@@ -177,16 +174,14 @@ def _condition(world: World, part: Expr) -> Guard:
     while isinstance(part, Unary) and part.op == "!":
         holds, part = not holds, part.operand
     if isinstance(part, Atom) and part.predicate not in world.closed:
-        raise ModelError(
-            located(
-                worded(
-                    f"'where {format_expression(part)}' asks for a closed world, but "
-                    f"'{part.predicate}' is open: pass ",
-                    Wording(f"closed=['{part.predicate}']", f"--closed {part.predicate}"),
-                    ", or multiply the formula by it",
-                ),
-                part.place,
-            )
+        fail(
+            worded(
+                f"'where {format_expression(part)}' asks for a closed world, but "
+                f"'{part.predicate}' is open: pass ",
+                Wording(f"closed=['{part.predicate}']", f"--closed {part.predicate}"),
+                ", or multiply the formula by it",
+            ),
+            part.place,
         )
     assert isinstance(part, Atom | Comparison)  # the checks allow nothing else
     return Guard(part, holds, None)
@@ -275,13 +270,11 @@ def _check_neighbours(world: World, type_name: str, term: Variable) -> None:
     if numbers is None or (np.diff(numbers) == 1).all():
         return
     at = int(np.argmax(np.diff(numbers) != 1))
-    raise ModelError(
-        located(
-            f"'{term.name}{term.shift:+d}' asks for neighbours in the type '{type_name}', but its "
-            f"numbers have gaps: {numbers[at + 1]} follows {numbers[at]}. List the type as a "
-            f"range, such as {type_name} = {{{numbers.min()}, ..., {numbers.max()}}}",
-            term.place,
-        )
+    fail(
+        f"'{term.name}{term.shift:+d}' asks for neighbours in the type '{type_name}', but its "
+        f"numbers have gaps: {numbers[at + 1]} follows {numbers[at]}. List the type as a "
+        f"range, such as {type_name} = {{{numbers.min()}, ..., {numbers.max()}}}",
+        term.place,
     )
 
 
@@ -319,11 +312,9 @@ def _weights(world: World, rule: Rule, types: Mapping[str, str]) -> NDArray[np.f
         weights[tuple(places)] = values
     for missing in np.argwhere(np.isnan(weights))[:1].tolist():
         words = (str(world.constants[types[n]][at]) for n, at in zip(names, missing, strict=True))
-        raise ModelError(
-            located(
-                f"there is no weight for {', '.join(words)}: list it, or add a weight for all "
-                "others as '*: 0'",
-                given.place,
-            )
+        fail(
+            f"there is no weight for {', '.join(words)}: list it, or add a weight for all others "
+            "as '*: 0'",
+            given.place,
         )
     return weights

@@ -27,7 +27,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
-from hylift.language.walk import atoms, children, free_variables, rebuild
+from hylift.language.walk import atoms, children, free_variables, nodes, rebuild
 
 IntColumn = NDArray[np.int32]
 
@@ -164,7 +164,7 @@ def groundings(world: World, plan: RulePlan) -> Groundings:
 
 
 def is_product(plan: RulePlan) -> bool:
-    """Whether nothing is joined: no atom is looked up, and no two variables are equated.
+    """True if nothing is joined: no atom is looked up, and no two variables are equated.
 
     A large product that conditions filter is left to the engine, which never holds it whole.
     """
@@ -211,7 +211,7 @@ def _product(world: World, plan: RulePlan) -> Groundings:
 
 
 def num_groundings(world: World, plan: RulePlan, guards: Sequence[Guard]) -> int:
-    """How many groundings fulfil these guards."""
+    """The number of groundings that fulfil these guards."""
     return int(counts(world, plan, guards).sum())
 
 
@@ -301,6 +301,8 @@ def _related(world: World, expr: Expr, types: Mapping[str, str]) -> tuple[World,
 
 def _decided(world: World, expr: Expr) -> list[Quantified]:
     """The outermost quantified truths all of whose atoms are closed-world, each once."""
+    if not any(isinstance(node, Quantified) for node in nodes(expr)):
+        return []
     if isinstance(expr, Quantified) and all(a.predicate in world.closed for a in atoms(expr)):
         return [expr]
     return list(dict.fromkeys(n for child in children(expr) for n in _decided(world, child)))

@@ -234,7 +234,7 @@ def _closed_atoms(world: World, plans: Sequence[RulePlan], name: str) -> int:
 
 
 def _mentions_all(plan: RulePlan, atom: Atom) -> bool:
-    """Whether an atom's variables run freely over all constants, or under a quantifier."""
+    """True if an atom's variables run freely over all constants, or under a quantifier."""
     names = [term.name for term in atom.arguments if isinstance(term, Variable) and not term.shift]
     if not set(names) <= set(plan.ranges):
         return True

@@ -14,16 +14,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, ModelError, UnknownNameError, did_you_mean
 from hylift.graph.name_blocks import positions
-from hylift.grounding.constants import (
-    closest,
-    in_order,
-    in_rules,
-    not_among,
-    ordered_types,
-    type_of,
-)
+from hylift.grounding.constants import in_order, in_rules, ordered_types, type_of
 from hylift.grounding.engine import Engine, Relation, open_engine
-from hylift.grounding.evidence.columns import WordColumn
+from hylift.grounding.evidence.columns import WordColumn, closest, not_among
 from hylift.grounding.evidence.facts import Facts, match_facts, refuse
 from hylift.grounding.evidence.observed import Observed
 from hylift.grounding.evidence.sources import gather
@@ -56,9 +49,9 @@ class World:
     closed: frozenset[str]
     """Predicates whose atoms are false unless the evidence says otherwise."""
     notes: tuple[str, ...]
-    """What was left out."""
+    """Rows and tables that were left out."""
     warnings: tuple[Problem, ...] = ()
-    """What is worth a second look in the model."""
+    """Warnings about the model."""
 
     @classmethod
     def of(
@@ -189,7 +182,7 @@ class _Given:
             column
             for facts in self.facts
             for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
-            if of_type == type_name and column.stated.null_count < len(column)
+            if of_type == type_name and column.stated.null_count < len(column.stated)
             if facts.is_list or not lists_only
         ]
 
@@ -278,7 +271,7 @@ def _without_values(model: Model, observed: Mapping[str, Observed]) -> Iterator[
 def _observed(
     given: Sequence[Facts], constants: Mapping[str, pa.StringArray], closed: frozenset[str]
 ) -> dict[str, Observed]:
-    """What is observed, by predicate, where any facts speak of it."""
+    """The observed atoms of each predicate that has facts."""
     by_predicate: dict[str, list[Facts]] = {}
     for facts in given:
         if len(facts):

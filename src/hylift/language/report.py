@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NoReturn
 
+from hylift.errors import ModelError
 from hylift.language.syntax import Node, Place
 from hylift.words import worded
 
@@ -41,6 +42,14 @@ def warning(message: str, node: Node) -> Problem:
 
 class ModelWarning(UserWarning):
     """A model that is valid, but probably not what was meant."""
+
+
+def fail(message: str, place: Place | None) -> NoReturn:
+    """Raise an error about a place."""
+    problem = Problem("error", message, place)
+    error = ModelError(str(problem))
+    error.problems = (problem,)
+    raise error from None
 
 
 def located(message: str, place: Place | None) -> str:

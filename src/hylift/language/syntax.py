@@ -112,10 +112,10 @@ BinaryOp = Literal["+", "-", "*", "/", "^", "v", "=>", "<=>"]
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """How an operator between expressions is read and written."""
+    """The notation of an operator between expressions."""
 
     level: int
-    """How tightly it binds; comparisons are at `COMPARISON_LEVEL`."""
+    """A higher level binds tighter; comparisons are at `COMPARISON_LEVEL`."""
     is_logic: bool = False
     """True if it joins truth values, False for numbers, where truth counts as 0 or 1."""
     is_chain: bool = False

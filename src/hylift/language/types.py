@@ -114,13 +114,13 @@ def _mismatched(types: Mapping[str, str], compared: list[Comparison]) -> Iterato
 
 def _unbound(model: Model, rule: Rule, found: list[Occurrence]) -> list[Problem]:
     """The variables that occur only in comparisons, so that no atom gives them a type."""
-    bound = {one.identity for one in found if one.atom}
+    bound = {(one.variable.name, id(one.binder)) for one in found if one.atom}
     in_formula = len(occurrences(rule.formula)) if rule.where else len(found)
     known = [*model.parameter_by_name, *model.predicate_by_name]
     problems: dict[tuple[str, str], Problem] = {}
     for place, one in enumerate(found):
-        if one.identity not in bound:
-            name, binder = one.variable.name, one.binder.quantifier if one.binder else ""
+        name, binder = one.variable.name, one.binder.quantifier if one.binder else ""
+        if (name, id(one.binder)) not in bound:
             owner, part = (f" of {binder}", "its formula") if binder else ("", "the rule")
             where = " in where" if place >= in_formula else ""
             message = f"variable '{name}'{owner} is compared{where}, but no atom of {part} has it"
@@ -142,7 +142,7 @@ _KINDS: dict[type[Expr], str] = {
     Variable: "a variable",
     Constant: "a constant of a type",
 }
-"""What cannot occur in arithmetic on constants; anything else is a truth value."""
+"""Kinds of expressions not allowed in arithmetic on constants; all others are truth values."""
 
 _Values = Mapping[str, float | Problem]
 
@@ -157,6 +157,8 @@ def constant_value(model: Model, expr: Expr, what: str) -> float:
 
 def constant_or_problem(model: Model, expr: Expr, what: str) -> float | Problem:
     """The value of arithmetic on numbers and constants, or the error about it."""
+    if isinstance(expr, Number) and math.isfinite(expr.value):
+        return expr.value
     names = {node.name for node in nodes(expr) if isinstance(node, Parameter)}
     declared = (model.parameter_by_name.get(name) for name in names)
     numbers = {d.name: d.value.value for d in declared if d and isinstance(d.value, Number)}

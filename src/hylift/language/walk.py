@@ -76,11 +76,16 @@ def rebuild(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 def nodes(*exprs: Expr) -> list[Expr]:
     """The expressions and all their parts, from left to right, each before its parts."""
-    found: list[Expr] = []
-    waiting = [*reversed(exprs)]
+    return [node for node, _ in with_parents(*exprs)]
+
+
+def with_parents(*exprs: Expr) -> list[tuple[Expr, Expr | None]]:
+    """As `nodes`, each with the expression that it is a part of."""
+    found: list[tuple[Expr, Expr | None]] = []
+    waiting: list[tuple[Expr, Expr | None]] = [(expr, None) for expr in reversed(exprs)]
     while waiting:
-        found.append(expr := waiting.pop())
-        waiting += reversed(children(expr))
+        found.append(pair := waiting.pop())
+        waiting += [(child, pair[0]) for child in reversed(children(pair[0]))]
     return found
 
 
@@ -204,11 +209,6 @@ class Occurrence:
     """Its position among the arguments of the atom."""
     binder: Quantified | None
     """The quantifier that binds it; None for a free variable."""
-
-    @property
-    def identity(self) -> tuple[str, int]:
-        """Equal for occurrences of the same variable: name and binder."""
-        return self.variable.name, id(self.binder)
 
 
 def occurrences(*exprs: Expr) -> list[Occurrence]:

@@ -1,4 +1,4 @@
-"""Columns of evidence: words that name constants, truth values, numbers."""
+"""Columns of evidence: words that name constants, truth values, numbers; unknown constants."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hylift.errors import EvidenceError
-from hylift.graph.name_blocks import TEXT, has_own_type
+from hylift.errors import EvidenceError, did_you_mean
+from hylift.graph.name_blocks import MAX_SUGGESTIONS, TEXT, has_own_type
 
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """A number as text; Arrow's own parser stops at the first text that is none."""
@@ -19,6 +19,9 @@ ODD_NUMBERS = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf}
 
 TRUTHS = {"true": 1.0, "t": 1.0, "yes": 1.0, "false": 0.0, "f": 0.0, "no": 0.0}
 """Words for truth values, in lower case."""
+
+FEW = 6
+"""Longest list of constants that an error shows in full."""
 
 ISO_TIME = "%Y-%m-%dT%H:%M:%S"
 
@@ -180,3 +183,37 @@ def _parsed(
     value[:-1][place >= 0] = np.array(list(spoken.values()))[place[place >= 0]]
     is_wrong = np.append(~is_number & (place < 0), False)
     return value[code], is_wrong[code]
+
+
+# Constants in errors.
+
+
+def not_among(word: str, type_name: str, constants: pa.StringArray) -> str:
+    """`'t12' is not a constant of type 'topic', which has t0 to t9`."""
+    if _are_counted(constants):
+        shown = f"{constants[0]} to {constants[-1]}"
+    elif len(constants) <= FEW:
+        shown = ", ".join(constants.to_pylist()) or "none"
+    else:
+        shown = f"{len(constants)} constants, such as {constants[0]} and {constants[-1]}"
+    return f"'{word}' is not a constant of type '{type_name}', which has {shown}"
+
+
+def closest(word: str, constants: pa.StringArray) -> str:
+    """` Did you mean 'Wall'?`, or nothing, as among numbered constants."""
+    if _are_counted(constants):
+        return ""
+    return did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
+
+
+def _are_counted(constants: pa.StringArray) -> bool:
+    """True if three or more constants differ only in consecutive numbers."""
+    if len(constants) < 3:
+        return False
+    first = str(constants[0])
+    prefix = first.rstrip("0123456789")
+    digits = first[len(prefix) :]
+    if not 0 < len(digits) < 16:
+        return False
+    numbers = pa.array(np.arange(int(digits), int(digits) + len(constants))).cast(pa.string())
+    return bool(constants.equals(pc.binary_join_element_wise(prefix, numbers, "")))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
 from hylift.formats.table_file import listed_columns
-from hylift.grounding.constants import closest, not_among
-from hylift.grounding.evidence.columns import WordColumn
+from hylift.grounding.evidence.columns import WordColumn, closest, not_among
 from hylift.language.syntax import PredicateDeclaration
 from hylift.words import Wording, option, worded
 
@@ -34,7 +34,7 @@ class Origin:
 
     @property
     def spells_atoms(self) -> bool:
-        """Whether it writes atoms out, `In(p3, t1)`, and has no cells that may be empty."""
+        """True if it writes atoms out, `In(p3, t1)`, and has no cells that may be empty."""
         return self.unit == "line" or bool(self.entries)
 
     def where(self, row: int) -> str:
@@ -48,7 +48,7 @@ class Origin:
         return f"'{self.entries[row - 1]}'" if self.entries else f"{self.unit} {row}"
 
     def selection(self, name: str, columns: Sequence[str]) -> Wording:
-        """How to choose columns for a predicate or type; … stands for unknown ones.
+        """The way to choose columns for a predicate or type; … stands for unknown ones.
 
         `df[['paper', 'topic']]` in Python, `--evidence In=all.csv[paper,topic]` on the command
         line.
@@ -61,7 +61,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """What a source states about atoms of one predicate; or which constants a type has."""
+    """The statements of a source about atoms of one predicate, or a list of constants of a type."""
 
     predicate: PredicateDeclaration
     origin: Origin
@@ -82,13 +82,8 @@ class Facts:
             if place == self.predicate.unique:
                 is_known = True if self.value is None else self.value.is_valid().to_numpy()
                 is_missing = is_missing & is_known & self.origin.spells_atoms
-            missing = np.flatnonzero(is_missing)
-            if len(missing):
-                first = int(missing[0])
-                raise EvidenceError(
-                    f"{self.where(first)}: {self.atom(first)} lacks argument {place + 1}, of type "
-                    f"'{self.predicate.arguments[place]}'{more_rows(len(missing) - 1)}"
-                )
+            lacking = f"lacks argument {place + 1}, of type '{self.predicate.arguments[place]}'"
+            self.refuse(is_missing, partial(self._about, lacking))
 
     def __len__(self) -> int:
         return len(self.row)
@@ -103,6 +98,13 @@ class Facts:
 
     def where(self, fact: int) -> str:
         return self.origin.where(int(self.row[fact]))
+
+    def _about(self, said: str, fact: int) -> str:
+        return f"{self.atom(fact)} {said}"
+
+    def refuse(self, wrong: NDArray[np.bool_], message: Callable[[int], str]) -> None:
+        """Raise if facts are wrong, with the message about the first of them."""
+        refuse_rows(self.origin, self.row, wrong, message)
 
     def atom(self, fact: int) -> str:
         """`In(p3, t1)`, in the words of the source."""
@@ -122,6 +124,23 @@ class Facts:
         )
 
 
+def refuse_rows(
+    origin: Origin,
+    row: NDArray[np.int64],
+    wrong: NDArray[np.bool_],
+    message: Callable[[int], str],
+) -> None:
+    """Raise if rows are wrong, with the message about the first of them.
+
+    row: (place,), their numbers in the source. message: from the place of the first.
+    """
+    places = np.flatnonzero(wrong)
+    if len(places):
+        first = int(places[0])
+        where, more = origin.where(int(row[first])), more_rows(len(places) - 1)
+        raise EvidenceError(f"{where}: {message(first)}{more}")
+
+
 def more_rows(more: int) -> str:
     """` … and 99 more rows like it`, or nothing."""
     if not more:
@@ -137,7 +156,7 @@ class Unmatched:
     row: int
     """The first of them."""
     problem: str
-    """What is wrong with the first."""
+    """The error in the first."""
     count: int
     hint: str = ""
     """` Did you mean 'Wall'?`, or nothing."""

@@ -21,7 +21,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """What is observed of one predicate, ordered by argument, each variable once."""
+    """The observed atoms of one predicate, ordered by argument, each variable once."""
 
     ids: NDArray[np.int32]  # (row, argument): positions among constants; without a unique argument
     value: NDArray[np.float64]
@@ -29,7 +29,7 @@ class Observed:
     Of a closed-world predicate only the true atoms have rows."""
     sd: NDArray[np.float64]  # (row,): 0 where the value is exact
     excluded: tuple[NDArray[np.int32], NDArray[np.float64]] | None = None
-    """Where an argument is unique: ids, and states that do not hold for them."""
+    """If an argument is unique: ids, and states that do not hold for them."""
     num_unknown: int = 0
     """Facts without a value, which observe nothing."""
     doubt: str | None = None
@@ -297,13 +297,11 @@ def _refuse(
     column: pa.ChunkedArray | None = None,
 ) -> None:
     """Raise if a fact is wrong; {} in the message is what the column (the values) has there."""
-    if not wrong.any():
-        return
-    first = int(np.argmax(wrong))
     stated = facts.value if column is None else column
-    shown = stated[first].as_py() if stated is not None else "true"
-    quoted = f"'{shown}'" if isinstance(shown, str) else str(shown)
-    raise EvidenceError(
-        f"{facts.where(first)}: {facts.atom(first)} {message.format(quoted)}"
-        f"{more_rows(int(np.count_nonzero(wrong)) - 1)}"
-    )
+
+    def fault(first: int) -> str:
+        shown = stated[first].as_py() if stated is not None else "true"
+        quoted = f"'{shown}'" if isinstance(shown, str) else str(shown)
+        return f"{facts.atom(first)} {message.format(quoted)}"
+
+    facts.refuse(wrong, fault)

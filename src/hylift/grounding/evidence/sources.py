@@ -31,7 +31,7 @@ from hylift.graph.domains import as_float, boolean
 from hylift.graph.evidence import Soft
 from hylift.graph.name_blocks import split_atom
 from hylift.grounding.evidence.columns import WordColumn
-from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, more_rows
+from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, refuse_rows
 from hylift.grounding.evidence.tables import LongTable, are_named, from_table
 from hylift.language.syntax import Model, PredicateDeclaration
 from hylift.language.types import arity_fault
@@ -54,7 +54,7 @@ def gather(model: Model, evidence: object, databases: Sequence[DatabaseFormat]) 
 
 @dataclass(slots=True)
 class Gathered:
-    """What all sources together say, in their order."""
+    """The content of all sources, in their order."""
 
     model: Model
     databases: tuple[DatabaseFormat, ...]
@@ -95,7 +95,8 @@ class Gathered:
         declared = max((len(p.arguments) for p in self.model.predicates), default=0)
         longest = pc.max(pc.list_value_length(arguments)).as_py() or 0
         count = max(declared, min(longest, MAX_SHOWN))
-        _check_forms(self.model, table, str(file.path))
+        origin = Origin(str(file.path), "line")
+        _check_forms(self.model, table, origin)
         self._add_long(
             LongTable(
                 WordColumn.of(table["predicate"], "predicate"),
@@ -103,7 +104,7 @@ class Gathered:
                 table["value"],
                 table["sd"],
                 table["line"].to_numpy(),
-                Origin(str(file.path), "line"),
+                origin,
             )
         )
 
@@ -218,7 +219,7 @@ def _file(data: object) -> TableFile | None:
 
 
 def _is_value(data: object) -> bool:
-    """Whether it is the value of an atom and not a table of them."""
+    """True for the value of one atom, False for a table."""
     if isinstance(data, str):
         return not os.path.exists(data)
     return data is None or isinstance(data, Real | bool | np.bool_ | Soft)
@@ -244,12 +245,9 @@ def _table_in(
 
 def _constants(type_name: str, table: pa.Table, origin: Origin, is_list: bool = False) -> Facts:
     words = WordColumn.of(_constant_column(type_name, table, origin), type_name)
-    missing = np.flatnonzero(words.is_missing)
-    if len(missing):
-        where = origin.where(int(missing[0]) + 1)
-        raise EvidenceError(f"{where}: there is no constant{more_rows(len(missing) - 1)}")
-    declared = PredicateDeclaration(type_name, (type_name,), boolean)
     row = np.arange(1, len(words) + 1)
+    refuse_rows(origin, row, words.is_missing, lambda _: "there is no constant")
+    declared = PredicateDeclaration(type_name, (type_name,), boolean)
     return Facts(declared, origin, row, (words,), is_list=is_list)
 
 
@@ -274,19 +272,19 @@ def _constant_column(type_name: str, table: pa.Table, origin: Origin) -> pa.Chun
     )
 
 
-def _check_forms(model: Model, table: pa.Table, path: str) -> None:
+def _check_forms(model: Model, table: pa.Table, origin: Origin) -> None:
     """Raise if a real is said to be true, false or probable in an Alchemy file."""
     reals = [p.name for p in model.predicates if not p.domain.is_discrete]
     is_number = pc.is_in(table["form"], value_set=pa.array(["number", "unknown"]))
     is_real = pc.is_in(table["predicate"], value_set=pa.array(reals, pa.string()))
-    wrong = table.filter(pc.and_not(is_real, is_number))
-    for fact in wrong.slice(0, 1).to_pylist():
-        name, words = fact["predicate"], ", ".join(fact["arguments"])
+
+    def fault(place: int) -> str:
+        name, words = str(table["predicate"][place]), ", ".join(table["arguments"][place].as_py())
         atom = f"{name}({words})" if words else name
-        raise EvidenceError(
-            f"{path}, line {fact['line']}: '{name}' is real: write its value behind it, "
-            f"as in '{atom} 0.5'{more_rows(len(wrong) - 1)}"
-        )
+        return f"'{name}' is real: write its value behind it, as in '{atom} 0.5'"
+
+    wrong = pc.and_not(is_real, is_number).to_numpy()
+    refuse_rows(origin, table["line"].to_numpy(), wrong, fault)
 
 
 def _nth(lists: pa.ListArray, place: int) -> pa.StringArray:

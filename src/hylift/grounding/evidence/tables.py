@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hylift.errors import EvidenceError, did_you_mean
 from hylift.formats.table_file import quoted_name
 from hylift.grounding.evidence.columns import WordColumn
-from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, more_rows
+from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, refuse_rows
 from hylift.language.syntax import PredicateDeclaration
 from hylift.language.types import arity_fault
 from hylift.words import Wording, worded
@@ -159,7 +159,7 @@ class _WideTable:
         )
 
     def _choice(self) -> Wording | None:
-        """How to choose from more columns than are needed; None where they have no names."""
+        """The advice to choose from too many columns; None where they have no names."""
         wanted = [*self.predicate.arguments]
         folded = [name.casefold() for name in self.names]
         if not self.predicate.domain.is_discrete:
@@ -194,7 +194,7 @@ def _by_type(places: list[int], names: list[str], types: Sequence[str]) -> list[
 
 
 def are_named(columns: Sequence[str]) -> bool:
-    """Whether columns can be chosen by name; those of a list of rows are only numbered."""
+    """True if columns can be chosen by name; those of a list of rows are only numbered."""
     return any(name != f"#{place}" for place, name in enumerate(columns, start=1))
 
 
@@ -251,10 +251,8 @@ class LongTable:
         self, known: Mapping[str, PredicateDeclaration]
     ) -> tuple[list[Facts], list[Unmatched]]:
         """The facts about each predicate, and what is about unknown ones."""
-        missing = np.flatnonzero(self.predicate.is_missing)
-        if len(missing):
-            where = self.origin.where(int(self.row[missing[0]]))
-            raise EvidenceError(f"{where}: there is no predicate{more_rows(len(missing) - 1)}")
+        no_predicate = "there is no predicate"
+        refuse_rows(self.origin, self.row, self.predicate.is_missing, lambda _: no_predicate)
         words, code = self.predicate.encoded()
         order = np.argsort(code, kind="stable")
         rows = np.split(order, np.searchsorted(code[order], np.arange(1, len(words))))
@@ -279,15 +277,16 @@ class LongTable:
             words_of(column.take(rows), f"arg{place + 1}", self.origin)
             for place, column in enumerate(self.arguments)
         )
-        wrong = [np.flatnonzero(~column.is_missing) for column in columns[count:]]
-        wrong += [np.arange(len(at))] if len(columns) < count else []
-        for fact, *others in (facts.tolist() for facts in wrong if len(facts)):
+
+        def fault(fact: int) -> str:
             words = [word for column in columns if (word := column[fact]) is not None]
-            raise EvidenceError(
-                f"{self.origin.where(int(self.row[at[fact]]))}: "
-                f"{predicate.name}({', '.join(words)}): "
-                f"{arity_fault(predicate, len(words))}{more_rows(len(others))}"
-            )
+            atom = f"{predicate.name}({', '.join(words)})"
+            return f"{atom}: {arity_fault(predicate, len(words))}"
+
+        wrong = [~column.is_missing for column in columns[count:]]
+        wrong += [np.ones(len(at), dtype=bool)] if len(columns) < count else []
+        for is_wrong in wrong:
+            refuse_rows(self.origin, self.row[at], is_wrong, fault)
         value, sd = (
             None if column is None else column.take(rows) for column in (self.value, self.sd)
         )

@@ -107,7 +107,7 @@ def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator
 
 
 def _softened(expr: Expr) -> str:
-    """How to make a hard rule soft, in text or in Python."""
+    """The remedy for a hard rule that is a number, in text or in Python."""
     is_built = expr.place is None
     instead = "with 'm.rule' in place of 'm.hard'" if is_built else "in place of the period"
     return f"give the rule a weight {instead}"

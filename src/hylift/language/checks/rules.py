@@ -39,6 +39,7 @@ from hylift.language.walk import (
     logical_comparisons,
     nodes,
     occurrences,
+    with_parents,
 )
 
 
@@ -51,8 +52,9 @@ def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]
     if not wrong_names:
         yield from wrong_types
         yield from _compared_constants(model, rule, types, listed)
-        outside = frozenset(one.variable.name for one in found if one.binder is None)
-        yield from _quantifier_problems(rule.formula, outside)
+        if any(isinstance(node, Quantified) for node in nodes(rule.formula)):
+            outside = frozenset(one.variable.name for one in found if one.binder is None)
+            yield from _quantifier_problems(rule.formula, outside)
         for condition in rule.where:
             yield from _condition_problems(model, rule, condition)
         yield from names_of_constants(rule, types, lambda t, name: name in listed.get(t, ()))
@@ -67,14 +69,14 @@ def _name_problems(
     model: Model, rule: Rule, found: list[Occurrence], listed: Listed
 ) -> Iterator[Problem]:
     variables = {one.variable.name for one in found if one.atom}
-    for expr in rule.expressions:
-        for node in nodes(expr):
-            if isinstance(node, Atom):
-                yield from _atom_problems(model, node, listed)
-            elif isinstance(node, Parameter) and node.name not in model.parameter_by_name:
-                yield _unknown(model, node.name, node)
-        for term, comparison in _stray_terms(expr, None):
-            yield _stray_problem(model, term, comparison, variables, listed)
+    for node, parent in with_parents(*rule.expressions):
+        compared = parent if isinstance(parent, Comparison) else None
+        if isinstance(node, Atom):
+            yield from _atom_problems(model, node, listed)
+        elif isinstance(node, Parameter) and node.name not in model.parameter_by_name:
+            yield _unknown(model, node.name, node)
+        elif isinstance(node, Term) and not (compared and compared.is_logical):
+            yield _stray_problem(model, node, compared, variables, listed)
 
 
 def _atom_problems(model: Model, atom: Atom, listed: Listed) -> Iterator[Problem]:
@@ -116,21 +118,10 @@ def _unknown(model: Model, name: str, node: Expr) -> Problem:
     return error(message + (f"; {hint}" if hint else f".{did_you_mean(name, known)}"), node)
 
 
-def _stray_terms(
-    expr: Expr, comparison: Comparison | None
-) -> Iterator[tuple[Term, Comparison | None]]:
-    """Logical terms in place of truth values or numbers, with the comparison around them."""
-    if isinstance(expr, Term):
-        yield expr, comparison
-    elif not (isinstance(expr, Comparison) and expr.is_logical):
-        around = expr if isinstance(expr, Comparison) else None
-        for child in children(expr):
-            yield from _stray_terms(child, around)
-
-
 def _stray_problem(
     model: Model, term: Term, comparison: Comparison | None, variables: set[str], listed: Listed
 ) -> Problem:
+    """The error about a logical term in place of a truth value or number."""
     types = [name for name, constants in listed.items() if term.name in constants]
     if term.name not in variables if isinstance(term, Variable) else not types:
         return _unknown(model, term.name, term)

@@ -161,7 +161,7 @@ class Formula:
 
 
 def _check_size(grid: _Grid) -> None:
-    """Raises if the potential would have too many entries."""
+    """Raise if the potential would have too many entries."""
     entries = grid.num_entries
     if entries > MAX_ENTRIES:
         raise ModelError(
@@ -286,7 +286,7 @@ class _Grid:
         return values.reshape((-1,) + (1,) * len(self.states))
 
     def _check_constant(self, constant: FloatArray | None) -> None:
-        """Raises if the formula is NaN or inf where it does not depend on reals."""
+        """Raise if the formula is NaN or inf where it does not depend on reals."""
         if constant is None:
             return
         bad = np.isnan(constant) | (constant == np.inf)

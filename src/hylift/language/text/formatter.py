@@ -26,12 +26,14 @@ from hylift.language.syntax import (
     Number,
     Operation,
     Parameter,
+    ParameterDeclaration,
     Power,
     PredicateDeclaration,
     Quantified,
     Rule,
     Term,
     Truth,
+    TypeDeclaration,
     Unary,
     Variable,
     WeightTable,
@@ -62,7 +64,7 @@ _STARTS_WITH_V = re.compile(r"v\b")
 
 def format_model(model: Model) -> str:
     """The model as text: types, predicates, constants and rules, with minimal brackets."""
-    return _joined([[line() for line in section] for section in _sections(model)])
+    return _joined(_sections(model, lambda write: write()))
 
 
 def show_model(model: Model) -> str:
@@ -72,14 +74,13 @@ def show_model(model: Model) -> str:
     """
     faults = [next(filter(None, map(size_fault, r.expressions)), None) for r in model.rules]
     flat = tuple(r for r, fault in zip(model.rules, faults, strict=True) if fault is None)
-    sections = _sections(replace(model, rules=flat), functions="<function {}>")
-    lines = [[_or_comment(line) for line in section] for section in sections]
-    return _joined([*lines, [f"// {fault}" for fault in faults if fault]])
+    sections = _sections(replace(model, rules=flat), _or_comment, functions="<function {}>")
+    return _joined([*sections, [f"// {fault}" for fault in faults if fault]])
 
 
 def format_rule(rule: Rule) -> str:
     """A rule as text that is unambiguous without the declarations of its model."""
-    return _Writer.for_rule(rule, Model()).rule(rule)
+    return _rule(rule, Model())
 
 
 def format_expression(expr: Expr, functions: str = "") -> str:
@@ -97,25 +98,23 @@ def shown(expr: Expr) -> str:
         return str(expr.value) if isinstance(expr, Number) else "…"
 
 
-Line = Callable[[], str]
-"""Writes one statement, or raises `UnsupportedError`."""
-
-
-def _sections(model: Model, functions: str = "") -> list[list[Line]]:
+def _sections(
+    model: Model, line: Callable[[Callable[[], str]], str], functions: str = ""
+) -> list[list[str]]:
+    """The statements by kind; line: calls what writes one, or raises `UnsupportedError`."""
     booleans = {d.name for d in model.predicates if d.domain.is_discrete}
     ambiguous = numeric_predicates(model.rules, booleans, model.real_predicates)
-    predicates: list[Line] = []
+    predicates = []
     for declared in model.predicates:
         # Without its domain, the declaration would be read as something else.
         needs_domain = declared.name in ambiguous or not declared.arguments
         ambiguous.add(declared.name)
-        predicates.append(partial(_predicate, declared, needs_domain))
-    constants = _Writer(Model(), frozenset())
+        predicates.append(line(partial(_predicate, declared, needs_domain)))
     return [
-        [partial(_type, declared.name, declared.constants) for declared in model.types],
+        [line(partial(_type, declared)) for declared in model.types],
         predicates,
-        [partial(_parameter, d.name, partial(constants.text, d.value)) for d in model.parameters],
-        [partial(_rule, rule, model, functions) for rule in model.rules],
+        [line(partial(_parameter, declared)) for declared in model.parameters],
+        [line(partial(_rule, rule, model, functions)) for rule in model.rules],
     ]
 
 
@@ -123,9 +122,9 @@ def _joined(sections: list[list[str]]) -> str:
     return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
 
 
-def _or_comment(line: Line) -> str:
+def _or_comment(write: Callable[[], str]) -> str:
     try:
-        return line()
+        return write()
     except UnsupportedError as error:
         return f"// {error}"
     except RecursionError:
@@ -135,17 +134,19 @@ def _or_comment(line: Line) -> str:
 # Statements.
 
 
-def _type(name: str, constants: tuple[str, ...] | None) -> str:
-    name = _checked(name, "type")
+def _type(declared: TypeDeclaration) -> str:
+    name, constants = _checked(declared.name, "type"), declared.constants
     return name if constants is None else f"{name} = {constant_list(constants)}"
 
 
-def _parameter(name: str, value: Line) -> str:
-    return f"const {_checked(name, 'constant')} = {value()}"
+def _parameter(declared: ParameterDeclaration) -> str:
+    value = _Writer(Model(), frozenset()).text(declared.value)
+    return f"const {_checked(declared.name, 'constant')} = {value}"
 
 
-def _rule(rule: Rule, model: Model, functions: str) -> str:
-    return _Writer.for_rule(rule, model, functions).rule(rule)
+def _rule(rule: Rule, model: Model, functions: str = "") -> str:
+    variables, unmarked = _variables(*rule.expressions), list(reversed(rule.per_constant))
+    return _Writer(model, variables, functions, unmarked).rule(rule)
 
 
 def _predicate(declared: PredicateDeclaration, needs_domain: bool) -> str:
@@ -190,14 +191,9 @@ class _Writer:
     """The declarations before the rule."""
     variables: frozenset[str]
     functions: str = ""
-    """How Python functions are shown, with {} for the name; empty: raise, as no text has them."""
+    """Template for Python functions, with {} for the name; empty: raise, as no text has them."""
     unmarked: list[str] = field(default_factory=list)
     """Variables whose `+` is still to be written, the next one last."""
-
-    @classmethod
-    def for_rule(cls, rule: Rule, model: Model, functions: str = "") -> _Writer:
-        unmarked = list(reversed(rule.per_constant))
-        return cls(model, _variables(*rule.expressions), functions, unmarked)
 
     def rule(self, rule: Rule) -> str:
         formula = self.text(rule.formula)
@@ -379,7 +375,7 @@ class _Writer:
 
 
 def _level(expr: Expr) -> int:
-    """How tightly an expression binds."""
+    """The level at which an expression binds."""
     match expr:
         case Operation(op=op):
             return OPERATORS[op].level

@@ -1,4 +1,4 @@
-"""How names, numbers and lists of constants are written; hints for other notations."""
+"""Notation of names, numbers and lists of constants; hints for other notations."""
 
 from __future__ import annotations
 
@@ -207,12 +207,12 @@ _DOMAINS |= dict.fromkeys(("float", "double", "int", "integer", "number", "conti
 
 
 def sign_hint(signs: str) -> str:
-    """What to write in place of one or two signs; empty if unknown."""
+    """The hint for one or two signs of another language; empty if unknown."""
     return _SIGNS.get(signs, "")
 
 
 def word_hint(word: str) -> str:
-    """What to write in place of a word; case matters for words that may well name a predicate."""
+    """The hint for a word of another language; empty if unknown."""
     if word == "in":
         return "there are no sets in formulas: compare with each constant, or write several rules"
     return ALL_FUNCTIONS if word in _FOREIGN else _WORDS.get(word.lower(), "")

@@ -15,6 +15,7 @@ from lark.exceptions import UnexpectedToken
 from hylift.errors import FormatError, ModelError
 from hylift.files import read_text
 from hylift.graph.domains import Domain, boolean, interval, real
+from hylift.language.report import fail
 from hylift.language.syntax import (
     BUILT_IN,
     Declaration,
@@ -30,7 +31,6 @@ from hylift.language.text.tokens import (
     Branch,
     atom_words,
     constant,
-    fail,
     grammar,
     is_number,
     number,

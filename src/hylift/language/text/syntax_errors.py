@@ -46,7 +46,7 @@ def _context(before: list[Token], token: Token | None) -> str:
 
 
 def _instead(before: list[Token], token: Token) -> str:
-    """What to write in place of signs and words of other languages."""
+    """The hint for a sign or word of another language."""
     is_pair = before and before[-1].end_pos == token.start_pos
     found = (is_pair and sign_hint(before[-1] + token)) or sign_hint(token)
     opened = _innermost(before)

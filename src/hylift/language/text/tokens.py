@@ -7,12 +7,10 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
 
 from lark import Lark, Token, Tree
 
-from hylift.errors import ModelError
-from hylift.language.report import Problem, located
+from hylift.language.report import fail
 from hylift.language.syntax import FUNCTIONS, Constant, Place, Source
 from hylift.language.text.notation import QUANTIFIERS, is_capital, sign_hint, unquote
 
@@ -65,12 +63,6 @@ def place_of(token: Token, source: Source) -> Place:
     return Place(source, line, column, column + max(1, len(token)))
 
 
-def fail(message: str, place: Place | None) -> NoReturn:
-    error = ModelError(located(message, place))
-    error.problems = (Problem("error", message, place),)
-    raise error from None
-
-
 def statements(source: Source, consts: set[str]) -> Iterator[list[Token]]:
     """The tokens of each statement.
 
@@ -121,7 +113,7 @@ def _continues(statement: list[Token]) -> bool:
 
 
 def _check_spacing(statement: list[Token], token: Token, source: Source) -> None:
-    """Raises if letters or digits directly follow a number."""
+    """Raise if letters or digits directly follow a number."""
     if statement and token.type in ("NAME", "NUMBER"):
         before = statement[-1]
         if before.type in ("NUMBER", "POWER") and before.end_pos == token.start_pos:

@@ -7,6 +7,7 @@ from typing import NoReturn, cast
 
 from lark import Token, Tree
 
+from hylift.language.report import fail
 from hylift.language.syntax import (
     BUILT_IN,
     OPERATORS,
@@ -40,7 +41,6 @@ from hylift.language.text.tokens import (
     bound_variables,
     chain,
     constant,
-    fail,
     is_number,
     is_weight,
     number,
