@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Evidence, FactorGraph, FactorGroup
+from hylift.graph import Evidence, FactorGraph
 from hylift.lifting.coarse.keys import EvidenceKeys
 from hylift.lifting.coloring import stable_coloring
 from hylift.lifting.explanation_text import WORTHWHILE, plain_text
 from hylift.lifting.lift import Lifting
 from hylift.lifting.predicates import Predicates
 from hylift.lifting.structure import LiftingInput
-from hylift.numerics.grouping import group_rows
+from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.quadrature import nodes_per_slot
 from hylift.potentials import REAL
 from hylift.progress import Progress, silent
@@ -286,28 +284,16 @@ def _joint_points(graph: FactorGraph) -> int:
     Scopes of the same variables, in whatever order, are one term.
     """
     num_states = graph.variables.num_states
-    scopes: defaultdict[tuple[int, int], list[NDArray[np.int32]]] = defaultdict(list)
+    found: defaultdict[int, list[tuple[NDArray[np.int32], NDArray[np.float64]]]]
+    found = defaultdict(list)
     for group in graph.groups:
         if group.arity > 1:
-            for points, factors in _by_points(group, num_states):
-                scopes[group.arity, points].append(np.sort(group.scope[factors], axis=1))
-    return sum(
-        points * group_rows(np.concatenate(parts))[1] for (_, points), parts in scopes.items()
-    )
-
-
-def _by_points(
-    group: FactorGroup, num_states: NDArray[np.int32]
-) -> Iterator[tuple[int, NDArray[np.int64] | slice]]:
-    """The factors of a group by the size of their grids; nearly always there is one size."""
-    slot_states = group.potential.slot_states
-    num_reals = slot_states.count(REAL)
-    nodes = nodes_per_slot(num_reals) ** num_reals
-    fixed = nodes * math.prod(states for states in slot_states if states > 0)
-    varying = [slot for slot, states in enumerate(slot_states) if states < 0]
-    if not varying:
-        yield fixed, slice(None)
-        return
-    points = num_states[group.scope[:, varying]].prod(axis=1, dtype=np.float64)
-    for size in np.unique(points).tolist():
-        yield fixed * int(size), np.flatnonzero(points == size)
+            nodes = nodes_per_slot(group.potential.slot_states.count(REAL))
+            sizes = np.where(num_states > 0, num_states, nodes)[group.scope]
+            points = sizes.prod(axis=1, dtype=np.float64)
+            found[group.arity].append((np.sort(group.scope, axis=1), points))
+    total = 0
+    for parts in found.values():
+        scopes, points = (np.concatenate(column) for column in zip(*parts, strict=True))
+        total += int(points[first_members(group_rows(scopes)[0])].sum())
+    return total

@@ -176,7 +176,7 @@ def bethe_certificate(graph: FactorGraph) -> BetheCertificate:
     parts = Decomposition.of(graph.condition())
     variables = parts.graph.variables
     exponential = exponential_bound(parts.quadratics, variables)
-    search = _Search(parts, parts.is_open & np.isnan(exponential.rate))
+    search = _Examination(parts, parts.is_open & np.isnan(exponential.rate))
     form, share, quadratics = search.run(exponential)
     found = tuple(search.violations), tuple(search.undecided), tuple(parts.assumptions)
     if search.violations or search.undecided:
@@ -189,7 +189,7 @@ def bethe_certificate(graph: FactorGraph) -> BetheCertificate:
 
 
 @dataclass(slots=True, eq=False)
-class _Search:
+class _Examination:
     """Looks for a positive definite form below all states, and collects what prevents it."""
 
     parts: Decomposition

@@ -11,7 +11,7 @@ from scipy.sparse import csgraph
 
 from hylift.errors import DivergentModelError
 from hylift.graph import Variables
-from hylift.inference.filtering.forms import ROUNDING, FloatArray, Forms, IntArray
+from hylift.inference.filtering.forms import ROUNDING, FilterFactors, FloatArray, IntArray
 from hylift.inference.filtering.kernels.run import plan_births
 from hylift.numerics.segments import offsets
 from hylift.proper.improper import ImproperDirection
@@ -22,7 +22,7 @@ from hylift.words import listed
 class Births:
     """The reals born through factors, as densities given older reals, and their order."""
 
-    forms: list[Forms]
+    forms: list[FilterFactors]
     """All factors; some were split, so that each gives birth to at most one real."""
     slot: list[IntArray]
     """Per form (factor,): the slot that it gives birth to, or -1."""
@@ -33,7 +33,7 @@ class Births:
 
     @classmethod
     def of(
-        cls, forms: list[Forms], step: IntArray, variables: Variables, times: IntArray
+        cls, forms: list[FilterFactors], step: IntArray, variables: Variables, times: IntArray
     ) -> Births:
         """A plan for hidden variables; step (hidden variable,), times (step,)."""
         merged = np.zeros(0, dtype=np.int64)
@@ -61,7 +61,7 @@ class Births:
         return cls(forms, slots, rank, np.concatenate(giving))
 
 
-def _planned(forms: list[Forms], step: IntArray) -> tuple[IntArray, IntArray]:
+def _planned(forms: list[FilterFactors], step: IntArray) -> tuple[IntArray, IntArray]:
     """(variable,) the entry each is born through, or -1, and the order of births.
 
     Of the factors that may give birth to a real, those of a low level come first, then the most
@@ -94,7 +94,7 @@ def _planned(forms: list[Forms], step: IntArray) -> tuple[IntArray, IntArray]:
     return birth, order[:num_born]
 
 
-def _keys(form: Forms) -> FloatArray:
+def _keys(form: FilterFactors) -> FloatArray:
     """(factor and slot, key): sort keys of the factors of a real, the last one first."""
     flat = form.absorbed()
     whole = np.stack([form.scope.max(axis=1), form.scope.sum(axis=1), flat.c], axis=1)
@@ -103,7 +103,7 @@ def _keys(form: Forms) -> FloatArray:
     return np.concatenate([of_factor, of_slot], axis=2).reshape(-1, 5)
 
 
-def _levels(form: Forms, step: IntArray) -> NDArray[np.int8]:
+def _levels(form: FilterFactors, step: IntArray) -> NDArray[np.int8]:
     """(factor, slot): -2 for a real that is known or of an earlier step, -1 for one without a
     negative square in the factor, and else how late it should be born through it.
 
@@ -119,20 +119,22 @@ def _levels(form: Forms, step: IntArray) -> NDArray[np.int8]:
     return level.astype(np.int8)
 
 
-def _of_own_step(form: Forms, step: IntArray) -> NDArray[np.bool_]:
+def _of_own_step(form: FilterFactors, step: IntArray) -> NDArray[np.bool_]:
     """(factor, slot): whether it is a hidden real of the step of the factor."""
     return np.asarray(np.append(step, -1)[form.scope] == form.step[:, None])
 
 
-def _unborn(form: Forms, step: IntArray, birth: IntArray) -> NDArray[np.bool_]:
+def _unborn(form: FilterFactors, step: IntArray, birth: IntArray) -> NDArray[np.bool_]:
     """(factor, slot): whether it is an unborn hidden real of the step of the factor."""
     return _of_own_step(form, step) & (np.append(birth, 0)[form.scope] < 0)
 
 
-def _split_up(forms: list[Forms], step: IntArray, birth: IntArray) -> list[Forms] | None:
+def _split_up(
+    forms: list[FilterFactors], step: IntArray, birth: IntArray
+) -> list[FilterFactors] | None:
     """Factors of several unborn reals split into the density of one of them given the others, and
     the rest; None where there are none."""
-    found: list[Forms] = []
+    found: list[FilterFactors] = []
     changed = False
     for form in forms:
         held, unborn = form.diagonal < 0, _unborn(form, step, birth)
@@ -162,8 +164,8 @@ def _split_up(forms: list[Forms], step: IntArray, birth: IntArray) -> list[Forms
 
 
 def _merged(
-    forms: list[Forms], step: IntArray, birth: IntArray
-) -> tuple[list[Forms] | None, IntArray]:
+    forms: list[FilterFactors], step: IntArray, birth: IntArray
+) -> tuple[list[FilterFactors] | None, IntArray]:
     """Factors that only together are proper in unborn reals, summed, and the numbers of those
     factors; None where this does not help.
 
@@ -208,7 +210,7 @@ def _components(
     return [component[own].astype(np.int64) for own in first]
 
 
-def _sums(forms: list[Forms], component: list[IntArray]) -> list[Forms]:
+def _sums(forms: list[FilterFactors], component: list[IntArray]) -> list[FilterFactors]:
     """The sum of the factors of each component, by arity; evidence is absorbed."""
     bound = 1 + max((int(form.scope.max(initial=0)) for form in forms), default=0)
     entries = [
@@ -226,7 +228,7 @@ def _sums(forms: list[Forms], component: list[IntArray]) -> list[Forms]:
         scope = (pairs[begin[some][:, None] + np.arange(arity)] % bound).astype(np.int32)
         count, none = len(scope), np.zeros(scope.shape)
         empty = np.zeros((count, arity, arity)), none, np.zeros(count), np.zeros(count, np.int64)
-        total = Forms.of(scope, *empty, scale=none.copy())
+        total = FilterFactors.of(scope, *empty, scale=none.copy())
         for form, own in zip(forms, component, strict=True):
             number = np.searchsorted(label, own)
             at = np.flatnonzero(place[number] >= 0)
@@ -238,7 +240,7 @@ def _sums(forms: list[Forms], component: list[IntArray]) -> list[Forms]:
     return found
 
 
-def _add(total: Forms, part: Forms, factor: IntArray, column: IntArray) -> None:
+def _add(total: FilterFactors, part: FilterFactors, factor: IntArray, column: IntArray) -> None:
     """Add factors to those with these numbers, their slots in these columns."""
     np.add.at(total.A, (factor[:, None, None], column[:, :, None], column[:, None, :]), part.A)
     np.maximum.at(total.scale, (factor[:, None], column), np.where(part.is_hidden, part.scale, 0))
@@ -249,7 +251,7 @@ def _add(total: Forms, part: Forms, factor: IntArray, column: IntArray) -> None:
     np.logical_or.at(total.is_new, factor, part.is_new)
 
 
-def _is_density(form: Forms, unborn: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _is_density(form: FilterFactors, unborn: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(factor,): whether it is a density of its unborn reals given the others."""
     both = unborn[:, :, None] & unborn[:, None, :]
     own = -form.diagonal
@@ -261,7 +263,11 @@ def _is_density(form: Forms, unborn: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _improper(
-    forms: list[Forms], step: IntArray, birth: IntArray, variables: Variables, times: IntArray
+    forms: list[FilterFactors],
+    step: IntArray,
+    birth: IntArray,
+    variables: Variables,
+    times: IntArray,
 ) -> DivergentModelError:
     """The error for reals that no factor up to their time makes proper."""
     loose = np.flatnonzero(birth < 0)

@@ -28,7 +28,7 @@ from hylift.inference.filtering.forms import (
     forms_of,
 )
 from hylift.inference.filtering.kernels.run import assign_places, run
-from hylift.inference.filtering.program import PREDICTING, Operations, Program
+from hylift.inference.filtering.program import PREDICTING, FilterProgram, Operations
 from hylift.progress import Progress, silent
 from hylift.proper.check import check_possible
 from hylift.proper.improper import ImproperDirection
@@ -70,7 +70,7 @@ def kalman_filter(
     measured = Measurements.of(forms, births.origins)
     ids = measured.ids
     end = np.where(times[rest.hidden] < 0, len(steps) - 1, own)
-    program = Program.of(births, measured, own, end, step[ids], len(steps))
+    program = FilterProgram.of(births, measured, own, end, step[ids], len(steps))
     tell(0.6, "filtering")
     out, log_likelihood, error, width = _run(program, rest, steps)
     log_likelihood += _observed_constants(graph, rest, step, len(steps))
@@ -100,7 +100,7 @@ def kalman_filter(
 
 
 def _run(
-    program: Program, rest: Conditioned, steps: IntArray
+    program: FilterProgram, rest: Conditioned, steps: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """Means and variances of all readings, (step,) log-likelihoods and their rounding errors, and
     the size of the state."""

@@ -22,7 +22,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Forms:
+class FilterFactors:
     """Factors exp(yᵀ A y + bᵀ y + c) with equally many slots.
 
     Observed reals are kept: a measurement changes log Z by its distance from its prediction, which
@@ -57,7 +57,7 @@ class Forms:
         c: FloatArray,
         step: IntArray,
         **given: NDArray[Any],
-    ) -> Forms:
+    ) -> FilterFactors:
         """Factors of hidden reals that are several in one, unless the other fields are given."""
         none = np.zeros(len(scope), dtype=bool)
         rest: dict[str, NDArray[Any]] = {
@@ -88,11 +88,11 @@ class Forms:
         """(factor, slot)."""
         return self.scope >= 0
 
-    def take(self, factors: NDArray[Any]) -> Forms:
+    def take(self, factors: NDArray[Any]) -> FilterFactors:
         """Some of the factors."""
-        return Forms(*(getattr(self, name)[factors] for name in self.__slots__))
+        return FilterFactors(*(getattr(self, name)[factors] for name in self.__slots__))
 
-    def absorbed(self) -> Forms:
+    def absorbed(self) -> FilterFactors:
         """The factors as functions of their hidden reals; the slots of known ones are void."""
         known, hidden = self.known, self.is_hidden
         if hidden.all():
@@ -120,7 +120,7 @@ class Forms:
         found[some] = split(self.A[some], self.b[some], self.c[some], slot[some]).is_density
         return found
 
-    def split(self, slot: IntArray) -> tuple[Split, Forms]:
+    def split(self, slot: IntArray) -> tuple[Split, FilterFactors]:
         """The density of one real of each factor given the others, and the remaining factors."""
         parts = split(self.A, self.b, self.c, slot)
         scale = np.take_along_axis(self.scale, parts.others, 1)
@@ -200,7 +200,7 @@ def _sum(one: FloatArray, other: FloatArray) -> FloatArray:
     return np.where(np.abs(total) <= ROUNDING * (np.abs(one) + np.abs(other)), 0.0, total)
 
 
-def forms_of(graph: FactorGraph, step: IntArray) -> list[Forms]:
+def forms_of(graph: FactorGraph, step: IntArray) -> list[FilterFactors]:
     """All factors with real slots, and soft evidence; step: (variable,).
 
     Quadratics keep their observed reals. Functions keep one that they measure, if the rest is
@@ -239,7 +239,7 @@ class _Known:
         """(factor, slot): whether a factor may measure it; latest: (factor,), its step."""
         return np.asarray(self.once[scope] & (self.step[scope] == latest[:, None]))
 
-    def forms(self, part: FactorGroup, source: FactorGroup, origin: IntArray) -> Forms:
+    def forms(self, part: FactorGroup, source: FactorGroup, origin: IntArray) -> FilterFactors:
         """Factors whose slots are real; source: the same before variables were absorbed."""
         form, weight, scope = part.potential.quadratic(), part.multiplicity, part.scope
         assert form is not None
@@ -248,7 +248,7 @@ class _Known:
         value = self.value[scope]
         hidden = np.isnan(value)
         seen = ~np.isnan(self.value[whole]) & (self.step[whole] == own[:, None])
-        return Forms.of(
+        return FilterFactors.of(
             np.where(hidden, self.hidden_id[scope], -1).astype(np.int32),
             weight[:, None, None] * form.A[part.row, 0],
             weight[:, None] * form.b[part.row, 0],
@@ -261,12 +261,12 @@ class _Known:
             origin=origin,
         )
 
-    def soft(self, graph: FactorGraph, begin: int) -> Forms:
+    def soft(self, graph: FactorGraph, begin: int) -> FilterFactors:
         """Soft evidence, as densities of the measurement given the real."""
         at = np.flatnonzero(~graph.evidence.is_hard)
         variable = graph.evidence.variable[at].astype(np.int64)
         precision, nothing = 1 / graph.evidence.var[at], np.full(len(at), -1)
-        return Forms.of(
+        return FilterFactors.of(
             np.stack([nothing, self.hidden_id[variable]], axis=1).astype(np.int32),
             -0.5 * precision[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]]),
             np.zeros((len(at), 2)),
@@ -344,7 +344,7 @@ class Measurements:
     var: FloatArray  # (measurement,)
 
     @classmethod
-    def of(cls, forms: Sequence[Forms], without: IntArray) -> Measurements:
+    def of(cls, forms: Sequence[FilterFactors], without: IntArray) -> Measurements:
         """The first measured real of each factor that is a density of it given the others.
 
         without: numbers of factors in the user's graph that are left out.

@@ -15,8 +15,8 @@ from hylift.inference.filtering.births import Births
 from hylift.inference.filtering.forms import (
     EPS,
     ROUNDING,
+    FilterFactors,
     FloatArray,
-    Forms,
     IntArray,
     Measurements,
     Split,
@@ -113,7 +113,7 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
+class FilterProgram:
     """All operations in order, and the constants they do not contain."""
 
     operations: Operations
@@ -130,7 +130,7 @@ class Program:
         end: IntArray,
         measured_step: IntArray,
         num_steps: int,
-    ) -> Program:
+    ) -> FilterProgram:
         """Readings are the predicted and the filtered hidden reals, then the measurements.
 
         step, end: (hidden variable,): of its birth, and in which it is filtered.
@@ -164,7 +164,7 @@ class Program:
         return cls(both.take(order), squares.log_constant, squares.error, num_readings)
 
 
-def _births(births: Births) -> tuple[Operations, list[Forms]]:
+def _births(births: Births) -> tuple[Operations, list[FilterFactors]]:
     """Births in order, and the rest of their factors."""
     born, rests = [], []
     for form, slots in zip(births.forms, births.slot, strict=True):
@@ -191,7 +191,7 @@ class Squares:
         self.log_constant = np.zeros(num_steps)
         self.error = np.zeros(num_steps)
 
-    def add(self, form: Forms) -> None:
+    def add(self, form: FilterFactors) -> None:
         """Add factors.
 
         Concave ones are split into densities of one real after another, known ones first: their
@@ -222,7 +222,7 @@ class Squares:
             slopes = np.maximum(np.take_along_axis(slopes, parts.others, 1), linear)
             left = replace(rest, b=np.where(np.abs(rest.b) <= ROUNDING * slopes, 0.0, rest.b))
 
-    def _add_densities(self, form: Forms, parts: Split, slot: IntArray) -> None:
+    def _add_densities(self, form: FilterFactors, parts: Split, slot: IntArray) -> None:
         """Add densities of one slot each given the others, split off factors."""
         link = parts.link(slot)
         precision = 1 / parts.var
@@ -242,7 +242,7 @@ class Squares:
             )
         )  # fmt: skip
 
-    def _add_others(self, form: Forms) -> None:
+    def _add_others(self, form: FilterFactors) -> None:
         """Add any quadratics, of their hidden reals.
 
         Reals are scaled so that their squares have coefficients of ±1: what counts as noise does
@@ -276,7 +276,7 @@ class Squares:
         self.error += np.bincount(step, error, len(self.error))
 
 
-def _is_concave(form: Forms) -> NDArray[np.bool_]:
+def _is_concave(form: FilterFactors) -> NDArray[np.bool_]:
     """(factor,): whether it is concave."""
     falls = form.is_conditional
     some = np.flatnonzero(~falls)
@@ -289,7 +289,7 @@ def _is_concave(form: Forms) -> NDArray[np.bool_]:
     return falls
 
 
-def _units(form: Forms) -> FloatArray:
+def _units(form: FilterFactors) -> FloatArray:
     """(factor, slot): units of reals in which A_vv is ±1, or was; where it is 0, the largest A_vw
     is about 1, and where that is 0 too, b_v is as large as that of the others."""
     A, diagonal = np.abs(form.A), form.scale

@@ -34,8 +34,8 @@ from hylift.language.walk import (
     rebuild,
     used_predicates,
 )
-from hylift.potentials import REAL, ConditionalQuadratic, Potential
-from hylift.potentials.base import FloatArray
+from hylift.potentials import REAL, Potential
+from hylift.potentials.base import FloatArray, QuadraticForm
 
 
 def unheld_reals(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem]:
@@ -163,10 +163,11 @@ class _Reader:
         with suppress(ModelError):
             ones = np.ones(math.prod(map(len, axes.values())))
             potential = lower(formula, ones, leaves, parameters=self.parameters)
+        form = None if potential is None else potential.quadratic()
         weights = _weights(self.model, rule)
         for index, real in enumerate(reals):
-            if isinstance(potential, ConditionalQuadratic):
-                outward = self._outward(potential, index, real)
+            if form is not None and form.num_reals:
+                outward = self._outward(form, index, real)
                 choices = {
                     _seen_from(real, atom, number): labels for atom, labels in variables.items()
                 }
@@ -174,17 +175,17 @@ class _Reader:
             else:
                 yield real.predicate, Grip({}, np.ones((), dtype=np.bool_))
 
-    def _outward(self, potential: ConditionalQuadratic, index: int, real: Atom) -> FloatArray:
-        """(row, states...): how a formula grows far out; below zero where it holds the real.
+    def _outward(self, form: QuadraticForm, index: int, real: Atom) -> FloatArray:
+        """(row, joint state): how a formula grows far out; below zero where it holds the real.
 
         That is the coefficient of the square; or, where the real does not matter otherwise and
         has one open end, the slope towards that end.
         """
-        square: FloatArray = potential.A[..., index, index]
+        square: FloatArray = form.A[..., index, index]
         domain = self.model.predicate_by_name[real.predicate].domain
         open_end = float(np.isinf(domain.upper)) - float(np.isinf(domain.lower))
-        is_straight = ~potential.A[..., index, :].any(axis=-1)
-        return np.where(is_straight, open_end * potential.b[..., index], square)
+        is_straight = ~form.A[..., index, :].any(axis=-1)
+        return np.where(is_straight, open_end * form.b[..., index], square)
 
     def _is_real(self, atom: Atom) -> bool:
         declared = self.model.predicate_by_name.get(atom.predicate)
@@ -272,8 +273,8 @@ def _grip(
     axes: Mapping[Expr, Labels],
     choices: Mapping[Hashable, Labels],
 ) -> Grip:
-    """outward: (row, states...), how the formula grows far out, without the weight."""
-    outward = outward.reshape((*map(len, axes.values()), *outward.shape[1:]))
+    """outward: (row, joint state), how the formula grows far out, without the weight."""
+    outward = outward.reshape([len(labels) for labels in (*axes.values(), *choices.values())])
     signs = np.sign(weights).reshape((-1,) + (1,) * outward.ndim)
     holds: TruthArray = np.asarray((signs * outward < 0).all(axis=0))
     names = [term.name if isinstance(term, Variable) else "" for term in real.arguments]

@@ -17,7 +17,7 @@ from hylift.lifting.coarse.levels import Choose, Level
 from hylift.lifting.kernels.coarse import add_rows
 from hylift.numerics.grouping import first_members, group_pairs
 from hylift.numerics.quadrature import hermite_rule, nodes_per_slot
-from hylift.potentials import REAL, ConditionalQuadratic, Potential
+from hylift.potentials import REAL, Potential
 from hylift.potentials.base import along_axis, expectation_given
 
 FloatArray = NDArray[np.float64]
@@ -312,8 +312,7 @@ def gradients(
     sizes = [int(num_states[column].max(initial=0)) for column in scope.T]
     num_reals = sizes.count(REAL)
     # Three nodes are exact for quadratics: with the score it is degree 4 that is integrated.
-    quadratic = isinstance(potential, ConditionalQuadratic)
-    num_nodes = 3 if quadratic else nodes_per_slot(num_reals)
+    num_nodes = nodes_per_slot(num_reals) if potential.quadratic() is None else 3
     num_points = np.prod([size or num_nodes for size in sizes])
     step = max(1, int(MAX_POINTS // num_points))
     for begin in range(0, len(row), step):

@@ -56,7 +56,7 @@ class Absorbed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kinds:
+class FactorKinds:
     """A kind for each factor, such that factors of one exact kind have one kind."""
 
     kind: NDArray[np.int32]  # (factor,)
@@ -104,7 +104,7 @@ class EvidenceKeys:
         linked = np.flatnonzero(differs)
         return cls(absorbed, clusters, base, num_bases, (linked, leader[linked]))
 
-    def kinds(self, clusters: EvidenceClusters) -> Kinds:
+    def kinds(self, clusters: EvidenceClusters) -> FactorKinds:
         """Kinds for these clusters."""
         key, count = self.base, self.num_bases
         for factors, observation in self.absorbed.places:
@@ -113,7 +113,9 @@ class EvidenceKeys:
             key, count = group_pairs(key, column)
         return self._joined(key, count)
 
-    def refined(self, kinds: Kinds, clusters: EvidenceClusters, num_before: int) -> Kinds:
+    def refined(
+        self, kinds: FactorKinds, clusters: EvidenceClusters, num_before: int
+    ) -> FactorKinds:
         """Kinds for clusters that were split once, from the kinds before.
 
         num_before: number of clusters before the split. Factors of a kind had the same clusters,
@@ -130,14 +132,14 @@ class EvidenceKeys:
             count += int(np.count_nonzero(is_split))
         return self._joined(key, count)
 
-    def _joined(self, key: NDArray[np.int32], count: int) -> Kinds:
+    def _joined(self, key: NDArray[np.int32], count: int) -> FactorKinds:
         """Kinds from keys, those of linked factors joined."""
         if not len(self.links[0]):
-            return Kinds(key, count, key, count)
+            return FactorKinds(key, count, key, count)
         left, right = (key[factors] for factors in self.links)
         links = sp.coo_array((np.ones(len(left)), (left, right)), shape=(count, count))
         num_kinds, kind = connected_components(links, directed=False)
-        return Kinds(kind.astype(np.int32)[key], num_kinds, key, count)
+        return FactorKinds(kind.astype(np.int32)[key], num_kinds, key, count)
 
 
 def _leaders(kind: NDArray[np.int32], num_kinds: int) -> NDArray[np.int64]:

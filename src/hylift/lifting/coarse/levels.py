@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.graph import Conditioned, FactorGraph
 from hylift.lifting.coarse.clusters import EvidenceClusters
-from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, Kinds
+from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, FactorKinds
 from hylift.lifting.coloring import Partition, next_colors, stable_coloring, tie
 from hylift.lifting.lift import Lifting
 from hylift.lifting.structure import TOLERANCE, LiftingInput, Structure
@@ -128,7 +128,7 @@ class _Ladder:
     def level(
         self,
         clusters: EvidenceClusters,
-        kinds: Kinds,
+        kinds: FactorKinds,
         coloring: Partition,
         before: Partition | None = None,
     ) -> Level:
@@ -152,25 +152,27 @@ class _Ladder:
             self.keys.absorbed,
         )
 
-    def divided(self, level: Level, kinds: Kinds, choose: Choose) -> tuple[EvidenceClusters, Kinds]:
+    def divided(
+        self, level: Level, kinds: FactorKinds, choose: Choose
+    ) -> tuple[EvidenceClusters, FactorKinds]:
         """The clusters, some of them split, and their kinds of factors."""
         chosen = choose(level) if level.splittable.any() else None
         if chosen is None:
             # Also where values equal to the tolerance have led to parameters that are not.
             clusters = _divided_to_the_end(level.clusters, self.epsilon)
             final, count = group_pairs(self.final, np.zeros(len(self.final), dtype=np.uint64))
-            return clusters, Kinds(final, count, final, count)
+            return clusters, FactorKinds(final, count, final, count)
         chosen = level.clusters.checked(chosen) & level.splittable
         clusters = level.clusters.split(chosen if chosen.any() else level.splittable)
         return clusters, self.keys.refined(kinds, clusters, len(level.clusters))
 
-    def with_clusters(self, level: Level, clusters: EvidenceClusters, kinds: Kinds) -> Level:
+    def with_clusters(self, level: Level, clusters: EvidenceClusters, kinds: FactorKinds) -> Level:
         """The same level, with clusters and kinds that make no difference to its classes."""
         splittable = self._splittable(clusters, kinds, _mixed(kinds, level.coloring, self.final))
         return replace(level, clusters=clusters, splittable=splittable)
 
     def _splittable(
-        self, clusters: EvidenceClusters, kinds: Kinds, unlike: NDArray[np.bool_]
+        self, clusters: EvidenceClusters, kinds: FactorKinds, unlike: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         matters = np.zeros(len(clusters), dtype=bool)
         for factors, observation in self.keys.absorbed.places:
@@ -178,7 +180,7 @@ class _Ladder:
         return matters & _varying(clusters, self.epsilon)
 
 
-def _mixed(kinds: Kinds, coloring: Partition, wanted: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _mixed(kinds: FactorKinds, coloring: Partition, wanted: NDArray[np.int32]) -> NDArray[np.bool_]:
     """(kind,): whether it has a class of factors with different wanted kinds."""
     mixed = np.zeros(kinds.num_kinds, dtype=bool)
     mixed[kinds.kind[coloring.differs(wanted)]] = True

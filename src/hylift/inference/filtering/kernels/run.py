@@ -64,12 +64,13 @@ def run(
     log_total,
     error,
 ):
-    """Carry out all operations; return -1, or the operation that stopped it: and -1 where it is a tilt
-    after which nothing is a distribution, or the place of an operand that is lost in rounding.
+    """Carry out all operations; return -1 twice, or the operation that stopped it, and -1 where it
+    is a tilt after which nothing is a distribution, or the place of an operand that is lost in
+    rounding.
 
-    cov: (place, place), zeros. work: (3, place), zeros. is_lost: (place,), False. out: (reading, 2),
-    means and variances. log_total: (step,), what tilts add to log Z. error: (step,), the rough size
-    of what rounding does to it.
+    cov: (place, place), zeros. work: (3, place), zeros. is_lost: (place,), False. out: (reading,
+    2), means and variances. log_total: (step,), what tilts add to log Z. error: (step,), the rough
+    size of what rounding does to it.
     """
     width = len(cov)
     mean, row, moved = work[0], work[1], work[2]
