@@ -109,6 +109,17 @@ class Betas(Family):
         near, far = self.alpha / total, self.beta / total
         return self.lower[:, None] + width * near, width**2 * near * far / (total + 1.0)
 
+    def of_parameters(self, of_mean: FloatArray, of_var: FloatArray) -> tuple[FloatArray, ...]:
+        """Gradients with respect to alpha and beta, from those of mean and variance."""
+        total, var = self.alpha + self.beta, self.moments()[1]
+        along = (self.upper - self.lower)[:, None] * of_mean / total**2
+        # d log var = da/a + db/b - (da + db) (2/n + 1/(n + 1))
+        fall = 2.0 / total + 1.0 / (total + 1.0)
+        return (
+            along * self.beta + of_var * var * (1.0 / self.alpha - fall),
+            -along * self.alpha + of_var * var * (1.0 / self.beta - fall),
+        )
+
     def scaled(self, share: FloatArray) -> FloatArray:
         """Values in the interval from shares of it (…, variable), never beyond its ends."""
         values = self.lower + (self.upper - self.lower) * share

@@ -107,6 +107,8 @@ class Layout:
         entries = np.empty(self.num_entries)
         for family in FAMILIES:
             ids = np.flatnonzero(self.has(family))
+            if not len(ids):
+                continue
             bounds = self.lower[ids], self.upper[ids]
             entries[self.entries_of(ids)] = family.neutral(self.size[ids], *bounds)
         return entries

@@ -2,10 +2,8 @@
 
 import math
 
-import numpy as np
-from numba import njit
-
 from hylift.components.family import BETA
+from hylift.components.kernels import allocating, inner
 from hylift.numerics.kernels.gauss_beta import gauss_beta
 from hylift.numerics.kernels.special import digamma, log_beta
 
@@ -13,21 +11,19 @@ ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 TINY = 1e-300
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def tabulate(
     begin, end, row_variable, row_set, row_start, set_nodes, hermite_z, hermite_w, family, first,
-    lower, upper, entries, table, nodes,
+    lower, upper, entries, u, omega, table, nodes,
 ):  # fmt: skip
     """Fill table (start, place) for the rows begin … end: the density of component j at node t of
     component k, in the order (k, j, t); and nodes: the weight of each node and its two scores, as
     (k, t, 3).
 
     A row is a variable with the nodes of one set; its places start at row_start * K² in table, and
-    at row_start * 3 K in nodes, where row_start counts nodes.
+    at row_start * 3 K in nodes, where row_start counts nodes. u, omega: (node,), scratch.
     """
     num_starts, num_components = entries.shape[0], entries.shape[2]
-    u = np.empty(hermite_z.shape[1])
-    omega = np.empty(hermite_z.shape[1])
     for start in range(num_starts):
         for row in range(begin, end):
             variable, nodes_of = row_variable[row], row_set[row]
@@ -57,7 +53,7 @@ def tabulate(
                         table[start, to + t] = height * math.exp(-0.5 * z * z)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _beta_nodes(start, at, k, place, num_nodes, width, entries, u, omega, table, nodes):
     num_components = entries.shape[2]
     alpha, beta = entries[start, at, k], entries[start, at + 1, k]
@@ -76,37 +72,3 @@ def _beta_nodes(start, at, k, place, num_nodes, width, entries, u, omega, table,
             log_density = (a - 1.0) * log_u + (b - 1.0) * log_rest - log_scale
             to = place * num_components + j * num_nodes + t
             table[start, to] = math.exp(log_density) / width
-
-
-@njit(cache=True, nogil=True)
-def beta_moments(betas, first, lower, upper, entries, moments):
-    """Fill the entries of these Betas in moments (start, entry, component) with mean, variance."""
-    for start in range(entries.shape[0]):
-        for variable in betas:
-            at = first[variable]
-            width = upper[variable] - lower[variable]
-            for k in range(entries.shape[2]):
-                a, b = entries[start, at, k], entries[start, at + 1, k]
-                total = a + b
-                moments[start, at, k] = lower[variable] + width * a / total
-                moments[start, at + 1, k] = width * width * a * b / (total * total * (total + 1.0))
-
-
-@njit(cache=True, nogil=True)
-def chain_moments(betas, first, lower, upper, entries, gradient):
-    """Turn gradients with respect to mean and variance of these Betas into such of alpha, beta."""
-    for start in range(entries.shape[0]):
-        for variable in betas:
-            at = first[variable]
-            width = upper[variable] - lower[variable]
-            for k in range(entries.shape[2]):
-                a, b = entries[start, at, k], entries[start, at + 1, k]
-                n = a + b
-                of_mean, of_var = gradient[start, at, k] * width, gradient[start, at + 1, k]
-                var = width * width * a * b / (n * n * (n + 1.0))
-                # d log var = da/a + db/b - (da + db) (2/n + 1/(n + 1))
-                fall = 2.0 / n + 1.0 / (n + 1.0)
-                gradient[start, at, k] = of_mean * b / (n * n) + of_var * var * (1.0 / a - fall)
-                gradient[start, at + 1, k] = -of_mean * a / (n * n) + of_var * var * (
-                    1.0 / b - fall
-                )

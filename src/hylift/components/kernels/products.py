@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from hylift.components.family import BETA, CATEGORICAL
+from hylift.components.kernels import inner, kernel
 from hylift.numerics.kernels.special import digamma, log_beta, trigamma
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_overlaps(
     begin, end, family, first, lower, upper, multiplicity, entries, overlaps
 ):  # fmt: skip
@@ -41,14 +41,14 @@ def log_overlaps(
                     overlaps[start, j, k] += total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _beta_overlap(a, b, other_a, other_b):
     return (
         log_beta(a + other_a - 1.0, b + other_b - 1.0) - log_beta(a, b) - log_beta(other_a, other_b)
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_mixtures(overlaps, weights, value, share):
     """Add log Σ_j w_j exp(S_kj) to value (start, k, 0), and fill share (start, k, j) with the part
     of each j in that sum."""
@@ -69,7 +69,7 @@ def log_mixtures(overlaps, weights, value, share):
             value[start, k, 0] += top + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def jensen_gradient(begin, end, family, first, multiplicity, entries, weights, share, gradient):
     """Add the gradients of Σ_k w_k log Σ_j w_j exp(S_kj) for variables begin … end."""
     num_components = entries.shape[2]
@@ -112,7 +112,7 @@ def jensen_gradient(begin, end, family, first, multiplicity, entries, weights, s
                         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def product_entropy(family, first, lower, upper, multiplicity, part, entries, gradient, value):
     """Add Σ_i n_i E[log q_i] of a single product to value (start, 0, part), and its gradient;
     part: (variable,)."""

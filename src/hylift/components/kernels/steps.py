@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from hylift.components.family import (
     BETA,
@@ -13,33 +12,33 @@ from hylift.components.family import (
     LEAST_WEIGHT,
     MOST_BETA,
 )
+from hylift.components.kernels import inner, kernel
 from hylift.numerics.kernels.special import trigamma
 
 ZERO, ONE = np.int64(0), np.int64(1)
 """Not literals, for which kernels would be compiled once more."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def natural_step(
     family, first, lower, upper, least_var, most_var, multiplicity, weights, entries, of_weights,
-    of_entries, rho, move_weights, new_weights, new_entries, moves,
+    of_entries, rho, move_weights, growth, new_weights, new_entries, moves,
 ):  # fmt: skip
     """Fill new_weights and new_entries with a step of length rho (start,) along the negative
     natural gradient: the gradient times the inverse Fisher information of each component; and
-    moves (start,) with its largest move.
+    moves (start,) with its largest move. growth: (component,), scratch.
 
     Dividing by the component's weight is what keeps light components alive.
     """
     num_components = weights.shape[1]
-    growth = np.zeros(num_components)
     for start in range(weights.shape[0]):
         step = rho[start]
         least = np.inf
         for k in range(num_components):
             least = min(least, of_weights[start, k])
-        if move_weights:
-            for k in range(num_components):
-                growth[k] = -min(step * (of_weights[start, k] - least), 3.0)
+        for k in range(num_components):
+            fall = min(step * (of_weights[start, k] - least), 3.0)
+            growth[k] = -fall if move_weights else 0.0
         _grow_weights(start, weights, growth, new_weights)
         moves[start] = 0.0
         for variable in range(len(family)):
@@ -64,7 +63,7 @@ def natural_step(
                 moves[start] = max(moves[start], move)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slopes(family, first, multiplicity, weights, entries, of_weights, of_entries, slope, inverse):
     """Fill slope and inverse (start, weight or entry, component) with the gradient, and the
     inverse of the diagonal of the Fisher information, in unconstrained coordinates: logarithms
@@ -112,16 +111,16 @@ def slopes(family, first, multiplicity, weights, entries, of_weights, of_entries
                     inverse[start, 2 + at, k] = 0.5 / c
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def moved(
     family, first, lower, upper, least_var, most_var, weights, entries, direction, length,
-    new_weights, new_entries, taken, moves,
+    growth, new_weights, new_entries, taken, moves,
 ):  # fmt: skip
     """Fill new_weights and new_entries with a step of length (start,) along a direction (start,
     weight or entry, component) in unconstrained coordinates; taken, like the direction, with the
-    way that limits have left of it; moves (start,) with the largest move."""
+    way that limits have left of it; moves (start,) with the largest move.
+    growth: (component,), scratch."""
     num_components = weights.shape[1]
-    growth = np.empty(num_components)
     for start in range(weights.shape[0]):
         step = length[start]
         for k in range(num_components):
@@ -159,7 +158,45 @@ def moved(
                 moves[start] = max(moves[start], move)
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def quasi_newton(steps, changes, count, newest, slope, inverse, alpha, direction):
+    """Fills direction (place,) with minus the L-BFGS estimate of the inverse Hessian times the
+    slope (place,); steps and changes of the slope: (memory, place), of which `count` are filled,
+    `newest` the latest; inverse: the diagonal that the estimate starts from, in the size that the
+    latest step tells; alpha: (memory,), scratch."""
+    memory = len(steps)
+    for place in range(len(slope)):
+        direction[place] = -slope[place]
+    for back in range(count):
+        at = (newest - back) % memory
+        curvature, along = 0.0, 0.0
+        for place in range(len(slope)):
+            curvature += steps[at, place] * changes[at, place]
+            along += steps[at, place] * direction[place]
+        alpha[at] = along / curvature
+        for place in range(len(slope)):
+            direction[place] -= alpha[at] * changes[at, place]
+    scale = 1.0
+    if count > 0:
+        along, size = 0.0, 0.0
+        for place in range(len(slope)):
+            along += steps[newest, place] * changes[newest, place]
+            size += changes[newest, place] * inverse[place] * changes[newest, place]
+        scale = along / size
+    for place in range(len(slope)):
+        direction[place] *= scale * inverse[place]
+    for back in range(count - 1, -1, -1):
+        at = (newest - back) % memory
+        curvature, along = 0.0, 0.0
+        for place in range(len(slope)):
+            curvature += steps[at, place] * changes[at, place]
+            along += changes[at, place] * direction[place]
+        beta = along / curvature
+        for place in range(len(slope)):
+            direction[place] += (alpha[at] - beta) * steps[at, place]
+
+
+@inner
 def to_optimum(
     family, start, at, end, slope, n, damping, lower, upper, least_var, most_var, entries
 ):  # fmt: skip
@@ -192,7 +229,7 @@ def to_optimum(
     return max(abs(mean - old_mean) / math.sqrt(var), abs(math.log(var / old)))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _grow_weights(start, weights, growth, new_weights):
     """Weights times exp(growth), normalised."""
     top, total = -np.inf, 0.0
@@ -206,7 +243,7 @@ def _grow_weights(start, weights, growth, new_weights):
         new_weights[start, k] /= total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _grow_states(start, k, at, end, scale, slope, shift, entries, new_entries):
     """Probabilities times exp(scale * slope), normalised; entry i has slope shift + i.
 
@@ -230,7 +267,7 @@ def _grow_states(start, k, at, end, scale, slope, shift, entries, new_entries):
         new_entries[start, entry, k] /= total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _step_beta(start, k, at, scale, entries, of_entries, new_entries):
     a, b = entries[start, at, k], entries[start, at + 1, k]
     shared = trigamma(a + b)
@@ -248,7 +285,7 @@ def _step_beta(start, k, at, scale, entries, of_entries, new_entries):
     new_entries[start, at + 1, k] = min(max(b * math.exp(step_b / b), LEAST_BETA), MOST_BETA)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _move(family, start, k, at, end, entries, new_entries):
     """The largest change of a mean, in standard deviations, or of a probability."""
     largest = 0.0

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.components import Layout
-from hylift.components.kernels.nodes import beta_moments, chain_moments, tabulate
+from hylift.components import Betas, Layout
+from hylift.components.kernels.nodes import tabulate
 from hylift.components.kernels.products import (
     jensen_gradient,
     log_mixtures,
@@ -112,13 +112,16 @@ class Objective:
         part). part: (term,)"""
         problem, slots = self.problem, self.terms
         terms, layout = problem.terms, problem.layout
-        gradient = np.zeros(q.entries.shape)
-        moments, has_betas = q.entries, len(problem.betas) > 0
-        if has_betas:
+        gradient, moments = np.zeros(q.entries.shape), q.entries
+        betas, at = problem.betas, layout.first[problem.betas]
+        if len(betas):
+            # Of all starts and components at once.
+            parameters = (np.moveaxis(q.entries[:, at + place], 1, 0) for place in (0, 1))
+            bounds = (bound[betas][:, None] for bound in (layout.lower, layout.upper))
+            components = Betas(*parameters, *bounds)
             moments = q.entries.copy()
-            beta_moments(
-                problem.betas, layout.first, layout.lower, layout.upper, q.entries, moments
-            )
+            for place, moment in enumerate(components.moments()):
+                moments[:, at + place] = np.moveaxis(moment, 0, 1)
 
         def run(
             begin: int, end: int, target: IntArray, shift: int, to: FloatArray, total: FloatArray
@@ -126,14 +129,14 @@ class Objective:
             energy_block(
                 begin, end, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
                 terms.multiplicity, terms.theta, self.hard, part, layout.first, moments, q.weights,
-                target, shift, to, total,
+                target, shift, *slots.scratch(), to, total,
             )  # fmt: skip
 
         slots.add_up(run, layout.first, gradient, value)
-        if has_betas:
-            chain_moments(
-                problem.betas, layout.first, layout.lower, layout.upper, q.entries, gradient
-            )
+        if len(betas):
+            slope = (np.moveaxis(gradient[:, at + place], 1, 0) for place in (0, 1))
+            for place, part_of in enumerate(components.of_parameters(*slope)):
+                gradient[:, at + place] = np.moveaxis(part_of, 0, 1)
         return gradient
 
     def _add_product_entropy(
@@ -162,7 +165,7 @@ class Objective:
             tabulate(
                 begin, end, grid.row_variable, grid.row_set, grid.row_start, grid.set_nodes,
                 grid.hermite_z, grid.hermite_w, layout.family, layout.first, layout.lower,
-                layout.upper, q.entries, table, nodes,
+                layout.upper, q.entries, *np.empty((2, grid.hermite_z.shape[1])), table, nodes,
             )  # fmt: skip
 
         def run(
@@ -171,7 +174,8 @@ class Objective:
             bethe_block(
                 begin, end, scopes.slot_ptr, scopes.slots, scopes.num_reals, scopes.coefficient,
                 grid.scope_set, grid.set_nodes, layout.first, q.entries, q.weights,
-                grid.table_row, grid.row_start, table, nodes, target, shift, to, total,
+                grid.table_row, grid.row_start, table, nodes, target, shift, *grid.scratch(size),
+                to, total,
             )  # fmt: skip
 
         num_rows = len(grid.row_set)
@@ -229,6 +233,8 @@ class Slots:
     target: IntArray  # (slot,): first entry of its variable
     source: IntArray  # (slot + 1,): places of the gradients of slots, one behind the other
     cost: IntArray  # (term + 1,): work up to each term, for one component, about in grid points
+    most: int
+    """Slots of the largest term."""
 
     @classmethod
     def of(
@@ -240,7 +246,12 @@ class Slots:
     ) -> Slots:
         source = offsets((layout.first[1:] - layout.first[:-1])[slots])
         cost = 4 * np.diff(source[slot_ptr]) if cost is None else cost
-        return cls(slot_ptr, slots, layout.first[slots], source, offsets(cost))
+        most = int(np.diff(slot_ptr).max(initial=1))
+        return cls(slot_ptr, slots, layout.first[slots], source, offsets(cost), most)
+
+    def scratch(self) -> tuple[IntArray, FloatArray]:
+        """For the slots of the largest term: a state of each, and one number more."""
+        return np.empty(self.most, dtype=np.int64), np.empty(self.most + 1)
 
     def add_up(
         self,
@@ -289,6 +300,10 @@ class Grid:
     row_variable: NDArray[np.int32]  # (row,)
     row_set: NDArray[np.int32]  # (row,)
     row_start: IntArray  # (row + 1,): nodes of the rows before
+    longest: int
+    """Most points of a slot."""
+    most_points: int
+    """Points of the largest grid."""
 
     @classmethod
     def of(cls, problem: Problem, accuracy: Accuracy) -> Grid:
@@ -304,9 +319,10 @@ class Grid:
         row_set, row_variable = np.nonzero(is_used & (num_states == 0))
         table_row = np.full(is_used.shape, -1, dtype=np.int32)
         table_row[row_set, row_variable] = np.arange(len(row_set))
-        cost = scopes.points(problem.graph, accuracy).astype(np.int64) + 8
+        points = scopes.points(problem.graph, accuracy).astype(np.int64)
+        longest = max(int(set_nodes.max(initial=1)), int(num_states.max(initial=1)))
         return cls(
-            Slots.of(problem.layout, scopes.slot_ptr, scopes.slots, cost),
+            Slots.of(problem.layout, scopes.slot_ptr, scopes.slots, points + 8),
             scope_set.astype(np.int32),
             set_nodes,
             hermite[0],
@@ -315,7 +331,15 @@ class Grid:
             row_variable.astype(np.int32),
             row_set.astype(np.int32),
             offsets(set_nodes[row_set]),
+            longest,
+            int(points.max(initial=1)),
         )
+
+    def scratch(self, size: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """For the largest scope, and so many components."""
+        local = np.empty((size + 2, self.slots.most, self.longest))
+        room = np.empty(self.most_points), np.empty(self.most_points)
+        return np.empty(self.slots.most, dtype=np.int64), local, *room
 
 
 @dataclass(frozen=True, slots=True)

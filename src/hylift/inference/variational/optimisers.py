@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
-from hylift.components.kernels.steps import moved, natural_step, slopes
+from hylift.components.kernels.steps import moved, natural_step, quasi_newton, slopes
 from hylift.errors import UnsupportedError
-from hylift.inference.variational.kernels.quasi_newton import quasi_newton
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.problem import FloatArray, Mixtures
 
@@ -168,7 +167,8 @@ class NaturalGradient:
         natural_step(
             layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
             problem.multiplicity, q.weights, q.entries, at.of_weights, at.of_entries, state.rho,
-            state.step >= WARM_UP or not bethe, new.weights, new.entries, moves,
+            state.step >= WARM_UP or not bethe, np.empty(q.weights.shape[1]), new.weights,
+            new.entries, moves,
         )  # fmt: skip
         there = objective.evaluate(new)
         accepted = there.value <= at.value + 1e-12 * np.abs(at.value)
@@ -265,7 +265,8 @@ def _newton_step(objective: Objective, state: State) -> State:
     size = slope.size
     quasi_newton(
         memory.steps.reshape(MEMORY, size), memory.changes.reshape(MEMORY, size), memory.count,
-        memory.newest, slope.reshape(size), inverse.reshape(size), direction.reshape(size),
+        memory.newest, slope.reshape(size), inverse.reshape(size), np.empty(MEMORY),
+        direction.reshape(size),
     )  # fmt: skip
     fall = float((slope * direction).sum())
     if not fall < 0:
@@ -309,7 +310,8 @@ def _moved(
     taken, moves = np.empty_like(direction), np.empty(len(length))
     moved(
         layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
-        q.weights, q.entries, direction, length, new.weights, new.entries, taken, moves,
+        q.weights, q.entries, direction, length, np.empty(q.weights.shape[1]), new.weights,
+        new.entries, taken, moves,
     )  # fmt: skip
     return new, taken, moves
 

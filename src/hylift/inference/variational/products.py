@@ -102,12 +102,14 @@ class Ascent:
         problem, source = self.objective.problem, self.objective.terms.source
         terms, layout, limits = problem.terms, problem.layout, problem.limits
         order = layout.reals if only_reals else np.arange(len(problem.multiplicity))
-        change = np.empty(len(entries))
+        widest, change = int(layout.size.max(initial=1)), np.empty(len(entries))
+        gradient = np.empty((len(entries), widest * self.objective.terms.most, 1))
         sweep(
             order, self.edge_ptr, self.edge, self.term_of, terms.slot_ptr, terms.slots,
             terms.num_discrete, terms.base, terms.multiplicity, terms.theta, self.objective.hard,
             layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
-            problem.multiplicity, source, damping, entries, change,
+            problem.multiplicity, source, damping, *self.objective.terms.scratch(), gradient,
+            np.empty(widest), entries, change,
         )  # fmt: skip
         return change
 

@@ -41,7 +41,8 @@ def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind
     notes: list[str] = []
     kind: Kind = "lower bound"
     beyond = mass_outside(mixture.layout, mixture.weights, mixture.entries)
-    leak, by_quadrature = float(beyond.max(initial=0.0)), needs_quadrature(fit.problem)
+    leak = float(beyond.max(initial=0.0))
+    by_quadrature = bool(fit.problem.functions) and needs_quadrature(fit.problem)
     if settings.needs_grids:
         on_forest = fit.view.prepared.is_forest
         has_reals = len(fit.problem.layout.reals) > 0

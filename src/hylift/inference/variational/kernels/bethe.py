@@ -1,8 +1,8 @@
 """Entropies of scopes under a mixture, on grids of nodes and states, and their gradients."""
 
 import numpy as np
-from numba import njit
 
+from hylift.components.kernels import allocating, inner
 from hylift.numerics.kernels.special import take_logs
 
 TINY = 1e-300
@@ -10,10 +10,11 @@ ZERO = np.int64(0)
 """Not a literal, for which kernels would be compiled once more."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@allocating
 def bethe_block(
     begin, end, slot_ptr, slots, num_reals, coefficient, scope_set, set_nodes, first, entries,
-    weights, table_row, row_start, table, nodes, target, shift, gradient, value,
+    weights, table_row, row_start, table, nodes, target, shift, size, local, logs, room,
+    gradient, value,
 ):  # fmt: skip
     """Add coefficient * E[log q] of the scopes begin … end, given each component, to value (start,
     component, 0), and its gradients, times the component's weight, to gradient (start, entry,
@@ -21,26 +22,12 @@ def bethe_block(
 
     The gradient is the quadrature of log q times the score, not the derivative of the quadrature.
     scope_set: (scope,), which set of nodes its reals have; table_row: (set, variable), the row of
-    `tabulate`, which has filled table and nodes; target, shift as for `energy_block`.
+    `tabulate`, which has filled table and nodes; target, shift as for `energy_block`. Scratch: size
+    (slot,), local (component + 2, slot, point), logs and room (point,).
     """
-    most, longest, most_points = 1, 1, 1
-    for scope in range(begin, end):
-        most = max(most, slot_ptr[scope + 1] - slot_ptr[scope])
-        points = 1
-        for slot in range(slot_ptr[scope], slot_ptr[scope + 1]):
-            size_of = set_nodes[scope_set[scope]]
-            if slot < slot_ptr[scope + 1] - num_reals[scope]:
-                size_of = first[slots[slot] + 1] - first[slots[slot]]
-            longest = max(longest, size_of)
-            points *= size_of
-        most_points = max(most_points, points)
-    num_components = weights.shape[1]
-    size = np.empty(most, dtype=np.int64)
-    local = np.empty((num_components, most, longest))
-    omega = np.empty((1, most, longest))
-    marginal = np.empty((most, longest))
-    logs = np.empty(most_points)
-    room = np.empty(most_points)
+    # Behind the densities of all components, the weights of points, and sums over other slots.
+    num_components = omega = weights.shape[1]
+    marginal = omega + 1
     for start in range(weights.shape[0]):
         for scope in range(begin, end):
             # Reals stand behind the discrete slots, and have the most points: the last come first.
@@ -61,14 +48,14 @@ def bethe_block(
                     row = row_start[table_row[scope_set[scope], slots[final - place]]]
                     at = row * num_components + k * num_nodes
                     for t in range(num_nodes):
-                        omega[0, place, t] = nodes[start, 3 * (at + t)]
+                        local[omega, place, t] = nodes[start, 3 * (at + t)]
                         for j in range(num_components):
                             local[j, place, t] = table[
                                 start, at * num_components + j * num_nodes + t
                             ]
                 for place in range(reals, arity):
                     for t in range(size[place]):
-                        omega[0, place, t] = local[k, place, t]
+                        local[omega, place, t] = local[k, place, t]
                 if k == 0 or reals > 0:  # else the points are those of the component before
                     num_points = _spread(arity, size, weights[start, 0], local, ZERO, logs)
                     for j in range(1, num_components):
@@ -78,7 +65,7 @@ def bethe_block(
                     for point in range(num_points):
                         logs[point] += TINY
                     take_logs(logs, num_points)
-                total = _integral(arity, size, logs, omega, marginal, room)
+                total = _integral(arity, size, logs, local, omega, marginal, room)
                 value[start, k, 0] += coefficient[scope] * total
                 scale = coefficient[scope] * weights[start, k]
                 for place in range(reals):
@@ -86,29 +73,29 @@ def bethe_block(
                     at = 3 * (row * num_components + k * num_nodes)
                     one, other = 0.0, 0.0
                     for t in range(num_nodes):
-                        one += marginal[place, t] * nodes[start, at + 3 * t + 1]
-                        other += marginal[place, t] * nodes[start, at + 3 * t + 2]
+                        one += local[marginal, place, t] * nodes[start, at + 3 * t + 1]
+                        other += local[marginal, place, t] * nodes[start, at + 3 * t + 2]
                     to = target[final - place] - shift
                     gradient[start, to, k] += scale * one
                     gradient[start, to + 1, k] += scale * other
                 for place in range(reals, arity):
                     to = target[final - place] - shift
                     for t in range(size[place]):
-                        if omega[0, place, t] > 0.0:
+                        if local[omega, place, t] > 0.0:
                             gradient[start, to + t, k] += (
-                                scale * marginal[place, t] / omega[0, place, t]
+                                scale * local[marginal, place, t] / local[omega, place, t]
                             )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _integral(arity, size, logs, omega, marginal, room):
-    """The sum of weight * log q over the grid of a scope, for weights omega (1, slot, point); fills
-    marginal (slot, point) with the sums over all other slots.
+@inner
+def _integral(arity, size, logs, local, omega, marginal, room):
+    """The sum of weight * log q over the grid of a scope, for the weights in local[omega] (slot,
+    point); fills local[marginal] with the sums over all other slots.
 
     Here and below, inner loops go over many points without branches, for processors that take
     several at once.
     """
-    num_points = _spread(arity, size, 1.0, omega, ZERO, room)
+    num_points = _spread(arity, size, 1.0, local, omega, room)
     for point in range(num_points):
         room[point] *= logs[point]
     for place in range(arity - 1, 0, -1):  # summed out one after the other
@@ -118,19 +105,19 @@ def _integral(arity, size, logs, omega, marginal, room):
             total = 0.0
             for point in range(num_points):
                 total += row[point]
-            marginal[place, t] = total
+            local[marginal, place, t] = total
         for t in range(1, size[place]):
             row = room[t * num_points : (t + 1) * num_points]
             for point in range(num_points):
                 room[point] += row[point]
     total = 0.0
     for point in range(num_points):
-        marginal[0, point] = room[point]
+        local[marginal, 0, point] = room[point]
         total += room[point]
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _spread(arity, size, scale, factors, j, grid):
     """Fills grid (point,) with scale times the products of factors (component, slot, point of the
     slot) of component j, the points of the first slot next to each other; returns how many."""

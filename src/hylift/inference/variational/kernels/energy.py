@@ -1,31 +1,27 @@
 """Expected energies of tables and conditional quadratics, with gradients; coordinate ascent."""
 
 import numpy as np
-from numba import njit
 
+from hylift.components.kernels import inner, kernel
 from hylift.components.kernels.steps import to_optimum
 
 ZERO = np.int64(0)
 """Not a literal, for which kernels would be compiled once more."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def energy_block(
     begin, end, slot_ptr, slots, num_discrete, base, multiplicity, theta, hard, part,
-    first, moments, weights, target, shift, gradient, value,
+    first, moments, weights, target, shift, state, prefix, gradient, value,
 ):  # fmt: skip
     """Add the expected energies of the terms begin … end to value (start, component, part), and
     their gradients, times the component's weight, to gradient (start, entry, component).
 
     part: (term,), where its energy is added. moments: (start, entry, component): mean and variance
     of reals, probabilities of states. hard: the energy of what is impossible. target - shift:
-    (slot,), the first entry of its gradient.
+    (slot,), the first entry of its gradient. state, prefix: scratch for the slots of a term.
     """
-    most = 1
-    for term in range(begin, end):
-        most = max(most, slot_ptr[term + 1] - slot_ptr[term])
-    state = np.zeros(most, dtype=np.int64)
-    prefix = np.ones(most + 1)
+    prefix[0] = 1.0
     for start in range(weights.shape[0]):
         for k in range(weights.shape[1]):
             for term in range(begin, end):
@@ -36,7 +32,7 @@ def energy_block(
                 )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _term_energy(
     low, high, num_discrete, base, multiplicity, slots, theta, hard, first, moments,
     start, k, weight, target, shift, gradient, state, prefix,
@@ -92,7 +88,7 @@ def _term_energy(
     return -multiplicity * total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter(begin, end, slot_ptr, slots, first, source, buffer, gradient):
     """Add the gradients of a block's slots, which lie one after the other in its buffer, to the
     gradient (start, entry, component); source: (slot + 1,)."""
@@ -105,34 +101,27 @@ def scatter(begin, end, slot_ptr, slots, first, source, buffer, gradient):
                     gradient[start, at + entry, k] += buffer[start, entry - source[low], k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(
     order, edge_ptr, edge, term_of, slot_ptr, slots, num_discrete, base, term_multiplicity, theta,
-    hard, family, first, lower, upper, least_var, most_var, multiplicity, source, damping, entries,
-    change,
+    hard, family, first, lower, upper, least_var, most_var, multiplicity, source, damping, state,
+    prefix, gradient, slope, entries, change,
 ):  # fmt: skip
     """Move each variable of single products, entries (start, entry, 1), to its optimum given the
     others; fill change (start,) with the largest change: of a mean in standard deviations, or of
     a probability.
 
     order: the variables to move. damping: (start,), the share of the way to go, in natural
-    parameters; starts of share 0 stay. source: (slot + 1,), as for `scatter`.
+    parameters; starts of share 0 stay. source: (slot + 1,), as for `scatter`. Scratch: gradient
+    (start, entry of a term, 1), slope (entry of a variable,), state and prefix.
     """
-    most, widest = 1, 1
-    for term in range(len(base)):
-        most = max(most, slot_ptr[term + 1] - slot_ptr[term])
-        widest = max(widest, source[slot_ptr[term + 1]] - source[slot_ptr[term]])
-    for variable in order:  # one may be in no term
-        widest = max(widest, first[variable + 1] - first[variable])
-    state = np.zeros(most, dtype=np.int64)
-    prefix = np.ones(most + 1)
-    gradient = np.zeros((entries.shape[0], widest, 1))
-    slope = np.empty(widest)
+    prefix[0] = 1.0
     for start in range(entries.shape[0]):
         change[start] = 0.0
         if damping[start] == 0.0:
             continue
-        for variable in order:
+        for number in range(len(order)):
+            variable = order[number]
             at, end = first[variable], first[variable + 1]
             for entry in range(end - at):
                 slope[entry] = 0.0
