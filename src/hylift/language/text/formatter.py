@@ -43,7 +43,7 @@ from hylift.language.text.notation import (
     is_capital,
     is_name,
     is_numeral,
-    listed,
+    key_text,
     number_text,
     quote,
 )
@@ -235,7 +235,7 @@ class _Writer:
         return f"{text} "
 
     def _table(self, table: WeightTable) -> str:
-        entries = [f"{_key(names)}: {self.text(value)}" for names, value in table.entries]
+        entries = [f"{key_text(names)}: {self.text(value)}" for names, value in table.entries]
         if table.default is not None:
             entries.append(f"*: {self.text(table.default)}")
         return f"{{{', '.join(entries)}}}"
@@ -247,12 +247,11 @@ class _Writer:
         """
         if isinstance(expr, Quantified):
             return self._quantified(expr) if is_last else f"({self._quantified(expr)})"
-        own = _level(expr)
-        if own < level:
-            return f"({self._open_text(expr, own, True)})"
-        return self._open_text(expr, own, is_last)
+        if _level(expr) < level:
+            return f"({self._open_text(expr, True)})"
+        return self._open_text(expr, is_last)
 
-    def _open_text(self, expr: Expr, own: int, is_last: bool) -> str:
+    def _open_text(self, expr: Expr, is_last: bool) -> str:
         match expr:
             case Truth(value=truth):
                 return "true" if truth else "false"
@@ -319,15 +318,12 @@ class _Writer:
         if expr.is_logical:
             if is_numeral(left) and is_numeral(right):
                 left = quote(left)
-        elif self._looks_logical(expr.left, expr.right):
-            left = f"({left})"
+        elif {type(expr.left), type(expr.right)} != {Number} and (
+            self._may_be_term(expr.left) and self._may_be_term(expr.right)
+        ):
+            left = f"({left})"  # without brackets, it would compare logical terms
         text = f"{left} {expr.op} {right}"
         return text if expr.slope is None else f"({text}; slope={self.text(expr.slope)})"
-
-    def _looks_logical(self, left: Expr, right: Expr) -> bool:
-        """True if a comparison of numbers would be parsed as one of logical terms."""
-        are_numbers = isinstance(left, Number) and isinstance(right, Number)
-        return not are_numbers and self._may_be_term(left) and self._may_be_term(right)
 
     def _may_be_term(self, expr: Expr) -> bool:
         """True if a side of a comparison would be parsed as a logical term."""
@@ -335,8 +331,7 @@ class _Writer:
             case Variable() | Constant() | Number():
                 return True
             case Parameter(name=name) | Atom(predicate=name, arguments=()):
-                is_declared = name in self.model.words
-                return name in self.variables or not is_declared
+                return name in self.variables or name not in self.model.words
             case Operation(op="+" | "-", operands=(left, Number(value=value))):
                 is_word = isinstance(left, Variable | Parameter | Atom)
                 return is_word and value >= 0 and value.is_integer() and self._may_be_term(left)
@@ -357,9 +352,8 @@ class _Writer:
         if in_atom and self.unmarked and self.unmarked[-1] == term.name:
             self.unmarked.pop()
             text = f"+{text}"
-        sign = " - " if term.shift < 0 else " + "
-        if in_atom:
-            sign = sign.strip()
+        sign = "-" if term.shift < 0 else "+"
+        sign = sign if in_atom else f" {sign} "
         return f"{text}{sign}{abs(term.shift)}" if term.shift else text
 
     def _constant(self, name: str, in_atom: bool) -> str:
@@ -402,8 +396,3 @@ def _variable(name: str) -> str:
             f"the variable {name!r} cannot be written: variables begin with a small letter"
         )
     return name
-
-
-def _key(names: tuple[str, ...]) -> str:
-    text = ", ".join(map(listed, names))
-    return text if len(names) == 1 else f"({text})"

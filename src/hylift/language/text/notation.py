@@ -122,6 +122,12 @@ def constant_list(constants: Sequence[str]) -> str:
     return f"{{{', '.join(_runs(constants))}}}"
 
 
+def key_text(constants: Sequence[str]) -> str:
+    """The constants as a key of a table of weights."""
+    text = ", ".join(map(listed, constants))
+    return text if len(constants) == 1 else f"({text})"
+
+
 def _runs(constants: Sequence[str]) -> Iterator[str]:
     start = 0
     while start < len(constants):
