@@ -1,7 +1,7 @@
 """Errors: one base class, and a few subclasses that also subclass the fitting builtin."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,15 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     same = [other for other in names if other.casefold() == name.casefold()]
     close = same or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def check_word(what: str, word: object, allowed: Collection[str]) -> None:
+    """Raise unless a word is one of those that are allowed."""
+    if word not in allowed:
+        raise UnsupportedError(
+            f"there is no {what} '{word}': choose among {', '.join(allowed)}."
+            f"{did_you_mean(str(word).lower(), allowed)}"
+        )
 
 
 def proper_rule(name: str) -> str:

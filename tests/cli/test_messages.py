@@ -121,6 +121,7 @@ OF_PYTHON = (
     *("unique=5:", "unique='5':", "read it with 'read_model'"),
     *("plot_classes draws", "plot_race draws", "see best_map"),
     *("given(…)", "sample(…)", "expectation(…)", "pdf(…)", "compare(…)", "kalman_filter needs"),
+    *("expected_counts() needs", "mean=5, std=5"),
 )
 """Of values that only programs pass, and of questions that only programs ask."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from hylift.errors import UnsupportedError, did_you_mean
+from hylift.errors import UnsupportedError, check_word
 from hylift.inference import Adam, Lift, Method, NaturalNewton, Task
 from hylift.inference.capabilities import (
     CHECKPOINT,
@@ -19,6 +19,7 @@ from hylift.inference.capabilities import (
     fitting_methods,
 )
 from hylift.inference.method import method_by_key
+from hylift.inference.settings import checked_seconds
 from hylift.posterior import Posterior
 from hylift.words import either, listed
 
@@ -47,7 +48,7 @@ class MethodOptions:
         if "learning_rate" in self.given and self.given.get("optimiser") != "adam":
             raise UnsupportedError("--learning-rate is for --optimiser adam")
         if self.seconds is not None:
-            check_seconds(self.seconds)
+            checked_seconds(self.seconds)
 
     @classmethod
     def of(cls, method: str, options: Mapping[str, Any]) -> MethodOptions:
@@ -113,18 +114,3 @@ class MethodOptions:
         if self.given["optimiser"] != "adam":
             return NaturalNewton()
         return Adam(self.given["learning_rate"]) if "learning_rate" in self.given else Adam()
-
-
-def check_seconds(seconds: float) -> None:
-    """Raises unless a time is one that work can take."""
-    if not seconds > 0:
-        raise UnsupportedError(f"--seconds must be a positive number, not {seconds:g}")
-
-
-def check_word(what: str, word: str, allowed: Collection[str]) -> None:
-    """Raises unless a word is one of those that are allowed."""
-    if word not in allowed:
-        raise UnsupportedError(
-            f"there is no {what} '{word}': choose among {', '.join(allowed)}."
-            f"{did_you_mean(word.lower(), allowed)}"
-        )

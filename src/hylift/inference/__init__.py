@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hylift.inference.method import Request as Request
     from hylift.inference.method import Step as Step
     from hylift.inference.method import Task as Task
-    from hylift.inference.run import check_tasks as check_tasks
     from hylift.inference.run import infer as infer
     from hylift.inference.sampling import Gibbs as Gibbs
     from hylift.inference.search.maxwalksat import MaxWalkSAT as MaxWalkSAT
@@ -34,7 +33,6 @@ _HOME = {
     "Request": "method",
     "Step": "method",
     "Task": "method",
-    "check_tasks": "run",
     "infer": "run",
     "Adam": "variational",
     "NaturalGradient": "variational",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from hylift.compilation import announce_compilation
-from hylift.errors import MethodError, UnsupportedError, did_you_mean
+from hylift.errors import MethodError, UnsupportedError, check_word
 from hylift.files import check_target
 from hylift.graph import FactorGraph
 from hylift.inference.checkpoint import Checkpoint, fingerprint
@@ -17,10 +16,15 @@ from hylift.inference.choose import choose_and_solve
 from hylift.inference.interrupt import interruptible
 from hylift.inference.method import Callback, Lift, Method, Request, Task
 from hylift.inference.prepared import Prepared
-from hylift.inference.settings import is_number
+from hylift.inference.settings import (
+    check_graph,
+    check_tasks,
+    checked_seconds,
+    checked_seed,
+)
 from hylift.posterior import Posterior
 from hylift.progress import Progress, silent
-from hylift.words import counted, option, worded
+from hylift.words import counted
 
 
 def infer(
@@ -54,15 +58,10 @@ def infer(
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
     _check(graph, method, start, callback)
-    request = Request(
-        wanted,
-        checked_seed(seed),
-        progress or silent,
-        checked_lift(lift),
-        None if seconds is None else checked_seconds(seconds),
-        start,
-        callback,
-    )
+    check_word("lift", lift, get_args(Lift))
+    seconds = None if seconds is None else checked_seconds(seconds)
+    seed = checked_seed(seed)
+    request = Request(wanted, seed, progress or silent, lift, seconds, start, callback)
     announce_compilation()
     with interruptible() as interrupt:
         request = replace(request, interrupt=interrupt)
@@ -87,14 +86,10 @@ def infer(
 
 
 def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:
-    """Raises unless what is given to `infer` is what it takes."""
+    """Raise unless `infer` can take its arguments."""
     if method is not None and (isinstance(method, type) or not hasattr(method, "solve")):
         raise UnsupportedError(f"a method is a value such as BVI() or Exact(), not {method!r}")
-    if not isinstance(graph, FactorGraph):
-        raise UnsupportedError(
-            f"inference takes a FactorGraph, such as hl.ground(model, evidence) makes, not a value "
-            f"of type '{type(graph).__name__}'"
-        )
+    check_graph("inference takes", graph)
     if start is not None and not isinstance(start, Posterior):
         raise UnsupportedError(f"start must be a posterior of an earlier run, not {start!r}")
     if callback is not None and not callable(callback):
@@ -102,7 +97,7 @@ def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:
 
 
 def _settings(method: Method | None, request: Request) -> str:
-    """All that an answer depends on beside the graph, in words."""
+    """Text of everything but the graph that an answer depends on."""
     named = repr(method)
     if type(method).__repr__ is object.__repr__:  # which has an address in it
         named = f"{type(method).__qualname__} {getattr(method, 'name', '')}"
@@ -111,47 +106,3 @@ def _settings(method: Method | None, request: Request) -> str:
         found = request.start.solution
         start = f"{found.method}, {found.seed}, {found.steps}, {found.objective!r}"
     return f"{named}, {sorted(request.tasks)}, {request.lift}, {request.seed}, {start}"
-
-
-def check_tasks(tasks: Iterable[str]) -> None:
-    """Raises if one of the tasks does not exist."""
-    for task in tasks:
-        _checked("task", task, get_args(Task))
-
-
-def checked_lift(lift: Any) -> Lift:
-    """The lifting; raises where there is none of that name."""
-    found: Lift = _checked("lift", lift, get_args(Lift))
-    return found
-
-
-def _checked(what: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    """The value, if it is one of the allowed words."""
-    if value not in allowed:
-        raise UnsupportedError(
-            f"there is no {what} '{value}': choose among {', '.join(allowed)}."
-            f"{did_you_mean(str(value), allowed)}"
-        )
-    return value
-
-
-def checked_seconds(seconds: Any) -> float:
-    """The time; raises unless it is a positive number."""
-    if not is_number(seconds) or not seconds > 0:
-        raise UnsupportedError(
-            worded(option("seconds"), f" must be a positive number, not {seconds!r}")
-        )
-    return float(seconds)
-
-
-def checked_seed(seed: Any) -> int:
-    """The seed; raises unless it is a non-negative integer."""
-    try:
-        number = operator.index(seed)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise UnsupportedError(
-            worded(option("seed"), f" must be a non-negative integer, not {seed!r}")
-        )
-    return number

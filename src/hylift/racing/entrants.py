@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hylift.errors import UnsupportedError, did_you_mean
+from hylift.errors import UnsupportedError, check_word
 from hylift.graph import FactorGraph
 from hylift.inference import Exact, Lift, Method
 from hylift.inference.capabilities import COARSE, RACE_KEYS, info_of
@@ -53,11 +53,7 @@ def entrants(
 def checked_name(name: str) -> str:
     """The name of a method in small letters; raises where there is no such method."""
     word = name.strip().lower()
-    if word not in RACE_KEYS:
-        raise UnsupportedError(
-            f"there is no method '{name}': choose among {', '.join(RACE_KEYS)}."
-            f"{did_you_mean(word, RACE_KEYS)}"
-        )
+    check_word("method", word, RACE_KEYS)
     return word
 
 

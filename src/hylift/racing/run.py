@@ -5,14 +5,20 @@ from __future__ import annotations
 import gc
 import time
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from numba.core import event
 
-from hylift.errors import ImpossibleEvidenceError, IntractableError, UnsupportedError
+from hylift.errors import (
+    ImpossibleEvidenceError,
+    IntractableError,
+    UnsupportedError,
+    check_word,
+)
 from hylift.graph import FactorGraph
 from hylift.inference import Lift, Task, infer
 from hylift.inference.capabilities import info_of
-from hylift.inference.run import checked_lift, checked_seconds, checked_seed
+from hylift.inference.settings import check_graph, checked_seconds, checked_seed
 from hylift.posterior import Posterior
 from hylift.progress import Progress, part_of, silent
 from hylift.racing.entrants import Entrant, Methods, entrants
@@ -44,8 +50,9 @@ def race(
     those of exact inference, or else with the most trustworthy ones. Raises where a method proves
     that the evidence is impossible. Interrupted, it returns what has finished.
     """
-    _check(graph)
-    seconds, lift, seed = checked_seconds(seconds), checked_lift(lift), checked_seed(seed)
+    check_graph("a race takes", graph)
+    check_word("lift", lift, get_args(Lift))
+    seconds, seed = checked_seconds(seconds), checked_seed(seed)
     field = entrants(graph, methods, lift, seconds)
     report = progress or silent
     finished: list[tuple[Entrant, Finish]] = []
@@ -164,11 +171,3 @@ def _why_nobody(skipped: list[Skipped]) -> Exception:
         return skipped[0].error
     reasons = "\n".join(f"  {one.label}: {one.reason}" for one in skipped)
     return UnsupportedError(f"no method of the race takes this graph:\n{reasons}")
-
-
-def _check(graph: FactorGraph) -> None:
-    if not isinstance(graph, FactorGraph):
-        raise UnsupportedError(
-            f"a race takes a FactorGraph, such as hl.ground(model, evidence) makes, not a value of "
-            f"type '{type(graph).__name__}'"
-        )

@@ -14,7 +14,7 @@ from hylift.cli.render import progress_bar, show
 from hylift.graph import FactorGraph
 from hylift.grounding import ground
 from hylift.inference import BVI, Exact, Method, Task, infer
-from hylift.inference.run import checked_seed
+from hylift.inference.settings import checked_seed
 from hylift.language import parse
 from hylift.plot import plot_marginals
 from hylift.posterior import Categorical, Posterior

@@ -19,7 +19,8 @@ from hylift.cli.stderr import InterruptedAnswerError, tell
 from hylift.errors import UnsupportedError
 from hylift.formats import uai
 from hylift.graph import Evidence, FactorGraph
-from hylift.inference import Task, check_tasks, infer
+from hylift.inference import Task, infer
+from hylift.inference.settings import check_tasks
 from hylift.plot import plot_convergence, plot_marginals
 from hylift.plot.marginals import MAX_PANELS, check_panels
 from hylift.posterior import Posterior

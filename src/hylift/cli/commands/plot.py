@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.cli import outputs
-from hylift.cli.method import check_word
 from hylift.cli.model import queried
 from hylift.cli.render import progress_bar, tell_drawn
-from hylift.errors import HyliftError, UnsupportedError
+from hylift.errors import HyliftError, UnsupportedError, check_word
 from hylift.plot import plot_convergence, plot_forest, plot_marginals
 from hylift.plot.forest import MAX_ATOMS
 from hylift.plot.marginals import MAX_PANELS

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from hylift.cli import outputs
-from hylift.cli.method import check_seconds, check_word
 from hylift.cli.model import Given, as_text, read_graph
 from hylift.cli.render import print_table, progress_bar
+from hylift.errors import check_word
 from hylift.graph import FactorGraph
 from hylift.inference import Lift
-from hylift.inference.run import checked_seed
+from hylift.inference.settings import checked_seconds, checked_seed
 from hylift.plot import plot_race
 from hylift.racing import Race, checked_name, race, text
 from hylift.words import cli_text, counted
@@ -37,7 +37,7 @@ def run(
     """Run the methods, and show or write how they ended."""
     names = [checked_name(word) for text in methods or () for word in text.split(",")]
     check_word("lift", lift, get_args(Lift))
-    check_seconds(seconds)
+    checked_seconds(seconds)
     checked_seed(seed)
     given = Given.of(evidence, closed, unmatched)
     drawn, written = outputs.figure(figure), outputs.result(output, "a race")
