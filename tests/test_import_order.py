@@ -11,7 +11,7 @@ STAGES = [
 ]  # fmt: skip
 INFERENCE = [
     "capabilities", "settings", "interrupt", "bounds", "earlier", "prepared", "checkpoint",
-    "method", "control", "loop", "finish", "terms", "exact", "search", "sampling", "message",
+    "method", "control", "loop", "finish", "terms", "local", "exact", "search", "sampling", "message",
     "variational", "filtering", "choose", "run",
 ]  # fmt: skip
 """Modules and folders of `inference/`."""

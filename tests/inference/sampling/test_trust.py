@@ -9,11 +9,12 @@ import pytest
 
 from hylift.graph import FactorGraph, boolean, categorical, real
 from hylift.inference import Exact, infer
+from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling import Gibbs
 from hylift.inference.sampling.chains import random_starts
 from hylift.inference.sampling.structure import Ties
-from hylift.inference.search.layout import flat_terms
 from hylift.potentials import ConditionalQuadratic, Table
+from hylift.rewrite.kinds import Kinds
 
 ALIKE = Table.weighted(np.inf, [[1, 0], [0, 1]])
 APART = (
@@ -120,14 +121,14 @@ def test_clauses_that_make_an_equality_tie_its_variables() -> None:
         dict.fromkeys("abcd", boolean), [(clause, [["a", "b"], ["b", "a"], ["b", "c"]])]
     )
 
-    ties = Ties.of(flat_terms(graph))
+    ties = Ties.of(LocalTerms.of(Kinds.of(graph)))
 
     assert ties.group.tolist() == [0, 0, -1, -1]
     assert ties.is_connected
 
 
 def test_groups_stay_within_their_limit() -> None:
-    ties = Ties.of(flat_terms(chain_of(25, ALIKE)))
+    ties = Ties.of(LocalTerms.of(Kinds.of(chain_of(25, ALIKE))))
 
     sizes = np.bincount(ties.group[ties.group >= 0])
     assert sizes.max() == 10
@@ -135,7 +136,7 @@ def test_groups_stay_within_their_limit() -> None:
 
 
 def test_weak_tables_tie_nothing() -> None:
-    ties = Ties.of(flat_terms(chain_of(5, Table.shared([[2.0, 0.0], [0.0, 2.0]]))))
+    ties = Ties.of(LocalTerms.of(Kinds.of(chain_of(5, Table.shared([[2.0, 0.0], [0.0, 2.0]])))))
 
     assert (ties.group == -1).all()
     assert ties.is_connected
@@ -147,7 +148,7 @@ def test_chains_begin_on_all_sides_of_a_constraint() -> None:
     )
     rngs = [np.random.default_rng(seed) for seed in range(200)]
 
-    starts = random_starts(graph, flat_terms(graph), rngs, seconds=None)
+    starts = random_starts(graph, LocalTerms.of(Kinds.of(graph)), rngs, seconds=None)
 
     np.testing.assert_array_equal(starts[:, 0], starts[:, 1])
     # A fair coin, thrown 200 times: four standard deviations are 0.14.

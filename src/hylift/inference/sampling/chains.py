@@ -12,6 +12,7 @@ from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
+from hylift.inference.local.terms import LocalTerms
 from hylift.inference.loop import (
     StepInfo,
     arrays_in,
@@ -22,8 +23,6 @@ from hylift.inference.loop import (
 )
 from hylift.inference.sampling.kernels.arrays import Chain, Groups, Reals, Record
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
-from hylift.inference.search.kernels.arrays import Layout
-from hylift.inference.search.layout import joint_states
 from hylift.inference.search.polish import polish, repair
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
@@ -41,7 +40,7 @@ SUMS = ("values", "probs", "mixtures", "density", "added", "coarse")
 
 
 def chains_at(
-    starts: NDArray[np.float64], terms: Layout, reals: Reals, groups: Groups
+    starts: NDArray[np.float64], terms: LocalTerms, reals: Reals, groups: Groups
 ) -> list[Chain]:
     """Chains at their starts (chain, variable)."""
     most_joint = max(terms.variable["num_states"].max(initial=1), groups.num_joint.max(initial=1))
@@ -49,7 +48,7 @@ def chains_at(
     for start in starts:
         chain = Chain.empty(len(terms.variable), len(terms.term), reals, int(most_joint))
         chain.x[:] = start
-        chain.joint[:] = joint_states(terms, start)
+        chain.joint[:] = terms.joint_states(start)
         chains.append(chain)
     return chains
 
@@ -59,7 +58,7 @@ class Chains:
     """The chains of one run: what they share, and the state of each."""
 
     graph: FactorGraph
-    terms: Layout
+    terms: LocalTerms
     reals: Reals
     groups: Groups
     rngs: list[np.random.Generator]
@@ -202,7 +201,7 @@ RANDOM = 0.5
 
 
 def random_starts(
-    graph: FactorGraph, terms: Layout, rngs: list[np.random.Generator], *, seconds: float | None
+    graph: FactorGraph, terms: LocalTerms, rngs: list[np.random.Generator], *, seconds: float | None
 ) -> FloatArray:
     """(chain, variable): random assignments, led to where no hard constraint is broken.
 
@@ -228,7 +227,7 @@ def random_starts(
 
 def _led(
     graph: FactorGraph,
-    terms: Layout,
+    terms: LocalTerms,
     start: FloatArray,
     rng: np.random.Generator,
     seconds: float | None,

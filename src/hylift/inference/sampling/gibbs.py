@@ -12,16 +12,17 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
+from hylift.inference.local.terms import LocalTerms
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling.chains import Chains, chains_at, random_starts
 from hylift.inference.sampling.marginals import Recorded, check_bounds, room_to_warm_up
 from hylift.inference.sampling.structure import Ties, groups_of, structure_of
 from hylift.inference.search import polish
-from hylift.inference.search.layout import flat_terms
 from hylift.inference.settings import check_whole, refuse_start
 from hylift.posterior import Assignment, Mixture, Posterior, Result
 from hylift.posterior.draws import Diagnostics, Draws
+from hylift.rewrite.kinds import Kinds
 from hylift.words import counted, method_call, option, worded
 
 MOST_STORED = 1 << 26
@@ -124,7 +125,7 @@ class _Run:
 
     @classmethod
     def of(cls, method: Gibbs, graph: FactorGraph, request: Request, control: Control) -> _Run:
-        terms = flat_terms(graph)
+        terms = LocalTerms.of(Kinds.of(graph))
         reals = structure_of(terms, method.chains)
         ties = Ties.of(terms)
         groups = groups_of(terms, reals, ties.group)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hylift.graph import Variables
 from hylift.inference.bounds import too_narrow
+from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.arrays import Mixtures, Reals, Record
 from hylift.inference.sampling.kernels.records import gather, lay_panels, spread_on_grids
-from hylift.inference.search.kernels.arrays import Layout
 from hylift.numerics.panels import gauss_legendre_nodes
 from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity
 from hylift.posterior.distributions import BatchedDistribution
@@ -60,7 +60,7 @@ class Recorded:
     """What all chains keep, and the grids that they share."""
 
     variables: Variables
-    terms: Layout
+    terms: LocalTerms
     reals: Reals
     edges: FloatArray  # (grid, panel + 1)
     grid_step: NDArray[np.int64]  # (grid,): its real
@@ -71,7 +71,7 @@ class Recorded:
     def room(
         cls,
         variables: Variables,
-        terms: Layout,
+        terms: LocalTerms,
         reals: Reals,
         is_cut: NDArray[np.uint8],
         warm: list[Record],
@@ -171,7 +171,7 @@ class Recorded:
         return found
 
 
-def _cut_steps(terms: Layout, reals: Reals, is_cut: NDArray[np.uint8]) -> NDArray[np.int64]:
+def _cut_steps(terms: LocalTerms, reals: Reals, is_cut: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Reals with a bound, but for those in components to which bounds do not matter, and will not
     because there are no states to change that."""
     component = np.empty(len(reals.variable), dtype=np.int64)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.elimination import connected, eliminate_reals
+from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.arrays import MOST_JOINT, MOST_NEAR, Groups, Reals
 from hylift.inference.sampling.kernels.states import tie
-from hylift.inference.search.kernels.arrays import Layout
 from hylift.words import counted
 
 IntArray = NDArray[np.int64]
@@ -26,7 +26,7 @@ MOST_TERMS = 256
 """Quadratics of the reals next to discrete variables up to which these take them along."""
 
 
-def structure_of(terms: Layout, num_chains: int) -> Reals:
+def structure_of(terms: LocalTerms, num_chains: int) -> Reals:
     """The components of the reals, with an elimination order that serves for all states."""
     record = terms.variable
     variables = np.flatnonzero(record["num_states"] == 0)
@@ -69,7 +69,7 @@ def structure_of(terms: Layout, num_chains: int) -> Reals:
     )
 
 
-def groups_of(terms: Layout, reals: Reals, tied: IntArray) -> Groups:
+def groups_of(terms: LocalTerms, reals: Reals, tied: IntArray) -> Groups:
     """Groups that are tied, and variables that take reals along by themselves.
 
     tied: (variable,), its group of two or more, or -1.
@@ -113,7 +113,7 @@ def groups_of(terms: Layout, reals: Reals, tied: IntArray) -> Groups:
 
 
 def _distinct_terms(
-    terms: Layout, owner: IntArray, first: IntArray, last: IntArray
+    terms: LocalTerms, owner: IntArray, first: IntArray, last: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Owners and their terms, each once and sorted; of incidences from first to last."""
     size = last - first
@@ -124,7 +124,7 @@ def _distinct_terms(
     return found, term
 
 
-def _pairs(terms: Layout) -> NDArray[np.int64]:
+def _pairs(terms: LocalTerms) -> NDArray[np.int64]:
     """(pair, 2): the variables of each pair of reals that share a term."""
     record = terms.variable
     source = np.repeat(np.arange(len(record)), record["links_end"] - record["links"])
@@ -134,7 +134,7 @@ def _pairs(terms: Layout) -> NDArray[np.int64]:
     return pairs
 
 
-def _near(terms: Layout, group: IntArray, num_groups: int) -> tuple[IntArray, IntArray]:
+def _near(terms: LocalTerms, group: IntArray, num_groups: int) -> tuple[IntArray, IntArray]:
     """Groups, and the reals that share a term with them, for those that have few of
     them, in few terms. group: (variable,)."""
     record, slots = terms.variable, terms.entry["variable"].astype(np.int64)
@@ -198,7 +198,7 @@ class Ties:
     breaks no hard table to every other."""
 
     @classmethod
-    def of(cls, terms: Layout) -> Ties:
+    def of(cls, terms: LocalTerms) -> Ties:
         num_variables = len(terms.variable)
         none = np.full(num_variables, -1, dtype=np.int64)
         hard, strong = _strong_tables(terms)
@@ -219,7 +219,7 @@ class Ties:
         return cls(none, _is_within(ptr_hard, members_hard, parent, num_variables))
 
 
-def _strong_tables(terms: Layout) -> tuple[IntArray, IntArray]:
+def _strong_tables(terms: LocalTerms) -> tuple[IntArray, IntArray]:
     """The tables with a state that is impossible; and those with one that is hard to reach."""
     tables = terms.term[: terms.num_tables]
     hard, strong = np.zeros(len(tables), dtype=bool), np.zeros(len(tables), dtype=bool)
@@ -233,7 +233,7 @@ def _strong_tables(terms: Layout) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(hard), np.flatnonzero(strong)
 
 
-def _held(terms: Layout, tables: IntArray, fall: float) -> BoolArray:
+def _held(terms: LocalTerms, tables: IntArray, fall: float) -> BoolArray:
     """(variable,): whether tables hold it fast, as far as can be told.
 
     A variable is free if it has a state into which it can go from wherever no table is at a value
@@ -266,7 +266,7 @@ def _held(terms: Layout, tables: IntArray, fall: float) -> BoolArray:
     return held
 
 
-def _by_shape(terms: Layout, tables: IntArray) -> list[tuple[IntArray, IntArray]]:
+def _by_shape(terms: LocalTerms, tables: IntArray) -> list[tuple[IntArray, IntArray]]:
     """Scopes (table, slot) and tables, those together that have as many states in each slot."""
     found = []
     term, num_states = terms.term[tables], terms.variable["num_states"]
@@ -281,7 +281,7 @@ def _by_shape(terms: Layout, tables: IntArray) -> list[tuple[IntArray, IntArray]
     return found
 
 
-def _allowed(terms: Layout, tables: IntArray, scope: IntArray, fall: float) -> BoolArray:
+def _allowed(terms: LocalTerms, tables: IntArray, scope: IntArray, fall: float) -> BoolArray:
     """(table, *states): whether a joint state is not too low."""
     term = terms.term[tables]
     values = terms.theta[term["base"][:, None] + np.arange(term["num_joint"][0])]
@@ -311,7 +311,7 @@ def _restrict(cells: BoolArray, states: IntArray) -> None:
         cells &= fits.reshape(shape)
 
 
-def _scopes(terms: Layout, tables: IntArray, held: BoolArray) -> tuple[IntArray, IntArray]:
+def _scopes(terms: LocalTerms, tables: IntArray, held: BoolArray) -> tuple[IntArray, IntArray]:
     """Pointers and members: the variables of each table that are held fast."""
     term = terms.term[tables]
     size = term["last"] - term["first"]
@@ -323,7 +323,7 @@ def _scopes(terms: Layout, tables: IntArray, held: BoolArray) -> tuple[IntArray,
     return np.concatenate([[0], np.cumsum(counts)]), variable[kept]
 
 
-def _most_joint(terms: Layout, held: BoolArray) -> int:
+def _most_joint(terms: LocalTerms, held: BoolArray) -> int:
     """Joint states up to which groups are drawn, so that drawing them all is not too much work."""
     record = terms.variable
     work = int((record["last"] - record["first"])[held].sum())

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.search.kernels.arrays import Layout
-from hylift.inference.search.kernels.scores import color_apart, worth_of_each
+from hylift.graph import FactorGroup
+from hylift.inference.local.kernels.terms import worth_of_each
+from hylift.inference.local.terms import LocalTerms
+from hylift.rewrite.kinds import Kinds
 
 NUM_POINTS = 17
 """Points of the first grid along a real."""
@@ -46,17 +47,14 @@ class _Set:
 class FunctionMoves:
     """Coordinate ascent over the variables of functions, in sets that move in lock-step."""
 
-    terms: Layout
+    terms: LocalTerms
     sets: list[_Set]
 
     @classmethod
-    def of(cls, graph: FactorGraph, terms: Layout) -> FunctionMoves:
-        groups = [g for g in graph.groups if g.potential.quadratic() is None and len(g)]
-        if not groups:
-            return cls(terms, [])
+    def of(cls, kinds: Kinds, terms: LocalTerms) -> FunctionMoves:
+        groups, sets = kinds.functions, []
         color = _colors(groups, terms)
-        sets = []
-        for number in range(int(color.max()) + 1):
+        for number in range(int(color.max(initial=-1)) + 1):
             variables = np.flatnonzero(color == number)
             place = np.full(len(color), -1)
             place[variables] = np.arange(len(variables))
@@ -150,14 +148,35 @@ def _better(worth: Worth, other: Worth, least: float) -> NDArray[np.bool_]:
     return fewer | ((other[0] <= worth[0] + UNBROKEN) & (other[1] > worth[1] + least))
 
 
-def _colors(groups: list[FactorGroup], terms: Layout) -> NDArray[np.int64]:
-    """(variable,): which set of variables it moves with; -1 if it stands in no function."""
-    scope = np.concatenate([group.scope.ravel() for group in groups])
-    sizes = np.concatenate([np.full(len(group), group.arity) for group in groups])
-    ptr = np.concatenate([[0], np.cumsum(sizes)])
-    order = np.argsort(scope, kind="stable")
-    factor = np.repeat(np.arange(len(sizes)), sizes)[order]
-    first = np.concatenate([[0], np.cumsum(np.bincount(scope, minlength=len(terms.variable)))])
-    color = np.full(len(terms.variable), -1)
-    color_apart(terms, scope.astype(np.int64), ptr, factor, first, color)
+def _colors(groups: list[FactorGroup], terms: LocalTerms) -> NDArray[np.int64]:
+    """(variable,): which set of variables it moves with; -1 if it stands in no function.
+
+    Each set is as large as can be, without two variables that share a function or a term.
+    """
+    is_left = terms.variable["movable"] == 0
+    term = np.repeat(np.arange(len(terms.term)), terms.term["last"] - terms.term["first"])
+    slots, scope, count = [terms.entry["variable"]], [term], len(terms.term)
+    for group in groups:
+        slots.append(group.scope.ravel())
+        scope.append(count + np.repeat(np.arange(len(group)), group.arity))
+        count += len(group)
+    variable, of_scope = np.concatenate(slots), np.concatenate(scope)
+    inside = is_left[variable]
+    variable, of_scope = variable[inside], of_scope[inside]
+    # Scattered, so that few rounds are enough where neighbours have successive numbers.
+    rank = 2**32 - np.arange(len(is_left)) * 0x9E3779B1 % 2**32
+    color, number = np.full(len(is_left), -1), 0
+    while is_left.any():
+        is_open = is_left.copy()
+        while is_open.any():  # those that come first in all their scopes, in parallel
+            order, first = np.where(is_open, rank, 0), np.zeros(count, dtype=np.int64)
+            np.maximum.at(first, of_scope, order[variable])
+            chosen = is_open.copy()
+            chosen[variable[order[variable] < first[of_scope]]] = False
+            color[chosen] = number
+            is_taken = np.zeros(count, dtype=bool)
+            is_taken[of_scope[chosen[variable]]] = True
+            is_open[variable[is_taken[of_scope]]] = False
+        is_left &= color < 0
+        number += 1
     return color

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGraph
-from hylift.inference.search.kernels.arrays import FLAT, Factors, Layout, Search
-from hylift.inference.search.layout import flat_terms, joint_states, rows_by_shape
-from hylift.potentials import ConditionalQuadratic
+from hylift.inference.local.terms import FLAT, LocalTerms
+from hylift.inference.search.state import Goals, SearchState
+from hylift.rewrite.kinds import Kinds
 
 FloatArray = NDArray[np.float64]
 
@@ -21,33 +20,32 @@ NEAR = 1e-9
 EPS = float(np.finfo(float).eps)
 
 
-def factors_of(graph: FactorGraph, terms: Layout) -> Factors:
-    """The tables and quadratics of a graph without evidence; `terms` are what they are made of.
+def goals_of(written: Kinds, terms: LocalTerms) -> Goals:
+    """The factors of a graph without evidence, as written; `terms` are what they are made of.
 
     The best of a table is its largest value. That of a quadratic is its largest value in any
     state, with its reals wherever they please, and within its bounds if there is only one. So a
     factor that is satisfied cannot be better, but for rounding. One that has no largest value is
     never satisfied.
     """
-    is_parted = any(isinstance(group.potential, ConditionalQuadratic) for group in graph.groups)
-    whole = flat_terms(graph, whole=True) if is_parted else terms
+    whole = LocalTerms.of(written) if written.quadratics else terms
     best, rounding = _bests(whole)
     has_reals = whole.term["last"] > whole.term["middle"]
     enough = best - np.where(has_reals, NEAR + rounding, 0.0)
-    return Factors.of(whole, enough)
+    return Goals.of(whole, enough)
 
 
-def shortfall(whole: Layout, x: FloatArray) -> float:
+def shortfall(whole: LocalTerms, x: FloatArray) -> float:
     """By how much the sum of all factors may be below the sum of their bests, at most.
 
     x: (variable,), states and reals. It is 0 where there are only tables, and each has its
     largest value, however large that is.
     """
     best, rounding = _bests(whole)
-    joint, total = joint_states(whole, x), 0.0
-    for rows in rows_by_shape(whole.term, whole.theta):
+    joint, total = whole.joint_states(x), 0.0
+    for rows in whole.rows():
         at = rows.row, joint[rows.terms]
-        inside = x[rows.reals(whole.term, whole.entry)]
+        inside = x[whole.reals(rows)]
         A = rows.A[at] * inside[:, None] * inside[:, :, None]
         b, c = rows.b[at] * inside, rows.c[at]
         below = best[rows.terms] - (A.sum(axis=(1, 2)) + b.sum(axis=1) + c)
@@ -58,15 +56,15 @@ def shortfall(whole: Layout, x: FloatArray) -> float:
     return total
 
 
-def _bests(whole: Layout) -> tuple[FloatArray, FloatArray]:
+def _bests(whole: LocalTerms) -> tuple[FloatArray, FloatArray]:
     """(factor,): its largest value, and by how much rounding may have lowered it."""
     best, rounding = np.zeros((2, len(whole.term)))
-    for rows in rows_by_shape(whole.term, whole.theta):
+    for rows in whole.rows():
         if rows.num_reals == 0:
             best[rows.terms] = rows.c.max(axis=1)[rows.row]
             continue
         if rows.num_reals == 1:
-            real = rows.reals(whole.term, whole.entry)
+            real = whole.reals(rows)
             lower, upper = whole.variable["lower"][real], whole.variable["upper"][real]
             gain, doubt = _best_within(
                 rows.A[rows.row, :, 0, 0], rows.b[rows.row, :, 0], lower, upper
@@ -154,17 +152,17 @@ class _Derivatives:
 
 
 def loose_real(
-    terms: Layout, search: Search, reals: IntArray, aim: FloatArray | None
+    terms: LocalTerms, search: SearchState, reals: IntArray, aim: FloatArray | None
 ) -> int | None:
     """A real along which the density grows without end in the present states, if one is found.
 
     reals: those that may move. aim: (real,), a direction to look along as well; of several reals
     that nothing holds together, the one that moves most units is named.
     """
-    record, value = terms.variable[reals], search.value[reals]
+    record = terms.variable[reals]
     open_up, open_down = np.isinf(record["upper"]), np.isinf(record["lower"])
     # What scores tell is cheap, and may be rounding: the parameters have the last word.
-    if ((value["curve"] >= -record["flat"]) & (open_up | open_down)).any():
+    if ((search.curve[reals] >= -record["flat"]) & (open_up | open_down)).any():
         along = _along_each(terms, search, reals)
         loose = open_up & along.grows_towards(1) | open_down & along.grows_towards(-1)
         if loose.any():
@@ -178,19 +176,19 @@ def loose_real(
 
 
 def _quadratics(
-    terms: Layout, search: Search
+    terms: LocalTerms, search: SearchState
 ) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
     """Reals (term, real), multiplicity, A and b in the present states, of terms of one shape."""
-    for rows in rows_by_shape(terms.term, terms.theta):
+    for rows in terms.rows():
         if rows.num_reals:
             at = rows.row, search.joint[rows.terms]
             m = terms.term["multiplicity"][rows.terms]
-            yield rows.reals(terms.term, terms.entry), m, rows.A[at], rows.b[at]
+            yield terms.reals(rows), m, rows.A[at], rows.b[at]
 
 
-def _along_each(terms: Layout, search: Search, reals: IntArray) -> _Derivatives:
+def _along_each(terms: LocalTerms, search: SearchState, reals: IntArray) -> _Derivatives:
     """(real,): along each by itself."""
-    x, sums = search.value["x"], np.zeros((4, len(terms.variable)))
+    x, sums = search.x, np.zeros((4, len(terms.variable)))
     for inside, m, A, b in _quadratics(terms, search):
         pull = 2 * A * x[inside][:, None]
         bend = np.diagonal(A, axis1=1, axis2=2)
@@ -200,9 +198,9 @@ def _along_each(terms: Layout, search: Search, reals: IntArray) -> _Derivatives:
     return _Derivatives(*sums[:, reals])
 
 
-def _along(terms: Layout, search: Search, direction: FloatArray) -> _Derivatives:
+def _along(terms: LocalTerms, search: SearchState, direction: FloatArray) -> _Derivatives:
     """Along a direction (variable,)."""
-    x, sums = search.value["x"], np.zeros(4)
+    x, sums = search.x, np.zeros(4)
     for inside, m, A, b in _quadratics(terms, search):
         d, bend = direction[inside], A * direction[inside][:, None] * direction[inside][:, :, None]
         pull = 2 * A * x[inside][:, None] * d[:, :, None]

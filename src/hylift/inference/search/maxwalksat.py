@@ -15,8 +15,8 @@ from hylift.inference.earlier import places_among
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
-from hylift.inference.search.kernels.arrays import BEST
 from hylift.inference.search.kernels.moves import UNBROKEN
+from hylift.inference.search.state import BEST
 from hylift.inference.search.walker import Pace, Walker, scattered
 from hylift.inference.settings import check_whole, is_number
 from hylift.posterior import Posterior
@@ -96,7 +96,9 @@ def _notes(walker: Walker) -> list[str]:
             "other."
         )
     if walker.loose is not None:
-        found = ImproperDirection.of(walker.graph.variables, {walker.loose: 1.0}, curvature=-1.0)
+        found = ImproperDirection.of(
+            walker.written.graph.variables, {walker.loose: 1.0}, curvature=-1.0
+        )
         notes.append(f"There is no best assignment, because {found}: {found.remedy}.")
     return notes
 

@@ -11,21 +11,15 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
+from hylift.inference.local.terms import LocalTerms
 from hylift.inference.search.functions import FunctionMoves
-from hylift.inference.search.kernels.arrays import (
-    LONGEST,
-    Factors,
-    JointSolve,
-    Layout,
-    Search,
-    Walk,
-)
 from hylift.inference.search.kernels.moves import ascend
 from hylift.inference.search.kernels.reals import settle_reals
-from hylift.inference.search.kernels.scores import count_broken, load, push_beside_moved
+from hylift.inference.search.kernels.scores import load
 from hylift.inference.search.kernels.walk import set_out, walk_on
-from hylift.inference.search.layout import flat_terms
+from hylift.inference.search.state import LONGEST, Goals, JointSolve, SearchState, WalkState
 from hylift.progress import Progress, silent
+from hylift.rewrite.kinds import Kinds
 
 FloatArray = NDArray[np.float64]
 
@@ -104,7 +98,7 @@ def polish(
 
 
 def repair(
-    terms: Layout,
+    terms: LocalTerms,
     start: FloatArray,
     flips: int,
     *,
@@ -117,13 +111,13 @@ def repair(
     The walk moves a variable of a broken table: any one with probability `random`, otherwise one
     that breaks least and of these gains most.
     """
-    factors, search = Factors.of(terms, np.full(len(terms.term), -np.inf)), Search.empty(terms)
-    walk = Walk.empty(factors, np.uint64(seed))
-    set_out(terms, search, factors, walk, start, 0.0, 0.0)
+    goals = Goals.of(terms, np.full(len(terms.term), -np.inf))
+    search, walk = SearchState.empty(terms), WalkState.empty(goals, np.uint64(seed))
+    set_out(terms, search, goals, walk, start, 0.0, 0.0)
     while flips > 0 and not is_late():
-        picked = walk_on(terms, search, factors, walk, min(flips, AT_ONCE), random, 0.0)
-        if count_broken(terms, search) == 0:
-            return search.value["x"].copy()
+        picked = walk_on(terms, search, goals, walk, min(flips, AT_ONCE), random, 0.0)
+        if terms.num_broken(search.joint) == 0:
+            return search.x.copy()
         if picked == 0:  # no variable of a broken table may move
             break
         flips -= picked
@@ -135,8 +129,8 @@ class _Climber:
     """The layout of a graph, and room for one search in it."""
 
     graph: FactorGraph
-    terms: Layout
-    search: Search
+    terms: LocalTerms
+    search: SearchState
     functions: FunctionMoves
     solve: JointSolve
 
@@ -146,9 +140,10 @@ class _Climber:
             raise ModelError(
                 "assignments are polished on a graph without evidence: give graph.condition()"
             )
-        terms = flat_terms(graph)
-        functions = FunctionMoves.of(graph, terms)
-        return cls(graph, terms, Search.empty(terms), functions, JointSolve.of(terms))
+        kinds = Kinds.of(graph)
+        terms = LocalTerms.of(kinds)
+        functions = FunctionMoves.of(kinds, terms)
+        return cls(graph, terms, SearchState.empty(terms), functions, JointSolve.of(terms))
 
     def checked(self, starts: FloatArray) -> FloatArray:
         """The starts, each real within its bounds."""
@@ -197,14 +192,14 @@ class _Climber:
 
     def broken(self, values: FloatArray) -> float:
         """Multiplicity of the hard tables that an assignment breaks, functions aside."""
-        load(self.terms, self.search, values)
-        return float(count_broken(self.terms, self.search)) + self.functions.broken(values)
+        joint = self.terms.joint_states(values)
+        return self.terms.num_broken(joint) + self.functions.broken(values)
 
     def climb(self, start: FloatArray, is_late: Callable[[], bool]) -> tuple[FloatArray, bool]:
         """An assignment that no move improves, and whether it was reached before the time."""
         load(self.terms, self.search, start)
         finished = self._ascend(is_late)
-        if not is_late() and count_broken(self.terms, self.search) > 0:
+        if not is_late() and self.terms.num_broken(self.search.joint) > 0:
             before = self._values()
             flips = 1000 + 50 * int(np.count_nonzero(self.terms.variable["num_states"]))
             found = repair(self.terms, before, flips, random=RANDOM, is_late=is_late)
@@ -218,7 +213,6 @@ class _Climber:
         looks = MOST_LOOKS * (20 + len(self.terms.variable))
         for _ in range(MOST_ROUNDS):
             settle_reals(self.terms, self.search, self.solve, MOST_STEPS)
-            push_beside_moved(self.terms, self.search)
             place, any_taken = 0, False
             while place < len(self.terms.variable):
                 place, looked, taken = ascend(self.terms, self.search, place, MOST_LOOKED)
@@ -235,7 +229,7 @@ class _Climber:
         return False
 
     def _values(self) -> FloatArray:
-        return self.search.value["x"].copy()
+        return self.search.x.copy()
 
 
 MOST_BLOCKS = 2
@@ -244,7 +238,7 @@ MOST_VARIABLES = 20_000
 """A larger graph has no blocks: climbing again from each would cost too much."""
 
 
-def large_blocks(terms: Layout) -> list[NDArray[np.int64]]:
+def large_blocks(terms: LocalTerms) -> list[NDArray[np.int64]]:
     """Discrete variables that share terms with one of them, for a few that share many.
 
     Each block begins with the variable of most terms that no block before it has.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hylift.archive import Arrays
 from hylift.graph import FactorGraph, Variables
 from hylift.inference.control import Control
+from hylift.inference.local.terms import LocalTerms, as_written
 from hylift.inference.loop import (
     StepInfo,
     arrays_in,
@@ -20,22 +21,21 @@ from hylift.inference.loop import (
     run_steps,
 )
 from hylift.inference.search.functions import FunctionMoves
-from hylift.inference.search.kernels.arrays import (
+from hylift.inference.search.kernels.moves import UNBROKEN
+from hylift.inference.search.kernels.reals import settle_reals
+from hylift.inference.search.kernels.walk import set_out, walk_on
+from hylift.inference.search.limits import goals_of, loose_real, shortfall
+from hylift.inference.search.state import (
     BEST,
     MOVES,
     NOW,
-    Factors,
+    Goals,
     JointSolve,
-    Layout,
-    Search,
-    Walk,
+    SearchState,
+    WalkState,
 )
-from hylift.inference.search.kernels.moves import UNBROKEN
-from hylift.inference.search.kernels.reals import settle_reals
-from hylift.inference.search.kernels.walk import keep_best, set_out, walk_on
-from hylift.inference.search.layout import flat_terms
-from hylift.inference.search.limits import factors_of, loose_real, shortfall
 from hylift.posterior import Result
+from hylift.rewrite.kinds import Kinds
 
 FloatArray = NDArray[np.float64]
 
@@ -81,14 +81,15 @@ class Pace:
 class Walker:
     """A walk on a graph without evidence."""
 
-    graph: FactorGraph
+    written: Kinds
+    """Its factors as their author wrote them."""
     pace: Pace
     control: Control
     rng: np.random.Generator
-    terms: Layout
-    search: Search
-    factors: Factors
-    walk: Walk
+    terms: LocalTerms
+    search: SearchState
+    goals: Goals
+    walk: WalkState
     functions: FunctionMoves
     solve: JointSolve
     picks: int = 0
@@ -100,14 +101,13 @@ class Walker:
     def of(
         cls, graph: FactorGraph, pace: Pace, control: Control, rng: np.random.Generator
     ) -> Walker:
-        terms = flat_terms(graph)
-        factors = factors_of(graph, terms)
-        walk = Walk.empty(factors, np.uint64(rng.integers(2**63)))
-        walk.worth[BEST] = np.inf, -np.inf
-        functions = FunctionMoves.of(graph, terms)
+        written, terms = Kinds.of(graph, as_written), LocalTerms.of(Kinds.of(graph))
+        goals = goals_of(written, terms)
+        walk = WalkState.empty(goals, np.uint64(rng.integers(2**63)))
+        functions = FunctionMoves.of(written, terms)
         return cls(
-            graph, pace, control, rng,
-            terms, Search.empty(terms), factors, walk, functions, JointSolve.of(terms),
+            written, pace, control, rng,
+            terms, SearchState.empty(terms), goals, walk, functions, JointSolve.of(terms),
         )  # fmt: skip
 
     @property
@@ -141,21 +141,20 @@ class Walker:
     def go_to(self, values: FloatArray) -> None:
         """Goes on from an assignment, with its reals at their joint optimum."""
         broken, value = self._fixed(values)
-        set_out(self.terms, self.search, self.factors, self.walk, values, broken, value)
+        set_out(self.terms, self.search, self.goals, self.walk, values, broken, value)
         if len(self.solve.reals):
             size = len(self.solve.reals) + len(self.terms.link)
             most = max(5, min(MOST_STEPS, SOLVE // size))
             is_loose = settle_reals(self.terms, self.search, self.solve, most)
             settled = self.values()
-            set_out(self.terms, self.search, self.factors, self.walk, settled, broken, value)
+            set_out(self.terms, self.search, self.goals, self.walk, settled, broken, value)
             if self.loose is None and self.walk.worth[NOW, 0] <= UNBROKEN:
                 aim = self.solve.direction if is_loose else None
                 self.loose = loose_real(self.terms, self.search, self.solve.reals, aim)
-        keep_best(self.search, self.walk, 0.0)
 
     def values(self) -> FloatArray:
         """The assignment at hand."""
-        return self.search.value["x"].copy()
+        return self.search.x.copy()
 
     def _walk(self, done: float, share: float) -> bool:
         """Bursts from one start; whether they end where nothing can be better."""
@@ -175,7 +174,7 @@ class Walker:
     def _burst(self, most: int, random: float) -> int:
         """Picks so many factors, or fewer; returns how many."""
         noise = self.pace.noise
-        picked = walk_on(self.terms, self.search, self.factors, self.walk, most, random, noise)
+        picked = walk_on(self.terms, self.search, self.goals, self.walk, most, random, noise)
         self.picks += picked
         return picked
 
@@ -185,17 +184,16 @@ class Walker:
             return False
         if self.walk.worth[NOW, 0] > UNBROKEN:
             return False
-        return shortfall(self.factors.whole, self.values()) <= NEGLIGIBLE
+        return shortfall(self.goals.whole, self.values()) <= NEGLIGIBLE
 
     def _fixed(self, values: FloatArray) -> tuple[float, float]:
         """What kernels do not know: multiplicity of functions at -inf, and sum of the others."""
-        broken, value = 0.0, self.graph.log_constant
-        for group in self.graph.groups:
-            if group.potential.quadratic() is None:
-                log_values = group.log_values(values)
-                impossible = np.isneginf(log_values)
-                broken += float(group.multiplicity[impossible].sum())
-                value += float((group.multiplicity * np.where(impossible, 0, log_values)).sum())
+        broken, value = 0.0, self.written.log_constant
+        for group in self.written.functions:
+            log_values = group.log_values(values)
+            impossible = np.isneginf(log_values)
+            broken += float(group.multiplicity[impossible].sum())
+            value += float((group.multiplicity * np.where(impossible, 0, log_values)).sum())
         return broken, value
 
     def _sweep_functions(self) -> None:
@@ -219,7 +217,7 @@ class Walker:
             is_chosen[self.rng.integers(len(inside))] = True
             chosen = inside[is_chosen]
             kicked = before.copy()
-            kicked[chosen] = scattered(self.graph.variables, self.rng)[chosen]
+            kicked[chosen] = scattered(self.written.graph.variables, self.rng)[chosen]
             self.go_to(kicked)
             self._sweep_functions()
             moves = self.moves

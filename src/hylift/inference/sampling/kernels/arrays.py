@@ -27,7 +27,7 @@ class Reals(NamedTuple):
     ptr: NDArray[np.int64]  # (step + 1,)
     later: NDArray[np.int32]  # steps next to each step when its turn comes: its edges
     numbers: NDArray[np.int64]  # (step + 1,): 0, 1, 2, …
-    pair_edge: NDArray[np.int64]  # (pair of `Layout`,): its edge
+    pair_edge: NDArray[np.int64]  # (pair of `LocalTerms`,): its edge
     component_ptr: NDArray[np.int64]  # (component + 1,)
     steps: NDArray[np.int64]  # the steps of each component, increasing
     term_ptr: NDArray[np.int64]  # (component + 1,)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from hylift.inference.local.kernels import inner, inner_with_views, part
 from hylift.inference.sampling.kernels.arrays import FACTORISED, INDEFINITE, SOLVED, STALE
 from hylift.inference.sampling.kernels.states import add_quadratic
-from hylift.inference.search.kernels import inner, inner_with_views, part
 from hylift.numerics.kernels.ldl import factorise, forward, selected_inverse
 
 TRIES = 4

@@ -6,9 +6,9 @@ A grid has narrow panels where densities were seen while warming up.
 import numpy as np
 from numba import njit
 
+from hylift.inference.local.kernels import inner, part
 from hylift.inference.sampling.kernels.arrays import INDEFINITE
 from hylift.inference.sampling.kernels.reals import conditional, solve_component
-from hylift.inference.search.kernels import inner, part
 
 COARSE = 3.0
 """Times its own width that a density may find the panel wide in which it begins."""

@@ -5,9 +5,9 @@ Log-weights of their states, draws, and groups of variables that are tied togeth
 
 import numpy as np
 
+from hylift.inference.local.kernels import entry, inner
+from hylift.inference.local.kernels.terms import term_value
 from hylift.inference.sampling.kernels.arrays import STALE
-from hylift.inference.search.kernels import entry, inner
-from hylift.inference.search.kernels.scores import term_value
 
 
 @inner

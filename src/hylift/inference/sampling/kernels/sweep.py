@@ -5,6 +5,8 @@ One in a few sweeps also draws groups of states together with the reals next to 
 
 import numpy as np
 
+from hylift.inference.local.kernels import entry, inner, part
+from hylift.inference.local.kernels.terms import term_value
 from hylift.inference.sampling.kernels.reals import draw_reals
 from hylift.inference.sampling.kernels.records import note_reals
 from hylift.inference.sampling.kernels.states import (
@@ -16,8 +18,6 @@ from hylift.inference.sampling.kernels.states import (
     put,
     weigh_tables,
 )
-from hylift.inference.search.kernels import entry, inner, part
-from hylift.inference.search.kernels.scores import term_value
 
 BEST, LAST = 0, 1
 

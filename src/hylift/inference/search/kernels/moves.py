@@ -2,17 +2,10 @@
 
 import numpy as np
 
-from hylift.inference.search.kernels import entry, inner
-from hylift.inference.search.kernels.arrays import LONGEST
+from hylift.inference.local.kernels import entry, inner, part
 from hylift.inference.search.kernels.reals import best_shift, gather_flip, gather_touched
-from hylift.inference.search.kernels.scores import (
-    SIZE,
-    STAMP,
-    flip,
-    pop,
-    push,
-    shift_real,
-)
+from hylift.inference.search.kernels.scores import SIZE, STAMP, flip, pop, push, shift_real
+from hylift.inference.search.state import LONGEST
 
 UNBROKEN = 1e-9
 """Multiplicities that differ by less than this break as much."""
@@ -26,32 +19,32 @@ def better(broken, gain, best_broken, best_gain):
     return broken <= best_broken + UNBROKEN and gain > best_gain
 
 
-@inner
+@part
 def weigh(terms, search, v, state, n):
     """What a flip breaks more, what it gains if reals stay and what more if they do not.
 
     The first `n` reals are near already; returns their number with those of the flip as well.
     """
-    old = np.int64(search.value[v].x)
-    first = terms.variable[v].scores
-    broken = search.score[first + state].broken - search.score[first + old].broken
-    gain = search.score[first + state].value - search.score[first + old].value
-    if terms.variable[v].split < terms.variable[v].last:
+    old, record = np.int64(search.x[v]), terms.variable[v]
+    was, becomes = search.score[record.scores + old], search.score[record.scores + state]
+    broken, gain, shifted = becomes.broken - was.broken, becomes.value - was.value, 0.0
+    if record.split < record.last:
         n, change = gather_flip(terms, search, v, state - old, n)
         gain += change
-    return broken, gain, best_shift(terms, search, n), n
+    if n > 0:
+        shifted = best_shift(terms, search, n)
+    return broken, gain, shifted, n
 
 
-@inner
+@part
 def best_flip(terms, search, v):
     """The best other state of a variable, with what it breaks more and gains."""
     best, best_broken, best_gain = np.int64(-1), np.inf, -np.inf
     for state in range(terms.variable[v].num_states):
-        if state == search.value[v].x:
-            continue
-        broken, gain, shifted, _ = weigh(terms, search, v, state, np.int64(0))
-        if better(broken, gain + shifted, best_broken, best_gain):
-            best, best_broken, best_gain = state, broken, gain + shifted
+        if state != search.x[v]:
+            broken, gain, shifted, _ = weigh(terms, search, v, state, np.int64(0))
+            if better(broken, gain + shifted, best_broken, best_gain):
+                best, best_broken, best_gain = state, broken, gain + shifted
     return best, best_broken, best_gain
 
 
@@ -62,25 +55,8 @@ def take(terms, search, v, state, n):
     flip(terms, search, v, state, np.int64(1))
     push(search, v, np.uint8(1))
     for i in range(n):
-        if search.near[i].shift != 0.0:
-            shift_real(terms, search, search.near[i].real, search.near[i].shift)
-
-
-@inner
-def ascend_singles(terms, search, most):
-    """Takes flips that gain until nobody is queued, or so many variables were looked at.
-
-    Returns the numbers of variables and of flips.
-    """
-    looked, taken = 0, 0
-    while search.counts[SIZE] > 0 and looked < most:
-        looked += 1
-        v = pop(search)
-        best, broken, gain = best_flip(terms, search, v)
-        if best >= 0 and better(broken, gain, 0.0, terms.least):
-            take(terms, search, v, best, np.int64(0))
-            taken += 1
-    return looked, taken
+        if search.shift[i] != 0.0:
+            shift_real(terms, search, search.near[i].real, search.shift[i])
 
 
 @entry
@@ -91,46 +67,55 @@ def ascend(terms, search, place, most):
     first two flips are the best pair of those that share a term. Returns where to go on after
     looking at so many variables, how many these were, and how many flips and chains were taken.
     """
-    looked, taken = ascend_singles(terms, search, most)
-    while place < len(search.value) and looked < most:
+    looked, taken = 0, 0
+    while looked < most:
+        if search.counts[SIZE] > 0:
+            looked += 1
+            v = pop(search)
+            best, broken, gain = best_flip(terms, search, v)
+            if best >= 0 and better(broken, gain, 0.0, terms.least):
+                take(terms, search, v, best, np.int64(0))
+                taken += 1
+            continue
+        if place == len(search.x):
+            break
         v = place
         place += 1
-        if not search.value[v].stale or terms.variable[v].num_states < 2:
+        record = terms.variable[v]
+        if not search.mark[v].stale or record.num_states < 2:
             continue
-        search.value[v].stale = 0
-        if not terms.variable[v].movable or not _has_company(terms, v):
+        search.mark[v].stale = 0
+        if not record.movable or not _has_company(terms, v):
             continue
         looked += 1
-        old = np.int64(search.value[v].x)
-        for state in range(terms.variable[v].num_states):
+        old = np.int64(search.x[v])
+        for state in range(record.num_states):
             if state != old and _follow(terms, search, v, state):
-                more, again = ascend_singles(terms, search, most)
-                looked += more
-                taken += again + 1
+                taken += 1
                 break
     return place, looked, taken
 
 
-@inner
+@part
 def _has_company(terms, v):
     """Whether a discrete variable shares a term with another one."""
+    found = False
     for k in range(terms.variable[v].first, terms.variable[v].last):
-        t = terms.incidence[k].term
-        if terms.term[t].middle - terms.term[t].first > 1:
-            return True
-    return False
+        term = terms.term[terms.incidence[k].term]
+        found |= term.middle - term.first > 1
+    return found
 
 
-@inner
+@part
 def _follow(terms, search, v, state):
     """Follows the chain that begins with a flip; whether it gained and was taken."""
     chain, length, size = search.chain, np.int64(0), np.int64(0)
     broken, gain, shifted, _ = weigh(terms, search, v, state, np.int64(0))
     best_length, best_broken, best_gain = np.int64(0), 0.0, terms.least
     search.counts[STAMP] += 1
-    search.value[v].stamp = search.counts[STAMP]
+    search.mark[v].stamp = search.counts[STAMP]
     while True:
-        chain[length, 0], chain[length, 1] = v, np.int64(search.value[v].x)
+        chain[length, 0], chain[length, 1] = v, np.int64(search.x[v])
         flip(terms, search, v, state, np.int64(0))
         length += 1
         if length == LONGEST:
@@ -147,59 +132,52 @@ def _follow(terms, search, v, state):
         search.lists[1, place] = search.lists[1, size]
     for k in range(length - 1, -1, -1):
         u, back = chain[k, 0], chain[k, 1]
-        chain[k, 1] = np.int64(search.value[u].x)
+        chain[k, 1] = np.int64(search.x[u])
         flip(terms, search, u, back, np.int64(0))
     if best_length:
         _take_chain(terms, search, best_length)
     return best_length > 0
 
 
-@inner
+@part
 def _take_chain(terms, search, length):
-    chain = search.chain
-    for k in range(length - 1):
+    chain, last = search.chain, length - 1
+    for k in range(last):
         flip(terms, search, chain[k, 0], chain[k, 1], np.int64(1))
         push(search, chain[k, 0], np.uint8(1))
-    n = np.int64(0)
-    for k in range(length - 1):
-        n = gather_touched(terms, search, chain[k, 0], n)
-    take(terms, search, chain[length - 1, 0], chain[length - 1, 1], n)
+    n = gather_touched(terms, search, last)
+    take(terms, search, chain[last, 0], chain[last, 1], n)
 
 
-@inner
+@part
 def _add_beside(terms, search, v, size):
     """Lists the discrete variables that share a term with one; returns how many are listed."""
     for k in range(terms.variable[v].first, terms.variable[v].last):
-        t = terms.incidence[k].term
-        begin = terms.term[t].first
-        for e in range(begin, terms.term[t].middle):
+        term = terms.term[terms.incidence[k].term]
+        for e in range(term.first, term.middle):
             u = terms.entry[e].variable
-            if search.value[u].stamp != search.counts[STAMP] and terms.variable[u].movable:
-                search.value[u].stamp = search.counts[STAMP]
+            if search.mark[u].stamp != search.counts[STAMP] and terms.variable[u].movable:
+                search.mark[u].stamp = search.counts[STAMP]
                 search.lists[1, size] = u
                 size += 1
     return size
 
 
-@inner
+@part
 def _best_beside(terms, search, size, length):
     """The best flip beside a chain: its place in the list, state, what it breaks more, what it
     gains if reals stay, and what all reals near the longer chain gain then."""
     best, best_state, best_broken = np.int64(-1), np.int64(0), np.inf
     best_gain, best_shifted = -np.inf, 0.0
-    near = np.int64(0)
-    for k in range(length):
-        near = gather_touched(terms, search, search.chain[k, 0], near)
+    near = np.int64(-1)
     for i in range(size):
         v = np.int64(search.lists[1, i])
         for state in range(terms.variable[v].num_states):
-            if state == search.value[v].x:
+            if state == search.x[v]:
                 continue
-            n = np.int64(0)
-            if near:  # weighing the last flip has changed them
-                for k in range(length):
-                    n = gather_touched(terms, search, search.chain[k, 0], n)
-            broken, gain, shifted, _ = weigh(terms, search, v, state, n)
+            if near != 0:  # weighing the last flip has changed them
+                near = gather_touched(terms, search, length)
+            broken, gain, shifted, _ = weigh(terms, search, v, state, near)
             if better(broken, gain + shifted, best_broken, best_gain + best_shifted):
                 best, best_state, best_broken = i, state, broken
                 best_gain, best_shifted = gain, shifted
