@@ -51,9 +51,14 @@ class SymmetricFactors:
         return cls(found)
 
     @property
+    def step(self) -> NDArray[np.int32]:
+        """(row,): when it is eliminated, in an order that keeps the factors sparse."""
+        return np.asarray(self.factors.perm_c)
+
+    @property
     def pivots(self) -> FloatArray:
         """(row,): what elimination leaves of the diagonal."""
-        return np.asarray(self.factors.U.diagonal()[self.factors.perm_c])
+        return np.asarray(self.factors.U.diagonal()[self.step])
 
     @property
     def is_positive_definite(self) -> bool:

@@ -12,7 +12,6 @@ from scipy.sparse import csgraph
 
 from hylift.errors import DivergentModelError
 from hylift.graph import Evidence, FactorGraph, Variables, real
-from hylift.numerics.kernels.sparse import multiply_down
 from hylift.numerics.sparse import (
     INDEFINITE,
     SymmetricFactors,
@@ -132,33 +131,21 @@ class GaussianForm:
     def signs(self) -> NDArray[np.float64]:
         """(variable,): ±1, the same where partial correlations are positive, along a maximum
         spanning forest of their sizes."""
-        coo = self.J.tocoo()
+        size, coo = len(self.h), self.J.tocoo()
         off = coo.row != coo.col
-        root = np.sqrt(np.abs(self.J.diagonal()))
-        partial = -coo.data[off] / (root[coo.row[off]] * root[coo.col[off]])
-        shape = self.J.shape
-        at = (coo.row[off], coo.col[off])
-        forest = csgraph.minimum_spanning_tree(sp.csr_array((-np.abs(partial), at), shape=shape))
-        positive = sp.csr_array((partial, at), shape=shape)
-        signs = np.ones(shape[0])
-        count, label = csgraph.connected_components(forest, directed=False)
-        # An extra vertex joins the trees, so that one traversal visits them all.
-        _, roots = np.unique(label, return_index=True)
-        joined = sp.coo_array(forest)
-        edges = (
-            np.concatenate([joined.row, np.full(count, shape[0])]),
-            np.concatenate([joined.col, roots]),
-        )
-        ones = np.ones(len(edges[0]))
-        tree = sp.csr_array((ones, edges), shape=(shape[0] + 1, shape[0] + 1))
-        order, parent = csgraph.breadth_first_order(tree, shape[0], directed=False)
-        inner = order[parent[order] >= 0]
-        inner = inner[parent[inner] < shape[0]]
-        if not len(inner):
-            return signs
-        flips = np.sign(np.asarray(positive[inner, parent[inner]]).ravel())
-        multiply_down(signs, inner, parent, flips)
-        return signs
+        row, column, root = coo.row[off], coo.col[off], np.sqrt(np.abs(self.J.diagonal()))
+        values = -coo.data[off] / (root[row] * root[column])
+        partial = sp.csr_array((values, (row, column)), shape=self.J.shape)
+        row, column = csgraph.minimum_spanning_tree(-abs(partial)).nonzero()
+        if not len(row):
+            return np.ones(size)
+        # Each variable stands twice, once for each sign: an edge joins the two pairs that fit it.
+        turned = np.where(np.asarray(partial[row, column]).ravel() < 0, size, 0)
+        other = np.concatenate([column + turned, column + size - turned])
+        ends = (np.concatenate([row, row + size]), other)
+        links = sp.coo_array((np.ones(len(other)), ends), shape=(2 * size, 2 * size))
+        _, label = csgraph.connected_components(links, directed=False)
+        return np.where(label[:size] < label[size:], 1.0, -1.0)
 
 
 def is_dominant(graph: FactorGraph) -> bool:

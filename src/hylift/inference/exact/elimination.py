@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
-from scipy.sparse.linalg import splu
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
+from hylift.numerics.sparse import SymmetricFactors
 from hylift.words import Wording
 
 FloatArray = NDArray[np.float64]
@@ -250,13 +250,9 @@ def eliminate_reals(num_variables: int, edges: Ids32) -> Elimination:
         # Any dominant matrix with this pattern will do: only the order of its columns is used.
         links = _links(len(plain), number[inner])
         total = np.asarray(links.sum(axis=1)).reshape(-1)
-        factor = splu(
-            (diags_array(total + 1.0) - links).tocsc(),
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
-        rank[plain] = factor.perm_c
+        factors = SymmetricFactors.of(diags_array(total + 1.0) - links)
+        assert factors is not None
+        rank[plain] = factors.step
     return _eliminate_by(np.argsort(rank, kind="stable").astype(np.int32), edges)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import splu
 
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.bounds import LEAK
@@ -14,6 +13,7 @@ from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.functions import needs_quadrature
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FloatArray, mass_outside
+from hylift.numerics.sparse import SymmetricFactors
 from hylift.posterior import Mixture
 from hylift.posterior.answers import Kind
 from hylift.potentials import ConditionalQuadratic
@@ -244,9 +244,8 @@ def _averaged(group: FactorGroup, entries: FloatArray, first: NDArray[np.int64])
 def _deviations(form: GaussianForm, at: NDArray[np.int64]) -> FloatArray | None:
     """Standard deviations of some reals; None where the form is no Gaussian."""
     size = len(form.h)
-    try:
-        factors = splu(form.J.tocsc(), permc_spec="MMD_AT_PLUS_A")
-    except RuntimeError:  # exactly singular
+    factors = SymmetricFactors.of(form.J)
+    if factors is None:
         return None
     ones = np.zeros((size, len(at)))
     ones[at, np.arange(len(at))] = 1.0

@@ -1,4 +1,4 @@
-"""Sparse symmetric systems by conjugate gradients, with sums in a fixed order; signs in trees."""
+"""Sparse symmetric systems by conjugate gradients, with sums in a fixed order."""
 
 import math
 
@@ -60,10 +60,3 @@ def _dot(a, b):
     for at in range(len(a)):
         total += a[at] * b[at]
     return total
-
-
-@njit(cache=True, nogil=True)
-def multiply_down(signs, order, parent, flips):
-    """Gives each vertex of a tree the sign of its parent times its flip; parents come first."""
-    for place in range(len(order)):
-        signs[order[place]] = signs[parent[order[place]]] * flips[place]
