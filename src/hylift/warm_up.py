@@ -226,7 +226,8 @@ def _pass_messages() -> None:
             (hl.Function(lambda on, u: on * np.cos(u), 1, 1), ["a", "x"]),
         ],
     )
-    hl.infer(states, hl.BP(schedule="residual"), lift="none", tasks=("marginals", "logz", "map"))
+    hl.infer(states, hl.BP(), lift="none", tasks=("marginals", "logz", "map"))
+    hl.infer(states, hl.BP(schedule="residual"), lift="none")
     hl.infer(reals, hl.GaBP(), lift="none")
     hl.infer(both, hl.EPBP(8, max_steps=4), lift="none")
 

@@ -69,13 +69,6 @@ def argmaxima(logs: FloatArray, start: Ids) -> Ids:
     return np.minimum.reduceat(np.where(is_largest, counts_up(width), len(logs)), start[:-1])
 
 
-def largest_change(before: FloatArray, after: FloatArray) -> float:
-    """The largest change of log-probabilities, on the scale of probabilities."""
-    with np.errstate(invalid="ignore"):  # -inf to -inf is no change
-        moved = np.minimum(np.abs(after - before), 1.0) * np.exp(np.maximum(after, before))
-    return float(np.nanmax(moved, initial=0.0))
-
-
 def number_rows(*columns: Ids) -> tuple[Ids, Ids]:
     """(row,): from 0, equal for equal rows of these columns; and (number,): a row that has it."""
     number = np.zeros(len(columns[0]), dtype=np.int64)

@@ -163,7 +163,7 @@ def is_dominant(graph: FactorGraph) -> bool:
         diagonal = np.diagonal(A, axis1=1, axis2=2)
         beside = np.abs(A).sum(axis=2) - np.abs(diagonal)
         weight = group.multiplicity[:, None]
-        scope = group.scope.ravel()
+        scope = group.reals.ravel()
         own -= np.bincount(scope, (weight * diagonal[group.row]).ravel(), size)
         links += np.bincount(scope, (weight * beside[group.row]).ravel(), size)
     return bool((links < own * (1 - 1e-9)).all())

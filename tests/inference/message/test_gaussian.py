@@ -13,7 +13,7 @@ from experiments.instances import kalman, rgm
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Soft, real
 from hylift.inference import Exact, infer
 from hylift.inference.message.gaussian import GaBP
-from hylift.inference.message.gaussian.quadratics import Quadratics, Radius, linked
+from hylift.inference.message.gaussian.couplings import Couplings, Radius, linked
 from hylift.inference.method import Lift
 from hylift.lifting import lift
 from hylift.posterior import Posterior
@@ -262,7 +262,7 @@ def test_the_spectral_radius_lies_between_its_bounds(graph: FactorGraph) -> None
     root = np.sqrt(own)
     expected = np.linalg.eigvalsh(links / np.outer(root, root)).max()
 
-    found = Radius.of(Quadratics.of(linked(graph, merge=False)))
+    found = Radius.of(Couplings.of(linked(graph, merge=False)))
 
     assert found.lower <= expected + 1e-12
     assert found.upper >= expected - 1e-12
@@ -285,7 +285,7 @@ def test_the_lifted_graph_has_the_radius_of_the_ground_graph() -> None:
     lifted = lift(alike)
     assert lifted.num_classes == 1
 
-    few, many = (Radius.of(Quadratics.of(g)) for g in (lifted.graph, lifted.ground))
+    few, many = (Radius.of(Couplings.of(g)) for g in (lifted.graph, lifted.ground))
 
     assert few.lower == pytest.approx(1.2, rel=1e-9)
     assert many.lower == pytest.approx(1.2, rel=1e-9)

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from hylift.archive import Arrays
-from hylift.errors import HyliftError, UnsupportedError, did_you_mean
+from hylift.errors import UnsupportedError, did_you_mean
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
 from hylift.inference.loop import run_steps
-from hylift.inference.message.kernels.discrete import (
-    OTHERS,
-    adopt,
-    factor_log_sums,
-    flood,
-    gather,
-    send,
-    shift,
-)
+from hylift.inference.message.kernels.discrete import flood, send
 from hylift.inference.message.layout import (
-    Blocks,
     FloatArray,
     Ids,
-    Links,
-    bethe_log_z,
+    Points,
+    Totals,
+    Work,
     contradiction,
-    in_blocks,
 )
 from hylift.inference.message.running import (
     SETTLED,
@@ -45,14 +36,17 @@ from hylift.inference.message.running import (
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import argmaxima, log_sums, maxima, offsets, products
-from hylift.numerics.threads import cut, in_order
+from hylift.numerics.segments import argmaxima, log_sums, maxima, offsets, ranges
+from hylift.numerics.threads import in_order
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.answers import Kind
+from hylift.potentials.base import along_axis
 from hylift.rewrite.kinds import MOST_STATES, Kinds
 
 Schedule = Literal["flooding", "residual"]
 
+BLOCK = 1 << 20
+"""Values of tables that are summed at a time."""
 DAMPING = 0.5
 """Default on graphs with loops."""
 LARGE = 0.37
@@ -128,7 +122,7 @@ class BP:
         if not passing.how.by_maximum:
             kind: Kind = "exact" if is_exact(control, result) else "estimate"
             log_partition = LogPartition(passing.log_total(), kind)
-            beliefs = categoricals(view.graph.variables, tables.first, passing.probs())
+            beliefs = categoricals(view.graph.variables, tables.points.first, passing.probs())
         notes = _notes(view, on_forest, result)
         outcome = Outcome(result, log_partition, beliefs, decode, notes)
         return posterior_of(self.name, view, outcome, control, request)
@@ -144,63 +138,38 @@ class BP:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
-    """Factors or variables to process, in blocks that threads share."""
-
-    ids: Ids
-    blocks: Blocks
-
-    @classmethod
-    def of(cls, ids: Ids, cost: Ids) -> Work:
-        return cls(ids, cut(offsets(cost)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Tables:
     """A discrete graph without evidence, laid out for the kernels."""
 
-    graph: FactorGraph
-    terms: Terms
-    links: Links
-    weight: FloatArray  # (parameter,): exponentials of those of `terms`, the largest of a table 1
-    first: Ids  # (variable + 1,): its states among those of all variables
-    place: Ids  # (link + 1,): its entries among those of all messages
+    points: Points  # the states of all variables
+    groups: Sequence[FactorGroup]  # of tables, in the order of the terms
+    weight: FloatArray  # (parameter,): exponentials of those of the terms, the largest of a table 1
     most: tuple[int, int]
-    """Slots of a factor, and entries of its messages or table."""
+    """Slots of a factor, and entries of its messages."""
     cost: Ids  # (factor,): work of its messages
     all_factors: Work
-    all_variables: Work
 
     @classmethod
     def of(cls, graph: FactorGraph, groups: Sequence[FactorGroup]) -> Tables:
         """groups: all factors, as tables of one slot or more."""
-        terms = Terms.of(groups, graph.variables.num_states)
-        links = Links.of(graph, terms)
         num_states = graph.variables.num_states.astype(np.int64)
-        width = num_states[links.variable]
+        terms = Terms.of(groups, graph.variables.num_states)
         arity = np.diff(terms.slot_ptr)
-        num_entries = np.bincount(links.factor, width, len(terms)).astype(np.int64)
-        num_joint = products(width, terms.slot_ptr)
-        sizes = (arity, num_entries, num_joint)
-        cost = 4 * num_joint * arity + 8 * num_entries
-        held = 8 * np.diff(links.variable_ptr)
+        entries = np.bincount(terms.term, num_states[terms.slots], len(terms)).astype(np.int64)
+        cost = 4 * terms.num_joint * arity + 8 * entries
         return cls(
-            graph,
-            terms,
-            links,
+            Points.of(graph, terms, num_states),
+            groups,
             np.concatenate([np.zeros(0), *(_weights(g.potential.flat).ravel() for g in groups)]),
-            offsets(num_states),
-            offsets(width),
-            (int(arity.max(initial=1)), int(max(size.max(initial=1) for size in sizes)) + 1),
+            (int(arity.max(initial=1)), int(max(arity.max(initial=1), entries.max(initial=1))) + 1),
             cost,
             Work.of(np.arange(len(terms)), cost),
-            Work.of(np.arange(graph.num_variables), held),
         )
 
     def room(self) -> tuple[Ids, FloatArray]:
         """Scratch for one thread: integers per slot, reals per entry."""
         num_slots, num_entries = self.most
-        return np.empty((3, num_slots), dtype=np.int64), np.empty((6, num_entries))
+        return np.empty((3, num_slots), dtype=np.int64), np.empty((5, num_entries))
 
 
 def _weights(log_values: FloatArray) -> FloatArray:
@@ -231,164 +200,139 @@ class Passing:
     how: How
     message: FloatArray  # (entry,): logarithms, the largest of each message 0
     candidate: FloatArray  # (entry,)
-    change: FloatArray  # (link,): of the candidates
-    total: FloatArray  # (state,)
-    zeros: FloatArray  # (state,)
-    old_total: FloatArray  # (state,): before the last step
-    old_zeros: FloatArray  # (state,)
+    change: FloatArray  # (slot,): of the candidates
+    totals: Totals
     room: tuple[Ids, FloatArray]
 
     @classmethod
     def start(cls, tables: Tables, how: How) -> Passing:
         """Before the first step: all messages are uniform."""
-        message = np.zeros(tables.place[-1])
-        total, zeros, old_total, old_zeros = np.zeros((4, tables.first[-1]))
-        passing = cls(
-            tables,
-            how,
-            message,
-            message.copy(),
-            np.zeros(len(tables.links)),
-            total,
-            zeros,
-            old_total,
-            old_zeros,
-            tables.room(),
-        )
+        points = tables.points
+        message, candidate = np.zeros((2, points.place[-1]))
+        change, totals = np.zeros(len(points.terms.slots)), Totals.none(points)
+        passing = cls(tables, how, message, candidate, change, totals, tables.room())
         if how.schedule == "residual":
             passing._send(tables.all_factors)
         return passing
 
     def arrays(self) -> Arrays:
         """All that the next step depends on."""
-        names = ("message", "candidate", "change", "total", "zeros", "old_total", "old_zeros")
-        return {name: getattr(self, name) for name in names}
+        sums = {"total": self.totals.total, "zeros": self.totals.zeros}
+        return sums | {n: getattr(self, n) for n in ("message", "candidate", "change")}
 
     def step(self) -> float:
-        """Send messages, and return the largest change of a message or belief."""
-        if self.how.schedule == "residual":
-            largest = float(self.change.max(initial=0.0))
-            if largest > self.how.tolerance:
-                self._send_largest(largest)
-                return largest
-        return self._send_all()
-
-    def _send_all(self) -> float:
-        """Send all messages.
+        """Send messages, and return the largest change of a message or belief.
 
         With loops a message may be largest where others leave no probability, so that its own
         change says little: there changes of beliefs count as well.
         """
-        tables, how = self.tables, self.how
-        small = len(tables.all_factors.blocks) == len(tables.all_variables.blocks) == 1
-        if how.schedule == "flooding" and small:
-            return self._flood()
-        if how.schedule == "flooding":
-            self._send(tables.all_factors)
-        change = float(self.change.max(initial=0.0))
-        np.copyto(self.message, self.candidate)
-        np.copyto(self.old_total, self.total)
-        np.copyto(self.old_zeros, self.zeros)
-        self._gather(tables.all_variables)
+        points, how = self.tables.points, self.how
+        small = len(self.tables.all_factors.blocks) == len(points.all_variables.blocks) == 1
         if how.schedule == "residual":
-            self._send(tables.all_factors)
-        if how.on_forest:
-            return change
-        beliefs = (self.old_total, self.old_zeros, self.total, self.zeros)
-        return max(change, *in_blocks(shift, tables.all_variables.blocks, tables.first, *beliefs))
+            change = float(self.change.max(initial=0.0))
+            if change > how.tolerance:
+                self._send_largest(change)
+                return change
+        elif small:
+            change, moved = self._flood()
+            return change if how.on_forest else max(change, moved)
+        else:
+            self._send(self.tables.all_factors)
+            change = float(self.change.max(initial=0.0))
+        np.copyto(self.message, self.candidate)
+        moved = self.totals.gather(self.message)
+        if how.schedule == "residual":
+            self._send(self.tables.all_factors)
+        return change if how.on_forest else max(change, moved)
 
-    def _flood(self) -> float:
-        """A whole step in one kernel call, for graphs so small that calls cost more than work."""
-        tables, terms, links, how = self.tables, self.tables.terms, self.tables.links, self.how
-        factor, variable, change = flood(
-            tables.all_factors.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
-            tables.weight, tables.place, tables.first, self.message, self.total, self.zeros,
-            how.by_maximum, how.on_forest, how.damping, *self.room, self.candidate, self.change,
-            tables.all_variables.ids, links.variable_ptr, links.order, links.count,
-            self.old_total, self.old_zeros,
+    def _flood(self) -> tuple[float, float]:
+        """A whole step in one kernel call, for graphs so small that calls cost more than work;
+        returns the largest changes of a message and of a belief."""
+        tables, points, terms = self.tables, self.tables.points, self.tables.points.terms
+        factor, variable, change, moved = flood(
+            tables.all_factors.ids, *self._arguments(), *self.room, self.candidate, self.change,
+            points.all_variables.ids, terms.incidence.ptr, terms.incidence.slot, points.count,
+            tables.most[1],
         )  # fmt: skip
         if factor >= 0:
-            raise self._contradiction(factor)
+            raise points.contradiction(factor)
         if variable >= 0:
-            raise contradiction(tables.graph, np.array([variable]))
-        return float(change)
-
-    def _contradiction(self, factor: int) -> HyliftError:
-        terms = self.tables.terms
-        slots = terms.slots[terms.slot_ptr[factor] : terms.slot_ptr[factor + 1]]
-        return contradiction(self.tables.graph, slots)
+            raise contradiction(points.graph, np.array([variable]))
+        return float(change), float(moved)
 
     def _send_largest(self, most: float) -> None:
         """Send the messages that change most, and update those that depend on them."""
-        links = self.tables.links
+        points, terms = self.tables.points, self.tables.points.terms
         chosen = np.flatnonzero(self.change >= LARGE * most)
-        adopt(chosen, self.tables.place, self.candidate, self.message)
+        entries = ranges(points.place[chosen], np.diff(points.place)[chosen])
+        self.message[entries] = self.candidate[entries]
         self.change[chosen] = 0.0
-        variables = np.unique(links.variable[chosen]).astype(np.int64)
-        held = links.variable_ptr[variables + 1] - links.variable_ptr[variables]
-        self._gather(Work.of(variables, 8 * held))
-        factors = links.factors_at(variables)
+        variables = np.unique(terms.slots[chosen]).astype(np.int64)
+        begin, end = terms.incidence.ptr[variables], terms.incidence.ptr[variables + 1]
+        self.totals.gather(self.message, Work.of(variables, 8 * (end - begin)))
+        near = terms.term[terms.incidence.slot[ranges(begin, end - begin)]]
+        factors = np.unique(near).astype(np.int64)
         self._send(Work.of(factors, self.tables.cost[factors]))
-
-    def _gather(self, some: Work) -> None:
-        """Sum up the messages to some variables."""
-        tables, links = self.tables, self.tables.links
-        for variable in in_blocks(
-            gather, some.blocks, some.ids, links.variable_ptr, links.order, links.count,
-            tables.place, tables.first, self.message, self.total, self.zeros,
-        ):  # fmt: skip
-            if variable >= 0:
-                raise contradiction(tables.graph, np.array([variable]))
 
     def _send(self, some: Work) -> None:
         """Compute the next messages of some factors."""
-        tables, terms, how = self.tables, self.tables.terms, self.how
 
         def run(begin: int, end: int) -> int:
-            return send(
-                begin, end, some.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
-                tables.weight, tables.place, tables.first, self.message, self.total, self.zeros,
-                how.by_maximum, how.on_forest, how.damping, *tables.room(), self.candidate,
-                self.change,
-            )  # fmt: skip
+            out = (*self.tables.room(), self.candidate, self.change)
+            return send(begin, end, some.ids, *self._arguments(), *out)
 
         for impossible in in_order(run, some.blocks):
             if impossible >= 0:
-                raise self._contradiction(impossible)
+                raise self.tables.points.contradiction(impossible)
 
-    @property
-    def log_beliefs(self) -> FloatArray:
-        """(state,): not normalised."""
-        return np.where(self.zeros > OTHERS, -np.inf, self.total)
+    def _arguments(self) -> tuple[Any, ...]:
+        """What kernels read."""
+        points, how = self.tables.points, self.how
+        terms = points.terms
+        return (
+            terms.slot_ptr, terms.slots, terms.base, terms.theta, self.tables.weight, points.place,
+            points.first, self.message, self.totals.total, self.totals.zeros, how.by_maximum,
+            how.on_forest, how.damping,
+        )  # fmt: skip
 
     def log_total(self) -> float:
         """Bethe's log Z of these messages; by maximum, an estimate of the largest log-density."""
-        tables, terms, log_sum = self.tables, self.tables.terms, np.zeros(len(self.tables.terms))
+        points = self.tables.points
+        cavity = self.totals.cavities(self.message, np.zeros(points.first[-1]))
+        of_factor, begin = [np.zeros(0)], 0
+        for group in self.tables.groups:
+            num_states = group.potential.slot_states
+            step = max(1, BLOCK // int(np.prod(num_states)))
+            for start in range(0, len(group), step):
+                row = group.row[start : start + step]
+                values = group.potential.flat[row].reshape(len(row), *num_states)
+                slot = points.terms.slot_ptr[begin + start : begin + start + len(row)]
+                for j, size in enumerate(num_states):
+                    told = cavity[points.place[slot + j][:, None] + np.arange(size)]
+                    values = values + told.reshape(along_axis(j, len(num_states), len(row)))
+                flat = values.reshape(len(row), -1)
+                of_factor.append(
+                    self._total(flat.ravel(), offsets(np.full(len(flat), flat.shape[1])))
+                )
+            begin += len(group)
+        bethe = points.bethe_log_z(np.concatenate(of_factor), self._log_sums())
+        return bethe + points.graph.log_constant
 
-        def run(begin: int, end: int) -> None:
-            factor_log_sums(
-                begin, end, terms.slot_ptr, terms.slots, terms.base, terms.theta, tables.place,
-                tables.first, self.message, self.total, self.zeros, self.how.by_maximum,
-                *tables.room(), log_sum,
-            )  # fmt: skip
-
-        list(in_order(run, tables.all_factors.blocks))
-        bethe = bethe_log_z(tables.graph, terms, log_sum, self._log_sums())
-        return bethe + tables.graph.log_constant
+    def _total(self, logs: FloatArray, start: Ids) -> FloatArray:
+        """(segment,): log-sums, or maxima, of segments."""
+        return maxima(logs, start) if self.how.by_maximum else log_sums(logs, start)
 
     def _log_sums(self) -> FloatArray:
         """(variable,): logarithm of the sum of its belief, or its largest entry."""
-        found = maxima if self.how.by_maximum else log_sums
-        return found(self.log_beliefs, self.tables.first)
+        return self._total(self.totals.logs, self.tables.points.first)
 
     def states(self) -> FloatArray:
         """(variable,): the most probable state of each belief."""
-        return argmaxima(self.log_beliefs, self.tables.first).astype(np.float64)
+        return argmaxima(self.totals.logs, self.tables.points.first).astype(np.float64)
 
     def probs(self) -> FloatArray:
         """(state,): beliefs, normalised."""
-        width = np.diff(self.tables.first)
-        return np.exp(self.log_beliefs - np.repeat(self._log_sums(), width))
+        return np.exp(self.totals.logs - self._log_sums()[self.tables.points.variable])
 
 
 def _check_discrete(hidden: Variables) -> None:

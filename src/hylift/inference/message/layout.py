@@ -1,9 +1,10 @@
-"""Where messages go, and sums over the entries of each variable."""
+"""Points that messages are about, and sums of all messages to each variable."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from hylift.errors import HyliftError, ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGraph, FactorGroup, Variables
+from hylift.inference.message.kernels.discrete import OTHERS, gather, tell
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import counts_up, offsets
-from hylift.numerics.threads import in_order
+from hylift.numerics.segments import offsets
+from hylift.numerics.threads import cut, in_order
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -24,52 +26,122 @@ MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Links:
-    """The slots of all factors, in the order of `Terms`, and the slots of each variable.
+class Work:
+    """Factors or variables to process, in blocks that threads share."""
 
-    In a lifted graph a link stands for `count` links of each member of its variable: the variable
-    receives that many equal messages, and its message to each factor leaves out one of them.
-    """
-
-    variable: NDArray[np.int32]  # (link,)
-    count: FloatArray  # (link,): of one member; 1 in ground graphs
-    variable_ptr: Ids  # (variable + 1,): its entries in `order`
-    order: Ids  # links by variable
-    factor: Ids  # (link,)
+    ids: Ids
+    blocks: Blocks
 
     @classmethod
-    def of(cls, graph: FactorGraph, terms: Terms) -> Links:
-        arity = np.diff(terms.slot_ptr)
-        multiplicity = np.repeat(terms.multiplicity, arity)
-        return cls(
-            terms.slots,
-            multiplicity / graph.variables.multiplicity[terms.slots],
-            offsets(np.bincount(terms.slots, minlength=graph.num_variables)),
-            np.argsort(terms.slots, kind="stable"),
-            np.repeat(np.arange(len(terms)), arity),
+    def of(cls, ids: Ids, cost: Ids) -> Work:
+        return cls(ids, cut(offsets(cost)))
+
+
+def slot_counts(graph: FactorGraph, terms: Terms) -> FloatArray:
+    """(slot,): slots of one member of its variable that it stands for; 1 in ground graphs.
+
+    A variable of a lifted graph receives that many equal messages, and its message to each factor
+    leaves out one of them.
+    """
+    return terms.multiplicity[terms.term] / graph.variables.multiplicity[terms.slots]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The points of variables: states, or particles of reals; and the messages about them.
+
+    A message goes along each slot of a term, with an entry for each point of the variable there.
+    """
+
+    graph: FactorGraph
+    terms: Terms
+    first: Ids  # (variable + 1,): its points among those of all variables
+    place: Ids  # (slot + 1,): its entries among those of all messages
+
+    @classmethod
+    def of(cls, graph: FactorGraph, terms: Terms, num_points: Ids) -> Points:
+        """num_points: (variable,)."""
+        return cls(graph, terms, offsets(num_points), offsets(num_points[terms.slots]))
+
+    @cached_property
+    def variable(self) -> Ids:
+        """(point,): its variable."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    @cached_property
+    def count(self) -> FloatArray:
+        return slot_counts(self.graph, self.terms)
+
+    @cached_property
+    def all_variables(self) -> Work:
+        held = np.diff(self.first) * np.diff(self.terms.incidence.ptr)
+        return Work.of(np.arange(len(self.first) - 1), 2 * held)
+
+    @cached_property
+    def slot_blocks(self) -> Blocks:
+        return cut(self.place, 8)
+
+    def contradiction(self, factor: int) -> HyliftError:
+        """The error to raise where no joint point of a factor is possible."""
+        return contradiction(
+            self.graph, self.terms.slots[slice(*self.terms.slot_ptr[factor : factor + 2])]
         )
 
-    def factors_at(self, variables: Ids) -> Ids:
-        """The factors of some variables, increasing, each once."""
-        held = self.variable_ptr[variables + 1] - self.variable_ptr[variables]
-        links = self.order[np.repeat(self.variable_ptr[variables], held) + counts_up(held)]
-        return np.unique(self.factor[links])
+    def bethe_log_z(self, of_factor: FloatArray, of_variable: FloatArray) -> float:
+        """Σ n_v log Z_v + Σ n_c (log Z_c - Σ log Z_v of its slots), without the graph's constant.
 
-    def __len__(self) -> int:
-        return len(self.variable)
+        Correct at a fixed point, and to second order near one.
+        """
+        terms = self.terms
+        told = np.bincount(terms.term, of_variable[terms.slots], minlength=len(terms))
+        own = float(self.graph.variables.multiplicity @ of_variable)
+        return own + float(terms.multiplicity @ (of_factor - told))
 
 
-def bethe_log_z(
-    graph: FactorGraph, terms: Terms, of_factor: FloatArray, of_variable: FloatArray
-) -> float:
-    """Σ n_v log Z_v + Σ n_c (log Z_c - Σ log Z_v of its slots), without the graph's constant.
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """All messages about each point together, in logarithms."""
 
-    Correct at a fixed point, and to second order near one.
-    """
-    factor = np.repeat(np.arange(len(terms)), np.diff(terms.slot_ptr))
-    told = np.bincount(factor, of_variable[terms.slots], minlength=len(terms))
-    own = float(graph.variables.multiplicity @ of_variable)
-    return own + float(terms.multiplicity @ (of_factor - told))
+    points: Points
+    total: FloatArray  # (point,): sum of those that leave it possible
+    zeros: FloatArray  # (point,): number of those that make it impossible
+
+    @classmethod
+    def none(cls, points: Points) -> Totals:
+        """Without messages."""
+        return cls(points, *np.zeros((2, points.first[-1])))
+
+    def copy(self) -> Totals:
+        return Totals(self.points, self.total.copy(), self.zeros.copy())
+
+    def gather(self, message: FloatArray, some: Work | None = None, *, check: bool = True) -> float:
+        """Add up the messages (entry,) to some variables, or all, and return the largest change of
+        a belief, as of a probability; raises where nothing is left possible, unless told not to."""
+        points, some = self.points, some or self.points.all_variables
+        incidence = points.terms.incidence
+        found = in_blocks(
+            gather, some.blocks, some.ids, incidence.ptr, incidence.slot, points.count,
+            points.place, points.first, int(np.diff(points.first).max(initial=0)), message,
+            self.total, self.zeros,
+        )  # fmt: skip
+        lost = max(variable for variable, _ in found)
+        if check and lost >= 0:
+            raise contradiction(points.graph, np.array([lost]))
+        return max(change for _, change in found)
+
+    def cavities(self, message: FloatArray, log_base: FloatArray) -> FloatArray:
+        """(entry,): messages from variables to factors, times the weights (point,) of points."""
+        points, cavity = self.points, np.empty_like(message)
+        in_blocks(
+            tell, points.slot_blocks, points.terms.slots, points.first, points.place, message,
+            self.total, self.zeros, log_base, cavity,
+        )  # fmt: skip
+        return cavity
+
+    @property
+    def logs(self) -> FloatArray:
+        """(point,): logarithms of beliefs, not normalised."""
+        return np.where(self.zeros > OTHERS, -np.inf, self.total)
 
 
 def own_terms(variables: Variables, groups: Iterable[FactorGroup]) -> tuple[FloatArray, FloatArray]:

@@ -11,14 +11,14 @@ from hylift.graph import Variables
 from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.loop import run_steps
-from hylift.inference.message.gaussian.passing import Damping, Passing
-from hylift.inference.message.gaussian.quadratics import (
-    Quadratics,
+from hylift.inference.message.gaussian.couplings import (
+    Couplings,
     Radius,
     check_definite,
     check_gaussian,
     linked,
 )
+from hylift.inference.message.gaussian.passing import Damping, Passing
 from hylift.inference.message.layout import FloatArray
 from hylift.inference.message.running import (
     SETTLED,
@@ -75,12 +75,12 @@ class GaBP:
         links = linked(prepared.ground, merge=self.merge_factors)
         view = view_of(self.name, prepared.with_ground(links), request)
         control.enter_level(view.graph.num_variables)
-        quadratics = Quadratics.of(view.graph)
-        radius = Radius.of(quadratics)
+        couplings = Couplings.of(view.graph)
+        radius = Radius.of(couplings)
         check_definite(view.ground, radius)
         on_forest = view.prepared.is_forest
         damping = Damping.of(self.damping, on_forest=on_forest)
-        passing, result, cause = self._passed(quadratics, damping, control)
+        passing, result, cause = self._passed(couplings, damping, control)
         means, variances = passing.means, passing.variances
         variables = view.graph.variables
         beyond = mass_beyond(variables.lower, variables.upper, means, np.sqrt(variances))
@@ -103,10 +103,10 @@ class GaBP:
         return posterior_of(self.name, view, outcome, control, request)
 
     def _passed(
-        self, quadratics: Quadratics, damping: Damping, control: Control
+        self, couplings: Couplings, damping: Damping, control: Control
     ) -> tuple[Passing, Result, str]:
         """The final messages, how they ended, and why they diverged if they did."""
-        passing, cause = Passing.start(quadratics), ""
+        passing, cause = Passing.start(couplings), ""
         most = np.array([max(1.0, passing.size)])  # change that messages of a proper model make
 
         def advance(step: int) -> tuple[float | None, Result | None]:
@@ -121,7 +121,7 @@ class GaBP:
             if change <= self.tolerance:
                 return change, "converged"
             if change > GROWN * most[0]:
-                passing, cause = Passing.start(quadratics), "messages grow without end"
+                passing, cause = Passing.start(couplings), "messages grow without end"
                 return change, "diverged"
             return change, None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.archive import Arrays
-from hylift.inference.message.gaussian.quadratics import Quadratics
+from hylift.inference.message.gaussian.couplings import Couplings
 from hylift.inference.message.kernels.gaussian import IMPROPER, gather, log_ratios, send
 from hylift.inference.message.layout import FloatArray, in_blocks
 
@@ -24,18 +24,18 @@ FALLEN = 0.9
 class Passing:
     """The messages; a step replaces them, unless that would make a belief improper."""
 
-    quadratics: Quadratics
-    message: FloatArray  # (link, 2): precision and linear part
-    candidate: FloatArray  # (link, 2)
+    couplings: Couplings
+    message: FloatArray  # (slot, 2): precision and linear part
+    candidate: FloatArray  # (slot, 2)
     total: FloatArray  # (variable, 4): also of its own; precision, linear part, mean, deviation
     next_total: FloatArray  # (variable, 4)
 
     @classmethod
-    def start(cls, quadratics: Quadratics) -> Passing:
+    def start(cls, couplings: Couplings) -> Passing:
         """Before the first step: all messages are flat."""
-        message, candidate = np.zeros((2, len(quadratics.links), 2))
-        total, next_total = np.zeros((2, len(quadratics.own), 4))
-        passing = cls(quadratics, message, candidate, total, next_total)
+        message, candidate = np.zeros((2, len(couplings.terms.slots), 2))
+        total, next_total = np.zeros((2, len(couplings.own), 4))
+        passing = cls(couplings, message, candidate, total, next_total)
         passing._gather()
         passing._adopt()
         return passing
@@ -47,9 +47,9 @@ class Passing:
     def step(self, damping: float) -> float | None:
         """Send all messages, and return the largest change; None where a belief would be
         improper, and messages stay as they are."""
-        quadratics, terms = self.quadratics, self.quadratics.terms
+        couplings, terms = self.couplings, self.couplings.terms
         changes = in_blocks(
-            send, quadratics.factor_blocks, quadratics.room, terms.slot_ptr, terms.slots,
+            send, couplings.term_blocks, couplings.room, terms.slot_ptr, terms.slots,
             terms.base, terms.theta, self.message, self.total, damping, self.candidate,
         )  # fmt: skip
         change = IMPROPER if IMPROPER in changes else max(changes)
@@ -63,10 +63,10 @@ class Passing:
         self.total, self.next_total = self.next_total, self.total
 
     def _gather(self) -> bool:
-        links, own = self.quadratics.links, self.quadratics.own
-        at = (links.variable_ptr, links.order, links.count)
-        blocks = self.quadratics.variable_blocks
-        return all(in_blocks(gather, blocks, *at, own, self.candidate, self.next_total))
+        couplings, incidence = self.couplings, self.couplings.terms.incidence
+        at = (incidence.ptr, incidence.slot, couplings.count, couplings.own)
+        blocks = couplings.variable_blocks
+        return all(in_blocks(gather, blocks, *at, self.candidate, self.next_total))
 
     @property
     def means(self) -> FloatArray:
@@ -86,8 +86,8 @@ class Passing:
 
         Precisions, means and log-densities are what is left of terms that may be much larger.
         """
-        graph, total = self.quadratics.graph, self.total
-        lost = np.abs(self.quadratics.own[:, 0]) / total[:, 0]
+        graph, total = self.couplings.graph, self.total
+        lost = np.abs(self.couplings.own[:, 0]) / total[:, 0]
         far = 1.0 + np.abs(total[:, 2]) / total[:, 3]
         size = abs(graph.log_constant) + float(graph.variables.multiplicity @ lost)
         for group in graph.groups:
@@ -103,16 +103,16 @@ class Passing:
         the same means, so this is the log-density there plus volumes, which do not drown in means
         far from 0. Away from one the belief of a factor may be improper; it then counts as 0.
         """
-        quadratics, terms = self.quadratics, self.quadratics.terms
+        couplings, terms = self.couplings, self.couplings.terms
         ratio = np.zeros(len(terms))
         in_blocks(
-            log_ratios, quadratics.factor_blocks, quadratics.room, terms.slot_ptr, terms.slots,
+            log_ratios, couplings.term_blocks, couplings.room, terms.slot_ptr, terms.slots,
             terms.base, terms.theta, self.message, self.total, ratio,
         )  # fmt: skip
         shared = float(terms.multiplicity @ np.nan_to_num(ratio))
         volume = 0.5 * np.log(2 * np.pi * self.variances)
-        own = float(quadratics.graph.variables.multiplicity @ volume)
-        return quadratics.graph.log_density(self.means) + own + shared
+        own = float(couplings.graph.variables.multiplicity @ volume)
+        return couplings.graph.log_density(self.means) + own + shared
 
 
 @dataclass(slots=True, eq=False)

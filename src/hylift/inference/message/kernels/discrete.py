@@ -2,7 +2,7 @@
 
 A message has one entry per state of its variable, the largest of them 0. What is impossible is
 -inf; `zeros` counts the messages that say so of a state, and `total` adds up what the others say. A
-link that stands for a part of a factor counts for a whole one there: a power of 0 is 0.
+slot that stands for a part of a factor counts for a whole one there: a power of 0 is 0.
 """
 
 import numpy as np
@@ -18,40 +18,71 @@ SMALL = 0.1
 """A step of a logarithm up to this leaves a probability about the same."""
 
 OTHERS = 1e-6
-"""What is left of `zeros` without a link's own part above which a state is impossible."""
+"""What is left of `zeros` without a slot's own part above which a state is impossible."""
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def gather(begin, end, some, variable_ptr, order, count, place, first, message, total, zeros):
-    """What all messages to some variables say together; returns a variable of which they leave
-    nothing possible, or -1."""
-    lost = np.int64(-1)
+@njit(cache=True, nogil=True)
+def gather(
+    begin, end, some, variable_ptr, order, count, place, first, most, message, total, zeros
+):  # fmt: skip
+    """Adds up all messages to some variables.
+
+    Returns a variable of which they leave nothing possible, or -1; and the largest change of a
+    belief, weighed as that of a probability. most: points of a variable
+    """
+    lost, change = np.int64(-1), 0.0
+    old = np.empty(most)
     for i in range(begin, end):
         v = some[i]
         low, high = first[v], first[v + 1]
+        before, after = -np.inf, -np.inf
         for s in range(low, high):
+            old[s - low] = total[s] if zeros[s] <= OTHERS else -np.inf
+            before = max(before, old[s - low])
             total[s] = 0.0
             zeros[s] = 0.0
         for k in range(variable_ptr[v], variable_ptr[v + 1]):
-            link = order[k]
-            at, n = place[link], count[link]
+            slot = order[k]
+            at, n = place[slot], count[slot]
             for s in range(high - low):
                 value = message[at + s]
                 if value == -np.inf:
                     zeros[low + s] += max(n, 1.0)
                 else:
                     total[low + s] += n * value
-        possible = high == low
         for s in range(low, high):
-            possible |= zeros[s] <= OTHERS
-        if not possible:
+            if zeros[s] <= OTHERS:
+                after = max(after, total[s])
+        if after == -np.inf and high > low:
             lost = np.int64(v)
-    return lost
+            continue
+        for s in range(low, high):
+            then, now = old[s - low] - before, -np.inf
+            if zeros[s] <= OTHERS:
+                now = total[s] - after
+            if now != then:
+                change = max(change, min(abs(now - then), 1.0) * np.exp(max(now, then)))
+    return lost, change
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def tell(begin, end, variable, first, place, message, total, zeros, log_base, cavity):
+    """Messages from variables to the factors of some slots, times the weights of points."""
+    for slot in range(begin, end):
+        low, at = first[variable[slot]], place[slot]
+        for s in range(place[slot + 1] - at):
+            own = message[at + s]
+            others, value = zeros[low + s], total[low + s]
+            if own == -np.inf:
+                others -= 1.0
+            else:
+                value -= own
+            cavity[at + s] = -np.inf if others > OTHERS else value + log_base[low + s]
 
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
 def listen(link, variable, place, first, message, total, zeros, incoming, start):
-    """Writes what a variable tells the factor of a link, the largest entry 0; returns that."""
+    """Writes what a variable tells the factor of a slot, the largest entry 0; returns that."""
     low = first[variable[link]]
     size = first[variable[link] + 1] - low
     at = place[link]
@@ -85,25 +116,6 @@ def advance(state, sizes, arity):
     return 0
 
 
-@njit(cache=True, nogil=True, _nrt=False, inline="always")
-def weigh(base, theta, arity, sizes, starts, state, partial, incoming, value):
-    """The log-value of every joint state with what its variables tell; returns the largest."""
-    largest = -np.inf
-    num_joint = 1
-    for j in range(arity):
-        num_joint *= sizes[j]
-        state[j] = 0
-    partial[0] = 0.0
-    changed = 0
-    for x in range(num_joint):
-        for j in range(changed, arity):
-            partial[j + 1] = partial[j] + incoming[starts[j] + state[j]]
-        value[x] = theta[base + x] + partial[arity]
-        largest = max(largest, value[x])
-        changed = advance(state, sizes, arity)
-    return largest
-
-
 @njit(cache=True, nogil=True, _nrt=False)
 def send(
     begin, end, some, factor_ptr, variable, base, theta, weight, place, first, message, total,
@@ -112,12 +124,12 @@ def send(
     """New messages of some factors, and how much they change; returns an impossible factor or -1.
 
     weight: the exponentials of the log-values `theta`, each table divided by its largest. by_logs:
-    whether changes are those of logarithms. whole,
-    parts: room for integers (3, slot) and reals (6, entry).
+    whether changes are those of logarithms. whole, parts: room for integers (3, slot) and reals
+    (5, entry).
     """
     sizes, starts, state = whole[0], whole[1], whole[2]
     incoming, told, outgoing, share = parts[0], parts[1], parts[2], parts[3]
-    partial, value = parts[4], parts[5]
+    partial = parts[4]
     for i in range(begin, end):
         c = some[i]
         link = factor_ptr[c]
@@ -140,8 +152,7 @@ def send(
             num_entries += sizes[j]
             listen(link + j, variable, place, first, message, total, zeros, incoming, starts[j])
         if by_maximum:
-            weigh(base[c], theta, arity, sizes, starts, state, partial, incoming, value)
-            _largest(arity, sizes, starts, state, value, outgoing)
+            _largest(base[c], theta, arity, sizes, starts, state, partial, incoming, outgoing)
         else:
             for s in range(num_entries):
                 told[s] = 1.0 if incoming[s] == 0.0 else np.exp(incoming[s])
@@ -166,19 +177,23 @@ def send(
 
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
-def _largest(arity, sizes, starts, state, value, outgoing):
-    """Per slot and state, the largest value of its joint states."""
-    num_joint = 1
+def _largest(base, theta, arity, sizes, starts, state, partial, incoming, outgoing):
+    """Per slot and state, the largest log-value of its joint states with all that is told."""
+    num_joint, changed = 1, 0
     for j in range(arity):
         num_joint *= sizes[j]
         state[j] = 0
         for s in range(starts[j], starts[j] + sizes[j]):
             outgoing[s] = -np.inf
+    partial[0] = 0.0
     for x in range(num_joint):
+        for j in range(changed, arity):
+            partial[j + 1] = partial[j] + incoming[starts[j] + state[j]]
+        value = theta[base + x] + partial[arity]
         for j in range(arity):
             at = starts[j] + state[j]
-            outgoing[at] = max(outgoing[at], value[x])
-        advance(state, sizes, arity)
+            outgoing[at] = max(outgoing[at], value)
+        changed = advance(state, sizes, arity)
 
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
@@ -287,89 +302,28 @@ def _settle(outgoing, share, start, size, message, at, by_logs, damping, candida
     return most
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def shift(begin, end, first, old_total, old_zeros, total, zeros):
-    """The largest change of the beliefs of some variables, weighed as that of a probability."""
-    most = 0.0
-    for v in range(begin, end):
-        before, after = -np.inf, -np.inf
-        for s in range(first[v], first[v + 1]):
-            if old_zeros[s] <= OTHERS:
-                before = max(before, old_total[s])
-            if zeros[s] <= OTHERS:
-                after = max(after, total[s])
-        for s in range(first[v], first[v + 1]):
-            old = old_total[s] - before if old_zeros[s] <= OTHERS else -np.inf
-            new = total[s] - after if zeros[s] <= OTHERS else -np.inf
-            if new != old:
-                most = max(most, min(abs(new - old), 1.0) * np.exp(max(new, old)))
-    return most
-
-
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def flood(
     factors, factor_ptr, variable, base, theta, weight, place, first, message, total, zeros,
     by_maximum, by_logs, damping, whole, parts, candidate, change, variables, variable_ptr, order,
-    count, old_total, old_zeros,
+    count, most,
 ):  # fmt: skip
     """Sends all messages and adds them up, in one go; returns an impossible factor or -1, a
-    variable that is left no state or -1, and the largest change."""
+    variable that is left no state or -1, and the largest changes of a message and of a belief."""
     failed = send(
         np.int64(0), np.int64(len(factors)), factors, factor_ptr, variable, base, theta, weight,
         place, first, message, total, zeros, by_maximum, by_logs, damping, whole, parts, candidate,
         change,
     )  # fmt: skip
     if failed >= 0:
-        return failed, np.int64(-1), 0.0
-    most = 0.0
-    for link in range(len(change)):
-        most = max(most, change[link])
+        return failed, np.int64(-1), 0.0, 0.0
+    largest = 0.0
+    for slot in range(len(change)):
+        largest = max(largest, change[slot])
     for at in range(len(message)):
         message[at] = candidate[at]
-    for s in range(len(total)):
-        old_total[s], old_zeros[s] = total[s], zeros[s]
-    lost = gather(
+    lost, moved = gather(
         np.int64(0), np.int64(len(variables)), variables, variable_ptr, order, count, place, first,
-        message, total, zeros,
+        most, message, total, zeros,
     )  # fmt: skip
-    if not by_logs:
-        end = np.int64(len(variables))
-        most = max(most, shift(np.int64(0), end, first, old_total, old_zeros, total, zeros))
-    return np.int64(-1), lost, most
-
-
-@njit(cache=True, nogil=True, _nrt=False)
-def adopt(links, place, candidate, message):
-    """Takes over the new messages of some links."""
-    for i in range(len(links)):
-        for at in range(place[links[i]], place[links[i] + 1]):
-            message[at] = candidate[at]
-
-
-@njit(cache=True, nogil=True, _nrt=False)
-def factor_log_sums(
-    begin, end, factor_ptr, variable, base, theta, place, first, message, total, zeros,
-    by_maximum, whole, parts, log_sum,
-):  # fmt: skip
-    """Logarithms of the sums (or maxima) of factors with all that their variables tell."""
-    sizes, starts, state = whole[0], whole[1], whole[2]
-    incoming, partial, value = parts[0], parts[4], parts[5]
-    for c in range(begin, end):
-        link = factor_ptr[c]
-        arity = factor_ptr[c + 1] - link
-        num_entries, num_joint, shift = 0, 1, 0.0
-        for j in range(arity):
-            v = variable[link + j]
-            starts[j], sizes[j] = num_entries, first[v + 1] - first[v]
-            num_entries += sizes[j]
-            num_joint *= sizes[j]
-            shift += listen(
-                link + j, variable, place, first, message, total, zeros, incoming, starts[j]
-            )
-        largest = weigh(base[c], theta, arity, sizes, starts, state, partial, incoming, value)
-        if not by_maximum and largest > -np.inf:
-            rest = 0.0
-            for x in range(num_joint):
-                rest += np.exp(value[x] - largest)
-            largest += np.log(rest)
-        log_sum[c] = shift + largest
+    return np.int64(-1), lost, largest, moved

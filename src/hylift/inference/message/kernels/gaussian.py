@@ -49,65 +49,58 @@ def couple(start, arity, at, variable, theta, message, total, joint, linear):
 
 
 @njit(cache=True, nogil=True)
-def factorise(matrix, size):
-    """Overwrites the lower half of a symmetric matrix by its Cholesky factor; returns half the
-    logarithm of its determinant, or NaN where it is not positive definite."""
+def invert(matrix, size):
+    """Overwrites a symmetric matrix, given by its lower half, by its inverse; returns half the
+    logarithm of its determinant, or NaN where it is not positive definite.
+
+    By sweeps: each solves for one variable in terms of the others.
+    """
     half = 0.0
-    for j in range(size):
-        pivot = matrix[j, j]
-        for k in range(j):
-            pivot -= matrix[j, k] * matrix[j, k]
+    for k in range(size):
+        pivot = matrix[k, k]
         if not 0.0 < pivot < np.inf:
             return np.nan
-        root = math.sqrt(pivot)
-        matrix[j, j] = root
-        half += math.log(root)
-        for i in range(j + 1, size):
-            value = matrix[i, j]
-            for k in range(j):
-                value -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] = value / root
+        half += 0.5 * math.log(pivot)
+        for i in range(size):
+            if i != k:
+                own = (matrix[i, k] if i > k else matrix[k, i]) / pivot
+                for j in range(i + 1):
+                    if j != k:
+                        matrix[i, j] -= own * (matrix[j, k] if j > k else matrix[k, j])
+        for i in range(k):
+            matrix[k, i] /= pivot
+        for i in range(k + 1, size):
+            matrix[i, k] /= pivot
+        matrix[k, k] = -1.0 / pivot
+    for i in range(size):
+        for j in range(i + 1):
+            matrix[i, j] = matrix[j, i] = -matrix[i, j]
     return half
 
 
 @njit(cache=True, nogil=True)
-def solve(factor, size, right):
-    """Overwrites a vector b by the x of L Lᵀ x = b."""
-    for i in range(size):
-        for k in range(i):
-            right[i] -= factor[i, k] * right[k]
-        right[i] /= factor[i, i]
-    for i in range(size - 1, -1, -1):
-        for k in range(i + 1, size):
-            right[i] -= factor[k, i] * right[k]
-        right[i] /= factor[i, i]
-
-
-@njit(cache=True, nogil=True)
-def integrate(start, arity, at, variable, theta, message, total, joint, mean, column, new):
+def integrate(start, arity, at, variable, theta, message, total, joint, linear, new):
     """New messages of a factor of any arity; returns whether they are proper.
 
     With Σ the inverse of the joint precision and m its mean, the integral over all slots but s
-    leaves J = Σ_t w_st Σ_ts / Σ_ss and h = J m_s - Σ_t w_st m_t, t ≠ s: one factorisation serves
-    all slots, and nothing that the variable itself told has to be subtracted.
+    leaves J = Σ_t w_st Σ_ts / Σ_ss and h = J m_s - Σ_t w_st m_t, t ≠ s: one inverse serves all
+    slots, and nothing that the variable itself told has to be subtracted.
     """
-    couple(start, arity, at, variable, theta, message, total, joint, mean)
-    if math.isnan(factorise(joint, arity)):
+    couple(start, arity, at, variable, theta, message, total, joint, linear)
+    if math.isnan(invert(joint, arity)):
         return False
-    solve(joint, arity, mean)
     for s in range(arity):
-        column[:arity] = 0.0
-        column[s] = 1.0
-        solve(joint, arity, column)
-        precision, pull = 0.0, 0.0
+        precision, pull, mean = 0.0, 0.0, 0.0
         for t in range(arity):
+            mean += joint[s, t] * linear[t]
             if t != s:
                 weight = -2.0 * theta[at + s * arity + t]
-                precision += weight * column[t]
-                pull += weight * mean[t]
-        precision /= column[s]
+                precision += weight * joint[s, t]
+                for u in range(arity):
+                    pull += weight * joint[t, u] * linear[u]
+        precision /= joint[s, s]
         new[start + s, 0] = precision
-        new[start + s, 1] = precision * mean[s] - pull
+        new[start + s, 1] = precision * mean - pull
     return True
 
 
@@ -118,10 +111,9 @@ def send(
     """Writes new messages of some factors; returns the largest change before damping, in parts of
     a belief's precision or of its standard deviation, or IMPROPER.
 
-    room: the largest arity.
+    room: the largest arity, at least 2.
     """
-    joint, means, column = np.empty((room, room)), np.empty(room), np.empty(room)
-    unsure = np.empty(max(room, 2))
+    joint, linear, unsure = np.empty((room, room)), np.empty(room), np.empty(room)
     largest = 0.0
     for c in range(begin, end):
         start, at = factor_ptr[c], base[c]
@@ -139,9 +131,7 @@ def send(
                 new[other, 0] = -weight * weight / told
                 new[other, 1] = -weight * (total[v, 1] - message[link, 1]) / told
         else:
-            if not integrate(
-                start, arity, at, variable, theta, message, total, joint, means, column, new
-            ):
+            if not integrate(start, arity, at, variable, theta, message, total, joint, linear, new):
                 return IMPROPER
             for s in range(arity):
                 unsure[s] = ROUNDING
@@ -170,21 +160,7 @@ def log_ratios(begin, end, room, factor_ptr, variable, base, theta, message, tot
         start = factor_ptr[c]
         arity = factor_ptr[c + 1] - start
         couple(start, arity, base[c], variable, theta, message, total, joint, linear)
-        value = -factorise(joint, arity)
+        value = -invert(joint, arity)
         for link in range(start, start + arity):
             value += 0.5 * math.log(total[variable[link], 0])
         ratio[c] = value
-
-
-@njit(cache=True, nogil=True)
-def stretch(begin, end, factor_ptr, variable, base, theta, x, step):
-    """Writes into entry 0 of a link the sizes of its couplings to other slots, times x there."""
-    for c in range(begin, end):
-        start, at = factor_ptr[c], base[c]
-        arity = factor_ptr[c + 1] - start
-        for s in range(arity):
-            value = 0.0
-            for t in range(arity):
-                if t != s:
-                    value += abs(2.0 * theta[at + s * arity + t]) * x[variable[start + t]]
-            step[start + s, 0] = value

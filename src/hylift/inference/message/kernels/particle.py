@@ -7,27 +7,10 @@ are large and differences small. Messages are logarithms; what is impossible is 
 import numpy as np
 from numba import njit
 
-from hylift.inference.message.kernels.discrete import OTHERS
 from hylift.inference.message.kernels.exponentials import largest_of, sum_of_exponentials
 
 NEGLIGIBLE = -42.0
 """Logarithm of a share that changes no digit of a sum."""
-
-
-@njit(cache=True, nogil=True)
-def tell(begin, end, variable, first, log_base, place, message, total, zeros, cavity):
-    """What variables tell the factors of some links, with the weights of their points."""
-    for link in range(begin, end):
-        low = first[variable[link]]
-        at = place[link]
-        for s in range(place[link + 1] - at):
-            own = message[at + s]
-            others, value = zeros[low + s], total[low + s]
-            if own == -np.inf:
-                others -= 1.0
-            else:
-                value -= own
-            cavity[at + s] = -np.inf if others > OTHERS else value + log_base[low + s]
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -93,7 +76,7 @@ def send(
         link = factor_ptr[c]
         arity = factor_ptr[c + 1] - link
         discrete = num_discrete[c]
-        reals, joint = arity - discrete, 1
+        reals, joint = arity - discrete, np.int64(1)
         for j in range(arity - 1, -1, -1):
             v = variable[link + j]
             size[j], start[j] = first[v + 1] - first[v], first[v]
@@ -116,7 +99,7 @@ def send(
                 largest, total = -np.inf, 0.0
                 going = True
                 while going:
-                    weight, s = 0.0, 0
+                    weight, s = 0.0, np.int64(0)
                     for i in range(arity):
                         if i < discrete:
                             s += stride[i] * state[i]

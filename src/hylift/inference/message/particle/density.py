@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from hylift.inference.bounds import too_narrow
 from hylift.inference.message.layout import FloatArray, Ids
-from hylift.inference.message.particle.factors import Places
 from hylift.inference.message.particle.passing import Passing
 from hylift.numerics.panels import (
     gauss_legendre_nodes,
@@ -81,8 +80,8 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
     far = np.where(np.isneginf(logs), 0.0, far)
     panels = values + LEAST_SHARE * total[:, None] * far
     panels = panels.reshape(len(real), num_panels, DEGREE)
-    links = passing.factors.links
-    height = np.bincount(links.variable, links.count * passing.height, len(passing.fewest))
+    slots, count = passing.factors.terms.slots, passing.points.count
+    height = np.bincount(slots, count * passing.height, len(passing.fewest))
     integral = np.log(total) + logs.max(axis=1) - height[real]
     placed = edges + centre[:, None]
     _check_increasing(passing, real, placed)
@@ -97,7 +96,7 @@ def _incoming(passing: Passing, real: Ids, nodes: FloatArray) -> FloatArray:
     """(real, node): sum of all messages at nodes of some reals."""
     num_points = np.zeros(len(passing.fewest), dtype=np.int64)
     num_points[real] = nodes.shape[1]
-    targets = Places.of(passing.factors, num_points)
+    targets = passing.factors.points(num_points)
     return passing.incoming(targets, nodes.ravel()).reshape(nodes.shape)
 
 

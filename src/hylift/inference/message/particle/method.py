@@ -12,7 +12,7 @@ from hylift.inference.finish import categoricals
 from hylift.inference.loop import run_steps
 from hylift.inference.message.layout import FloatArray
 from hylift.inference.message.particle.density import Densities, densities
-from hylift.inference.message.particle.factors import Factors
+from hylift.inference.message.particle.factors import HybridTerms
 from hylift.inference.message.particle.passing import MIDDLE, Passing
 from hylift.inference.message.particle.proposals import narrowest
 from hylift.inference.message.running import (
@@ -85,7 +85,7 @@ class EPBP:
         view = view_of(self.name, prepared, request, merge=self.merge_factors)
         view.prepared.check_proper()
         control.enter_level(view.graph.num_variables)
-        passing = Passing.start(Factors.of(view.graph), self.particles)
+        passing = Passing.start(HybridTerms.of(view.graph), self.particles)
         result, damping = self._pass(passing, control, np.random.default_rng(request.seed))
         found = unsure = None
         if request.tasks & {"marginals", "map"}:
@@ -206,13 +206,13 @@ def _notes_on_messages(view: View, result: Result) -> list[str]:
 
 
 def _beliefs(passing: Passing, found: Densities | None) -> Beliefs:
-    beliefs = categoricals(passing.factors.graph.variables, passing.places.first, passing.probs())
+    beliefs = categoricals(passing.factors.graph.variables, passing.points.first, passing.probs())
     return beliefs if found is None else [*beliefs, (found.real, found.density)]
 
 
 def _modes(passing: Passing, found: Densities | None) -> FloatArray:
     """(variable,): the most probable value of each belief."""
-    values = argmaxima(passing.probs(), passing.places.first).astype(np.float64)
+    values = argmaxima(passing.probs(), passing.points.first).astype(np.float64)
     if found is not None:
         values[found.real] = found.density.mode
     return values

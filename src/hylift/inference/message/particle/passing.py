@@ -11,19 +11,11 @@ from scipy import special
 from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGroup
-from hylift.inference.message.kernels.discrete import OTHERS, gather
-from hylift.inference.message.kernels.particle import send, settle, tell
-from hylift.inference.message.layout import (
-    Blocks,
-    FloatArray,
-    Ids,
-    bethe_log_z,
-    contradiction,
-    in_blocks,
-)
-from hylift.inference.message.particle.factors import Factors, Places, blocks_of, check_points
+from hylift.inference.message.kernels.particle import send, settle
+from hylift.inference.message.layout import Blocks, FloatArray, Points, Totals, in_blocks
+from hylift.inference.message.particle.factors import HybridTerms
 from hylift.inference.message.particle.proposals import Particles, Proposals, first_proposals
-from hylift.numerics.segments import counts_up, largest_change, log_sums, maxima, products
+from hylift.numerics.segments import counts_up, log_sums
 from hylift.potentials.base import along_axis
 
 BLOCK = 1 << 20
@@ -39,40 +31,38 @@ GROWN = 1e9
 class Passing:
     """Particles and the messages about them; both change with every step."""
 
-    factors: Factors
-    places: Places
+    factors: HybridTerms
+    points: Points
     blocks: Blocks
     states: FloatArray  # (point,): of discrete variables
     proposals: Proposals
     particles: Particles
     message: FloatArray  # (entry,): logarithms, the largest of each message 0
-    height: FloatArray  # (link,): the largest entry before that
-    total: FloatArray  # (point,): sum of all messages
-    zeros: FloatArray  # (point,): number of messages that make it impossible
+    height: FloatArray  # (slot,): the largest entry before that
+    totals: Totals
     fewest: FloatArray  # (variable,): effective particles, the least of all steps so far
 
     @classmethod
-    def start(cls, factors: Factors, num_particles: int) -> Passing:
+    def start(cls, factors: HybridTerms, num_particles: int) -> Passing:
         """Before the first step: all messages are uniform."""
         num_states = factors.graph.variables.num_states.astype(np.int64)
         num_points = np.where(factors.is_real, num_particles, num_states)
-        places = Places.of(factors, num_points)
-        check_points(factors, places)
+        points = factors.points(num_points)
+        factors.check(points)
         states = counts_up(num_points).astype(np.float64)
-        proposals = Proposals.of(factors, *first_proposals(factors.graph), num_particles)
-        particles = Particles.drawn(proposals, factors, places, states, MIDDLE)
-        total, zeros = np.zeros((2, places.first[-1]))
+        first = first_proposals(factors.graph)
+        proposals = Proposals.of(factors.graph.variables, *first, num_particles)
+        particles = Particles.drawn(proposals, points, states, MIDDLE)
         return cls(
             factors,
-            places,
-            blocks_of(factors, places, places),
+            points,
+            factors.blocks(points, points),
             states,
             proposals,
             particles,
-            np.zeros(places.place[-1]),
-            np.zeros(len(factors.links)),
-            total,
-            zeros,
+            np.zeros(points.place[-1]),
+            np.zeros(len(factors.terms.slots)),
+            Totals.none(points),
             np.full(len(num_points), np.inf),
         )
 
@@ -81,26 +71,24 @@ class Passing:
         proposals, particles = self.proposals, self.particles
         moved = {"mean": proposals.mean, "sd": proposals.sd}
         moved |= {"point": particles.point, "log_base": particles.log_base}
-        names = ("message", "height", "total", "zeros", "fewest")
-        return moved | {name: getattr(self, name) for name in names}
+        sums = {"total": self.totals.total, "zeros": self.totals.zeros}
+        return moved | sums | {n: getattr(self, n) for n in ("message", "height", "fewest")}
 
     def adapt(self, at: float, damping: float) -> float:
         """Adapt the proposals, send messages to new particles, and return the largest change of a
         proposal, in standard deviations; at: position within each stratum."""
         probs = self.probs()
         self.fewest = np.minimum(self.fewest, self.effective(probs))
-        proposals, change = self.proposals.adapted(self.places, self.particles, probs, damping)
+        proposals, change = self.proposals.adapted(self.points, self.particles, probs, damping)
         self._move(proposals, at)
         return change
 
     def step(self, damping: float) -> float:
         """Send messages between the same particles, and return the largest change of a message or
         belief: a message may be largest where others leave no probability."""
-        found = self._sent(self._cavities(), self.places, self.particles.point)
-        before = self._relative_beliefs()
-        change = self._settle(found, damping)
-        after = self._relative_beliefs()
-        return max(change, largest_change(before, after))
+        return self._settle(
+            self._sent(self._cavities(), self.points, self.particles.point), damping
+        )
 
     def sensitivity(self, damping: float) -> FloatArray:
         """(variable,): total variation between its belief and the one after all particles were
@@ -120,20 +108,20 @@ class Passing:
             except (ImpossibleEvidenceError, IntractableError):  # no point is possible
                 return np.ones(num_variables)
             moved = np.abs(trial.probs() - probs)
-            half = 0.5 * np.bincount(self.places.variable, moved, num_variables)
+            half = 0.5 * np.bincount(self.points.variable, moved, num_variables)
             farthest = np.maximum(farthest, half)
         return farthest
 
     def _copy(self) -> Passing:
         """A copy of the messages, to try steps on."""
-        own = ("message", "height", "total", "zeros")
-        return replace(self, **{name: getattr(self, name).copy() for name in own})
+        message, height = self.message.copy(), self.height.copy()
+        return replace(self, message=message, height=height, totals=self.totals.copy())
 
     def _move(self, proposals: Proposals, at: float) -> None:
         """Send messages from the particles to new ones."""
         cavity = self._cavities()
-        new = Particles.drawn(proposals, self.factors, self.places, self.states, at)
-        found = self._sent(cavity, self.places, new.point)
+        new = Particles.drawn(proposals, self.points, self.states, at)
+        found = self._sent(cavity, self.points, new.point)
         self.proposals, self.particles = proposals, new
         self._settle(found, 0.0)
 
@@ -141,80 +129,69 @@ class Passing:
         """Make all messages uniform again, if one has oscillated to a size that damping would take
         very long to undo."""
         if (np.isfinite(self.message) & (self.message < -GROWN)).any():
-            for array in (self.message, self.total, self.zeros):
+            for array in (self.message, self.totals.total, self.totals.zeros):
                 array[:] = 0.0
 
-    def incoming(self, targets: Places, target: FloatArray) -> FloatArray:
+    def incoming(self, targets: Points, target: FloatArray) -> FloatArray:
         """(target point,): sum of all messages about points of reals, given as distances from the
         centres."""
         message = self._sent(self._cavities(), targets, target, reals_only=True)
-        total, zeros = np.zeros((2, targets.first[-1]))
-        self._gather(targets, message, total, zeros)
-        return np.where(zeros > OTHERS, -np.inf, total)
+        totals = Totals.none(targets)
+        totals.gather(message, check=False)
+        return totals.logs
 
     def log_total(self) -> float:
         """Bethe's log Z of these messages."""
         factors, terms, cavity = self.factors, self.factors.terms, self._cavities()
-        found = self._sent(cavity, self.places, self.particles.point)
-        of_factor = log_sums(cavity + found, self.places.place)[terms.slot_ptr[:-1]]
-        bethe = bethe_log_z(factors.graph, terms, of_factor, self.log_sums())
-        return bethe + factors.log_constant
+        found = self._sent(cavity, self.points, self.particles.point)
+        of_factor = log_sums(cavity + found, self.points.place)[terms.slot_ptr[:-1]]
+        return self.points.bethe_log_z(of_factor, self.log_sums()) + factors.log_constant
 
     def log_sums(self) -> FloatArray:
         """(variable,): logarithm of the integral of its belief."""
-        return log_sums(self.log_beliefs(), self.places.first)
+        return log_sums(self.log_beliefs(), self.points.first)
 
     def log_beliefs(self) -> FloatArray:
         """(point,): weights of the points, not normalised."""
-        return np.where(self.zeros > OTHERS, -np.inf, self.total) + self.particles.log_base
-
-    def _relative_beliefs(self) -> FloatArray:
-        """(point,): logarithms of the beliefs, the largest of each variable 0."""
-        logs, first = self.log_beliefs() - self.particles.log_base, self.places.first
-        return logs - maxima(logs, first)[self.places.variable]
+        return self.totals.logs + self.particles.log_base
 
     def probs(self) -> FloatArray:
         """(point,): weights of the points, which sum to 1 for each variable."""
-        return np.exp(self.log_beliefs() - self.log_sums()[self.places.variable])
+        return np.exp(self.log_beliefs() - self.log_sums()[self.points.variable])
 
     def effective(self, probs: FloatArray) -> FloatArray:
         """(variable,): effective number of points."""
-        return 1.0 / np.bincount(self.places.variable, probs**2, len(self.fewest))
+        return 1.0 / np.bincount(self.points.variable, probs**2, len(self.fewest))
 
     def _cavities(self) -> FloatArray:
         """(entry,): messages from variables to factors, times the weights of points."""
-        cavity, places = np.empty_like(self.message), self.places
-        in_blocks(
-            tell, places.link_blocks, self.factors.links.variable, places.first,
-            self.particles.log_base, places.place, self.message, self.total, self.zeros, cavity,
-        )  # fmt: skip
-        return cavity
+        return self.totals.cavities(self.message, self.particles.log_base)
 
     def _sent(
-        self, cavity: FloatArray, targets: Places, target: FloatArray, *, reals_only: bool = False
+        self, cavity: FloatArray, targets: Points, target: FloatArray, *, reals_only: bool = False
     ) -> FloatArray:
         """(entry of the targets,): messages about target points, not normalised."""
-        factors, terms, places = self.factors, self.factors.terms, self.places
+        factors, terms, points = self.factors, self.factors.terms, self.points
         found = np.zeros(targets.place[-1])
         in_blocks(
-            send, self.blocks if targets is places else blocks_of(factors, places, targets),
+            send, self.blocks if targets is points else factors.blocks(points, targets),
             terms.slot_ptr, terms.slots, terms.num_discrete, terms.base, terms.theta,
-            self.proposals.centre, places.first, self.particles.point, places.place, cavity,
-            targets.first, target, targets.place, reals_only, _room(factors, places), found,
+            self.proposals.centre, points.first, self.particles.point, points.place, cavity,
+            targets.first, target, targets.place, reals_only, factors.room(points), found,
         )  # fmt: skip
         for begin, group in factors.functions:
             self._send_functions(begin, group, cavity, targets, target, found)
         return found
 
     def _send_functions(
-        self, begin: int, group: FactorGroup, cavity: FloatArray, targets: Places,
+        self, begin: int, group: FactorGroup, cavity: FloatArray, targets: Points,
         target: FloatArray, found: FloatArray,
     ) -> None:  # fmt: skip
         """Write the messages of functions, whose values are computed on grids of points.
 
         A slot has equally many targets in all factors of a group, or none.
         """
-        sizes = np.diff(self.places.first)[group.scope[0]]
+        sizes = np.diff(self.points.first)[group.scope[0]]
         received = np.diff(targets.first)[group.scope]
         for slot in range(group.arity):
             takers, count = np.flatnonzero(received[:, slot]), int(received[:, slot].max())
@@ -226,7 +203,7 @@ class Passing:
                 values = self._grid(group.take(rows), slot, targets, target)
                 for other in range(group.arity):
                     if other != slot:
-                        first = self.places.place[link[:, other]]
+                        first = self.points.place[link[:, other]]
                         entries = first[:, None] + np.arange(sizes[other])
                         shape = along_axis(other, group.arity, len(rows))
                         values = values + cavity[entries].reshape(shape)
@@ -236,12 +213,12 @@ class Passing:
                     found[entries] = special.logsumexp(last, axis=2)
 
     def _grid(
-        self, group: FactorGroup, slot: int, targets: Places, target: FloatArray
+        self, group: FactorGroup, slot: int, targets: Points, target: FloatArray
     ) -> FloatArray:
         """(factor, point of slot 0, …): log-values, one slot at its targets."""
         grid: list[NDArray[np.float64]] = []
         for place in range(group.arity):
-            of, points = (targets, target) if place == slot else (self.places, self.particles.point)
+            of, points = (targets, target) if place == slot else (self.points, self.particles.point)
             variable = group.scope[:, place]
             count = int(of.first[variable[0] + 1] - of.first[variable[0]])
             at = points[of.first[variable][:, None] + np.arange(count)]
@@ -250,38 +227,10 @@ class Passing:
         return group.potential.log_value(group.row.reshape((-1,) + (1,) * group.arity), grid)
 
     def _settle(self, found: FloatArray, damping: float) -> float:
-        """Adopt new messages, and return the largest change."""
-        change, places, factors = np.zeros(len(self.height)), self.places, self.factors
+        """Adopt new messages, and return the largest change of a message or belief."""
+        change, points = np.zeros(len(self.height)), self.points
         state = (self.message, self.height, change)
-        for link in in_blocks(settle, places.link_blocks, places.place, found, damping, *state):
-            if link >= 0:
-                slots = factors.slots(int(factors.links.factor[link]))
-                raise contradiction(factors.graph, slots)
-        lost = self._gather(places, self.message, self.total, self.zeros)
-        if lost >= 0:
-            raise contradiction(factors.graph, np.array([lost]))
-        return float(change.max(initial=0.0))
-
-    def _gather(
-        self, places: Places, message: FloatArray, total: FloatArray, zeros: FloatArray
-    ) -> int:
-        """Sum up the messages about points; returns a variable without a possible point, or -1."""
-        links = self.factors.links
-        lost = in_blocks(
-            gather, places.variable_blocks(links), np.arange(len(places.first) - 1),
-            links.variable_ptr, links.order, links.count, places.place, places.first, message,
-            total, zeros,
-        )  # fmt: skip
-        return max(lost, default=-1)
-
-
-def _room(factors: Factors, places: Places) -> Ids:
-    """Sizes of the kernel's scratch: the largest arity, points of a slot, joint states, and joint
-    states times reals."""
-    terms = factors.terms
-    arity = np.diff(terms.slot_ptr)
-    states = factors.graph.variables.num_states[terms.slots].astype(np.int64)
-    joint = products(np.maximum(states, 1), terms.slot_ptr)[: factors.num_plain]
-    reals = (arity - terms.num_discrete)[: factors.num_plain]
-    sizes = (arity, np.diff(places.first), joint, joint * reals)
-    return np.array([size.max(initial=1) for size in sizes], dtype=np.int64)
+        for slot in in_blocks(settle, points.slot_blocks, points.place, found, damping, *state):
+            if slot >= 0:
+                raise points.contradiction(int(points.terms.term[slot]))
+        return max(float(change.max(initial=0.0)), self.totals.gather(self.message))

@@ -11,8 +11,7 @@ from scipy import special
 
 from hylift.errors import ModelError, UnsupportedError, proper_remedy
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
-from hylift.inference.message.layout import FloatArray, own_terms
-from hylift.inference.message.particle.factors import Factors, Places
+from hylift.inference.message.layout import FloatArray, Points, own_terms
 from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import QuadraticForm
 from hylift.proper.gaussian import GaussianForm
@@ -55,10 +54,9 @@ class Proposals:
 
     @classmethod
     def of(
-        cls, factors: Factors, centre: FloatArray, sd: FloatArray, num_particles: int
+        cls, variables: Variables, centre: FloatArray, sd: FloatArray, num_particles: int
     ) -> Proposals:
         """Proposals around centres."""
-        variables = factors.graph.variables
         return cls(
             centre,
             variables.lower - centre,
@@ -69,14 +67,14 @@ class Proposals:
         )
 
     def adapted(
-        self, places: Places, particles: Particles, probs: FloatArray, damping: float
+        self, points: Points, particles: Particles, probs: FloatArray, damping: float
     ) -> tuple[Proposals, float]:
         """Proposals with the moments of the beliefs `probs` (point,), and their largest change, in
         standard deviations."""
-        whose, count, x = places.variable, len(self.mean), particles.point
+        whose, count, x = points.variable, len(self.mean), particles.point
         mean = np.bincount(whose, probs * x, count)
         # A particle stands for the interval around it.
-        around = (x - mean[whose]) ** 2 + _gaps(x, places) ** 2 / 12
+        around = (x - mean[whose]) ** 2 + _gaps(x, points) ** 2 / 12
         sd = np.sqrt(np.bincount(whose, probs * around, count))
         # Reach other modes that lie beyond a Gaussian's tails, with a margin.
         farthest = np.zeros(count)
@@ -91,12 +89,12 @@ class Proposals:
         )
         moved = np.abs(found.mean - self.mean) / np.minimum(found.sd, self.sd)
         grown = np.abs(np.log(found.sd / self.sd))
-        return found, float(np.maximum(moved, grown)[np.diff(places.first) > 0].max(initial=0.0))
+        return found, float(np.maximum(moved, grown)[np.diff(points.first) > 0].max(initial=0.0))
 
 
-def _gaps(x: FloatArray, places: Places) -> FloatArray:
+def _gaps(x: FloatArray, points: Points) -> FloatArray:
     """(point,): mean distance of each particle from its neighbours."""
-    first, last = places.first[places.variable], places.first[places.variable + 1] - 1
+    first, last = points.first[points.variable], points.first[points.variable + 1] - 1
     place = np.arange(len(x))
     before, after = np.maximum(place - 1, first), np.minimum(place + 1, last)
     return np.asarray((x[after] - x[before]) / np.maximum(after - before, 1))
@@ -111,7 +109,7 @@ class Particles:
 
     @classmethod
     def drawn(
-        cls, proposals: Proposals, factors: Factors, places: Places, states: FloatArray, at: float
+        cls, proposals: Proposals, points: Points, states: FloatArray, at: float
     ) -> Particles:
         """One particle from each of equally probable strata, at the same position from 0 to 1.
 
@@ -119,10 +117,10 @@ class Particles:
         of particles anyway. states: (point,), of discrete variables.
         """
         mean, sd = proposals.mean, proposals.wider * proposals.sd
-        whose = places.variable
-        real = factors.is_real[whose]
-        of, count = whose[real], np.diff(places.first)[whose[real]]
-        stratum = np.flatnonzero(real) - places.first[of]
+        whose = points.variable
+        real = (points.graph.variables.num_states == 0)[whose]
+        of, count = whose[real], np.diff(points.first)[whose[real]]
+        stratum = np.flatnonzero(real) - points.first[of]
         low = special.ndtr((proposals.lower - mean) / sd)
         share = special.ndtr((proposals.upper - mean) / sd) - low
         z = special.ndtri(low[of] + share[of] * (stratum + at) / count)
@@ -172,7 +170,7 @@ def narrowest(graph: FactorGraph) -> FloatArray:
     for group, form in _quadratics(graph.groups):
         held = _precisions(form)
         most = held.max(axis=1, initial=0.0, where=np.isfinite(held))[group.row]
-        np.maximum.at(precision, _reals(group).ravel(), most.ravel())
+        np.maximum.at(precision, group.reals.ravel(), most.ravel())
     with np.errstate(divide="ignore"):
         return np.asarray(1.0 / np.sqrt(precision))
 
@@ -184,7 +182,7 @@ def _loosest(graph: FactorGraph) -> FloatArray:
         held = _precisions(form)
         least = np.where(np.isfinite(held), held, np.inf).min(axis=1)[group.row]
         least = np.where(np.isfinite(least), least, 0.0) * group.multiplicity[:, None]
-        precision += np.bincount(_reals(group).ravel(), least.ravel(), len(precision))
+        precision += np.bincount(group.reals.ravel(), least.ravel(), len(precision))
     return precision / graph.variables.multiplicity
 
 
@@ -202,18 +200,13 @@ def _precisions(form: QuadraticForm) -> FloatArray:
     return np.where(np.isfinite(form.c)[..., None], held, np.nan)
 
 
-def _reals(group: FactorGroup) -> NDArray[np.int32]:
-    """(factor, real slot)"""
-    return group.scope[:, group.potential.num_discrete_slots :]
-
-
 def _averaged(group: FactorGroup, form: QuadraticForm, own_id: NDArray[np.int32]) -> FactorGroup:
     """Quadratics of reals alone: averages over the possible states of discrete slots."""
     weight = _possible(form)
     A = np.einsum("rs,rsij->rij", weight, form.A)
     b = np.einsum("rs,rsi->ri", weight, form.b)
     mean = ConditionalQuadratic(A, b, np.zeros(len(b)))
-    scope = own_id[_reals(group)]
+    scope = own_id[group.reals]
     return FactorGroup.unchecked(mean, scope, group.row, group.multiplicity, group.label)
 
 
@@ -278,7 +271,7 @@ def _switching(
     """(real,): how far discrete states push it from its centre, if they all push together."""
     push = np.zeros(graph.num_variables)
     for group, form in _quadratics(graph.groups):
-        scope, weight = _reals(group), _possible(form)[group.row][:, :, None]
+        scope, weight = group.reals, _possible(form)[group.row][:, :, None]
         pull = 2 * np.einsum("fsij,fj->fsi", form.A[group.row], centre[scope])
         slope = form.b[group.row] + pull
         mean = (weight * slope).sum(axis=1, keepdims=True)

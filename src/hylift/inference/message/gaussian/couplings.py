@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from hylift.errors import DivergentModelError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.message.kernels.gaussian import gather, stretch
-from hylift.inference.message.layout import Blocks, FloatArray, Links, in_blocks, own_terms
+from hylift.inference.message.layout import Blocks, FloatArray, own_terms, slot_counts
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets
 from hylift.numerics.threads import cut
@@ -75,39 +75,52 @@ def _parts(group: FactorGroup) -> list[FactorGroup]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Quadratics:
+class Couplings:
     """A graph of reals without evidence, laid out for the kernels."""
 
     graph: FactorGraph
     terms: Terms
     """The factors of two or more reals."""
-    links: Links
+    count: FloatArray  # (slot,): see `slot_counts`
     own: FloatArray
     """(variable, 2): precision and linear part of one member, from the diagonals of all factors:
     its belief before the first message."""
     room: int
     """Largest arity."""
-    factor_blocks: Blocks
+    term_blocks: Blocks
     variable_blocks: Blocks
 
     @classmethod
-    def of(cls, graph: FactorGraph) -> Quadratics:
+    def of(cls, graph: FactorGraph) -> Couplings:
         joining = [group for group in graph.groups if group.arity >= 2 and len(group)]
         terms = Terms.of(joining, graph.variables.num_states)
-        links = Links.of(graph, terms)
-        arity = np.diff(terms.slot_ptr)
-        # Factors of few slots cost their links, others a factorisation.
+        arity, ptr = np.diff(terms.slot_ptr), terms.incidence.ptr
+        # Terms of few slots cost their messages, others an inverse.
         cost = offsets(np.where(arity == 2, arity, arity**3))
-        held = links.variable_ptr + np.arange(len(links.variable_ptr))
         return cls(
             graph,
             terms,
-            links,
+            slot_counts(graph, terms),
             np.stack(own_terms(graph.variables, graph.groups), axis=1),
-            int(arity.max(initial=1)),
+            int(arity.max(initial=2)),
             cut(cost, WORK),
-            cut(held, WORK),
+            cut(ptr + np.arange(len(ptr)), WORK),
         )
+
+    def sizes(self) -> csr_array:
+        """(variable, variable): the sizes |J| of couplings, summed over terms; of one member."""
+        terms, arity = self.terms, np.diff(self.terms.slot_ptr)
+        rows, columns, values = [], [], []
+        for size in np.unique(arity).tolist():
+            alike = np.flatnonzero(arity == size)
+            slot = terms.slot_ptr[alike][:, None] + np.arange(size)
+            A = terms.theta[terms.base[alike][:, None] + np.arange(size**2)]
+            A = A.reshape(-1, size, size) * ~np.eye(size, dtype=bool)
+            values.append((2 * np.abs(A) * self.count[slot][:, :, None]).ravel())
+            rows.append(np.repeat(terms.slots[slot], size))
+            columns.append(np.tile(terms.slots[slot], size).ravel())
+        at = (np.concatenate(rows), np.concatenate(columns))
+        return csr_array((np.concatenate(values), at), shape=(len(self.own),) * 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +136,23 @@ class Radius:
     upper: float
 
     @classmethod
-    def of(cls, quadratics: Quadratics) -> Radius:
+    def of(cls, couplings: Couplings) -> Radius:
         """By power iteration from above and below: the largest (Mx)_v / x_v of a positive x is an
         upper bound, and Rayleigh's quotient a lower one, here for M = D^-1 |off-diagonal J|.
 
         Classes are equitable, so M takes what is constant on them to such again: the lifted graph
         has the radius of the ground graph.
         """
-        precision = quadratics.own[:, 0]
+        precision = couplings.own[:, 0]
         if not (precision > 0).all():
             return cls(0.0, np.inf)
-        if not len(quadratics.links):
+        if not len(couplings.terms):
             return cls(0.0, 0.0)
-        weight = quadratics.graph.variables.multiplicity * precision
-        x = 1 / np.sqrt(precision)
+        weight = couplings.graph.variables.multiplicity * precision
+        x, sizes = 1 / np.sqrt(precision), couplings.sizes()
         lower, upper = 0.0, np.inf
         for _ in range(MOST_SWEEPS):
-            image = _walked(quadratics, x) / precision
+            image = sizes @ x / precision
             lower = max(lower, float((weight * x) @ image) / float((weight * x) @ x))
             upper = min(upper, float((image / x).max()))
             if upper < 1 or (lower >= 1 and upper - lower <= CLOSE * upper):
@@ -156,17 +169,6 @@ class Radius:
     @property
     def is_above_one(self) -> bool:
         return self.lower >= 1 + ROUNDING
-
-
-def _walked(quadratics: Quadratics, x: FloatArray) -> FloatArray:
-    """(variable,): the sum over its links of |coupling| times x at the other end."""
-    terms, links = quadratics.terms, quadratics.links
-    steps, total, nothing = (np.zeros(s) for s in ((len(links), 2), (len(x), 4), (len(x), 2)))
-    where = (terms.slot_ptr, terms.slots, terms.base, terms.theta)
-    in_blocks(stretch, quadratics.factor_blocks, *where, x, steps)
-    at = (links.variable_ptr, links.order, links.count)
-    in_blocks(gather, quadratics.variable_blocks, *at, nothing, steps, total)
-    return np.ascontiguousarray(total[:, 0])
 
 
 def check_definite(ground: FactorGraph, radius: Radius) -> None:
