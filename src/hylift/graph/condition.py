@@ -64,7 +64,7 @@ class Conditioned:
 
 
 def is_conditioned(graph: FactorGraph) -> bool:
-    """Whether a graph has no evidence to absorb, no constants, and no groups to join."""
+    """True if a graph has no evidence to absorb, no constants, and no groups to join."""
     if len(graph.evidence) or not all(len(group) and group.arity for group in graph.groups):
         return False
     return len({group.potential.signature for group in graph.groups}) == len(graph.groups)
@@ -104,7 +104,7 @@ def conditioned(graph: FactorGraph) -> Conditioned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """Which variables are observed without error, and the ids of the others among themselves."""
+    """The variables observed without error, and the ids of the others among themselves."""
 
     flag: NDArray[np.bool_]  # (variable,)
     value: NDArray[np.float64]  # (variable,)

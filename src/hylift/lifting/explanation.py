@@ -1,4 +1,4 @@
-"""What a lifting saves, and which evidence breaks symmetry."""
+"""Explanations of liftings: the savings, and the evidence that breaks symmetry."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Explanation:
 
     @property
     def helps(self) -> bool:
-        """Whether the speed-up is worth finding the classes."""
+        """True if the speed-up is worth finding the classes."""
         return self.speed_up >= WORTHWHILE
 
     @property
@@ -113,7 +113,7 @@ class Explanation:
 
 
 def explain(lifting: Lifting, progress: Progress = silent) -> Explanation:
-    """What a lifting saves, and which evidence breaks symmetry.
+    """The savings of a lifting, and the evidence that breaks symmetry.
 
     The effect of evidence is measured by lifting again without it, predicate by predicate.
     """

@@ -59,7 +59,7 @@ def largest(explanation: Explanation) -> TextTable:
 
 
 def alone(explanation: Explanation) -> str:
-    """How many variables have no look-alike."""
+    """The number of variables without a look-alike."""
     count, total = explanation.num_alone, explanation.ground.num_variables
     if not count:
         return "No variable is alone in its class."
@@ -68,7 +68,7 @@ def alone(explanation: Explanation) -> str:
 
 
 def evidence_title(explanation: Explanation) -> str:
-    """What the numbers of `evidence` are about."""
+    """The title of the table of evidence."""
     return (
         f"What evidence does to the {num_classes(explanation.lifted.num_variables)} of the "
         f"{counted(explanation.ground.num_variables, 'hidden variable')}:"
@@ -121,7 +121,7 @@ def _expectation(e: Explanation) -> str:
 
 
 def _cost(e: Explanation) -> list[str]:
-    """Why steps are no faster although variables merge."""
+    """The reason why steps are no faster although variables merge."""
     ground, lifted = e.ground, e.lifted
     if e.helps or not _fewer(lifted.num_variables, ground.num_variables):
         return []
@@ -136,7 +136,7 @@ def _cost(e: Explanation) -> list[str]:
 
 
 def _reason(e: Explanation) -> list[str]:
-    """Why there are as many classes as there are, where there is something to say."""
+    """The reason for the number of classes, where there is something to say."""
     hidden, rest = e.ground.num_variables, e.num_without_evidence
     assert rest is not None
     if not e.helps and not _fewer(rest, hidden):
@@ -149,7 +149,7 @@ def _reason(e: Explanation) -> list[str]:
 
 
 def _blame(e: Explanation) -> list[str]:
-    """Which evidence breaks symmetry."""
+    """The evidence that breaks symmetry."""
     *single, together = e.effects
     classes = e.lifted.num_variables
     if together.num_broken <= 0:
@@ -183,7 +183,7 @@ def _instead(without: int, classes: int) -> str:
 
 
 def _remedy(e: Explanation) -> list[str]:
-    """Whether coarse-to-fine lifting has something to gain."""
+    """Advice on coarse-to-fine lifting."""
     classes, coarsest, rest = e.lifted.num_variables, e.num_coarsest, e.num_without_evidence
     if coarsest is None or rest is None or not _fewer(rest, classes):
         return []
@@ -201,7 +201,7 @@ def _remedy(e: Explanation) -> list[str]:
 
 
 def _fewer(count: int, than: int) -> bool:
-    """Whether the difference is worth mentioning."""
+    """True if the difference is worth mentioning."""
     return count * WORTHWHILE <= than
 
 

@@ -40,7 +40,7 @@ class Lifting:
     variable_to_class: NDArray[np.int32]  # (ground variable,)
     factor_to_class: tuple[NDArray[np.int32], ...]  # per group of `ground` (factor,)
     is_exact: bool
-    """Whether members of a class are equal to the tolerance; False for coarse liftings."""
+    """True if members of a class are equal to the tolerance; False for coarse liftings."""
     tolerance: float
     """Relative difference up to which parameters count as equal."""
 
@@ -95,7 +95,7 @@ class Lifting:
         return int(self.variable_to_class[self.ground.variables.id(name)])
 
     def explain(self, progress: Progress = silent) -> Explanation:
-        """What lifting saves, the largest classes, and which evidence breaks symmetry."""
+        """The savings of lifting, the largest classes, and the evidence that breaks symmetry."""
         from hylift.lifting.explanation import explain
 
         return explain(self, progress)

@@ -62,7 +62,7 @@ def _of_block(block: NameBlock) -> tuple[tuple[str, ...], NDArray[np.int32]]:
 
 
 def _of_listed(strings: pa.StringArray) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """What stands before the bracket or the digits at the end: `posA(a1)`, `x12`."""
+    """Stems of names, without the bracket or the digits at the end: `posA(a1)`, `x12`."""
     stems = pc.replace_substring_regex(strings, r"(\(.*|\d+)$", "")
     coded = pc.dictionary_encode(stems)
     labels = coded.dictionary.to_pylist()

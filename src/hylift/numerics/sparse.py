@@ -16,7 +16,7 @@ from hylift.numerics.kernels import sparse as kernels
 FloatArray = NDArray[np.float64]
 
 INDEFINITE = -2
-"""How conjugate gradients end if they find a direction without positive curvature."""
+"""Result of conjugate gradients that find a direction without positive curvature."""
 
 
 def sum_of_blocks(blocks: Iterable[tuple[NDArray[Any], FloatArray]], size: int) -> sp.csr_array:

@@ -1,1 +1,1 @@
-"""Is this model a distribution? One check, one answer, one error; and the paper's certificate."""
+"""The check that a model is a distribution, its error, and the paper's certificate."""

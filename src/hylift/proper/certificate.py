@@ -95,8 +95,8 @@ class Densities:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BetheCertificate:
-    """Whether densities g_i exist with p / Π g_i bounded, which bounds the Bethe free energy below;
-    with a witness either way."""
+    """The answer whether densities g_i exist with p / Π g_i bounded, which bounds the Bethe free
+    energy below; with a witness either way."""
 
     holds: bool | None
     """None: not decided; `undecided` says why."""
@@ -256,7 +256,7 @@ class _Examination:
             return improper
         if not self.parts.is_ground:
             return doubt or (
-                f"the classes alone do not tell whether the density is proper in "
+                f"the classes alone do not show whether the density is proper in "
                 f"'{component.name}': try the ground graph"
             )
         found = enumerated(component, constraints)

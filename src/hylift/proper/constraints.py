@@ -1,4 +1,4 @@
-"""The hard rules of a graph: can a few variables be in some states at the same time?"""
+"""The hard rules of a graph, and the joint states that they allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Constraint:
     allowed: NDArray[np.bool_]
 
     def may_hold(self, chosen: Mapping[int, int]) -> bool:
-        """Whether some possible joint state agrees with what is chosen."""
+        """True if some possible joint state agrees with the chosen states."""
         at = tuple(chosen.get(variable, slice(None)) for variable in self.scope)
         return bool(np.any(self.allowed[at]))
 
@@ -60,7 +60,7 @@ class Constraints:
         return cls(tuple(known), unsure, graph.variables.num_states)
 
     def allow(self, states: Mapping[int, int]) -> bool | None:
-        """Whether all rules can hold in these states; None if that is not known."""
+        """True if all rules can hold in these states; None if that is not known."""
         chosen = dict(states)
         around = self._connected(set(chosen))
         if not all(constraint.may_hold(chosen) for constraint in around):

@@ -149,7 +149,7 @@ class GaussianForm:
 
 
 def is_dominant(graph: FactorGraph) -> bool:
-    """Whether the precision of a graph of reals and quadratics is diagonally dominant, which makes
+    """True if the precision of a graph of reals and quadratics is diagonally dominant, which makes
     it proper; a quick sufficient test."""
     size = graph.num_variables
     own, links = np.zeros(size), np.zeros(size)

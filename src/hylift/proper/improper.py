@@ -1,4 +1,4 @@
-"""The answer to "is this model a distribution?" where it is not, and the error made of it."""
+"""Directions in which a density is improper, and the error that reports one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ImproperDirection:
     curvature: float = 0.0
     """The coefficient of -½ t² along the direction: zero, or negative where the density grows."""
     context: str = ""
-    """How it was found, as the beginning of a sentence, such as `up to time 3, `."""
+    """The circumstances, as the beginning of a sentence, such as `up to time 3, `."""
 
     @classmethod
     def of(
@@ -67,7 +67,7 @@ class ImproperDirection:
 
     @property
     def remedy(self) -> str:
-        """What the user can do about it."""
+        """Advice to the user."""
         return proper_remedy(self.reals[0][0])
 
     @property

@@ -120,7 +120,7 @@ class OpenFactors:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is one state and no closed slot, so that nothing has to be bounded."""
+        """True if there is one state and no closed slot, so that nothing has to be bounded."""
         form = self.form
         return form.c.shape[1] == 1 and self.num_open == form.num_reals
 

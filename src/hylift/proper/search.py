@@ -20,7 +20,7 @@ ROUNDING = 1e-12
 """Curvatures this small, relative to their summands, count as zero."""
 
 MAX_TURNS = 4
-"""How often states are chosen for a direction, and a direction for the states."""
+"""Times that states are chosen for a direction, and a direction for the states."""
 
 MAX_SWEPT = 300
 """Discrete variables up to which their states are improved one by one."""
@@ -87,7 +87,7 @@ class Component:
         return found
 
     def slope(self, direction: FloatArray, states: IntArray) -> float:
-        """How fast log p grows along a direction without curvature."""
+        """The slope of log p along a direction without curvature."""
         total = 0.0
         for some in self.quadratics:
             h = some.form.b[some.row, some.joint_state(states)]
@@ -159,7 +159,8 @@ def improper_one_sided(
 
 
 def _directions(found: Component, form: CommonForm) -> Iterator[FloatArray]:
-    """Where to start: single reals, all together, and the least curved one of the common form."""
+    """Directions to start from: single reals, all together, and the least curved one of the common
+    form."""
     count = len(found.reals)
     n = form.multiplicity[found.reals]
     alone = np.flatnonzero(form.diagonal[found.reals] * n <= ROUNDING * found.size)

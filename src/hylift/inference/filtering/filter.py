@@ -54,29 +54,29 @@ def kalman_filter(
     be proper. A measurement costs the square of `width`, which is about the number of connected
     reals of one time.
     """
-    tell = progress or silent
+    report = progress or silent
     _check_graph(graph)
     announce_compilation()
     times = times_of(graph.variables.names, time)
     steps = np.unique(times[times >= 0])
     step = np.searchsorted(steps, times)
-    tell(0.0, "absorbing evidence")
+    report(0.0, "absorbing evidence")
     rest = Conditioned.of(graph := in_standard_form(graph))
     forms = forms_of(graph, step)
     check_possible(rest.graph)
-    tell(0.2, "ordering reals")
+    report(0.2, "ordering reals")
     own = step[rest.hidden]
     births = Births.of(forms, own, rest.graph.variables, steps)
     measured = Measurements.of(forms, births.origins)
     ids = measured.ids
     end = np.where(times[rest.hidden] < 0, len(steps) - 1, own)
     program = FilterProgram.of(births, measured, own, end, step[ids], len(steps))
-    tell(0.6, "filtering")
+    report(0.6, "filtering")
     out, log_likelihood, error, width = _run(program, rest, steps)
     log_likelihood += _observed_constants(graph, rest, step, len(steps))
     log_likelihood[0] += graph.log_constant
     _check_moments(out, rest, graph, ids)
-    tell(1.0, "filtered")
+    report(1.0, "filtered")
     count, order = len(rest.hidden), np.argsort(ids)
     predicted, filtered, seen = (part.T.copy() for part in np.split(out, [count, 2 * count]))
     return Filtered(

@@ -113,7 +113,7 @@ class Filtered:
     def _table(
         self, predicate: str | None, ids: IntArray, time: IntArray, columns: dict[str, FloatArray]
     ) -> pa.Table:
-        """What the columns say of these reals, or of those of a predicate among them."""
+        """The columns for these reals, or for those of a predicate among them."""
         names = self.variables.names
         if predicate is None:
             of_whom, rows = {"atom": names.render(ids)}, np.arange(len(ids))

@@ -1,4 +1,4 @@
-"""What the rules of a model do to a real together, and why it may run away nevertheless."""
+"""The joint effect of the rules of a model on a real, and the reason if it is not confined."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grip:
-    """What a rule does to a real, in each joint state of the discrete variables around it."""
+    """The effect of a rule on a real, in each joint state of the discrete variables around it."""
 
     choices: Mapping[Hashable, Labels]
     """By what the real sees them as: equal for the same variable in other rules."""
     holds: TruthArray  # (states of the first choice, ...)
     pushes: bool = False
-    """Whether it grows towards where the real has no end, in some state."""
+    """True if it grows towards an open end of the real, in some state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a real may run away."""
+    """The reason why the density may be improper in a real."""
 
     reason: str
     state: str = ""
-    """A state in which nothing holds it, in words."""
+    """A state in which no rule confines it, in words."""
     deciding: tuple[str, ...] = ()
     """The predicates of the atoms in that state."""
     around: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Fault:
 
 
 def fault_of(grips: Sequence[Grip]) -> Fault | None:
-    """Why a real may run away, or None if it is held in every state."""
+    """The reason why the density may be improper in a real; None if every state confines it."""
     if any(grip.holds.all() for grip in grips):
         return None
     if not grips:
@@ -66,7 +66,7 @@ def in_words(fault: Fault, closable: Sequence[str]) -> str:
 
 
 def _unheld_state(grips: Sequence[Grip]) -> Fault | None:
-    """A joint state in which no rule holds a real; None if there is none."""
+    """A joint state in which no rule confines a real; None if there is none."""
     reason = "its rules confine it only in some states"
     choices = {key: labels for grip in grips for key, labels in grip.choices.items()}
     sizes = [len(labels) for labels in choices.values()]

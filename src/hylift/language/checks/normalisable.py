@@ -1,4 +1,4 @@
-"""Whether the rules of a model keep its reals finite, as far as the rules alone can tell."""
+"""The check that the rules of a model confine its reals, as far as the rules alone show it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _closable(reader: _Reader, declared: PredicateDeclaration, fault: Fault) -> 
     return ()
 
 
-# What one rule does.
+# The effect of one rule.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +126,7 @@ class _Reader:
         return cls(model, closed, parameters, names_by_type)
 
     def all_grips(self) -> dict[str, list[Grip]]:
-        """Per predicate of reals: what the rules do to it."""
+        """Per predicate of reals: the effects of the rules on it."""
         found: dict[str, list[Grip]] = {}
         for number, rule in enumerate(self.model.rules):
             for name, grip in self.grips(rule, number):
@@ -134,7 +134,7 @@ class _Reader:
         return found
 
     def grips_of(self, name: str) -> list[Grip]:
-        """What the rules do to one predicate of reals."""
+        """The effects of all rules on one predicate of reals."""
         about = (
             (number, rule)
             for number, rule in enumerate(self.model.rules)
@@ -144,12 +144,12 @@ class _Reader:
         return [grip for predicate, grip in grips if predicate == name]
 
     def is_boolean(self, name: str) -> bool:
-        """Whether a predicate has Boolean atoms, so that it may be closed-world."""
+        """True if a predicate has Boolean atoms, so that it may be closed-world."""
         declared = self.model.predicate_by_name.get(name)
         return declared is not None and declared.domain.is_discrete and declared.unique is None
 
     def grips(self, rule: Rule, number: int) -> Iterator[tuple[str, Grip]]:
-        """Per real atom of a rule: its predicate, and what the rule does to it."""
+        """Per real atom of a rule: its predicate, and the effect of the rule on it."""
         formula = _without_quantifiers(rule.formula)
         reals = [atom for atom in atoms(formula) if self._is_real(atom)]
         if not reals:
@@ -192,7 +192,7 @@ class _Reader:
         return declared is not None and not declared.domain.is_discrete
 
     def _unique(self, atom: Atom) -> tuple[Term, str] | None:
-        """What stands in the unique argument, and its type, if there is one."""
+        """The term in the unique argument, and its type, if there is one."""
         declared = self.model.predicate_by_name.get(atom.predicate)
         if declared is None or declared.unique is None:
             return None
@@ -222,7 +222,7 @@ class _Reader:
         return Atom(atom.predicate, before + after), labels[: self._num_states(type_name)]
 
     def _axes(self, formula: Expr) -> dict[Expr, Labels]:
-        """What groundings decide, as rows: comparisons, closed-world atoms, and variables in
+        """Truths that groundings decide, as rows: comparisons, closed-world atoms, and variables in
         unique arguments."""
         axes: dict[Expr, Labels] = dict.fromkeys(self._decided(formula), ("", ""))
         for atom in atoms(formula):
@@ -302,7 +302,7 @@ def _without_quantifiers(expr: Expr) -> Expr:
 
 
 def _seen_from(real: Atom, variable: Atom, number: int) -> Hashable:
-    """What an atom of rule `number` is in terms of a real's arguments, the same in all rules.
+    """The identity of an atom of rule `number` as seen from a real, the same in all rules.
 
     Atoms with other logical variables, and quantified truths, are the rule's own.
     """

@@ -37,7 +37,7 @@ class Level:
     """(class,): class of the level before that it is part of; empty at the first level."""
     clusters: EvidenceClusters
     splittable: NDArray[np.bool_]
-    """(cluster,): whether it varies by more than epsilon, in a way that matters to some class."""
+    """(cluster,): true if it varies by more than epsilon, in a way that matters to some class."""
     is_last: bool
     coloring: Partition
     """Classes of variables, and of factors that differ only in evidence of one cluster."""
@@ -109,7 +109,7 @@ def _levels(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ladder:
-    """What all levels share."""
+    """The inputs that all levels share."""
 
     given: LiftingInput
     keys: EvidenceKeys
@@ -207,7 +207,7 @@ class Surroundings:
     parent: NDArray[np.int32]
     """(class,): class of the lifting before that it is part of; empty for the first."""
     is_last: bool
-    """Whether it is the exact lifting, in which they look alike at any distance."""
+    """True for the exact lifting, whose members look alike at any distance."""
 
 
 def by_distance(

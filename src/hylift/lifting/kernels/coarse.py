@@ -81,7 +81,7 @@ def half_unit(lowest, highest):
 
 @njit(cache=True, inline="always")
 def relative(value, lowest, unit):
-    """How far from the lowest value, in units."""
+    """The distance from the lowest value, in units."""
     return (value / 2 - lowest / 2) / unit
 
 

@@ -135,7 +135,7 @@ def number_factors(slots, first, orbit, kind, color, signs, group, state, table,
 
 @njit(cache=True)
 def same_multisets(start, offset, size, slots, orbit, color):
-    """Whether two factors with the same orbits have in each the same colors equally often."""
+    """True if two factors with the same orbits have in each the same colors equally often."""
     for slot in range(size):
         place, wanted = orbit[start + slot], color[slots[start + slot]]
         surplus = 0

@@ -17,7 +17,7 @@ def count_news(moved, by_kind, of_whole, fresh, slots, first, group, color, size
 
     news: (factor,), the number of reasons: `fresh` variables, 1 if it moved because of its kind
     (by_kind), and 1 if no factor of its class has stayed (of_whole). A factor that has moved
-    because of one fresh variable only tells that variable nothing new, if others have stayed: then
+    because of one fresh variable only has no news for that variable, if others have stayed: then
     all factors of the variable's class in that class have moved.
     """
     count = 0

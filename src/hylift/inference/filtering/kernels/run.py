@@ -12,7 +12,7 @@ SINGULAR = 1e-12
 """Share of its precision that a real must keep when a tilt takes from it."""
 
 STRONG = 1e3
-"""How many times more precise than a sum a tilt of it is, from which on rounding matters."""
+"""Precision of a tilt, relative to that of its sum, from which on rounding matters."""
 
 EPS = 2.220446049250313e-16
 
@@ -130,7 +130,7 @@ def run(
 
 @njit(cache=True, nogil=True)
 def _tighten(cov, row, moved, is_lost, curvature, scale, places, coefficients):
-    """What a strong tilt leaves of cov, in the way of Joseph.
+    """Update cov after a strong tilt, in Joseph's form.
 
     Almost nothing may be left of a spread, so that one difference would leave little but its
     rounding. With gain k = row curvature / scale and M = cov - k rowᵀ, what is left is
