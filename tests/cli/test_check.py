@@ -64,7 +64,7 @@ negative square of it; give it bounds or add a rule such as '-0.01 Age(p)^2'
 hylift: warning: doubtful.mln:4:1: no rule uses 'Tall'
     Tall(person)
     ^^^^
-hylift: warning: doubtful.mln:5:1: a rule of weight 0 changes nothing
+hylift: warning: doubtful.mln:5:1: a rule of weight 0 has no effect
     0  Smokes(x)
     ^
 """
@@ -178,7 +178,7 @@ def test_what_is_no_model_of_rules_is_refused_in_one_line(
         ),
         (
             '#include "part.mln"\n',
-            "part.mln:1:8: '&' means nothing here; 'and' is written '^'\n"
+            "part.mln:1:8: '&' is not allowed here; 'and' is written '^'\n"
             "    1 A(x) & B(x)\n"
             "           ^\n",
         ),
@@ -188,7 +188,7 @@ def test_what_is_no_model_of_rules_is_refused_in_one_line(
             "    1 P(x) ^\n"
             "            ^\n",
         ),
-        ("P(\x00)\n", "wrong.mln:1:3: '\\x00' means nothing here\n    P( )\n      ^\n"),
+        ("P(\x00)\n", "wrong.mln:1:3: '\\x00' is not allowed here\n    P( )\n      ^\n"),
     ],
     ids=["missing include", "error in an include", "cut short", "zero byte"],
 )

@@ -74,18 +74,21 @@ def test_a_file_that_is_read_by_columns_is_not_replaced(run: Run, folder: Path) 
 REFUSED = {
     "surplus columns": (
         "In=all.csv",
-        "all.csv: a table of 'In' has the columns paper, topic, perhaps value; this one has year, "
+        "all.csv: a table of 'In' has the columns paper, topic, optionally value; this one has "
+        "year, "
         "topic, paper, popularity: choose columns of it (--evidence 'In=all.csv[paper,topic]')",
     ),
     "surplus columns of a real": (
         "Popularity=all.csv",
-        "all.csv: a table of 'Popularity' has the columns paper, value, and perhaps sd; this one "
+        "all.csv: a table of 'Popularity' has the columns paper, value, and optionally sd; this "
+        "one "
         "has year, topic, paper, popularity: choose columns of it "
         "(--evidence 'Popularity=all.csv[paper,popularity]')",
     ),
     "one column too many": (
         "In=all.csv[paper,topic,year]",
-        "all.csv: a table of 'In' has the columns paper, topic, perhaps value; this one has paper, "
+        "all.csv: a table of 'In' has the columns paper, topic, optionally value; this one has "
+        "paper, "
         "topic, year: if 'year' says which rows are true, call it 'value'; else leave 'year' out "
         "(--evidence 'In=all.csv[paper,topic]')",
     ),

@@ -261,7 +261,7 @@ def test_a_model_with_reals_is_no_uai_file_but_its_sizes_are_shown(run: Run, fol
 
 
 MODELS_END = "models are read from files that end in .mln or .uai"
-LONG = "evidence on several predicates has the columns predicate, arg1, arg2, …"
+LONG = "evidence on several predicates must have the columns predicate, arg1, arg2, …"
 
 REFUSED = {
     "unmatched rows": (
@@ -279,7 +279,8 @@ REFUSED = {
     ),
     "table of one predicate without its name": (
         ["infer", "papers.mln", "-e", "in.parquet"],
-        f"in.parquet: {LONG}, and perhaps value and sd; this table has paper, topic: for a table "
+        f"in.parquet: {LONG}, and optionally value and sd; this table has paper, topic: for a "
+        f"table "
         "of one predicate, pass --evidence PREDICATE=FILE\n",
     ),
     "missing evidence": (
@@ -315,7 +316,7 @@ REFUSED = {
     ),
     "unknown closed predicate": (
         ["infer", "papers.mln", "-e", "facts.db", "--closed", "In,Inn"],
-        "--closed names 'Inn', which is no predicate of the model. Did you mean 'In'?\n",
+        "--closed names 'Inn', which is not a predicate of the model. Did you mean 'In'?\n",
     ),
     "closed real": (
         ["ground", "papers.mln", "-e", "facts.db", "--closed", "Popularity"],

@@ -151,7 +151,9 @@ def test_neighbours_of_numbers_with_gaps_are_refused():
 def test_an_open_predicate_after_where_is_refused():
     model = parse(PEOPLE + "0.7 Cancer(x) where Friends(x, y)\n")
 
-    with pytest.raises(ModelError, match=r"'where Friends\(x, y\)' asks for a closed world"):
+    with pytest.raises(
+        ModelError, match=r"'where Friends\(x, y\)' requires a closed-world predicate"
+    ):
         ground(model)
 
 

@@ -267,7 +267,7 @@ def test_a_column_behind_the_values_has_their_errors_if_its_name_says_so(name: s
 def test_truths_in_a_series_whose_labels_are_the_constants_are_no_constants() -> None:
     model = parse("Faulty(sensor)")
 
-    with pytest.raises(EvidenceError, match=r"its index, index, is no column: reset_index\(\)"):
+    with pytest.raises(EvidenceError, match=r"its index, index, is not a column: reset_index\(\)"):
         World.of(model, {"Faulty": pd.Series({"s1": True, "s2": False})})
 
 
@@ -558,7 +558,8 @@ def test_a_column_that_nothing_marks_as_truth_is_not_taken_for_it() -> None:
         World.of(MODEL, {"In": frame})
 
     assert str(refusal.value) == (
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
         "paper, topic, stars: if 'stars' says which rows are true, call it 'value'; else leave "
         "'stars' out (df[['paper', 'topic']])"
     )

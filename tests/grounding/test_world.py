@@ -64,7 +64,8 @@ ERRORS = [
     ),
     (
         {"Inn": [("p1", "t1")]},
-        "evidence is about 'Inn', which is no predicate or type of the model. Did you mean 'In'?",
+        "evidence is about 'Inn', which is not a predicate or type of the model. Did you mean "
+        "'In'?",
     ),
     (
         {"Sise(p1)": 1.0},
@@ -95,37 +96,40 @@ ERRORS = [
     ),
     (
         {"In": [("p1",)]},
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
         "#1",
     ),
     (
         {"Size": pd.DataFrame({"a": ["p"], "b": ["q"], "value": [1]})},
-        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
         "one has a, b, value: choose columns of it (df[[…, 'value']])",
     ),
     (
         {"Size": pd.DataFrame({"paper": ["p"], "value": [1], "prob": [1]})},
-        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
         "one has paper, value, prob",
     ),
     (
         {"Size": pd.DataFrame({"paper": ["p"], "prob": [0.5]})},
-        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
         "one has paper, prob",
     ),
     (
         {"In": pa.table([["t1"], ["p"]], names=["Topic", "paper_id"])},
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
         "Topic, paper_id, with 'Topic' in the place of 'paper': rename or reorder the columns",
     ),
     (
         {"In": pa.table([["p"], ["q"]], names=["paper", "PAPER"])},
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
         "paper, PAPER, with 'PAPER' in the place of 'topic': rename or reorder the columns",
     ),
     (
         {"Size": pa.table([[2.0], ["p"]], names=["cm", "paper"])},
-        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
         "one has cm, paper, with 'paper' in the place of 'value': rename or reorder the columns",
     ),
     (
@@ -134,7 +138,7 @@ ERRORS = [
     ),
     (
         {"Size(p1)": Soft(1.0, -2)},
-        "evidence['Size(p1)']: a variance is 0 or positive, not -2",
+        "evidence['Size(p1)']: a variance must not be negative, but is -2",
     ),
     (
         {"Size(p1)": Soft(1.0, "x")},  # type: ignore[arg-type]
@@ -146,43 +150,48 @@ ERRORS = [
     ),
     (
         {"Size": ["p1"]},
-        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
         "one has #1: 'Size' is real, but has no values",
     ),
     (
         {"Size": pd.DataFrame({"paper": ["p1"], "cm": [2.0], "pages": [8]})},
-        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
         "one has paper, cm, pages: leave 'pages' out (df[['paper', 'cm']]), or call it 'sd' if it "
         "has the standard deviations of the values",
     ),
     (
         {"In": pd.DataFrame({"p": ["p1"], "t": ["t1"], "in": [True], "pages": [8]})},
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
         "p, t, in, pages: leave 'pages' out (df[['p', 't', 'in']])",
     ),
     (
         {"In": pd.DataFrame({"year": [1], "Topic": ["t1"], "paper": ["p1"], "value": [8], "x": 1})},
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
         "year, Topic, paper, value, x: choose columns of it (df[['paper', 'Topic']])",
     ),
     (
         {"In": pd.DataFrame({"paper": ["p1"], "year": [1], "topic": ["t1"]})},
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
         "paper, year, topic: choose columns of it (df[['paper', 'topic']])",
     ),
     (
         {"Size": pd.DataFrame({"x": [1], "y": [1], "size": [2.0], "paper": ["p1"], "sd": [1]})},
-        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
         "one has x, y, size, paper, sd: choose columns of it (df[['paper', 'size', 'sd']])",
     ),
     (
         {"In": pd.DataFrame({"x": [1], "y": [1], "z": [2.0], "u": [1], "v": [1]})},
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
         "x, y, z, u, v: choose columns of it (df[[…]])",
     ),
     (
         {"In": [("p1", "t1", 1, 2, 3)]},
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
         "#1, #2, #3, #4, #5",
     ),
     (
@@ -192,24 +201,27 @@ ERRORS = [
     ),
     (
         {"Size": pd.DataFrame({"paper": ["p1"], "cm": [2.0]}).set_index("paper")},
-        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
-        "one has cm (its index, paper, is no column: reset_index() makes it one)",
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
+        "one has cm (its index, paper, is not a column: reset_index() makes it one)",
     ),
     (
         {"Size": pd.Series({"p1": 2.0})},
-        "evidence['Size']: a table of 'Size' has the columns paper, value, and perhaps sd; this "
-        "one has #1 (its index, index, is no column: reset_index() makes it one): 'Size' is real, "
+        "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
+        "one has #1 (its index, index, is not a column: reset_index() makes it one): 'Size' is "
+        "real, "
         "but has no values",
     ),
     (
         {"In": pd.DataFrame({"topic": ["t1"]}, index=["p1"])},
-        "evidence['In']: a table of 'In' has the columns paper, topic, perhaps value; this one has "
-        "topic (its index, index, is no column: reset_index() makes it one)",
+        "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
+        "has "
+        "topic (its index, index, is not a column: reset_index() makes it one)",
     ),
     (
         pa.table({"predicate": ["Size"], "args": ["p1"], "value": [1.0]}),
-        "evidence: evidence on several predicates has the columns predicate, arg1, arg2, …, and "
-        "perhaps value and sd; this table has predicate, args, value: for a table of one "
+        "evidence: evidence on several predicates must have the columns predicate, arg1, arg2, …, "
+        "and "
+        "optionally value and sd; this table has predicate, args, value: for a table of one "
         "predicate, pass {'Predicate': table}",
     ),
     (
@@ -223,7 +235,7 @@ ERRORS = [
     ),
     (
         pa.table({"predicate": ["In", None], "arg1": ["p1", "p2"]}),
-        "evidence, row 2: there is no predicate",
+        "evidence, row 2: the predicate is missing",
     ),
     (
         {"In": [("p1", "t1"), (None, "t1"), ("", "t2")]},
@@ -263,19 +275,19 @@ ERRORS = [
     ),
     (
         {"boom": float("inf"), "paper": ["p1"]},
-        "evidence['boom']: boom is inf; values are finite numbers",
+        "evidence['boom']: boom is inf; values must be finite",
     ),
     (
         {"Size": [("p1", 3, None), ("p2", "-inf", 0.5)]},
-        "evidence['Size'], row 2: Size(p2) is '-inf'; values are finite numbers",
+        "evidence['Size'], row 2: Size(p2) is '-inf'; values must be finite",
     ),
     (
         {"Size": [("p1", 3, -0.5)]},
-        "evidence['Size'], row 1: Size(p1) has the error -0.5; sd is 0 or positive",
+        "evidence['Size'], row 1: Size(p1) has the error -0.5; sd must be a number >= 0",
     ),
     (
         {"Size": [("p1", 3, "x")]},
-        "evidence['Size'], row 1: Size(p1) has the error 'x'; sd is 0 or positive",
+        "evidence['Size'], row 1: Size(p1) has the error 'x'; sd must be a number >= 0",
     ),
     (
         {"In": [("p1", "t1"), ("p2", "t2"), ("p1", "t1"), ("p1", "t1")]},
@@ -307,17 +319,16 @@ ERRORS = [
     ),
     (
         {"Kind": [("p1", kind, False) for kind in ("Door", "Wall", "Other")]},
-        "evidence['Kind'], row 2: Kind(p1, Wall): all 3 constants of type 'kind' are said to be "
-        "false",
+        "evidence['Kind'], row 2: Kind(p1, Wall): all 3 constants of type 'kind' are false",
     ),
     (
         {"Kind": [("p1", "Wall", 0.5)]},
-        "evidence['Kind'], row 1: Kind(p1, Wall) is 0.5, but 'Kind' has a `!`, so that it is true "
+        "evidence['Kind'], row 1: Kind(p1, Wall) is 0.5, but 'Kind' has a `!`, so it must be true "
         "or false",
     ),
     (
         {"paper": ["p1", None]},
-        "evidence['paper'], row 2: there is no constant",
+        "evidence['paper'], row 2: the constant is missing",
     ),
     (
         {"paper": [("p1", "Title")]},
@@ -336,35 +347,35 @@ def test_evidence_that_does_not_fit_is_refused_with_its_place(evidence: Any, exp
 @pytest.mark.parametrize(
     ("evidence", "options", "expected"),
     [
-        ({}, {"closed": "In"}, "closed must be a list of predicates, such as ['In'], not a text"),
+        ({}, {"closed": "In"}, "closed must be a list of predicates, such as ['In'], not a string"),
         (
             {},
             {"closed": ["Inn"]},
-            "closed names 'Inn', which is no predicate of the model. Did you mean 'In'?",
+            "closed names 'Inn', which is not a predicate of the model. Did you mean 'In'?",
         ),
         (
             {},
             {"closed": ["in"]},
-            "closed names 'in', which is no predicate of the model. Did you mean 'In'?",
+            "closed names 'in', which is not a predicate of the model. Did you mean 'In'?",
         ),
         ({}, {"closed": ["Size"]}, "'Size' is real and cannot be closed: it is not true or false"),
         (
             {},
             {"closed": ["Kind"]},
-            "'Kind' has a `!` and cannot be closed: one of its atoms is true in any case",
+            "'Kind' has a `!` and cannot be closed: one of its atoms is always true",
         ),
         ({}, {"unmatched": "drop"}, "unmatched must be 'error' or 'ignore', not 'drop'"),
         (
             {"In": [("p1", "t1", 0.5)]},
             {"closed": ["In"]},
-            "evidence['In'], row 1: In(p1, t1) is 0.5, but 'In' is closed, so that it is true or "
+            "evidence['In'], row 1: In(p1, t1) is 0.5, but 'In' is closed, so it must be true or "
             "false",
         ),
         (
             {"In": [("p1", "t1", None)]},
             {"closed": ["In"]},
-            "evidence['In'], row 1: In(p1, t1) has no value, but 'In' is closed, so that all of it "
-            "is known",
+            "evidence['In'], row 1: In(p1, t1) has no value, but 'In' is closed, so all its atoms "
+            "must be known",
         ),
     ],
 )
@@ -478,7 +489,7 @@ def test_a_database_without_a_fitting_table_lists_its_tables(tmp_path: Path) -> 
     database.close()
 
     assert message(path) == (
-        f"{path}: no table is named like a predicate (In, Size, Kind, boom, Rain); its tables are "
+        f"{path}: no table is named after a predicate (In, Size, Kind, boom, Rain); its tables are "
         "'papers', 'topics'"
     )
     assert message({"In": path}) == (

@@ -225,7 +225,7 @@ TRUTH = (
 )
 APART = "variables are compared with variables and constants, numbers with numbers"
 BELONGS = f"is a logical variable, where a number or a truth value belongs: {APART}"
-TERMS = "takes logical variables and constants (text or whole numbers), not"
+TERMS = "takes logical variables and constants (text or integers), not"
 
 
 @pytest.mark.parametrize(
@@ -250,16 +250,16 @@ TERMS = "takes logical variables and constants (text or whole numbers), not"
             f"<q> is a logical variable, and <Pop(p)> is not: {APART}",
         ),
         (lambda Pop, p, **_: Pop(p) + "one", "'one' is neither a formula nor a number"),
-        (lambda Pop, p, **_: Pop(p) ** Pop(p), "an exponent is a number, not <Pop(p)>"),
-        (lambda p, **_: p + 0.5, "<p> moves by a whole number of constants, not by 0.5"),
-        (lambda p, **_: p - "1", "<p> moves by a whole number of constants, not by '1'"),
+        (lambda Pop, p, **_: Pop(p) ** Pop(p), "an exponent must be a number, not <Pop(p)>"),
+        (lambda p, **_: p + 0.5, "<p> cannot be shifted by 0.5: a shift must be an integer"),
+        (lambda p, **_: p - "1", "<p> cannot be shifted by '1': a shift must be an integer"),
         (
             lambda p, **_: p + 999_999_999 + 1,
-            "<p + 999999999> cannot move that far: 999,999,999 is the longest shift",
+            "<p + 999999999> is shifted too far: the maximum is 999,999,999",
         ),
         (
             lambda p, **_: p - 10**12,
-            "<p> cannot move that far: 999,999,999 is the longest shift",
+            "<p> is shifted too far: the maximum is 999,999,999",
         ),
         (lambda Pop, p, **_: Pop(p).with_slope(2), "<Pop(p)> has no slope: only comparisons have"),
         (
@@ -272,28 +272,28 @@ TERMS = "takes logical variables and constants (text or whole numbers), not"
         ),
         (
             lambda m, **_: m.type("my type"),
-            "the name of a type is a word of letters, digits and underscores, not 'my type'",
+            "the name of a type must be a word of letters, digits and underscores, not 'my type'",
         ),
         (
             lambda m, **_: m.const("where", 1),
-            "'where' is a word of the language: give the constant another name",
+            "'where' is a keyword: give the constant another name",
         ),
         (
             lambda m, **_: m.variables("p Q"),
-            "'Q' is capital, as constants are: write variables in small letters",
+            "'Q' is capitalized like a constant: variables begin with a small letter",
         ),
         (
             lambda m, **_: m.type("t", "ab"),
-            "the constants of type 't' are a list, not the text 'ab'",
+            "the constants of type 't' must be a list, not the string 'ab'",
         ),
         (
             lambda m, **_: m.type("t", [0.5]),
-            "type 't' has constants (text or whole numbers), not 0.5",
+            "type 't' has constants (text or integers), not 0.5",
         ),
-        (lambda m, **_: m.predicate("A", 3), "the arguments of 'A' are types, not 3"),
+        (lambda m, **_: m.predicate("A", 3), "the arguments of 'A' must be types, not 3"),
         (
             lambda m, **_: m.predicate("A", "t", domain="real"),
-            "the domain of 'A' is boolean, real or an interval, not 'real'",
+            "the domain of 'A' must be boolean, real or an interval, not 'real'",
         ),
         (
             lambda m, **_: m.predicate("A", "paper", "topic", unique="topc"),
@@ -308,20 +308,20 @@ TERMS = "takes logical variables and constants (text or whole numbers), not"
         (lambda m, **_: m.predicate("A", unique=0), "unique=0: 'A' has no arguments"),
         (
             lambda m, rain, **_: m.rule({0.5: 1}, rain),
-            "the keys of a weight table are constants (text or whole numbers), not 0.5",
+            "the keys of a weight table are constants (text or integers), not 0.5",
         ),
         (lambda m, rain, **_: m.rule("0.5", rain), "'0.5' is neither a formula nor a number"),
         (
             lambda m, In, p, q, **_: m.rule(1, In(p, q), where=[In(p, +q)]),
-            "'+q' may only stand in the formula, not in where",
+            "'+q' is only allowed in the formula, not in where",
         ),
         (
             lambda m, rain, **_: m.potential(3, rain),
-            "a potential is a function of the atoms' values, not 3",
+            "a potential must be a function of the atoms' values, not 3",
         ),
         (
             lambda m, rain, **_: m.potential(abs, ~rain),
-            "a potential is a function of atoms, and <!rain> is none",
+            "the arguments of a potential must be atoms, not <!rain>",
         ),
     ],
 )
@@ -365,5 +365,5 @@ def test_building_raises_the_errors_of_the_model(m):
 def test_building_warns_of_what_is_strange(m):
     m.rule(0, m.predicate("rain"))
 
-    with pytest.warns(ModelWarning, match="rule 1, `0 rain`: a rule of weight 0 changes nothing"):
+    with pytest.warns(ModelWarning, match="rule 1, `0 rain`: a rule of weight 0 has no effect"):
         m.build()

@@ -31,7 +31,7 @@ DECLARATIONS = [
     ("const Pop = 1", "'Pop' is both a predicate and a constant, first in line 9", "Pop"),
     (
         "Size(paper, topic!): real",
-        "'Size' is real, so that no argument can be marked '!': exactly one constant holds only "
+        "'Size' is real, so no argument can be marked '!': exactly one constant holds only "
         "for truth values",
         "Size",
     ),
@@ -64,10 +64,10 @@ def test_an_error_in_a_declaration_says_what_is_wrong_and_where(text, message, w
             'write "t1" with quotes to mean the constant',
             "t1",
         ),
-        ("0 In(p, t)", "a rule of weight 0 changes nothing", "0"),
+        ("0 In(p, t)", "a rule of weight 0 has no effect", "0"),
         (
             "1 EXIST t (In(p, t) ^ Topic(t)) => Wet(p)",
-            "EXIST t reaches over '=>' to the end of the formula: write '(EXIST t …) => …' to end "
+            "EXIST t extends over '=>' to the end of the formula: write '(EXIST t …) => …' to end "
             "it before",
             "EXIST t (In(p, t) ^ Topic(t)) => Wet(p)",
         ),
@@ -190,7 +190,7 @@ def test_a_predicate_has_no_states_of_its_own():
     colour = PredicateDeclaration("Colour", (), categorical(["red", "blue"]))
 
     assert [p.message for p in problems(Model(predicates=(colour,))) if p.severity == "error"] == [
-        "'Colour' has states of its own: mark an argument with '!' to have one categorical "
+        "'Colour' has its own states: mark an argument with '!' to have one categorical "
         "variable over a type"
     ]
 
@@ -212,7 +212,7 @@ def test_a_predicate_has_no_states_of_its_own():
         ),
         (
             Model(types=(TypeDeclaration("kind", ()),)),
-            "type 'kind' lists no constants; without a list the data give them",
+            "type 'kind' lists no constants; omit the list to take them from the data",
         ),
         (Model(types=(TypeDeclaration("kind"),) * 2), "type 'kind' is declared twice"),
         (

@@ -17,7 +17,7 @@ NAMES = [
     ),
     (
         "1e300 In(p, t)",
-        "a weight of 1e+300 is too large to compute with; 1e+100 is the most. For a hard rule, end "
+        "a weight of 1e+300 is too large; the maximum is 1e+100. For a hard rule, end "
         "it with a period instead",
         "1e300",
     ),
@@ -120,7 +120,7 @@ NEEDS = "needs a truth value"
 MULTIPLY = "compare it with a number, and multiply by that comparison"
 INSTEAD = "multiply by it instead, as in 'A(x) * (B(x) = 1)'"
 SOFTEN = "give the rule a weight in place of the period"
-UNIQUE = "'Kind' has an argument marked '!', so that it cannot be closed-world as where needs it"
+UNIQUE = "'Kind' has an argument marked '!', so it cannot be closed-world, as where requires"
 WHERE = "where takes comparisons of logical terms, and Boolean atoms or their negation"
 
 KINDS = [
@@ -152,7 +152,7 @@ KINDS = [
     ),
     (
         "-1 Pop(p) ^ 2",
-        "'^' with a space behind it is logical and, which needs truth values: for a power write "
+        "'^' followed by a space is logical and, which needs truth values: for a power write "
         "'Pop(p)^2', without a space",
         "Pop(p) ^ 2",
     ),

@@ -10,10 +10,10 @@ from hylift.language.text.parser import parse
 AND, OR, NOT = "'and' is written '^'", "'or' is written 'v'", "'not' is written '!'"
 IMPLIES, MINUS = "'implies' is written '=>'", "minus is written '-'"
 EXIST, FORALL = "'there is' is written 'EXIST x'", "'for all' is written 'FORALL x'"
-NO_COLON = "a weight stands before its formula without a colon"
+NO_COLON = "write a weight before its formula without a colon"
 FUNCTIONS = "the functions of numbers are abs, exp, log, min and max"
-NORMAL = "it is written 'normal(value | mean, variance)'"
-CLOSED = "closed-world predicates are named when grounding, by closed=…"
+NORMAL = "write 'normal(value | mean, variance)'"
+CLOSED = "name closed-world predicates when grounding, by closed=…"
 
 
 def error(text: str) -> str:
@@ -45,23 +45,23 @@ def error(text: str) -> str:
         ("normal(x(t) | 0)", NORMAL),
         (
             "gaussian([x(t)], 1)",
-            "it is written 'gaussian(a, b; mean=[0, 0], cov=[[1, 0], [0, 1]])'",
+            "write 'gaussian(a, b; mean=[0, 0], cov=[[1, 0], [0, 1]])'",
         ),
         ("A(t): bool", "Did you mean 'boolean'?"),
         ("A(t): Boolean", "Did you mean 'boolean'?"),
         ("x(t): float", "Did you mean 'real'?"),
         ("x(t): int", "Did you mean 'real'?"),
-        ("x(t): real(0, 1)", "an interval is written 'real[0, 1]'"),
+        ("x(t): real(0, 1)", "write an interval as 'real[0, 1]'"),
         ("1 exists x A(x)", EXIST),
         ("EXISTS x A(x).", EXIST),
         ("1 B(y) ^ exists x, y A(x)", EXIST),
         ("1 ForAll x A(x)", FORALL),
         ("1 sqrt(x(t))", FUNCTIONS),
         ("1 sum(y, x(y))", FUNCTIONS),
-        ("1 Twice(x(t))", f"atoms are about variables and constants, and {FUNCTIONS}"),
+        ("1 Twice(x(t))", f"the arguments of atoms are variables and constants, and {FUNCTIONS}"),
         (
             "{Sunny, Sunny: 2} A(+x, +y)",
-            "several constants stand in brackets, as in '{(A, B): 0.5}'",
+            "put several constants in brackets, as in '{(A, B): 0.5}'",
         ),
         ("1: P(a)", NO_COLON),
         ("1: !P(a)", NO_COLON),
@@ -78,7 +78,7 @@ def test_what_is_meant_is_told(text: str, hint: str) -> None:
 
 def test_a_sign_that_begins_a_line_is_told_apart_from_a_closed_world_predicate() -> None:
     assert error("1 A(x)\n  * B(x)").endswith(
-        "an operator continues a line from its end, not from the start of the next"
+        "to continue a line, put the operator at its end, not at the start of the next"
     )
 
 

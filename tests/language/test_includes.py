@@ -52,7 +52,7 @@ def test_a_file_that_two_others_include_is_taken_in_once(tmp_path: Path) -> None
         ({"a": '#include "."'}, "a.mln:1:10", "only files that end in '.mln' can"),
         ({"a": '#include "/etc/hosts"'}, "a.mln:1:10", "only files that end in '.mln' can"),
         ({"a": '#include "a.mln/../b"'}, "a.mln:1:10", "only files that end in '.mln' can"),
-        ({"a": '#include "b.mln"', "b": "1 &"}, "b.mln:1:3", "'&' means nothing here"),
+        ({"a": '#include "b.mln"', "b": "1 &"}, "b.mln:1:3", "'&' is not allowed here"),
         ({"a": '#include "\x00"'}, "a.mln:1:10", r"'\x00'"),
         ({"a": f'#include "{"x" * 5000}"'}, "a.mln:1:10", "cannot be included"),
     ],
@@ -90,7 +90,7 @@ def test_other_files_are_not_quoted_behind_a_link_either(tmp_path: Path) -> None
 def test_a_long_row_of_includes_is_refused(tmp_path: Path) -> None:
     texts = {f"m{step}": f'#include "m{step + 1}.mln"' for step in range(60)}
 
-    with pytest.raises(ModelError, match="more than 50 files include one another in a row"):
+    with pytest.raises(ModelError, match="includes are nested more than 50 deep"):
         read_model(write(tmp_path, **texts))
 
 

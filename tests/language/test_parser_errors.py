@@ -18,7 +18,7 @@ def error(text: str) -> str:
 
 def test_an_error_shows_the_place() -> None:
     assert error("A(x)\n1\tA(x) & B(x)") == (
-        "<text>:2:8: '&' means nothing here; 'and' is written '^'\n"
+        "<text>:2:8: '&' is not allowed here; 'and' is written '^'\n"
         "    1\tA(x) & B(x)\n"
         "     \t     ^"
     )
@@ -62,8 +62,8 @@ def test_thousands_of_problems_split_the_text_once() -> None:
         ("1 A(x))", "1:7", "')' closes no bracket"),
         ("1 (A(x]", "1:7", "']' cannot close '(' of line 1"),
         ("A(x).  B(x)", "1:8", "expected the end of the line after '.', not 'B'"),
-        ("1 A(x)\n  ^ B(x)", "2:3", "an operator continues a line from its end"),
-        ("1 A(x) = 1 = 2", "1:12", "of two comparisons in a row, put one in brackets"),
+        ("1 A(x)\n  ^ B(x)", "2:3", "to continue a line, put the operator at its end"),
+        ("1 A(x) = 1 = 2", "1:12", "comparisons cannot be chained: put one in brackets"),
         ("1 A(x) | B(x)", "1:8", "'or' is written 'v'"),
         (
             "1 A(x, )",
@@ -78,48 +78,48 @@ def test_thousands_of_problems_split_the_text_once() -> None:
         ("1 A(x)^2^2", "1:9", "expected an operator"),
         ("/* a", "1:1", "the comment is never closed"),
         ('1 A("a\n")', "1:5", "the text in quotes does not end on its line"),
-        (r'1 A("\q")', "1:5", r"'\q' means nothing in quotes"),
-        ("A(\x00)", "1:3", r"'\x00' means nothing here"),
-        ("\ud800", "1:1", r"'\ud800' means nothing here"),
-        ("t = {1, ..., 99999999999}", "1:9", "10,000,000 are the most"),
+        (r'1 A("\q")', "1:5", r"'\q' is not an escape sequence"),
+        ("A(\x00)", "1:3", r"'\x00' is not allowed here"),
+        ("\ud800", "1:1", r"'\ud800' is not allowed here"),
+        ("t = {1, ..., 99999999999}", "1:9", "the maximum is 10,000,000"),
         ("t = {1, ..., 99999999999999999999}", "1:9", "its numbers are too long"),
         ("t = {t1, ..., s2}", "1:10", "no range from 't1' to 's2': they begin with 't' and 's'"),
         ("t = {t5, ..., t2}", "1:10", "'t5' comes after 't2'"),
         ("t = {t05, ..., t100}", "1:11", "'05' and '100' differ in their number of digits"),
         ("t = {A, ..., B}", "1:9", "'A' and 'B' do not both end in a number"),
-        ("t = {..., t2}", "1:6", "a range has a first and a last constant: {t0, ..., t9}"),
+        ("t = {..., t2}", "1:6", "a range needs a first and a last constant, as in {t0, ..., t9}"),
         ("t = {A, B, A}", "1:1", "'A' is listed twice among the constants of 't'"),
-        ("x: int", "1:4", "a domain is boolean, real or real[lower, upper], not 'int'"),
+        ("x: int", "1:4", "a domain must be boolean, real or real[lower, upper], not 'int'"),
         ("x: real[2, 1]", "1:9", "the lower bound 2 is not below 1"),
-        ("x: real[K, 1]", "1:9", "a bound is a number or 'inf', not 'K'"),
-        ("P(1): real", "1:3", "the arguments of a declaration are names of types"),
+        ("x: real[K, 1]", "1:9", "a bound must be a number or 'inf', not 'K'"),
+        ("P(1): real", "1:3", "the arguments of a declaration must be names of types"),
         ("P(a!, b!)", "1:7", "only one argument may be marked '!'"),
-        ("1 P(a!)", "1:5", "'a!' may only stand in a declaration"),
+        ("1 P(a!)", "1:5", "'a!' is only allowed in a declaration"),
         ("1 A(x): real", "1:7", "not ':'"),
-        ("!A(x): real", "1:1", "only a predicate may stand before ':'"),
+        ("!A(x): real", "1:1", "only a predicate is allowed before ':'"),
         ("const max = 1", "1:7", "'max' is a function and cannot be declared"),
         ("1 A(x) ^ max", "1:10", "'max' is a function: write max(…)"),
         ("1 P(+Door)", "1:5", "'Door' is a constant: only variables are marked or shifted"),
-        ("1 P(t+1.5)", "1:7", "a variable is shifted by a whole number, not by '1.5'"),
+        ("1 P(t+1.5)", "1:7", "a shift must be an integer, not '1.5'"),
         (
             "1 P(t+999999999999)",
             "1:7",
-            "'999999999999' is too far: 999,999,999 is the longest shift",
+            "'999999999999' is too large a shift: the maximum is 999,999,999",
         ),
-        ("1 P(t) ^ t+9999999999 = u", "1:12", "999,999,999 is the longest shift"),
-        ("1 P(x) where Q(+x)", "1:16", "'+x' may only stand in the formula"),
+        ("1 P(t) ^ t+9999999999 = u", "1:12", "the maximum is 999,999,999"),
+        ("1 P(x) where Q(+x)", "1:16", "'+x' is only allowed in the formula"),
         ("{*: 1, *: 2} P(+x)", "1:8", "'*' is given twice"),
-        ("1 exist X P(X)", "1:9", "exist is about variables, and 'X' is a constant"),
+        ("1 exist X P(X)", "1:9", "exist takes variables, but 'X' is a constant"),
         ("exist(paper)", "1:6", "expected a name after 'exist', not '('"),
         ("Forall: real", "1:7", "expected a name after 'Forall', not ':'"),
-        ("1 EXIST X P(X)", "1:9", "EXIST is about variables, and 'X' is a constant"),
+        ("1 EXIST X P(X)", "1:9", "EXIST takes variables, but 'X' is a constant"),
         ("1 (A(x); slope=1)", "1:4", "only a comparison has a slope"),
-        ("1 (A(x) < 1; steep=1)", "1:14", "'steep' is no setting of a comparison"),
+        ("1 (A(x) < 1; steep=1)", "1:14", "'steep' is not a setting of a comparison"),
         ("gaussian(A(x))", "1:1", "gaussian needs its covariances: '; cov=[[…]]'"),
         ("gaussian(A(x); cov=[1])", "1:20", "'cov' is a list of rows, [[a, b], [c, d]]"),
-        ("gaussian(A(x); var=[1])", "1:16", "'var' is no setting of gaussian"),
+        ("gaussian(A(x); var=[1])", "1:16", "'var' is not a setting of gaussian"),
         ("normal(A(x), 1)", "1:12", "expected an operator or '|' after ')', not ','"),
-        ('#include "a.mln"', "1:10", "'a.mln' cannot be included: say in which folder it is"),
+        ('#include "a.mln"', "1:10", "'a.mln' cannot be included: its folder is unknown"),
     ],
 )
 def test_an_error_says_what_is_wrong_and_where(text: str, place: str, message: str) -> None:
@@ -151,7 +151,7 @@ def test_brackets_inside_brackets_are_levels_only_where_they_hold_something() ->
     formula = parse("1 " + "(" * 500 + "A(x)" + ")" * 500).rules[0].formula
 
     assert formula == Atom("A", (Variable("x"),))
-    assert "more than 1000 brackets inside each other" in error("1 " + "(" * 100_000)
+    assert "brackets are nested more than 1000 deep" in error("1 " + "(" * 100_000)
 
 
 def test_an_expression_of_many_levels_is_read_and_compared() -> None:

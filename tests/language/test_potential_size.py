@@ -17,8 +17,9 @@ def test_a_formula_over_too_many_variables_is_refused() -> None:
     with pytest.raises(ModelError) as caught:
         lower(formula, np.ones(1), {atom: Slot(i, 2) for i, atom in enumerate(many)}, parameters={})
 
-    assert "is a potential of 8,388,608 numbers over 23 variables, more than the 4,194,304" in str(
-        caught.value
+    assert (
+        "is a potential of 8,388,608 numbers over 23 variables, more than the maximum of 4,194,304"
+        in str(caught.value)
     )
     assert "the formula 'P0 v P1 v" in str(caught.value)
 

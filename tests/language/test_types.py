@@ -182,7 +182,7 @@ ATOM = Atom("x", (Variable("p"),))
             "a weight is arithmetic on numbers and constants, but 'x' is a variable",
         ),
         (Parameter("Lat"), "unknown constant 'Lat'. Did you mean 'Late'?"),
-        (Parameter("Early"), "constant 'Early' needs 'Late', which is declared only after it"),
+        (Parameter("Early"), "constant 'Early' needs 'Late', which is declared after it"),
         (Parameter("Own"), "constant 'Own' is defined by itself"),
         (binary("/", TWO, ZERO), "a weight divides by zero in '2 / 0'"),
         (Call("exp", (Number(1000.0),)), "a weight must be finite, but 'exp(1000)' is not"),
@@ -216,6 +216,6 @@ def test_solved_constants_are_numbers():
 
     assert [declared.value for declared in solved.parameters[:2]] == [Number(3.0), Number(9.0)]
     assert [problem.message for problem in wrong] == [
-        "constant 'Early' needs 'Late', which is declared only after it",
+        "constant 'Early' needs 'Late', which is declared after it",
         "constant 'Own' is defined by itself",
     ]

@@ -60,7 +60,7 @@ def open_engine(name: str) -> Engine:
     """A new database of the engine of that name."""
     if name not in ENGINES:
         raise UnsupportedError(
-            f"unknown engine '{name}': available is {', '.join(ENGINES)}."
+            f"unknown engine '{name}'; available: {', '.join(ENGINES)}."
             f"{did_you_mean(name, ENGINES)}"
         )
     module, _, class_name = ENGINES[name].partition(":")

@@ -142,8 +142,9 @@ def _expanded(world: World, formula: Expr, types: Mapping[str, str], label: str)
     size = _expanded_size(world, formula, types)
     if size > MAX_EXPANDED:
         fail(
-            f"the quantifiers of '{label}' expand to {size:,} atoms, and {MAX_EXPANDED:,} is the "
-            "most: quantify over smaller types, or name the quantity with a predicate of its own",
+            f"the quantifiers of '{label}' expand to {size:,} atoms; the maximum is "
+            f"{MAX_EXPANDED:,}: "
+            "quantify over smaller types, or define a predicate for the quantity",
             quantified[0].place,
         )
     bound = {types[name] for node in quantified for name in node.variables}
@@ -176,7 +177,7 @@ def _condition(world: World, part: Expr) -> Guard:
     if isinstance(part, Atom) and part.predicate not in world.closed:
         fail(
             worded(
-                f"'where {format_expression(part)}' asks for a closed world, but "
+                f"'where {format_expression(part)}' requires a closed-world predicate, but "
                 f"'{part.predicate}' is open: pass ",
                 Wording(f"closed=['{part.predicate}']", f"--closed {part.predicate}"),
                 ", or multiply the formula by it",
@@ -300,7 +301,7 @@ def _weights(world: World, rule: Rule, types: Mapping[str, str]) -> NDArray[np.f
     if math.prod(shape) > MAX_WEIGHTS:
         raise IntractableError(
             f"{' and '.join(f'+{name}' for name in names)} ask for a weight for each of "
-            f"{math.prod(shape):,} combinations of constants, and {MAX_WEIGHTS:,} is the most"
+            f"{math.prod(shape):,} combinations of constants; the maximum is {MAX_WEIGHTS:,}"
         )
     weights = np.full(shape, np.nan)
     if given.default is not None:

@@ -143,7 +143,9 @@ class World:
 
 def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
     if isinstance(names, str):
-        raise EvidenceError(f"closed must be a list of predicates, such as ['{names}'], not a text")
+        raise EvidenceError(
+            f"closed must be a list of predicates, such as ['{names}'], not a string"
+        )
     closed = frozenset(names)
     for name in sorted(closed, key=str):
         predicate = model.predicate_by_name.get(name)
@@ -151,7 +153,7 @@ def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
             raise EvidenceError(
                 worded(
                     option("closed"),
-                    f" names '{name}', which is no predicate of the model."
+                    f" names '{name}', which is not a predicate of the model."
                     f"{did_you_mean(str(name), model.predicate_by_name)}",
                 )
             )
@@ -159,7 +161,7 @@ def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
             raise EvidenceError(f"'{name}' is real and cannot be closed: it is not true or false")
         if predicate.unique is not None:
             raise EvidenceError(
-                f"'{name}' has a `!` and cannot be closed: one of its atoms is true in any case"
+                f"'{name}' has a `!` and cannot be closed: one of its atoms is always true"
             )
     return closed
 

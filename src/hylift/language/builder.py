@@ -71,7 +71,7 @@ class ModelBuilder:
         if constants is not None:
             if isinstance(constants, str):
                 raise ModelError(
-                    f"the constants of type '{name}' are a list, not the text {constants!r}"
+                    f"the constants of type '{name}' must be a list, not the string {constants!r}"
                 )
             named = tuple(constant_name(c, f"type '{name}' has constants") for c in constants)
         self._types.append(TypeDeclaration(_valid(name, "type"), named))
@@ -92,7 +92,7 @@ class ModelBuilder:
         types = tuple(_type_name(argument, name) for argument in arguments)
         if not isinstance(domain, Domain):
             raise ModelError(
-                f"the domain of '{name}' is boolean, real or an interval, not {domain!r}"
+                f"the domain of '{name}' must be boolean, real or an interval, not {domain!r}"
             )
         position = None if unique is None else _position(unique, types, name)
         declared = PredicateDeclaration(_valid(name, "predicate"), types, domain, position)
@@ -103,7 +103,7 @@ class ModelBuilder:
         """A logical variable."""
         if is_capital(_valid(name, "variable")):
             raise ModelError(
-                f"'{name}' is capital, as constants are: write variables in small letters"
+                f"'{name}' is capitalized like a constant: variables begin with a small letter"
             )
         return LogicalVariable(name)
 
@@ -150,11 +150,13 @@ class ModelBuilder:
         The function takes one array per atom, in that order, and returns an array of their shape.
         """
         if not callable(function):
-            raise ModelError(f"a potential is a function of the atoms' values, not {function!r}")
+            raise ModelError(
+                f"a potential must be a function of the atoms' values, not {function!r}"
+            )
         pieces = [parts(atom) for atom in atoms]
         for atom, (expr, _) in zip(atoms, pieces, strict=True):
             if not isinstance(expr, Atom):
-                raise ModelError(f"a potential is a function of atoms, and {atom!r} is none")
+                raise ModelError(f"the arguments of a potential must be atoms, not {atom!r}")
         arguments = tuple(expr for expr, _ in pieces if isinstance(expr, Atom))
         marked = tuple(dict.fromkeys(name for _, names in pieces for name in names))
         formula = Expression(Apply(function, arguments), marked)
@@ -174,9 +176,9 @@ def _valid(name: object, kind: str) -> str:
     if isinstance(name, str) and is_name(name):
         return name
     if name in KEYWORDS:
-        raise ModelError(f"'{name}' is a word of the language: give the {kind} another name")
+        raise ModelError(f"'{name}' is a keyword: give the {kind} another name")
     raise ModelError(
-        f"the name of a {kind} is a word of letters, digits and underscores, not {name!r}"
+        f"the name of a {kind} must be a word of letters, digits and underscores, not {name!r}"
     )
 
 
@@ -185,7 +187,7 @@ def _type_name(argument: object, predicate: str) -> str:
         return argument.name
     if isinstance(argument, str):
         return _valid(argument, "type")
-    raise ModelError(f"the arguments of '{predicate}' are types, not {argument!r}")
+    raise ModelError(f"the arguments of '{predicate}' must be types, not {argument!r}")
 
 
 def _position(unique: Type | str | int, types: tuple[str, ...], predicate: str) -> int:
@@ -230,5 +232,5 @@ def _conditions(where: Conditions) -> tuple[Expr, ...]:
     pieces = [parts(condition) for condition in ([where] if isinstance(where, Operand) else where)]
     for _, marked in pieces:
         if marked:
-            raise ModelError(f"'+{marked[0]}' may only stand in the formula, not in where")
+            raise ModelError(f"'+{marked[0]}' is only allowed in the formula, not in where")
     return tuple(expr for expr, _ in pieces)

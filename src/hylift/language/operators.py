@@ -93,7 +93,7 @@ class Operand(ABC):
 
     def __pow__(self, exponent: float) -> Expression:
         if not _is_number(exponent):
-            raise ModelError(f"an exponent is a number, not {exponent!r}")
+            raise ModelError(f"an exponent must be a number, not {exponent!r}")
         return _built(lambda base: Power(base, float(exponent)), self)
 
     def __neg__(self) -> Expression:
@@ -178,10 +178,10 @@ class LogicalVariable:
 
     def _shifted(self, shift: int, sign: int) -> LogicalVariable:
         if not _is_integer(shift):
-            raise ModelError(f"{self!r} moves by a whole number of constants, not by {shift!r}")
+            raise ModelError(f"{self!r} cannot be shifted by {shift!r}: a shift must be an integer")
         total = self.shift + sign * int(shift)
         if abs(total) > MAX_SHIFT:
-            raise ModelError(f"{self!r} cannot move that far: {MAX_SHIFT:,} is the longest shift")
+            raise ModelError(f"{self!r} is shifted too far: the maximum is {MAX_SHIFT:,}")
         return replace(self, shift=total)
 
     def __pos__(self) -> LogicalVariable:
@@ -253,7 +253,7 @@ def constant_name(value: object, rule: str) -> str:
     """The name of a constant given as text or as an integer; `rule` starts the error message."""
     if isinstance(value, str) or _is_integer(value):
         return str(value)
-    raise ModelError(f"{rule} (text or whole numbers), not {value!r}")
+    raise ModelError(f"{rule} (text or integers), not {value!r}")
 
 
 # Functions.

@@ -223,7 +223,7 @@ def _constant_problem(model: Model, node: Expr, values: _Values, what: str) -> P
             value = values[name]
             return value if isinstance(value, Problem) else None
         case Parameter(name=name) if name in model.parameter_by_name:
-            message = f"{what} needs '{name}', which is declared only after it"
+            message = f"{what} needs '{name}', which is declared after it"
         case Parameter(name=name):
             known = [known for known, value in values.items() if isinstance(value, float)]
             hint = word_hint(name)

@@ -147,7 +147,7 @@ class _Rows:
             facts, fact = self.source(int(false[at]))
             raise EvidenceError(
                 f"{facts.where(fact)}: {facts.atom(fact)}: all {num_states} constants of type "
-                f"'{facts.predicate.arguments[facts.predicate.unique or 0]}' are said to be false"
+                f"'{facts.predicate.arguments[facts.predicate.unique or 0]}' are false"
             )
 
     def _fail_twice(self, later: int, earlier: int, more: int) -> NoReturn:
@@ -260,12 +260,12 @@ def _values(
             lacks_sd = np.isnan(sd) & ~np.isnan(value)
         sd = np.where(np.isnan(sd) & ~wrong, 0.0, sd)
         wrong |= ~((sd >= 0) & np.isfinite(sd))
-        _refuse(facts, wrong, "has the error {}; sd is 0 or positive", facts.sd)
+        _refuse(facts, wrong, "has the error {}; sd must be a number >= 0", facts.sd)
     if predicate.domain.is_discrete:
         _refuse(facts, sd > 0, "has the error {}; only reals are measured with an error", facts.sd)
     else:
         domain = predicate.domain
-        _refuse(facts, np.isinf(value), "is {}; values are finite numbers")
+        _refuse(facts, np.isinf(value), "is {}; values must be finite")
         inside = (value >= domain.lower) & (value <= domain.upper) | (sd > 0)
         outside = ~inside & ~np.isnan(value)
         _refuse(facts, outside, f"is {{}}; its domain is [{domain.lower:g}, {domain.upper:g}]")
@@ -282,11 +282,11 @@ def _truths(facts: Facts, *, closed: bool) -> NDArray[np.float64]:
     name = facts.predicate.name
     is_soft = (value > 0) & (value < 1)
     if closed:
-        _refuse(facts, is_soft, f"is {{}}, but '{name}' is closed, so that it is true or false")
-        unknown = "has no value, but '{}' is closed, so that all of it is known"
+        _refuse(facts, is_soft, f"is {{}}, but '{name}' is closed, so it must be true or false")
+        unknown = "has no value, but '{}' is closed, so all its atoms must be known"
         _refuse(facts, np.isnan(value), unknown.format(name))
     if facts.predicate.unique is not None:
-        _refuse(facts, is_soft, f"is {{}}, but '{name}' has a `!`, so that it is true or false")
+        _refuse(facts, is_soft, f"is {{}}, but '{name}' has a `!`, so it must be true or false")
     return value
 
 

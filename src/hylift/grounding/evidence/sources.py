@@ -131,7 +131,7 @@ class Gathered:
                 self.constants.append(_constants(match, table, origin))
         if len(unused) == len(names):
             raise EvidenceError(
-                f"{path}: no table is named like a predicate "
+                f"{path}: no table is named after a predicate "
                 f"({', '.join(model.predicate_by_name)}); "
                 f"its tables are {', '.join(unused) or 'none at all'}"
             )
@@ -161,7 +161,7 @@ class Gathered:
                 self.constants.append(_constants(name, table, origin, is_list))
             else:
                 raise EvidenceError(
-                    f"{label} is about '{name}', which is no predicate or type of the model."
+                    f"{label} is about '{name}', which is not a predicate or type of the model."
                     f"{did_you_mean(name, [*predicates, *types])}"
                 )
         self._add_atoms(atoms, label)
@@ -246,7 +246,7 @@ def _table_in(
 def _constants(type_name: str, table: pa.Table, origin: Origin, is_list: bool = False) -> Facts:
     words = WordColumn.of(_constant_column(type_name, table, origin), type_name)
     row = np.arange(1, len(words) + 1)
-    refuse_rows(origin, row, words.is_missing, lambda _: "there is no constant")
+    refuse_rows(origin, row, words.is_missing, lambda _: "the constant is missing")
     declared = PredicateDeclaration(type_name, (type_name,), boolean)
     return Facts(declared, origin, row, (words,), is_list=is_list)
 
@@ -320,5 +320,5 @@ def _atom_facts(
 def _sd(var: object, where: str) -> float:
     number = as_float(var, f"{where}: a variance")
     if not number >= 0:
-        raise EvidenceError(f"{where}: a variance is 0 or positive, not {number:g}")
+        raise EvidenceError(f"{where}: a variance must not be negative, but is {number:g}")
     return math.sqrt(number)

@@ -147,11 +147,13 @@ class _WideTable:
                 self._fail(remedy=advice)
 
     def _fail(self, why: str = "", remedy: Wording | None = None) -> NoReturn:
-        further = "perhaps value" if self.predicate.domain.is_discrete else "value, and perhaps sd"
+        further = (
+            "optionally value" if self.predicate.domain.is_discrete else "value, and optionally sd"
+        )
         columns = ", ".join([*self.predicate.arguments, further])
         here = ", ".join(map(quoted_name, self.names))
         if index := ", ".join(self.origin.index):
-            here += f" (its index, {index}, is no column: reset_index() makes it one)"
+            here += f" (its index, {index}, is not a column: reset_index() makes it one)"
         raise EvidenceError(
             f"{self.origin.name}: a table of '{self.predicate.name}' has the columns {columns}; "
             f"this one has {here}{why}",
@@ -208,7 +210,7 @@ def words_of(column: pa.ChunkedArray, name: str, origin: Origin) -> WordColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongTable:
-    """Facts about several predicates: columns predicate, arg1, arg2, …, perhaps value and sd."""
+    """Facts about several predicates: columns predicate, arg1, arg2, …, optionally value and sd."""
 
     predicate: WordColumn
     arguments: tuple[pa.ChunkedArray, ...]  # null where a predicate has fewer
@@ -229,8 +231,9 @@ class LongTable:
         single = all(len(places[role]) <= 1 for role in places if role != "argument")
         if len(places) > 4 or len(places["predicate"]) != 1 or not single:
             raise EvidenceError(
-                f"{origin.name}: evidence on several predicates has the columns predicate, arg1, "
-                "arg2, …, and perhaps value and sd; this table has "
+                f"{origin.name}: evidence on several predicates must have the columns predicate, "
+                f"arg1, "
+                "arg2, …, and optionally value and sd; this table has "
                 f"{', '.join(table.column_names) or 'none'}",
                 Wording(
                     "for a table of one predicate, pass {'Predicate': table}",
@@ -251,7 +254,7 @@ class LongTable:
         self, known: Mapping[str, PredicateDeclaration]
     ) -> tuple[list[Facts], list[Unmatched]]:
         """The facts about each predicate, and what is about unknown ones."""
-        no_predicate = "there is no predicate"
+        no_predicate = "the predicate is missing"
         refuse_rows(self.origin, self.row, self.predicate.is_missing, lambda _: no_predicate)
         words, code = self.predicate.encoded()
         order = np.argsort(code, kind="stable")

@@ -143,7 +143,9 @@ def _name_problems(model: Model) -> Iterator[Problem]:
 
 def _type_problems(declared: TypeDeclaration) -> Iterator[Problem]:
     if declared.constants == ():
-        message = f"type '{declared.name}' lists no constants; without a list the data give them"
+        message = (
+            f"type '{declared.name}' lists no constants; omit the list to take them from the data"
+        )
         yield error(message, declared)
     elif declared.constants and len(set(declared.constants)) < len(declared.constants):
         repeated = next(name for name, count in Counter(declared.constants).items() if count > 1)
@@ -153,13 +155,13 @@ def _type_problems(declared: TypeDeclaration) -> Iterator[Problem]:
 def _predicate_problems(declared: PredicateDeclaration) -> Iterator[Problem]:
     if declared.domain.is_discrete and declared.domain != boolean:
         message = (
-            f"'{declared.name}' has states of its own: "
+            f"'{declared.name}' has its own states: "
             "mark an argument with '!' to have one categorical variable over a type"
         )
         yield error(message, declared)
     if declared.unique is not None and not declared.domain.is_discrete:
         message = (
-            f"'{declared.name}' is real, so that no argument can be marked '!': "
+            f"'{declared.name}' is real, so no argument can be marked '!': "
             "exactly one constant holds only for truth values"
         )
         yield error(message, declared)

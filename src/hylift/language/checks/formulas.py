@@ -81,7 +81,7 @@ def _logic_problems(model: Model, rule: Rule, node: Operation) -> Iterator[Probl
         exponent = exponent.operands[0]
     if node.op == "^" and isinstance(exponent, Number):
         yield error(
-            "'^' with a space behind it is logical and, which needs truth values: for a power "
+            "'^' followed by a space is logical and, which needs truth values: for a power "
             f"write '{shown(node.operands[0])}^{shown(exponent)}', without a space",
             node,
         )
@@ -249,10 +249,10 @@ def weight_problems(
         if isinstance(weight, Problem):
             yield weight
         elif weight == 0 and expr is rule.weight:
-            yield warning("a rule of weight 0 changes nothing", expr)
+            yield warning("a rule of weight 0 has no effect", expr)
         elif abs(weight) > MAX_WEIGHT:
             yield error(
-                f"a weight of {weight:g} is too large to compute with; {MAX_WEIGHT:g} is the most. "
+                f"a weight of {weight:g} is too large; the maximum is {MAX_WEIGHT:g}. "
                 "For a hard rule, end it with a period instead",
                 expr,
             )

@@ -215,7 +215,7 @@ def _far_reach(expr: Quantified) -> Iterator[Problem]:
     if is_bracketed and is_bare and not is_used:
         names = ", ".join(expr.variables)
         yield warning(
-            f"{expr.quantifier} {names} reaches over '{body.op}' to the end of the formula: "
+            f"{expr.quantifier} {names} extends over '{body.op}' to the end of the formula: "
             f"write '({expr.quantifier} {names} …) {body.op} …' to end it before",
             expr,
         )
@@ -234,8 +234,8 @@ def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[P
             yield error(f"'{shown(literal)}' is real, but {allowed}", literal)
         elif model.predicate_by_name[literal.predicate].unique is not None:
             yield error(
-                f"'{literal.predicate}' has an argument marked '!', so that it cannot be "
-                "closed-world as where needs it: write "
+                f"'{literal.predicate}' has an argument marked '!', so it cannot be "
+                "closed-world, as where requires: write "
                 f"'{shown(condition)} {'=>' if rule.hard else '*'} (…)' instead",
                 condition,
             )

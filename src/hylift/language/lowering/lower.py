@@ -167,7 +167,7 @@ def _check_size(grid: _Grid) -> None:
         raise ModelError(
             f"the formula '{_shortened(shown(grid.formula))}' is a potential of "
             f"{_count(entries)} numbers over {len(grid.free)} variables, "
-            f"more than the {MAX_ENTRIES:,} that are possible",
+            f"more than the maximum of {MAX_ENTRIES:,}",
             worded(
                 "close some of its predicates (",
                 Wording("closed=…", "--closed"),

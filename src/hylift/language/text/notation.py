@@ -94,7 +94,7 @@ def constants_between(first: str, last: str) -> Sequence[str]:
         raise ValueError(f"{first!r} comes after {last!r}")
     if highest - lowest >= MAX_CONSTANTS:
         raise ValueError(
-            f"it would have {highest - lowest + 1:,} constants; {MAX_CONSTANTS:,} are the most"
+            f"it would have {highest - lowest + 1:,} constants; the maximum is {MAX_CONSTANTS:,}"
         )
     return [f"{prefix}{number:0{width}d}" for number in range(lowest, highest + 1)]
 

@@ -109,7 +109,7 @@ class _Reader:
     ) -> None:
         where, file = place_of(tokens[1], source), quoted(tokens[1][1:-1])
         if folder is None:
-            fail(f"{file} cannot be included: say in which folder it is", where)
+            fail(f"{file} cannot be included: its folder is unknown", where)
         try:
             path = folder / unquote(tokens[1])
             key = os.path.realpath(path)
@@ -123,7 +123,7 @@ class _Reader:
         if key in included:
             fail(f"{file} is included twice", where)
         if len(self._open) >= MAX_INCLUDES:
-            fail(f"more than {MAX_INCLUDES} files include one another in a row", where)
+            fail(f"includes are nested more than {MAX_INCLUDES} deep", where)
         if os.path.exists(path) and not os.path.isfile(path):
             fail(f"{file} is not a file", where)
         included.add(key)
@@ -266,9 +266,9 @@ def _signature(subject: Branch, source: Source) -> tuple[Token, tuple[str, ...],
     if isinstance(subject, Tree) and subject.data == "atom":
         subject, *arguments = subject.children
     if not isinstance(subject, Token) or subject.type not in ("NAME", "PREDICATE"):
-        message = "only a predicate may stand before ':'"
+        message = "only a predicate is allowed before ':'"
         if is_number(subject):
-            message += "; a weight stands before its formula without a colon"
+            message += "; write a weight before its formula without a colon"
         fail(message, place(subject, source))
     if subject in BUILT_IN:
         fail(f"{quoted(subject)} is a function and cannot be declared", place_of(subject, source))
@@ -279,7 +279,7 @@ def _signature(subject: Branch, source: Source) -> tuple[Token, tuple[str, ...],
                 fail("only one argument may be marked '!'", place(argument, source))
             unique = position
         elif not _is_word(argument):
-            fail("the arguments of a declaration are names of types", place(argument, source))
+            fail("the arguments of a declaration must be names of types", place(argument, source))
     names = (argument.children[0] for argument in arguments if isinstance(argument, Tree))
     return subject, tuple(map(str, names)), unique
 
@@ -288,7 +288,7 @@ def _domain(parts: list[Branch], source: Source) -> Domain:
     name, *bounds = parts
     assert isinstance(name, Token)
     if name not in ("real", "boolean") or (name == "boolean" and bounds):
-        message = f"a domain is boolean, real or real[lower, upper], not {quoted(name)}"
+        message = f"a domain must be boolean, real or real[lower, upper], not {quoted(name)}"
         if meant := meant_domain(name):
             message += f". Did you mean '{meant}'?"
         fail(message, place_of(name, source))
@@ -305,7 +305,7 @@ def _bound(bound: Branch, source: Source) -> float:
     *sign, token = bound.children
     assert isinstance(token, Token)
     if token.type == "NAME" and token != "inf":
-        fail(f"a bound is a number or 'inf', not {quoted(token)}", place_of(token, source))
+        fail(f"a bound must be a number or 'inf', not {quoted(token)}", place_of(token, source))
     size = math.inf if token == "inf" else number(token, source)
     return -size if sign else size
 
@@ -339,7 +339,10 @@ def _listed_constants(items: list[Branch], source: Source) -> list[str]:
         if name is not None:
             constants.append(name)
         elif before is None or after is None:
-            fail("a range has a first and a last constant: {t0, ..., t9}", place(item, source))
+            fail(
+                "a range needs a first and a last constant, as in {t0, ..., t9}",
+                place(item, source),
+            )
         else:
             try:
                 constants += constants_between(before, after)[1:-1]

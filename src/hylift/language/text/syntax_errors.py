@@ -62,12 +62,12 @@ def _advice(statement: list[Token], position: int, accepted: set[str]) -> str:
         after = statement[position + 1 : position + 2]
         if token == "*" and after and after[0].start_pos == token.end_pos:
             return worded(
-                "closed-world predicates are named when grounding, by ",
+                "name closed-world predicates when grounding, by ",
                 Wording("closed=…", "--closed"),
             )
-        return "an operator continues a line from its end, not from the start of the next"
+        return "to continue a line, put the operator at its end, not at the start of the next"
     if token.type in ("EQUALS", "COMPARE") and "STAR" in accepted:
-        return "of two comparisons in a row, put one in brackets"
+        return "comparisons cannot be chained: put one in brackets"
     if before and before[-1] == ":" and _innermost(before) is None:
         return _after_colon(before, token)
     return _in_brackets(before, token)
@@ -75,9 +75,9 @@ def _advice(statement: list[Token], position: int, accepted: set[str]) -> str:
 
 def _after_colon(before: list[Token], token: Token) -> str:
     if token == "real":
-        return "an interval is written 'real[0, 1]'"
+        return "write an interval as 'real[0, 1]'"
     if before[-2].type == "NUMBER":
-        return "a weight stands before its formula without a colon"
+        return "write a weight before its formula without a colon"
     return ""
 
 
@@ -88,13 +88,13 @@ def _in_brackets(before: list[Token], token: Token) -> str:
         return ""
     owner = before[opened - 1].type if opened else ""
     if before[opened] == "{" and not opened and token == ",":
-        return "several constants stand in brackets, as in '{(A, B): 0.5}'"
+        return "put several constants in brackets, as in '{(A, B): 0.5}'"
     if owner == "NORMAL":
-        return "it is written 'normal(value | mean, variance)'"
+        return "write 'normal(value | mean, variance)'"
     if owner == "GAUSSIAN":
-        return "it is written 'gaussian(a, b; mean=[0, 0], cov=[[1, 0], [0, 1]])'"
+        return "write 'gaussian(a, b; mean=[0, 0], cov=[[1, 0], [0, 1]])'"
     if owner == "PREDICATE" and token.type in ("PREDICATE", "FUNCTION"):
-        return f"atoms are about variables and constants, and {ALL_FUNCTIONS}"
+        return f"the arguments of atoms are variables and constants, and {ALL_FUNCTIONS}"
     return ""
 
 

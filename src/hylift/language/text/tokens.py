@@ -101,7 +101,7 @@ def _tokens(source: Source) -> Iterator[Token]:
                 fail("the comment is never closed: '*/' is missing", place_of(token, source))
             case "UNKNOWN":
                 hint = sign_hint(token)
-                message = f"{quoted(token)} means nothing here{hint and f'; {hint}'}"
+                message = f"{quoted(token)} is not allowed here{hint and f'; {hint}'}"
                 fail(message, place_of(token, source))
             case "NAME" if token in QUANTIFIERS:
                 token.type = QUANTIFIERS[token]
@@ -125,7 +125,7 @@ def _match_brackets(open_brackets: list[Token], token: Token, source: Source) ->
     if token in BRACKETS:
         open_brackets.append(token)
         if len(open_brackets) > MAX_BRACKETS:
-            message = f"more than {MAX_BRACKETS} brackets inside each other"
+            message = f"brackets are nested more than {MAX_BRACKETS} deep"
             fail(message, place_of(token, source))
     elif token in BRACKETS.values():
         if not open_brackets:
@@ -200,7 +200,7 @@ def constant(branch: Branch, source: Source) -> Constant:
         return Constant(unquote(token), place=where)
     except ValueError as error:
         fail(
-            f'{quoted(str(error))} means nothing in quotes: only \\" \\\\ \\n \\r and \\t do', where
+            f'{quoted(str(error))} is not an escape sequence: use \\" \\\\ \\n \\r or \\t', where
         )
 
 

@@ -164,7 +164,7 @@ class _Transformer:
 
     def _sloped(self, _: Tree[Token], branch: Branch, setting: Token, slope: Branch) -> Expr:
         if setting != "slope":
-            message = f"{quoted(setting)} is no setting of a comparison: 'slope' is the only one"
+            message = f"{quoted(setting)} is not a setting of a comparison: use 'slope'"
             self.fail(message, setting)
         if not isinstance(branch, Tree) or branch.data != "comparison":
             self.fail("only a comparison has a slope", branch)
@@ -204,16 +204,16 @@ class _Transformer:
 
     def _shift(self, sign: Token, steps: Token) -> int:
         if not steps.isdecimal():
-            self.fail(f"a variable is shifted by a whole number, not by {quoted(steps)}", steps)
+            self.fail(f"a shift must be an integer, not {quoted(steps)}", steps)
         if len(steps) > len(str(MAX_SHIFT)):
-            self.fail(f"{quoted(steps)} is too far: {MAX_SHIFT:,} is the longest shift", steps)
+            self.fail(f"{quoted(steps)} is too large a shift: the maximum is {MAX_SHIFT:,}", steps)
         return int(sign + steps)
 
     def _quantified(self, tree: Tree[Token], quantifier: Token, *rest: Branch) -> Expr:
         names = bound_variables(tree)
         for name in names:
             if is_capital(name):
-                message = f"{quantifier} is about variables, and {quoted(name)} is a constant"
+                message = f"{quantifier} takes variables, but {quoted(name)} is a constant"
                 self.fail(f"{message}: variables begin with a small letter", name)
         body = self.expression(rest[-1])
         return Quantified(
@@ -231,7 +231,7 @@ class _Transformer:
         is_marked = tokens[0] == "+"
         name, *shift = tokens[is_marked:]
         if tree.data == "unique":
-            self.fail(f"{quoted(name + '!')} may only stand in a declaration", tree)
+            self.fail(f"{quoted(name + '!')} is only allowed in a declaration", tree)
         if is_capital(name):
             if len(tokens) > 1:
                 message = f"{quoted(name)} is a constant: only variables are marked or shifted"
@@ -244,7 +244,7 @@ class _Transformer:
 
     def _mark(self, name: Token, tree: Tree[Token]) -> None:
         if not self._may_mark:
-            self.fail(f"{quoted('+' + name)} may only stand in the formula", tree)
+            self.fail(f"{quoted('+' + name)} is only allowed in the formula", tree)
         self.marked.append(str(name))
 
     def _call(self, tree: Tree[Token], function: Token, *arguments: Branch) -> Expr:
@@ -269,7 +269,9 @@ class _Transformer:
         for setting in settings:
             [name], [value] = tokens_of(setting), trees_of(setting)
             if name not in ("mean", "cov"):
-                self.fail(f"{quoted(name)} is no setting of gaussian: 'mean' and 'cov' are", name)
+                self.fail(
+                    f"{quoted(name)} is not a setting of gaussian: use 'mean' and 'cov'", name
+                )
             if name in found:
                 self.fail(f"{quoted(name)} is given twice", name)
             if value.children and value.data != ("vector" if name == "mean" else "matrix"):
