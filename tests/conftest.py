@@ -14,7 +14,7 @@ settings.load_profile("steady")
 
 
 def pytest_collection_finish() -> None:
-    """Keeps the garbage collector off the thousands of collected tests, which nothing ever frees."""
+    """Keep the garbage collector off the thousands of collected tests, which are never freed."""
     gc.collect()
     gc.freeze()
 

@@ -163,7 +163,7 @@ _HOME = {
     "Race": "racing",
     "race": "racing",
 }
-"""Where each public name lives."""
+"""The module of each public name."""
 
 __all__ = [*_HOME]
 

@@ -42,7 +42,7 @@ class Archive:
     def write(
         self, path: str | Path, header: Mapping[str, Any], arrays: Arrays, *, compress: bool = True
     ) -> None:
-        """Writes a file; an existing one is replaced only when the new one is complete."""
+        """Write a file; an existing one is replaced only when the new one is complete."""
         marked = {"format": self.format, "version": self.version, **header}
         stored = {"header": np.frombuffer(json.dumps(marked).encode(), dtype=np.uint8), **arrays}
         save = np.savez_compressed if compress else np.savez
@@ -82,7 +82,7 @@ class Archive:
 
 
 def _check_sizes(members: ZipFile, size: int) -> None:
-    """Raises if an array claims to be larger than its stored bytes allow, so that a small file
+    """Raise if an array claims to be larger than its stored bytes allow, so that a small file
     never makes us reserve much memory."""
     for member in members.infolist():
         if not 0 <= member.compress_size <= size:

@@ -10,7 +10,7 @@ logger = logging.getLogger("hylift")
 
 @functools.cache
 def announce_compilation() -> None:
-    """From now on says, once a process, that hylift's kernels are compiled when that begins."""
+    """From now on, announce once per process that hylift's kernels are being compiled."""
     from numba.core import event
 
     class Announcement(event.Listener):  # type: ignore[misc]

@@ -47,7 +47,7 @@ class EvidenceError(HyliftError, ValueError):
 
 
 class UnknownNameError(HyliftError, KeyError):
-    """A name that nothing carries."""
+    """A name that does not exist."""
 
 
 class FormatError(HyliftError, ValueError):
@@ -86,7 +86,7 @@ class IntractableError(HyliftError, RuntimeError):
 
 
 class UnsupportedError(HyliftError, TypeError):
-    """A request outside what a method is made for."""
+    """A request that a method does not support."""
 
 
 class ArgumentError(HyliftError, ValueError):
@@ -94,7 +94,7 @@ class ArgumentError(HyliftError, ValueError):
 
 
 class MethodError(HyliftError, TypeError):
-    """A method of the user's own that does not keep to the protocol."""
+    """A user's own method that breaks the protocol of methods."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
@@ -120,5 +120,5 @@ def proper_rule(name: str) -> str:
 
 
 def proper_remedy(name: str) -> str:
-    """How to make a density proper in a real, or in the atoms of a predicate."""
+    """The remedy for a density that is improper in a real, or in the atoms of a predicate."""
     return f"give it bounds or {proper_rule(name)}"

@@ -53,7 +53,7 @@ def read_text(path: str | Path) -> str:
 
 
 def check_target(path: str | Path) -> None:
-    """Raises unless a file can be written at `path`: its folder exists and is writable, and `path`
+    """Raise unless a file can be written at `path`: its folder exists and is writable, and `path`
     is not a folder."""
     target = Path(path)
     if not os.path.isdir(target.parent):
@@ -67,14 +67,14 @@ def check_target(path: str | Path) -> None:
 
 
 def check_figure(path: str | Path) -> None:
-    """Raises unless a figure can be written to this file."""
+    """Raise unless a figure can be written to this file."""
     check_target(path)
     if Path(path).suffix.lower() not in FIGURES:
         raise UnsupportedError(f"{path}: a figure's name ends in {', '.join(FIGURES)}")
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Writes a temporary file and moves it to `path`, which is thus old or complete at any time.
+    """Write a temporary file and move it to `path`, which is thus old or complete at any time.
 
     A device or a pipe is written to in place.
     """
@@ -101,7 +101,7 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def clear_partial(path: str | Path, seconds: float) -> None:
-    """Removes partial files that writers of this file have left, if older than `seconds`."""
+    """Remove partial files of writers of this file, if older than `seconds`."""
     target = Path(os.path.realpath(path))
     prefix = _partial_prefix(target)
     if not target.parent.is_dir():

@@ -1,13 +1,13 @@
-"""How long work tells how far it is."""
+"""Progress reports of long work."""
 
 from collections.abc import Callable
 
 Progress = Callable[[float, str], None]
-"""Told how much of the work is done, from 0 to 1, and what is being done."""
+"""Called with the share of the work that is done, from 0 to 1, and what is being done."""
 
 
 def silent(share: float, what: str) -> None:
-    """For those who do not want to know."""
+    """Ignore progress."""
 
 
 def part_of(progress: Progress, name: str, number: int, total: int) -> Progress:

@@ -145,15 +145,15 @@ MESSAGES = "bp, gabp or epbp"
 REFUSED = {
     "marginals of a search": (
         ["-m", "maxwalksat", "-t", "marginals"],
-        "--method maxwalksat has no answer to the task 'marginals', only to map",
+        "--method maxwalksat does not answer the task 'marginals', only map",
     ),
     "log Z of draws": (
         ["-m", "gibbs", "-t", "logz"],
-        "--method gibbs has no answer to the task 'logz', only to marginals and map",
+        "--method gibbs does not answer the task 'logz', only marginals and map",
     ),
     "UAI's log Z of draws": (
         ["-m", "gibbs", "-o", "x.PR"],
-        "--method gibbs has no answer to the task 'logz', only to marginals and map",
+        "--method gibbs does not answer the task 'logz', only marginals and map",
     ),
     "figure of a search": (
         ["-m", "maxwalksat", "--figure", "some.png"],

@@ -48,7 +48,7 @@ def test_an_interrupted_run_with_a_checkpoint_says_how_to_go_on(
     ended = run(*BVI, "--quiet", "--checkpoint", "run.ckpt")
 
     assert (ended.code, ended.out) == (130, "")
-    assert ended.err == f"{BEST} (go on with the same command: --checkpoint run.ckpt)\n"
+    assert ended.err == f"{BEST} (resume with the same command: --checkpoint run.ckpt)\n"
 
 
 def test_an_output_that_fails_matters_more_than_the_interruption(
@@ -91,7 +91,7 @@ REFUSED = {
     "that is read": (["--checkpoint", "facts.db"], "facts.db: is read by this command"),
     "that is an output": (
         ["--checkpoint", "a.npz", "--save", "a.npz"],
-        "a.npz: is to hold two things; name two files\n",
+        "a.npz: would be written twice; name two files\n",
     ),
     "in no folder": (["--checkpoint", "no/a.ckpt"], "there is no folder 'no'\n"),
 }

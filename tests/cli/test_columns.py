@@ -108,7 +108,8 @@ REFUSED = {
     ),
     "unknown predicate": (
         "Inn=all.csv[paper,topic]",
-        "Inn=all.csv[paper,topic]: 'Inn' is no predicate or type of the model. Did you mean 'In'?",
+        "Inn=all.csv[paper,topic]: 'Inn' is not a predicate or type of the model."
+        " Did you mean 'In'?",
     ),
     "no file": ("In=nowhere.csv[paper,topic]", "nowhere.csv: no such file"),
     "facts": ("In=facts.db[paper]", "facts.db[paper]: a file of facts has no columns to choose"),

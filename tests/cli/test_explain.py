@@ -116,7 +116,7 @@ REFUSED = {
     "output in no folder": (["papers.mln", "-o", "no/why.json"], "there is no folder 'no'"),
     "unknown predicate": (
         ["papers.mln", "-e", "Inn=in.parquet"],
-        "'Inn' is no predicate or type of the model. Did you mean 'In'?",
+        "'Inn' is not a predicate or type of the model. Did you mean 'In'?",
     ),
     "missing model": (["nowhere.mln"], "nowhere.mln: no such file"),
     "other kind of model": (["model.txt"], "models are read from files that end in .mln or .uai"),

@@ -275,7 +275,8 @@ REFUSED = {
     ),
     "unknown name of a table": (
         ["infer", "papers.mln", "-e", "Inn=in.parquet"],
-        "hylift: Inn=in.parquet: 'Inn' is no predicate or type of the model. Did you mean 'In'?\n",
+        "hylift: Inn=in.parquet: 'Inn' is not a predicate or type of the model."
+        " Did you mean 'In'?\n",
     ),
     "table of one predicate without its name": (
         ["infer", "papers.mln", "-e", "in.parquet"],

@@ -271,7 +271,7 @@ REFUSED = {
     ),
     "two in one": (
         ["-m", "bvi", "--figure", "some.png", "--convergence", "./some.png"],
-        "some.png: is to hold two things; name two files",
+        "some.png: would be written twice; name two files",
     ),
     "saved as text": (["--save", "p.json"], "p.json: a posterior is written to a file in .npz"),
     "start of exact": (

@@ -152,7 +152,7 @@ def test_ctrl_c_returns_the_best_so_far_and_the_same_call_goes_on(
 
     if stopped.solution.result == "interrupted":
         assert stopped.solution.notes[0].startswith("Interrupted after ")
-        assert f"the same call goes on from {path}." in stopped.solution.notes[0]
+        assert f"the same call resumes from {path}." in stopped.solution.notes[0]
         assert np.isfinite(stopped.map().energy)
     else:  # the last step needed nobody to go on
         assert stopped.solution.result == whole.solution.result
@@ -283,7 +283,7 @@ def test_a_disk_that_fills_up_ends_no_run(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(checkpoint.FILE.__class__, "write", fill_up)
     with pytest.warns(
-        UserWarning, match="No space left on device; the run goes on without"
+        UserWarning, match="No space left on device; the run continues without"
     ) as told:
         found = infer(graph, BVI(3), checkpoint=path)
     monkeypatch.undo()

@@ -26,12 +26,12 @@ class WithoutPandas:
 
 
 def show_pandas() -> None:
-    """Lets libraries that need pandas find it again."""
+    """Let libraries that need pandas find it again."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not WithoutPandas]
 
 
 def process() -> NoReturn:
-    """Runs the command line as a process of its own."""
+    """Run the command line as a process of its own."""
     gc.set_threshold(ALLOCATIONS)
     sys.meta_path.insert(0, WithoutPandas)
     code = 0
@@ -49,7 +49,7 @@ def process() -> NoReturn:
 
 
 def main() -> NoReturn:
-    """Runs the command line; Ctrl-C is told in one line even while modules are being loaded."""
+    """Run the command line; Ctrl-C prints one line even while modules are being loaded."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever called
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

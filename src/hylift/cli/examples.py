@@ -17,7 +17,7 @@ ALL = _examples(
     "hylift infer model.uai --evidence model.uai.evid --task map",
     "hylift race model.uai --seconds 5",
     "hylift plot result.npz --query 'Popularity(*)'",
-    "[bold]Exit codes[/bold]: 0 it worked, 1 nobody read the output to its end, 2 bad input or a "
+    "[bold]Exit codes[/bold]: 0 it worked, 1 the reader closed the output, 2 bad input or a "
     "file that cannot be written, 130 interrupted by Ctrl-C.",
 )
 

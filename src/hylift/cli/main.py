@@ -1,4 +1,4 @@
-"""The way into the command line, and every way out of it."""
+"""The entry to the command line, and its exit codes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.mro()[1]
 
 
 def main() -> NoReturn:
-    """Runs the command line."""
+    """Run the command line."""
     run(commands.app, "hylift")
 
 
 def run(app: typer.Typer, name: str) -> NoReturn:
-    """Runs commands under the name by which users call them, and ends with an exit code.
+    """Run commands under the name by which users call them, and exit with a code.
 
     0: it worked; 1: nobody reads the output; 2: bad input or a full disk, with one line on
     stderr; 130: interrupted, perhaps with an answer.
@@ -62,12 +62,12 @@ def run(app: typer.Typer, name: str) -> NoReturn:
 
 
 def _drop_output() -> None:
-    """Forgets what is left in the buffer, which would fail again when the process ends."""
+    """Discard buffered output, which would fail again when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Whether Ctrl-C is what led to an error."""
+    """Return whether Ctrl-C led to an error."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, KeyboardInterrupt):
         found = found.__cause__ or found.__context__

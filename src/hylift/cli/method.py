@@ -33,7 +33,7 @@ class MethodOptions:
     """By name; without those that were not given."""
 
     def __post_init__(self) -> None:
-        """Finds all that is wrong with the options, before any work."""
+        """Raise if the options are wrong, before any work."""
         check_word("method", self.method, ("auto", *METHOD_BY_KEY))
         for option in OPTIONS:
             if option.name not in self.given:
@@ -55,7 +55,7 @@ class MethodOptions:
         return cls(method, {name: value for name, value in options.items() if value is not None})
 
     def check_converges(self) -> None:
-        """Raises if the method has no objective to draw."""
+        """Raise if the method has no objective to draw."""
         self._check_fits("convergence", [info.key for info in METHODS if info.has_steps], False)
 
     def _check_fits(self, option: str, fitting: Sequence[str], is_for_auto: bool) -> None:
@@ -105,7 +105,7 @@ class MethodOptions:
         for task in named:
             if task not in answers:
                 raise UnsupportedError(
-                    f"--method {self.method} has no answer to the task '{task}', only to "
+                    f"--method {self.method} does not answer the task '{task}', only "
                     f"{listed(answers)}"
                 )
         return named or [task for task in default if task in answers] or [answers[0]]

@@ -63,14 +63,14 @@ class Given:
         for name, file in self.files:
             if name is not None and name not in known:
                 raise EvidenceError(
-                    f"{name}={file}: '{name}' is no predicate or type of the model."
+                    f"{name}={file}: '{name}' is not a predicate or type of the model."
                     f"{did_you_mean(name, known)}"
                 )
         return [file if name is None else {name: file} for name, file in self.files]
 
 
 def as_text(given: str | Path) -> str:
-    """An argument as text that can be written; bytes that are no letters are replaced."""
+    """An argument as text that can be printed; invalid bytes are replaced."""
     return os.fsencode(given).decode(errors="replace")
 
 
@@ -103,7 +103,7 @@ def ground_file(model: Path, given: Given, *, quiet: bool) -> Grounding:
 
 
 def check_is_rules(model: Path, what: str) -> None:
-    """Raises unless a file holds rules by its name; `what` is done with such files only."""
+    """Raise unless the file name is that of rules; `what` is done with such files only."""
     if _ending(model) != ".mln":
         raise UnsupportedError(f"{model}: only models of rules (.mln) are {what}")
 

@@ -1,4 +1,4 @@
-"""Files that commands write: checked before any work, and none is lost for the sake of another."""
+"""Files that commands write: checked before any work; one that fails does not stop the others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Output:
 
     @property
     def file(self) -> Path | None:
-        """Where it is written to, if it is."""
+        """The file to write, if there is one."""
         return None if self.path is None or self.is_printed else Path(self.path)
 
     @property
@@ -53,7 +53,7 @@ class Output:
         return "" if self.file is None else self.file.suffix.lower()
 
     def check(self) -> None:
-        """Raises if the file cannot be written, or has another ending."""
+        """Raise if the file cannot be written, or has another ending."""
         if self.file is None:
             return
         check_target(self.file)
@@ -67,7 +67,7 @@ class Output:
 
 
 def result(path: str | None, what: str, *endings: str) -> Output:
-    """What `--output` names: JSON, tables, and whatever else a command has."""
+    """The file of `--output`: JSON, tables, and other formats of the command."""
     return Output(path, what, (*RESULTS, *endings), can_print=True)
 
 
@@ -76,7 +76,7 @@ def figure(path: Path | None, label: str = "Figure:") -> Output:
 
 
 def check_outputs(outputs: Sequence[Output], read: Iterable[Path]) -> None:
-    """Raises if a file cannot be written, would hold two things, or replace what is read."""
+    """Raise if a file cannot be written, would hold two things, or replace an input."""
     for output in outputs:
         output.check()
     files = [output.file for output in outputs if output.file is not None]
@@ -88,12 +88,12 @@ def check_outputs(outputs: Sequence[Output], read: Iterable[Path]) -> None:
                     f"{file}: is read by this command; name another file to write"
                 )
         if os.path.realpath(file) in map(os.path.realpath, files[:number]):
-            raise UnsupportedError(f"{file}: is to hold two things; name two files")
+            raise UnsupportedError(f"{file}: would be written twice; name two files")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command has found, in the forms in which it can be had; made when asked for."""
+    """The answer of a command in its formats, each made on demand."""
 
     show: Callable[[Console], object]
     json: Callable[[], dict[str, Any]] | None = None
@@ -102,7 +102,7 @@ class Answer:
     """Other forms, by ending."""
 
     def write(self, path: Path) -> None:
-        """Writes the form that the ending of the path asks for."""
+        """Write the format that the ending of the path names."""
         ending = path.suffix.lower()
         if ending == ".json" and self.json is not None:
             write_json(self.json(), path)
@@ -115,10 +115,10 @@ class Answer:
 def deliver(
     answer: Answer, output: Output, others: Sequence[tuple[Output, Write]] = (), *, quiet: bool
 ) -> None:
-    """Writes an answer and what goes with it, and shows or prints it.
+    """Write an answer and other files, and show or print it.
 
-    A file that cannot be written keeps nothing else from being written or shown; its error is
-    raised in the end.
+    If a file cannot be written, the others are still written and the answer shown; the error is
+    raised at the end.
     """
     errors, lines = [], []
     for one, write in [(output, answer.write), *others]:

@@ -28,7 +28,7 @@ NARROW = 80
 """Columns below which bars are short."""
 
 MAX_LABEL = 36
-"""Letters of what a progress bar says."""
+"""Letters of the text of a progress bar."""
 
 MAX_ROWS = 20
 """Variables that are listed before the rest is only counted."""
@@ -37,7 +37,7 @@ WIDE = 10_000
 """Width of what is not a terminal, so that no line is broken."""
 
 OBSERVED = "observed"
-"""What stands last in the row of an atom that was."""
+"""The last word in the row of an observed atom."""
 
 BARS = " ▁▂▃▄▅▆▇█"
 SPARK_WIDTH, NARROW_SPARK = 24, 8
@@ -78,7 +78,7 @@ def show(
     evidence: Evidence,
     ids: NDArray[np.int64],
 ) -> None:
-    """Prints what was asked for, long lists cut."""
+    """Print the answers to the tasks, with long lists cut."""
     solution = posterior.solution
     out.print(
         f"[bold]{escape(title)}[/bold]: {counted(len(posterior.variables), 'variable')}, "
@@ -110,7 +110,7 @@ def show(
 
 
 def num_classes_of(posterior: Posterior) -> int | None:
-    """Classes of variables that a method has solved; None of methods that know of none."""
+    """Classes of variables that a method has solved; None for methods without classes."""
     history = posterior.solution.history
     # Members of a class may differ by a shift in the mixture; the history counts what was solved.
     if history is not None and len(history) and history.num_classes[-1]:
@@ -156,7 +156,7 @@ def _least_widths(rows: TextTable) -> list[int]:
 
 
 def console() -> Console:
-    """Where results go: as wide as the terminal, and into a file or pipe without line breaks."""
+    """The console for results: as wide as the terminal; without line breaks in a file or pipe."""
     wide = None if sys.stdout.isatty() else WIDE
     return Console(width=wide, emoji=False)
 
@@ -167,7 +167,7 @@ def _cut(out: Console, total: int) -> None:
 
 
 def tell_drawn(what: str) -> None:
-    """Says on the error stream what a figure has that has no room for everything."""
+    """Print what a figure shows that has no room for everything."""
     tell(f"the figure has {what}; choose with --query")
 
 

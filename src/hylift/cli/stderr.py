@@ -16,12 +16,12 @@ class InterruptedAnswerError(Exception):
 
 
 def tell(text: str) -> None:
-    """Prints a line on the error stream."""
+    """Print a line on the error stream."""
     complain(f"hylift: {text}")
 
 
 def complain(line: str) -> None:
-    """Prints a line on the error stream, where that can be written; no answer is lost for it."""
+    """Print a line on the error stream; ignore it if that is closed."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
@@ -36,7 +36,7 @@ def print_notes(notes: Sequence[str]) -> None:
 
 @contextmanager
 def warnings_told(quiet: bool) -> Iterator[None]:
-    """Warnings are lines on the error stream; none when quiet."""
+    """Print warnings as lines on the error stream; none when quiet."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of arithmetic; results are checked
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)

@@ -39,7 +39,7 @@ _HOME = {
     "NaturalNewton": "variational",
     **{info.class_name: info.module for info in METHODS},
 }
-"""Where each name lives."""
+"""The module of each name."""
 
 __all__ = [*_HOME]
 

@@ -54,7 +54,7 @@ class MethodInfo:
     is_timed: bool = False
     """It returns the best so far when time is up, and writes checkpoints."""
     trust: Literal["exact", "draws"] | None = None
-    """Why a race measures others by it: it is exact, or its draws have converged."""
+    """The reason for a race to measure others by it: it is exact, or its draws have converged."""
     proves_impossible: bool = True
     """Evidence that it calls impossible is impossible."""
     races_coarse: bool = False
@@ -130,7 +130,7 @@ WARM_UP = Option(
     r"Draws of each chain of gibbs before those that it keeps.  \[default: 500]",
 )
 MERGE_FACTORS = Option(
-    "merge_factors", bool, "", "Make factors of bvi, bp or epbp that share their variables one."
+    "merge_factors", bool, "", "Merge factors of bvi, bp or epbp that share their variables."
 )
 FLIPS = Option("flips", int, "N", r"Moves of maxwalksat from each start.  \[default: 1000000]")
 
@@ -139,19 +139,23 @@ LIFT = Option(
     "lift",
     str,
     "LIFT",
-    "Whether look-alikes are solved once: exact, coarse-to-fine (variational methods, for real "
+    "Solve look-alikes once: exact, coarse-to-fine (variational methods, for real "
     r"evidence that breaks the symmetry) or none.  \[default: exact]",
     choices=get_args(Lift),
     is_field=False,
 )
 SECONDS = Option(
-    "seconds", float, "S", "Time after which a method returns the best it has.", is_field=False
+    "seconds",
+    float,
+    "S",
+    "Time limit, after which a method returns its best answer.",
+    is_field=False,
 )
 CHECKPOINT = Option(
     "checkpoint",
     Path,
     "FILE",
-    "Keep the run in this file now and then; if it is there, go on from it.",
+    "Store the run in this file from time to time, and resume from it if it exists.",
     is_field=False,
 )
 START = Option(

@@ -1,8 +1,7 @@
-"""A run kept in a file now and then, and taken up where it was left.
+"""Checkpoints: a run stored in a file from time to time, and resumed from it.
 
-Runs of the same seed are the same. So only the loops that take long are kept: in the order in which
-they come, each with the arrays that its next step needs. A run that is taken up does everything
-else again, and finds what it found before.
+Runs of the same seed are the same. So only loops are stored: in the order of the run, each with the
+arrays that its next step needs. A resumed run repeats everything else, with the same result.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from hylift.posterior import Result
 from hylift.words import worded
 
 FILE = Archive(
-    "a checkpoint", "hylift checkpoint", 2, "delete it, or name another file, to begin anew"
+    "a checkpoint", "hylift checkpoint", 2, "delete it, or name another file, to start over"
 )
 
 NUM_POINTS = 4
-"""At which functions of the user's own are looked at, to tell them apart."""
+"""Points at which the fingerprint evaluates functions."""
 
 PAUSE = 2.0
-"""Seconds from one writing to the next, at least."""
+"""Least seconds between two writes."""
 STALE = 60.0
-"""Seconds after which what a killed run has left half-written is removed."""
+"""Seconds after which a partial file of a killed run is removed."""
 SHARE = 0.05
-"""Of the time, that writing may take."""
+"""Share of the time that writing may take."""
 
 
 class Step(NamedTuple):
@@ -64,16 +63,16 @@ class Stored:
     num_steps: int
     """Steps that the run had recorded by then."""
     result: Result | None
-    """Why the loop ended; None if it goes on from here."""
+    """The result of the loop; None if it goes on from here."""
 
 
 @dataclass(slots=True, eq=False)
 class Checkpoint:
-    """A file, and what it holds or is to hold."""
+    """A file and its content."""
 
     path: Path
     run: str
-    """Tells runs apart that have different answers."""
+    """Fingerprint of the run."""
     loops: list[Stored] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     elapsed: float = 0.0
@@ -82,10 +81,10 @@ class Checkpoint:
 
     @classmethod
     def open(cls, path: str | Path, run: str) -> Checkpoint:
-        """What an earlier run has left in a file, or a new one; raises if it cannot be written."""
+        """The checkpoint in a file, or a new one; raises if it cannot be written."""
         found = cls(Path(path), run)
         if os.path.exists(path) and not os.path.isfile(path):
-            raise OutputError(f"{path}: is no plain file, and a checkpoint is one")
+            raise OutputError(f"{path}: is not a regular file, and a checkpoint must be one")
         clear_partial(path, STALE)
         if os.path.exists(path):
             found = FILE.read(path, lambda header, arrays: _restored(Path(path), header, arrays))
@@ -93,18 +92,18 @@ class Checkpoint:
                 raise UnsupportedError(
                     f"{path}: is a checkpoint of another run: the model, its evidence, the method, "
                     "its settings, the tasks or the seed were not the same. Name another file, or "
-                    "delete this one to begin anew"
+                    "delete this one to start over"
                 )
         found._write()
         return found
 
     def try_to_write(self) -> None:
-        """Writes what is kept; a disk that is full is no reason to lose the run."""
+        """Write the file; if that fails, warn once and go on."""
         try:
             self._write()
         except OutputError as error:
             if not self.has_failed:
-                text = worded(error.text, "; the run goes on without")
+                text = worded(error.text, "; the run continues without")
                 warnings.warn(text, UserWarning, stacklevel=2)
             self.has_failed = True
 
@@ -150,13 +149,13 @@ class Section:
 
     @property
     def stored(self) -> Stored | None:
-        """What an earlier run stored, if it came this far."""
+        """The state that an earlier run stored, if it came this far."""
         found = self.checkpoint.loops[self.number : self.number + 1]
         return found[0] if found else None
 
     @property
     def is_due(self) -> bool:
-        """Whether enough time has passed since the file was written."""
+        """True when enough time has passed since the file was written."""
         return time.perf_counter() >= self.checkpoint.next_write
 
     def store(
@@ -170,9 +169,9 @@ class Section:
 
 
 def fingerprint(graph: FactorGraph, settings: str) -> str:
-    """A text that differs for graphs with other factors or evidence, and for other settings.
+    """A hash of the factors and evidence of a graph, and of the settings.
 
-    Functions of the user's own are told apart by their parameters, and values at some points.
+    Functions are hashed by their parameters and their values at some points.
     """
     digest = hashlib.blake2b(settings.encode(), digest_size=16)
     rng = np.random.default_rng(0)

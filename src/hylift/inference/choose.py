@@ -15,8 +15,8 @@ CHEAP_ENTRIES = 2**24
 CHEAP_FACTORS = 200_000
 """Factors of which exact inference is tried without being asked for."""
 METHOD = BVI(components=3, restarts=3, tolerance=1e-5)
-"""Where exact inference is not cheap. What tighter settings gain changes marginals little, and
-takes several times as long."""
+"""The method where exact inference is not cheap. Tighter settings change marginals little, and
+take several times as long."""
 
 
 def choose_and_solve(prepared: Prepared, request: Request) -> Posterior:

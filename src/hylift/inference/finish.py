@@ -1,4 +1,4 @@
-"""The end of every method: from what it found to a posterior."""
+"""The end of every method: from its answer to a posterior."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FindAssignment(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a method found about the hidden variables."""
+    """The findings of a method about the hidden variables."""
 
     result: Result
     objective: float | None

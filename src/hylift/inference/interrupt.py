@@ -1,4 +1,4 @@
-"""Ctrl-C as the wish to end soon, with the best answer so far."""
+"""Ctrl-C as a request to stop with the best answer so far."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from types import FrameType
 
 @dataclass(slots=True)
 class Interrupt:
-    """Whether Ctrl-C was pressed; the second time, or while nobody listens, it ends all at once."""
+    """A request to stop. A second Ctrl-C, or one that no loop listens to, ends all at once."""
 
     requested: bool = False
     is_heard: bool = False
-    """Whether there is an answer so far, and somebody who looks here from time to time."""
+    """True once a loop has an answer and checks for requests."""
 
     def press(self, number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
         if self.requested or not self.is_heard:
@@ -26,7 +26,7 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Within it Ctrl-C is kept for whoever listens, unless the program has other plans with it."""
+    """Within it Ctrl-C is a request to stop, unless the program has its own handler."""
     interrupt = Interrupt()
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if is_main else None

@@ -1,4 +1,4 @@
-"""What a method of inference is."""
+"""The protocol of methods of inference."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Callback = Callable[[Step], object]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a method beside the graph."""
+    """The arguments of a method beside the graph."""
 
     tasks: frozenset[Task]
     seed: int
     progress: Progress
     lift: Lift = "exact"
-    """Whether look-alikes are solved once; exact inference does not do so."""
+    """How to solve look-alikes once; exact inference ignores it."""
     seconds: float | None = None
-    """Time after which the best so far is returned."""
+    """Time limit, after which the best so far is returned."""
     start: Posterior | None = None
-    """An earlier answer to begin from."""
+    """An earlier answer to start from."""
     callback: Callback | None = None
     interrupt: Interrupt = field(default_factory=Interrupt)
-    """Tells that the user wants the best so far."""
+    """Set when the user wants the best so far."""
     checkpoint: Checkpoint | None = None
-    """Where the run is kept."""
+    """The file that the run is stored in."""
 
 
 class Method(Protocol):

@@ -43,17 +43,17 @@ def infer(
     """The posterior of a graph given its evidence.
 
     Without a method, exact inference where it is cheap, and else `BVI()`; `solution.notes` says
-    which, and why. Variational methods solve look-alikes once: `lift` is 'exact' (no loss),
-    'coarse-to-fine' (for real evidence that breaks the symmetry) or 'none'.
+    which, and why. `lift` solves look-alikes once: 'exact' (no loss), 'coarse-to-fine' (for real
+    evidence that breaks the symmetry) or 'none'.
 
-    `tasks` says what to compute at once: 'marginals', 'logz', 'map'. After `seconds` a method that
-    takes steps returns the best it has. Variational methods and MaxWalkSAT may begin at an earlier
-    posterior (`start`); others refuse it. `callback(step)` is called after each step, and stops it
-    by returning True. `progress(share, what)` is called as the work goes on.
+    `tasks` are the answers to compute at once: 'marginals', 'logz', 'map'. After `seconds` a method
+    that takes steps returns its best answer. Variational methods and MaxWalkSAT can start from an
+    earlier posterior (`start`); others refuse it. `callback(step)` is called after each step; if it
+    returns True, the run stops. `progress(share, what)` is called from time to time.
 
-    Ctrl-C ends a method that takes steps, and returns the best so far, with a note; a second one
-    ends it at once. `checkpoint` is a file in which such a run is kept now and then. If it is
-    there, the run goes on from it, and ends where it would have ended without a break.
+    Ctrl-C stops a method that takes steps, and returns the best so far, with a note; a second one
+    ends it at once. `checkpoint` is a file in which such a run is stored from time to time. If it
+    exists, the run resumes from it, and ends where it would have ended without a break.
     """
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
@@ -78,7 +78,7 @@ def infer(
             request.checkpoint.try_to_write()
     if posterior.solution.result != "interrupted":
         return posterior
-    again = "" if checkpoint is None else f"; the same call goes on from {checkpoint}"
+    again = "" if checkpoint is None else f"; the same call resumes from {checkpoint}"
     return posterior.with_note(
         f"Interrupted after {counted(posterior.solution.steps, 'step')}: this is the best answer "
         f"so far{again}."

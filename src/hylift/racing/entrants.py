@@ -24,7 +24,7 @@ Methods = Method | str | Iterable[Method | str]
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A method that takes part, and how it is called."""
+    """A method in a race, with its label and lifting."""
 
     label: str
     method: Method
@@ -100,6 +100,6 @@ def _told_apart(found: Sequence[Entrant]) -> tuple[Entrant, ...]:
 
 
 def _has_real_evidence(graph: FactorGraph) -> bool:
-    """Whether coarse-to-fine lifting has values to take for one."""
+    """Return whether coarse-to-fine lifting has real values to merge."""
     evidence = graph.evidence
     return bool(np.any(graph.variables.num_states[evidence.variable] == 0))

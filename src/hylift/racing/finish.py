@@ -1,4 +1,4 @@
-"""How methods end a race."""
+"""The results of single methods in a race."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_REASON = 66
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Finish:
-    """What a method has to show."""
+    """The result of a method."""
 
     label: str
     lift: Lift
@@ -26,9 +26,9 @@ class Finish:
     where the system does not tell."""
     posterior: Posterior
     comparison: Comparison | None = None
-    """How far its marginals are from those of the yardstick; None of the yardstick itself."""
+    """Distance of its marginals from those of the yardstick; None for the yardstick itself."""
     refused: str | None = None
-    """Why it has only a MAP assignment, where it refused the rest."""
+    """The reason why it has only a MAP assignment, where it refused the rest."""
 
     @property
     def mean_kl(self) -> float | None:
@@ -51,7 +51,7 @@ class Finish:
 
     @property
     def is_search(self) -> bool:
-        """Whether it looked for an assignment and for nothing else."""
+        """True if it searched for an assignment only."""
         posterior = self.posterior
         return (
             self.refused is None
@@ -73,7 +73,7 @@ class Skipped:
 
     @property
     def has_failed(self) -> bool:
-        """Whether something is wrong with the method, rather than with the graph for it."""
+        """True if the method failed, rather than refused the graph."""
         is_refusal = isinstance(self.error, (HyliftError, MemoryError))
         return not is_refusal or isinstance(self.error, MethodError)
 

@@ -1,4 +1,4 @@
-"""How much memory a piece of work needs."""
+"""The memory that a piece of work needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Self
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
 RESET_PEAK = "5"
-"""What makes Linux forget the peak so far: see proc(5)."""
+"""Makes Linux reset the peak: see proc(5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class MemoryMark:
     resident: int | None
     """In bytes; None where the system does not tell."""
     is_now: bool
-    """Whether it is what is held now, or the largest so far."""
+    """True for the current size, False for the largest so far."""
 
     @classmethod
     def here(cls) -> Self:
@@ -43,7 +43,7 @@ class MemoryMark:
 
 
 def _give_back() -> None:
-    """Lets the C library give back what earlier work has freed, where it can be asked to.
+    """Let the C library return freed memory to the system, where it can.
 
     Work that takes it again would seem to need no memory.
     """

@@ -1,4 +1,4 @@
-"""What came out of a race."""
+"""The result of a race."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Race:
     skipped: tuple[Skipped, ...]
     """Methods that refused the graph, or failed, each with its reason."""
     yardstick: Yardstick | None
-    """Whose marginals the others are compared with, and why; None where nobody has fit ones."""
+    """The method that the others are compared with; None where none has trustworthy marginals."""
     seconds: float
-    """What each method was allowed."""
+    """Time limit of each method."""
 
     def __getitem__(self, label: str) -> Finish:
         for finish in self.finishes:
@@ -43,7 +43,7 @@ class Race:
                 raise UnknownNameError(f"'{label}' {what}{one.reason}")
         labels = [finish.label for finish in self.finishes]
         raise UnknownNameError(
-            f"nobody of the name '{label}' finished: choose among {', '.join(labels)}."
+            f"no method named '{label}' finished: choose among {', '.join(labels)}."
             f"{did_you_mean(label, labels)}"
         )
 
@@ -55,14 +55,14 @@ class Race:
 
     @property
     def best(self) -> Finish:
-        """Whose marginals to trust most: the yardstick."""
+        """The method with the most trustworthy marginals: the yardstick."""
         if self.yardstick is None:
             raise UnsupportedError("no method of this race has marginals to trust: see best_map")
         return self[self.yardstick.label]
 
     @property
     def nearest(self) -> Finish:
-        """Who comes nearest to the yardstick, by the mean divergence of the marginals."""
+        """The method nearest to the yardstick, by the mean divergence of the marginals."""
         found = [one for one in self.finishes if one.mean_kl is not None]
         if not found:
             raise UnsupportedError("no two methods of this race have marginals to compare")
@@ -70,7 +70,7 @@ class Race:
 
     @property
     def best_map(self) -> Finish:
-        """Who found the assignment of least energy; of several the quickest."""
+        """The method that found the assignment of least energy; of several the fastest."""
         if self.least_energy is None:
             raise UnsupportedError("no method of this race has a MAP assignment")
         found = [one for one in self.finishes if one.energy is not None]
@@ -83,7 +83,7 @@ class Race:
         return min((one.energy for one in self.finishes if one.energy is not None), default=None)
 
     def above_least(self, energies: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far energies are above the least one that was found; 0 where rounding makes that."""
+        """Differences of energies from the least one that was found; 0 within rounding."""
         least = self.least_energy
         if least is None or not math.isfinite(least):
             return np.zeros(np.shape(energies))

@@ -30,7 +30,7 @@ from hylift.racing.yardstick import Yardstick, choose_yardstick
 TASKS: tuple[Task, ...] = ("marginals", "logz", "map")
 
 SHORT = 1.0
-"""Runs below so many seconds are timed again: the first one may have loaded code."""
+"""Seconds below which a run is timed again: the first one may have loaded code."""
 
 
 def race(
@@ -101,7 +101,7 @@ class _Run:
 def _finish_or_skip(
     graph: FactorGraph, entrant: Entrant, seconds: float, seed: int, progress: Progress
 ) -> Finish | Skipped:
-    """How a method ended; whatever goes wrong with it, what the others found is kept."""
+    """The finish of a method, or why it has none; its errors do not stop the race."""
     try:
         return _finish(graph, entrant, seconds, seed, progress)
     except Exception as error:
@@ -114,7 +114,7 @@ def _finish_or_skip(
 def _finish(
     graph: FactorGraph, entrant: Entrant, seconds: float, seed: int, progress: Progress
 ) -> Finish:
-    """What a method has to show; where its limits stand against the rest, a MAP assignment."""
+    """The answers of a method; where they exceed its limits, a MAP assignment only."""
     refused = None
 
     def run(*tasks: Task) -> _Run:
@@ -162,7 +162,7 @@ def _compared(finish: Finish, yardstick: Yardstick | None, trusted: Posterior | 
 
 
 def _why_nobody(skipped: list[Skipped]) -> Exception:
-    """What to raise where no method finished: what is wrong with the model, if anything is."""
+    """The error to raise where no method finished: a fault of the model, if there is one."""
     refusals = (UnsupportedError, IntractableError, MemoryError)
     for one in skipped:
         if not isinstance(one.error, refusals):

@@ -1,4 +1,4 @@
-"""A race in words: a table and what there is to say of it, for a terminal and for `str`."""
+"""A race as text: a table and remarks on it, for a terminal and for `str`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CERTAIN = 1e-9
 """Relative difference beyond rounding."""
 NOTHING = "–"
 SIGNS = {"exact": "", "lower bound": "≥ ", "estimate": "≈ "}
-"""What stands before a log Z of each kind."""
+"""The sign before a log Z of each kind."""
 
 
 def plain_text(race: Race) -> str:
-    """The table, the yardstick, and who was skipped."""
+    """The table, the yardstick, and the skipped methods."""
     blocks = [str(results(race)), *remarks(race)]
     if race.skipped:
         blocks.append(f"Skipped:\n{skipped(race)}")
@@ -89,10 +89,7 @@ def _too_low(race: Race) -> list[str]:
 
 
 def _notes(race: Race) -> list[str]:
-    """What there is to know of the yardstick, and of methods that did not get to their end.
-
-    What the others have to say is in the output, which is long enough without it.
-    """
+    """Notes of the yardstick and of methods that did not converge; those of others are omitted."""
     return [
         worded(f"Note on {one.label}: ", note)
         for one in race

@@ -1,1 +1,1 @@
-"""What each command does, in a module that is imported when the command runs."""
+"""The commands, each in a module that is imported when it runs."""

@@ -48,7 +48,7 @@ TASKS: list[Task] = ["marginals", "logz", "map"]
 
 
 def run(*, figure: Path | None, output: str | None, seed: int, quiet: bool) -> None:
-    """Solves the model, and shows marginals, log Z and the MAP assignment."""
+    """Solve the model, and show marginals, log Z and the MAP assignment."""
     drawn, written = outputs.figure(figure), outputs.result(output, "a result")
     outputs.check_outputs([drawn, written], [])
     checked_seed(seed)

@@ -152,7 +152,7 @@ def run(
 
 
 def _tell_interrupted(posterior: Posterior, checkpoint: Path | None) -> None:
-    go_on = f" (go on with the same command: --checkpoint {checkpoint})" if checkpoint else ""
+    go_on = f" (resume with the same command: --checkpoint {checkpoint})" if checkpoint else ""
     steps = counted(posterior.solution.steps, "step")
     tell(f"interrupted after {steps}: this is the best answer so far{go_on}")
 

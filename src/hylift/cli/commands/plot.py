@@ -31,13 +31,13 @@ class Chosen:
     kind: str
     ids: NDArray[np.int64]  # in the first posterior
     told: str = ""
-    """Which of all atoms they are, where nobody has chosen them and there is no room for all."""
+    """Description of the atoms, where there is no room for all and the user has not chosen."""
 
     @classmethod
     def of(
         cls, posteriors: Mapping[str, Posterior], kind: str | None, query: Sequence[str]
     ) -> Chosen:
-        """What the options ask for; without a query as much of what is hidden as there is room for.
+        """The atoms of the query; without one as many hidden ones as there is room for.
 
         Marginals are drawn where there is room for all of them, and else a forest. Of one that
         nobody has chosen atoms for, reals have the axis where there are any.

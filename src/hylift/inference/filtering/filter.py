@@ -29,6 +29,7 @@ from hylift.inference.filtering.forms import (
 )
 from hylift.inference.filtering.kernels.run import assign_places, run
 from hylift.inference.filtering.program import PREDICTING, FilterProgram, Operations
+from hylift.inference.settings import check_graph
 from hylift.progress import Progress, silent
 from hylift.proper.check import check_possible
 from hylift.proper.improper import ImproperDirection
@@ -174,11 +175,7 @@ def _observed_constants(
 
 def _check_graph(graph: FactorGraph) -> None:
     """Raise if the graph is lifted or has hidden discrete variables."""
-    if not isinstance(graph, FactorGraph):
-        raise UnsupportedError(
-            "kalman_filter needs a FactorGraph, such as hl.ground(model, evidence) returns, not a "
-            f"value of type '{type(graph).__name__}'"
-        )
+    check_graph("kalman_filter needs", graph)
     variables = graph.variables
     if (variables.multiplicity != 1).any():
         name = variables.names[int(np.argmax(variables.multiplicity != 1))]

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hylift.archive import Arrays
-from hylift.errors import UnsupportedError, did_you_mean
+from hylift.errors import UnsupportedError, check_word
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
@@ -75,12 +75,7 @@ class BP:
 
     def __post_init__(self) -> None:
         check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
-        if self.schedule not in get_args(Schedule):
-            raise UnsupportedError(
-                f"there is no schedule {self.schedule!r}: choose among "
-                f"{', '.join(get_args(Schedule))}."
-                f"{did_you_mean(str(self.schedule), get_args(Schedule))}"
-            )
+        check_word("schedule", self.schedule, get_args(Schedule))
 
     @property
     def name(self) -> str:
