@@ -199,9 +199,7 @@ def constant(branch: Branch, source: Source) -> Constant:
     try:
         return Constant(unquote(token), place=where)
     except ValueError as error:
-        fail(
-            f'{quoted(str(error))} is not an escape sequence: use \\" \\\\ \\n \\r or \\t', where
-        )
+        fail(f'{quoted(str(error))} is not an escape sequence: use \\" \\\\ \\n \\r or \\t', where)
 
 
 def rule_variables(tree: Tree[Token]) -> set[str]:
