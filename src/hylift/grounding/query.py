@@ -27,7 +27,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
-from hylift.language.walk import atoms, children, free_variables, nodes, rebuild
+from hylift.language.walk import atoms, free_variables, nodes, rebuild
 
 IntColumn = NDArray[np.int32]
 
@@ -293,23 +293,24 @@ def with_relations(world: World) -> tuple[World, tuple[Expr, ...]]:
 
 def _related(world: World, expr: Expr, types: Mapping[str, str]) -> tuple[World, Expr]:
     """An expression with relations in place of the quantified truths that evidence decides."""
-    for node in _decided(world, expr):
-        world, relation = _relation(world, node, types)
-        expr = _replaced(expr, node, relation)
+    relations: dict[Expr, Expr] = {}
+
+    def related(part: Expr) -> Expr:
+        nonlocal world
+        if not isinstance(part, Quantified) or not _is_decided(world, part):
+            return rebuild(part, related)
+        if part not in relations:
+            world, relations[part] = _relation(world, part, types)
+        return relations[part]
+
+    if any(isinstance(node, Quantified) for node in nodes(expr)):
+        expr = related(expr)
     return world, expr
 
 
-def _decided(world: World, expr: Expr) -> list[Quantified]:
-    """The outermost quantified truths all of whose atoms are closed-world, each once."""
-    if not any(isinstance(node, Quantified) for node in nodes(expr)):
-        return []
-    if isinstance(expr, Quantified) and all(a.predicate in world.closed for a in atoms(expr)):
-        return [expr]
-    return list(dict.fromkeys(n for child in children(expr) for n in _decided(world, child)))
-
-
-def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
-    return new if expr == old else rebuild(expr, lambda child: _replaced(child, old, new))
+def _is_decided(world: World, expr: Expr) -> bool:
+    """True if all atoms of an expression are closed-world."""
+    return all(atom.predicate in world.closed for atom in atoms(expr))
 
 
 def _relation(world: World, node: Quantified, types: Mapping[str, str]) -> tuple[World, Expr]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hylift.graph.domains import Domain
+
+if TYPE_CHECKING:
+    from hylift.language.report import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +383,13 @@ class Model:
     @cached_property
     def parameter_by_name(self) -> dict[str, ParameterDeclaration]:
         return {declared.name: declared for declared in self.parameters}
+
+    @cached_property
+    def parameter_values(self) -> Mapping[str, float | Problem]:
+        """The value of each constant, or the error about it."""
+        from hylift.language.types import parameter_values
+
+        return parameter_values(self)
 
     def __str__(self) -> str:
         from hylift.language.text.formatter import show_model

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from hylift.errors import ModelError, did_you_mean
 from hylift.language.lowering.evaluate import as_number, evaluate
@@ -159,28 +158,11 @@ def constant_or_problem(model: Model, expr: Expr, what: str) -> float | Problem:
     """The value of arithmetic on numbers and constants, or the error about it."""
     if isinstance(expr, Number) and math.isfinite(expr.value):
         return expr.value
-    names = {node.name for node in nodes(expr) if isinstance(node, Parameter)}
-    declared = (model.parameter_by_name.get(name) for name in names)
-    numbers = {d.name: d.value.value for d in declared if d and isinstance(d.value, Number)}
-    is_plain = len(numbers) == len(names) and all(map(math.isfinite, numbers.values()))
-    return _value(model, expr, numbers if is_plain else _all_constants(model), what)
+    return _value(model, expr, model.parameter_values, what)
 
 
-def solved_constants(model: Model) -> tuple[Model, list[Problem]]:
-    """The model with a number in place of each constant's arithmetic, and the errors."""
-    values = _all_constants(model)
-    solved = tuple(
-        declared
-        if isinstance(value := values[declared.name], Problem)
-        else replace(declared, value=Number(value, place=declared.value.place))
-        for declared in model.parameters
-    )
-    wrong = [value for value in values.values() if isinstance(value, Problem)]
-    return replace(model, parameters=solved), wrong
-
-
-def _all_constants(model: Model) -> _Values:
-    """Every constant, computed from those declared before it."""
+def parameter_values(model: Model) -> _Values:
+    """The value of every constant, computed from those declared before it, or the error."""
     values: dict[str, float | Problem] = {}
     for declared in model.parameters:
         what = f"constant '{declared.name}'"

@@ -23,7 +23,6 @@ from hylift.language.syntax import (
     TypeDeclaration,
 )
 from hylift.language.text.formatter import format_rule
-from hylift.language.types import solved_constants
 from hylift.language.walk import size_fault, used_predicates
 
 MOST_SHOWN = 20
@@ -55,11 +54,11 @@ def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem
     """All errors and warnings about a model, in order of place."""
     if too_large := list(_size_problems(model)):
         return too_large
-    solved, wrong_constants = solved_constants(model)
+    wrong_constants = [v for v in model.parameter_values.values() if isinstance(v, Problem)]
     found = [*_declaration_problems(model), *wrong_constants]
     listed = {t.name: dict.fromkeys(t.constants) for t in model.types if t.constants is not None}
     for number, rule in enumerate(model.rules, start=1):
-        wrong = rule_problems(solved, rule, listed)
+        wrong = rule_problems(model, rule, listed)
         found += [_attributed(problem, rule, number) for problem in wrong]
     if not any(problem.severity == "error" for problem in found):
         from hylift.language.checks.normalisable import unheld_reals
