@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
 from hylift.inference.loop import run_steps
-from hylift.inference.message.kernels.discrete import flood, send
+from hylift.inference.message.kernels.discrete import send
 from hylift.inference.message.layout import (
     FloatArray,
     Ids,
@@ -221,39 +221,24 @@ class Passing:
         With loops a message may be largest where others leave no probability, so that its own
         change says little: there changes of beliefs count as well.
         """
-        points, how = self.tables.points, self.how
-        small = len(self.tables.all_factors.blocks) == len(points.all_variables.blocks) == 1
+        tables, how = self.tables, self.how
         if how.schedule == "residual":
             change = float(self.change.max(initial=0.0))
             if change > how.tolerance:
                 self._send_largest(change)
                 return change
-        elif small:
-            change, moved = self._flood()
+        elif len(tables.all_factors.blocks) == len(tables.points.all_variables.blocks) == 1:
+            # In one call: in small graphs calls cost more than work.
+            change, moved = self._send(tables.all_factors, at_once=True)
             return change if how.on_forest else max(change, moved)
         else:
-            self._send(self.tables.all_factors)
+            self._send(tables.all_factors)
             change = float(self.change.max(initial=0.0))
         np.copyto(self.message, self.candidate)
         moved = self.totals.gather(self.message)
         if how.schedule == "residual":
-            self._send(self.tables.all_factors)
+            self._send(tables.all_factors)
         return change if how.on_forest else max(change, moved)
-
-    def _flood(self) -> tuple[float, float]:
-        """A whole step in one kernel call, for graphs so small that calls cost more than work;
-        returns the largest changes of a message and of a belief."""
-        tables, points, terms = self.tables, self.tables.points, self.tables.points.terms
-        factor, variable, change, moved = flood(
-            tables.all_factors.ids, *self._arguments(), *self.room, self.candidate, self.change,
-            points.all_variables.ids, terms.incidence.ptr, terms.incidence.slot, points.count,
-            tables.most[1],
-        )  # fmt: skip
-        if factor >= 0:
-            raise points.contradiction(factor)
-        if variable >= 0:
-            raise contradiction(points.graph, np.array([variable]))
-        return float(change), float(moved)
 
     def _send_largest(self, most: float) -> None:
         """Send the messages that change most, and update those that depend on them."""
@@ -269,26 +254,30 @@ class Passing:
         factors = np.unique(near).astype(np.int64)
         self._send(Work.of(factors, self.tables.cost[factors]))
 
-    def _send(self, some: Work) -> None:
-        """Compute the next messages of some factors."""
+    def _send(self, some: Work, *, at_once: bool = False) -> tuple[float, float]:
+        """Compute the next messages of some factors; or of all, take them over and add them up.
 
-        def run(begin: int, end: int) -> int:
-            out = (*self.tables.room(), self.candidate, self.change)
-            return send(begin, end, some.ids, *self._arguments(), *out)
+        Returns, if all at once, the largest changes of a message and of a belief.
+        """
+        points, how, terms = self.tables.points, self.how, self.tables.points.terms
 
-        for impossible in in_order(run, some.blocks):
-            if impossible >= 0:
-                raise self.tables.points.contradiction(impossible)
+        def run(begin: int, end: int) -> tuple[int, int, float, float]:
+            return send(
+                begin, end, some.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
+                self.tables.weight, points.place, points.first, self.message, self.totals.total,
+                self.totals.zeros, how.by_maximum, how.on_forest, how.damping,
+                *(self.room if at_once else self.tables.room()), self.candidate, self.change,
+                at_once, points.all_variables.ids, terms.incidence.ptr, terms.incidence.slot,
+                points.count, self.tables.most[1],
+            )  # fmt: skip
 
-    def _arguments(self) -> tuple[Any, ...]:
-        """What kernels read."""
-        points, how = self.tables.points, self.how
-        terms = points.terms
-        return (
-            terms.slot_ptr, terms.slots, terms.base, terms.theta, self.tables.weight, points.place,
-            points.first, self.message, self.totals.total, self.totals.zeros, how.by_maximum,
-            how.on_forest, how.damping,
-        )  # fmt: skip
+        found = list(in_order(run, some.blocks))
+        for factor, variable, _, _ in found:
+            if factor >= 0:
+                raise points.contradiction(factor)
+            if variable >= 0:
+                raise contradiction(points.graph, np.array([variable]))
+        return found[-1][2:]
 
     def log_total(self) -> float:
         """Bethe's log Z of these messages; by maximum, an estimate of the largest log-density."""

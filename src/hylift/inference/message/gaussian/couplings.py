@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from hylift.errors import DivergentModelError, UnsupportedError
@@ -107,18 +109,23 @@ class Couplings:
             cut(ptr + np.arange(len(ptr)), WORK),
         )
 
-    def sizes(self) -> csr_array:
-        """(variable, variable): the sizes |J| of couplings, summed over terms; of one member."""
+    def by_arity(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]]:
+        """Terms of one arity, their slots (term, slot), and their A (term, slot, slot)."""
         terms, arity = self.terms, np.diff(self.terms.slot_ptr)
-        rows, columns, values = [], [], []
         for size in np.unique(arity).tolist():
             alike = np.flatnonzero(arity == size)
-            slot = terms.slot_ptr[alike][:, None] + np.arange(size)
             A = terms.theta[terms.base[alike][:, None] + np.arange(size**2)]
-            A = A.reshape(-1, size, size) * ~np.eye(size, dtype=bool)
-            values.append((2 * np.abs(A) * self.count[slot][:, :, None]).ravel())
-            rows.append(np.repeat(terms.slots[slot], size))
-            columns.append(np.tile(terms.slots[slot], size).ravel())
+            slot = terms.slot_ptr[alike][:, None] + np.arange(size)
+            yield alike, slot, A.reshape(-1, size, size)
+
+    def sizes(self) -> csr_array:
+        """(variable, variable): the sizes |J| of couplings, summed over terms; of one member."""
+        rows, columns, values = [], [], []
+        for _, slot, A in self.by_arity():
+            apart = np.where(np.eye(A.shape[1], dtype=bool), 0.0, 2 * np.abs(A))
+            values.append((apart * self.count[slot][:, :, None]).ravel())
+            rows.append(np.repeat(self.terms.slots[slot], A.shape[1]))
+            columns.append(np.tile(self.terms.slots[slot], A.shape[1]).ravel())
         at = (np.concatenate(rows), np.concatenate(columns))
         return csr_array((np.concatenate(values), at), shape=(len(self.own),) * 2)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hylift.archive import Arrays
 from hylift.inference.message.gaussian.couplings import Couplings
-from hylift.inference.message.kernels.gaussian import IMPROPER, gather, log_ratios, send
+from hylift.inference.message.kernels.gaussian import IMPROPER, gather, send
 from hylift.inference.message.layout import FloatArray, in_blocks
 
 EPS = float(np.finfo(np.float64).eps)
@@ -103,16 +103,27 @@ class Passing:
         the same means, so this is the log-density there plus volumes, which do not drown in means
         far from 0. Away from one the belief of a factor may be improper; it then counts as 0.
         """
-        couplings, terms = self.couplings, self.couplings.terms
-        ratio = np.zeros(len(terms))
-        in_blocks(
-            log_ratios, couplings.term_blocks, couplings.room, terms.slot_ptr, terms.slots,
-            terms.base, terms.theta, self.message, self.total, ratio,
-        )  # fmt: skip
-        shared = float(terms.multiplicity @ np.nan_to_num(ratio))
+        graph, shared = self.couplings.graph, 0.0
+        for term, slot, A in self.couplings.by_arity():
+            told = self.total[self.couplings.terms.slots[slot]]
+            size = slot.shape[1]
+            joint = np.where(np.eye(size, dtype=bool), 0.0, -2 * A)
+            joint[:, range(size), range(size)] = told[..., 0] - self.message[slot, 0]
+            ratio = 0.5 * np.log(told[..., 0]).sum(axis=1) - _half_log_determinants(joint)
+            shared += float(self.couplings.terms.multiplicity[term] @ np.nan_to_num(ratio))
         volume = 0.5 * np.log(2 * np.pi * self.variances)
-        own = float(couplings.graph.variables.multiplicity @ volume)
-        return couplings.graph.log_density(self.means) + own + shared
+        own = float(graph.variables.multiplicity @ volume)
+        return graph.log_density(self.means) + own + shared
+
+
+def _half_log_determinants(matrices: FloatArray) -> FloatArray:
+    """Half the logarithms of determinants (..., row, row); NaN where not positive definite."""
+    left, half = matrices.copy(), np.zeros(len(matrices))
+    for k in range(left.shape[-1]):
+        pivot = np.where(left[:, k, k] > 0, left[:, k, k], np.nan)
+        half += 0.5 * np.log(pivot)
+        left -= left[:, :, k, None] * left[:, None, k] / pivot[:, None, None]
+    return half
 
 
 @dataclass(slots=True, eq=False)

@@ -116,12 +116,17 @@ def advance(state, sizes, arity):
     return 0
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def send(
     begin, end, some, factor_ptr, variable, base, theta, weight, place, first, message, total,
-    zeros, by_maximum, by_logs, damping, whole, parts, candidate, change,
+    zeros, by_maximum, by_logs, damping, whole, parts, candidate, change, at_once, variables,
+    variable_ptr, order, count, most,
 ):  # fmt: skip
-    """New messages of some factors, and how much they change; returns an impossible factor or -1.
+    """New messages of some factors, and how much they change; or all messages at once, which are
+    also taken over and added up.
+
+    Returns an impossible factor or -1, a variable that is left no state or -1, and, if all at
+    once, the largest changes of a message and of a belief.
 
     weight: the exponentials of the log-values `theta`, each table divided by its largest. by_logs:
     whether changes are those of logarithms. whole, parts: room for integers (3, slot) and reals
@@ -139,7 +144,7 @@ def send(
             for s in range(size):
                 outgoing[s] = theta[base[c] + s]
             if not _normalise(np.int64(0), size, outgoing, share):
-                return c
+                return c, np.int64(-1), 0.0, 0.0
             # It hears nothing, and so has nothing to oscillate with.
             change[link] = _settle(
                 outgoing, share, np.int64(0), size, message, at, by_logs, 0.0, candidate
@@ -168,12 +173,23 @@ def send(
                             s - starts[j], by_maximum,
                         )  # fmt: skip
                 if not _normalise(starts[j], sizes[j], outgoing, share):
-                    return c
+                    return c, np.int64(-1), 0.0, 0.0
             change[link + j] = _settle(
                 outgoing, share, starts[j], sizes[j], message, place[link + j], by_logs, damping,
                 candidate,
             )  # fmt: skip
-    return np.int64(-1)
+    if not at_once:
+        return np.int64(-1), np.int64(-1), 0.0, 0.0
+    largest = 0.0
+    for slot in range(len(change)):
+        largest = max(largest, change[slot])
+    for at in range(len(message)):
+        message[at] = candidate[at]
+    lost, moved = gather(
+        np.int64(0), np.int64(len(variables)), variables, variable_ptr, order, count, place, first,
+        most, message, total, zeros,
+    )  # fmt: skip
+    return np.int64(-1), lost, largest, moved
 
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
@@ -300,30 +316,3 @@ def _settle(outgoing, share, start, size, message, at, by_logs, damping, candida
             most = max(most, 1.0 if by_logs else larger)
         candidate[at + s] = new
     return most
-
-
-@njit(cache=True, nogil=True)
-def flood(
-    factors, factor_ptr, variable, base, theta, weight, place, first, message, total, zeros,
-    by_maximum, by_logs, damping, whole, parts, candidate, change, variables, variable_ptr, order,
-    count, most,
-):  # fmt: skip
-    """Sends all messages and adds them up, in one go; returns an impossible factor or -1, a
-    variable that is left no state or -1, and the largest changes of a message and of a belief."""
-    failed = send(
-        np.int64(0), np.int64(len(factors)), factors, factor_ptr, variable, base, theta, weight,
-        place, first, message, total, zeros, by_maximum, by_logs, damping, whole, parts, candidate,
-        change,
-    )  # fmt: skip
-    if failed >= 0:
-        return failed, np.int64(-1), 0.0, 0.0
-    largest = 0.0
-    for slot in range(len(change)):
-        largest = max(largest, change[slot])
-    for at in range(len(message)):
-        message[at] = candidate[at]
-    lost, moved = gather(
-        np.int64(0), np.int64(len(variables)), variables, variable_ptr, order, count, place, first,
-        most, message, total, zeros,
-    )  # fmt: skip
-    return np.int64(-1), lost, largest, moved

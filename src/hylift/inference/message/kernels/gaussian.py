@@ -149,18 +149,3 @@ def send(
             new[link, 0] = here + damping * (message[link, 0] - here)
             new[link, 1] = there + damping * (message[link, 1] - there)
     return largest
-
-
-@njit(cache=True, nogil=True)
-def log_ratios(begin, end, room, factor_ptr, variable, base, theta, message, total, ratio):
-    """Writes per factor the logarithm of the volume of its belief over that of its variables'
-    beliefs; NaN where it has none."""
-    joint, linear = np.empty((room, room)), np.empty(room)
-    for c in range(begin, end):
-        start = factor_ptr[c]
-        arity = factor_ptr[c + 1] - start
-        couple(start, arity, base[c], variable, theta, message, total, joint, linear)
-        value = -invert(joint, arity)
-        for link in range(start, start + arity):
-            value += 0.5 * math.log(total[variable[link], 0])
-        ratio[c] = value

@@ -107,19 +107,17 @@ def send(
                             weight += cavity[place[link + i] + state[i]]
                             if i >= discrete:
                                 x[i - discrete] = point[start[i] + state[i]]
-                    count = 1
+                    count = np.int64(0)
                     if weight == -np.inf:
-                        count = 0
-                    elif inner < 0:
-                        values[0] = _value(
-                            base[c], theta, s, reals, linear, constant, x, np.int64(-1)
-                        )
+                        pass
                     elif inner < discrete:
-                        count = size[inner]
-                        at = place[link + inner]
+                        at, by, count = np.int64(-1), np.int64(0), np.int64(1)
+                        if inner >= 0:
+                            at, by, count = place[link + inner], stride[inner], size[inner]
                         for k in range(count):
-                            values[k] = weight + cavity[at + k] + _value(
-                                base[c], theta, s + stride[inner] * k, reals, linear, constant, x,
+                            told = weight + cavity[at + k] if at >= 0 else 0.0
+                            values[k] = told + _value(
+                                base[c], theta, s + by * k, reals, linear, constant, x,
                                 np.int64(-1),
                             )  # fmt: skip
                     else:
