@@ -230,15 +230,15 @@ class Passing:
         elif len(tables.all_factors.blocks) == len(tables.points.all_variables.blocks) == 1:
             # In one call: in small graphs calls cost more than work.
             change, moved = self._send(tables.all_factors, at_once=True)
-            return change if how.on_forest else max(change, moved)
+            return max(change, moved)
         else:
             self._send(tables.all_factors)
             change = float(self.change.max(initial=0.0))
         np.copyto(self.message, self.candidate)
-        moved = self.totals.gather(self.message)
+        moved = self.totals.gather(self.message, compare=not how.on_forest)
         if how.schedule == "residual":
             self._send(tables.all_factors)
-        return change if how.on_forest else max(change, moved)
+        return max(change, moved)
 
     def _send_largest(self, most: float) -> None:
         """Send the messages that change most, and update those that depend on them."""
@@ -257,7 +257,7 @@ class Passing:
     def _send(self, some: Work, *, at_once: bool = False) -> tuple[float, float]:
         """Compute the next messages of some factors; or of all, take them over and add them up.
 
-        Returns, if all at once, the largest changes of a message and of a belief.
+        Returns, if all at once, the largest changes of a message and, with loops, of a belief.
         """
         points, how, terms = self.tables.points, self.how, self.tables.points.terms
 
@@ -268,7 +268,7 @@ class Passing:
                 self.totals.zeros, how.by_maximum, how.on_forest, how.damping,
                 *(self.room if at_once else self.tables.room()), self.candidate, self.change,
                 at_once, points.all_variables.ids, terms.incidence.ptr, terms.incidence.slot,
-                points.count, self.tables.most[1],
+                points.count,
             )  # fmt: skip
 
         found = list(in_order(run, some.blocks))

@@ -69,6 +69,11 @@ class Points:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @cached_property
+    def most(self) -> int:
+        """Points of a variable, at most."""
+        return int(np.diff(self.first).max(initial=0))
+
+    @cached_property
     def count(self) -> FloatArray:
         return slot_counts(self.graph, self.terms)
 
@@ -114,16 +119,28 @@ class Totals:
     def copy(self) -> Totals:
         return Totals(self.points, self.total.copy(), self.zeros.copy())
 
-    def gather(self, message: FloatArray, some: Work | None = None, *, check: bool = True) -> float:
-        """Add up the messages (entry,) to some variables, or all, and return the largest change of
-        a belief, as of a probability; raises where nothing is left possible, unless told not to."""
-        points, some = self.points, some or self.points.all_variables
+    def gather(
+        self,
+        message: FloatArray,
+        some: Work | None = None,
+        *,
+        compare: bool = False,
+        check: bool = True,
+    ) -> float:
+        """Add up the messages (entry,) to some variables, or all; raises where nothing is left
+        possible, unless told not to. If it is to compare, returns the largest change of a belief,
+        as of a probability.
+        """
+        points, work = self.points, some or self.points.all_variables
         incidence = points.terms.incidence
-        found = in_blocks(
-            gather, some.blocks, some.ids, incidence.ptr, incidence.slot, points.count,
-            points.place, points.first, int(np.diff(points.first).max(initial=0)), message,
-            self.total, self.zeros,
-        )  # fmt: skip
+
+        def run(begin: int, end: int) -> tuple[int, float]:
+            return gather(
+                begin, end, work.ids, incidence.ptr, incidence.slot, points.count, points.place,
+                points.first, np.empty(points.most), compare, message, self.total, self.zeros,
+            )  # fmt: skip
+
+        found = list(in_order(run, work.blocks))
         lost = max(variable for variable, _ in found)
         if check and lost >= 0:
             raise contradiction(points.graph, np.array([lost]))

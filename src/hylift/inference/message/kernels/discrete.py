@@ -21,24 +21,25 @@ OTHERS = 1e-6
 """What is left of `zeros` without a slot's own part above which a state is impossible."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def gather(
-    begin, end, some, variable_ptr, order, count, place, first, most, message, total, zeros
+    begin, end, some, variable_ptr, order, count, place, first, old, compare, message, total, zeros
 ):  # fmt: skip
     """Adds up all messages to some variables.
 
-    Returns a variable of which they leave nothing possible, or -1; and the largest change of a
-    belief, weighed as that of a probability. most: points of a variable
+    Returns a variable of which they leave nothing possible, or -1; and, if it is to `compare`, the
+    largest change of a belief, weighed as that of a probability. old: room for the points of a
+    variable
     """
     lost, change = np.int64(-1), 0.0
-    old = np.empty(most)
     for i in range(begin, end):
         v = some[i]
         low, high = first[v], first[v + 1]
         before, after = -np.inf, -np.inf
         for s in range(low, high):
-            old[s - low] = total[s] if zeros[s] <= OTHERS else -np.inf
-            before = max(before, old[s - low])
+            if compare:
+                old[s - low] = total[s] if zeros[s] <= OTHERS else -np.inf
+                before = max(before, old[s - low])
             total[s] = 0.0
             zeros[s] = 0.0
         for k in range(variable_ptr[v], variable_ptr[v + 1]):
@@ -55,6 +56,7 @@ def gather(
                 after = max(after, total[s])
         if after == -np.inf and high > low:
             lost = np.int64(v)
+        if not compare or after == -np.inf:
             continue
         for s in range(low, high):
             then, now = old[s - low] - before, -np.inf
@@ -116,17 +118,17 @@ def advance(state, sizes, arity):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def send(
     begin, end, some, factor_ptr, variable, base, theta, weight, place, first, message, total,
     zeros, by_maximum, by_logs, damping, whole, parts, candidate, change, at_once, variables,
-    variable_ptr, order, count, most,
+    variable_ptr, order, count,
 ):  # fmt: skip
     """New messages of some factors, and how much they change; or all messages at once, which are
     also taken over and added up.
 
     Returns an impossible factor or -1, a variable that is left no state or -1, and, if all at
-    once, the largest changes of a message and of a belief.
+    once, the largest changes of a message and, with loops, of a belief.
 
     weight: the exponentials of the log-values `theta`, each table divided by its largest. by_logs:
     whether changes are those of logarithms. whole, parts: room for integers (3, slot) and reals
@@ -187,7 +189,7 @@ def send(
         message[at] = candidate[at]
     lost, moved = gather(
         np.int64(0), np.int64(len(variables)), variables, variable_ptr, order, count, place, first,
-        most, message, total, zeros,
+        incoming, not by_logs, message, total, zeros,
     )  # fmt: skip
     return np.int64(-1), lost, largest, moved
 

@@ -86,9 +86,8 @@ class Passing:
     def step(self, damping: float) -> float:
         """Send messages between the same particles, and return the largest change of a message or
         belief: a message may be largest where others leave no probability."""
-        return self._settle(
-            self._sent(self._cavities(), self.points, self.particles.point), damping
-        )
+        found = self._sent(self._cavities(), self.points, self.particles.point)
+        return self._settle(found, damping, compare=True)
 
     def sensitivity(self, damping: float) -> FloatArray:
         """(variable,): total variation between its belief and the one after all particles were
@@ -226,11 +225,14 @@ class Passing:
             grid.append(at.reshape(along_axis(place, group.arity, len(group))))
         return group.potential.log_value(group.row.reshape((-1,) + (1,) * group.arity), grid)
 
-    def _settle(self, found: FloatArray, damping: float) -> float:
-        """Adopt new messages, and return the largest change of a message or belief."""
+    def _settle(self, found: FloatArray, damping: float, *, compare: bool = False) -> float:
+        """Adopt new messages, and return the largest change of a message; or, if it is to compare,
+        of a belief, if that is larger."""
         change, points = np.zeros(len(self.height)), self.points
         state = (self.message, self.height, change)
         for slot in in_blocks(settle, points.slot_blocks, points.place, found, damping, *state):
             if slot >= 0:
                 raise points.contradiction(int(points.terms.term[slot]))
-        return max(float(change.max(initial=0.0)), self.totals.gather(self.message))
+        return max(
+            float(change.max(initial=0.0)), self.totals.gather(self.message, compare=compare)
+        )
