@@ -7,16 +7,16 @@ import pytest
 from numba import njit
 from scipy import integrate, stats
 
-from hylift.inference.sampling.kernels.arrays import Mixtures
 from hylift.inference.sampling.kernels.reals import draw_between
 from hylift.inference.sampling.kernels.records import gather
+from hylift.inference.sampling.state import GaussianSums
 
 
 @njit
-def draws_between(rng, curve, slope, low, high, count):  # type: ignore[no-untyped-def]
+def draws_between(random, curve, slope, low, high, count):  # type: ignore[no-untyped-def]
     values = np.empty(count)
     for i in range(count):
-        values[i] = draw_between(rng, curve, slope, low, high)
+        values[i] = draw_between(random, curve, slope, low, high)
     return values
 
 
@@ -47,9 +47,7 @@ def draws_between(rng, curve, slope, low, high, count):  # type: ignore[no-untyp
 def test_draws_have_the_density_that_is_asked_for(
     curve: float, slope: float, low: float, high: float
 ) -> None:
-    rng = np.random.default_rng(3)
-
-    values = draws_between(rng, curve, slope, low, high, 4000)
+    values = draws_between(np.full(1, 3, dtype=np.uint64), curve, slope, low, high, 4000)
 
     assert low <= values.min()
     assert values.max() <= high
@@ -73,13 +71,13 @@ def test_draws_have_the_density_that_is_asked_for(
 def test_what_has_no_integral_is_not_a_number(
     curve: float, slope: float, low: float, high: float
 ) -> None:
-    values = draws_between(np.random.default_rng(0), curve, slope, low, high, 3)
+    values = draws_between(np.zeros(1, dtype=np.uint64), curve, slope, low, high, 3)
 
     assert np.isnan(values).all()
 
 
 def test_draws_far_from_the_mean_keep_their_digits() -> None:
-    values = draws_between(np.random.default_rng(0), -0.5, 0.0, 1e6, np.inf, 4000)
+    values = draws_between(np.zeros(1, dtype=np.uint64), -0.5, 0.0, 1e6, np.inf, 4000)
 
     beyond = (values - 1e6) * 1e6  # exponential
     assert beyond.mean() == pytest.approx(1.0, abs=0.05)  # 4,000 draws
@@ -87,9 +85,9 @@ def test_draws_far_from_the_mean_keep_their_digits() -> None:
 
 def test_merged_mixtures_keep_their_mean_and_variance() -> None:
     rng = np.random.default_rng(5)
-    mixtures, others = Mixtures.empty(3, 8), Mixtures.empty(3, 8)
+    mixtures, others = GaussianSums.empty(3, 8), GaussianSums.empty(3, 8)
     for some in (mixtures, others):
-        some.count[:] = 8
+        some.num_components[:] = 8
         some.weight[:] = rng.random((3, 8)) + 0.1
         some.mean[:] = 3 * rng.normal(size=(3, 8))
         some.var[:] = rng.random((3, 8)) + 0.1
@@ -102,7 +100,7 @@ def test_merged_mixtures_keep_their_mean_and_variance() -> None:
 
     gather(mixtures, others, 3)
 
-    assert mixtures.count.tolist() == [3, 3, 3]
+    assert mixtures.num_components.tolist() == [3, 3, 3]
     share = mixtures.weight[:, :3] / weight.sum(axis=1, keepdims=True)
     left, spread = mixtures.mean[:, :3], mixtures.var[:, :3]
     np.testing.assert_allclose(share.sum(axis=1), 1.0, rtol=1e-12)
@@ -111,13 +109,13 @@ def test_merged_mixtures_keep_their_mean_and_variance() -> None:
 
 
 def test_components_that_are_alike_are_merged_first() -> None:
-    mixtures = Mixtures.empty(1, 4)
-    mixtures.count[:] = 4
+    mixtures = GaussianSums.empty(1, 4)
+    mixtures.num_components[:] = 4
     mixtures.weight[:] = 1.0
     mixtures.mean[:] = [5.0, 0.0, 5.01, 0.02]
     mixtures.var[:] = 0.1
 
-    gather(mixtures, Mixtures.empty(1, 0), 2)
+    gather(mixtures, GaussianSums.empty(1, 0), 2)
 
     np.testing.assert_allclose(mixtures.mean[0, :2], [0.01, 5.005])
     np.testing.assert_allclose(mixtures.weight[0, :2], [2.0, 2.0])

@@ -17,12 +17,10 @@ from hylift.inference.loop import (
     StepInfo,
     arrays_in,
     fill,
-    generator_state,
-    restore_generator,
     run_steps,
 )
-from hylift.inference.sampling.kernels.arrays import Chain, Groups, Reals, Record
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
+from hylift.inference.sampling.state import Chain, RealBlocks, Record, StateGroups
 from hylift.inference.search.polish import polish, repair
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
@@ -39,29 +37,14 @@ SUMS = ("values", "probs", "mixtures", "density", "added", "coarse")
 """What changes in a record."""
 
 
-def chains_at(
-    starts: NDArray[np.float64], terms: LocalTerms, reals: Reals, groups: Groups
-) -> list[Chain]:
-    """Chains at their starts (chain, variable)."""
-    most_joint = max(terms.variable["num_states"].max(initial=1), groups.num_joint.max(initial=1))
-    chains = []
-    for start in starts:
-        chain = Chain.empty(len(terms.variable), len(terms.term), reals, int(most_joint))
-        chain.x[:] = start
-        chain.joint[:] = terms.joint_states(start)
-        chains.append(chain)
-    return chains
-
-
 @dataclass(slots=True, eq=False)
 class Chains:
     """The chains of one run: what they share, and the state of each."""
 
     graph: FactorGraph
     terms: LocalTerms
-    reals: Reals
-    groups: Groups
-    rngs: list[np.random.Generator]
+    blocks: RealBlocks
+    groups: StateGroups
     control: Control
     total: int
     """Draws that each chain is to make, warming up included."""
@@ -106,7 +89,7 @@ class Chains:
 
     def burst(self) -> int:
         """Draws of a burst, which depend on the problem alone."""
-        fill_in = np.diff(self.reals.ptr)
+        fill_in = np.diff(self.blocks.ptr)
         work = 4 * len(self.terms.entry) + 10 * len(self.terms.variable) + int((fill_in**2).sum())
         num_terms = np.diff(self.groups.table_ptr) + np.diff(self.groups.quadratic_ptr)
         work += int((self.groups.num_joint * (1 + num_terms)).sum()) // IN_GROUPS
@@ -118,8 +101,8 @@ class Chains:
         def run(chain: int, _: int) -> int:
             return int(
                 advance(
-                    self.terms, self.reals, self.groups, self.members[chain], records[chain],
-                    self.rngs[chain], first, stop, self.thin if every else 1, every,
+                    self.terms, self.blocks, self.groups, self.members[chain], records[chain],
+                    first, stop, self.thin if every else 1, every,
                 )
             )  # fmt: skip
 
@@ -172,7 +155,6 @@ class _Sweeps:
         arrays = {
             "place": np.array([self.made, self.every, chains.done]),
             "constant": np.array(constant),
-            "rng": np.stack([generator_state(rng) for rng in chains.rngs]),
         }
         stored = max(1, -(-self.made // self.every))  # there may be room for many more
         for number, (chain, record) in enumerate(zip(chains.members, self.records, strict=True)):
@@ -187,8 +169,6 @@ class _Sweeps:
         fill(self.arrays(), arrays)
         constant = float(arrays["constant"])
         chains.constant = None if np.isnan(constant) else constant
-        for rng, state in zip(chains.rngs, arrays["rng"], strict=True):
-            restore_generator(rng, state)
 
 
 FloatArray = NDArray[np.float64]

@@ -15,9 +15,10 @@ from hylift.inference.finish import Answer, finish
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
-from hylift.inference.sampling.chains import Chains, chains_at, random_starts
+from hylift.inference.sampling.chains import Chains, random_starts
 from hylift.inference.sampling.marginals import Recorded, check_bounds, room_to_warm_up
-from hylift.inference.sampling.structure import Ties, groups_of, structure_of
+from hylift.inference.sampling.state import Chain
+from hylift.inference.sampling.structure import Ties, real_blocks, state_groups
 from hylift.inference.search import polish
 from hylift.inference.settings import check_whole, refuse_start
 from hylift.posterior import Assignment, Mixture, Posterior, Result
@@ -126,29 +127,29 @@ class _Run:
     @classmethod
     def of(cls, method: Gibbs, graph: FactorGraph, request: Request, control: Control) -> _Run:
         terms = LocalTerms.of(Kinds.of(graph))
-        reals = structure_of(terms, method.chains)
+        blocks = real_blocks(terms, method.chains)
         ties = Ties.of(terms)
-        groups = groups_of(terms, reals, ties.group)
+        groups = state_groups(terms, ties.group)
         seeds = np.random.SeedSequence(request.seed).spawn(method.chains)
         rngs = [np.random.default_rng(seed) for seed in seeds]
         half = request.seconds and request.seconds / 2
         starts = random_starts(graph, terms, rngs, seconds=half)
         total = method.warm_up + method.draws
-        members = chains_at(starts, terms, reals, groups)
-        chains = Chains(graph, terms, reals, groups, rngs, control, total, method.thin, members)
+        most_joint = int(max(terms.variable["num_states"].max(initial=1), groups.most_joint))
+        members = [
+            Chain.at(start, terms, blocks, most_joint, seed)
+            for start, seed in zip(starts, seeds, strict=True)
+        ]
+        chains = Chains(graph, terms, blocks, groups, control, total, method.thin, members)
         room = MOST_STORED // max(method.chains * graph.num_variables, 1)
         room = min(max(room, LEAST_DRAWS), method.draws)
         values = np.empty((method.chains, room, graph.num_variables))
-        num_scores = int(terms.variable["num_states"].sum())
-        warm = [room_to_warm_up(stored, num_scores, reals, method.chains) for stored in values]
+        warm = [
+            room_to_warm_up(stored, terms.num_scores, blocks, method.chains) for stored in values
+        ]
         num_warm = chains.warm_up(warm, method.warm_up, min(LEAST_DRAWS, method.warm_up))
         recorded = Recorded.room(
-            graph.variables,
-            terms,
-            reals,
-            chains.cut_components(),
-            warm,
-            values,
+            graph.variables, terms, blocks, chains.cut_components(), warm, values
         )
         num_draws, every = chains.draw(recorded.records, method.draws, LEAST_DRAWS)
         return cls(
@@ -178,7 +179,7 @@ class _Run:
         coarse = self.recorded.coarse_share
         if coarse.max(initial=0.0) > COARSE_SHARE:
             steps = self.recorded.grid_step[np.argsort(-coarse, kind="stable")]
-            name = self.recorded.variables.names[int(self.recorded.reals.variable[steps[0]])]
+            name = self.recorded.variables.names[int(self.recorded.blocks.variable[steps[0]])]
             notes.append(
                 f"Densities of {counted(int((coarse > COARSE_SHARE).sum()), 'real')}, such as "
                 f"'{name}', are narrower than the panels of a grid: their marginals are "

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hylift.graph import Variables
 from hylift.inference.bounds import too_narrow
 from hylift.inference.local.terms import LocalTerms
-from hylift.inference.sampling.kernels.arrays import Mixtures, Reals, Record
 from hylift.inference.sampling.kernels.records import gather, lay_panels, spread_on_grids
+from hylift.inference.sampling.state import GaussianSums, RealBlocks, Record
 from hylift.numerics.panels import gauss_legendre_nodes
 from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity
 from hylift.posterior.distributions import BatchedDistribution
@@ -33,17 +33,19 @@ MOST_PLACES = 8
 """Of densities of a real, seen while warming up, around which its grid is laid."""
 
 
-def room_to_warm_up(values: FloatArray, num_scores: int, reals: Reals, num_chains: int) -> Record:
+def room_to_warm_up(
+    values: FloatArray, num_scores: int, blocks: RealBlocks, num_chains: int
+) -> Record:
     """A record that keeps the last values only, and where reals with bounds were; values: (stored
     draw, variable)."""
-    size, none = len(reals.variable), np.zeros((0, 0))
+    size, none = len(blocks.variable), np.zeros((0, 0))
     places = 0
-    if reals.has_bounds.any():
+    if blocks.has_bounds.any():
         places = int(np.clip(ROOM // (2 * 3 * num_chains * size), 1, MOST_PLACES))
     return Record(
         values,
         np.zeros(num_scores),
-        Mixtures.empty(size, 2 * places),
+        GaussianSums.empty(size, 2 * places),
         np.full(size, -1, dtype=np.int64),
         none,
         none,
@@ -61,7 +63,7 @@ class Recorded:
 
     variables: Variables
     terms: LocalTerms
-    reals: Reals
+    blocks: RealBlocks
     edges: FloatArray  # (grid, panel + 1)
     grid_step: NDArray[np.int64]  # (grid,): its real
     records: list[Record]
@@ -72,24 +74,24 @@ class Recorded:
         cls,
         variables: Variables,
         terms: LocalTerms,
-        reals: Reals,
+        blocks: RealBlocks,
         is_cut: NDArray[np.uint8],
         warm: list[Record],
         values: FloatArray,
     ) -> Recorded:
         """Empty records; is_cut: (component of reals,). warm: those of warming up. values: (chain,
         stored draw, variable)."""
-        num_chains, size = len(values), len(reals.variable)
-        grid_step = _cut_steps(terms, reals, is_cut)
+        num_chains, size = len(values), len(blocks.variable)
+        grid_step = _cut_steps(terms, blocks, is_cut)
         least = 2 * 3 * (num_chains + 1) * max(size, 1)
         num_components = int(np.clip(ROOM // least, 1, MOST_COMPONENTS))
         least = DEGREE * (num_chains + 2) * max(len(grid_step), 1)
         num_panels = int(np.clip(ROOM // least, LEAST_PANELS, MOST_PANELS))
-        at = reals.variable[grid_step]
+        at = blocks.variable[grid_step]
         places = warm[0].mixtures
         most = places.weight.shape[1] // 2
         for record in warm:
-            others = Mixtures.empty(size, 0) if record is warm[0] else record.mixtures
+            others = GaussianSums.empty(size, 0) if record is warm[0] else record.mixtures
             gather(places, others, most)
         edges = lay_edges(places, grid_step, variables.lower[at], variables.upper[at], num_panels)
         nodes, node_weight = gauss_legendre_nodes(edges, DEGREE)
@@ -98,8 +100,8 @@ class Recorded:
         records = [
             Record(
                 values[chain],
-                np.zeros(int(terms.variable["num_states"].sum())),
-                Mixtures.empty(size, 2 * num_components),
+                np.zeros(terms.num_scores),
+                GaussianSums.empty(size, 2 * num_components),
                 grid,
                 edges,
                 nodes,
@@ -111,7 +113,7 @@ class Recorded:
             )
             for chain in range(num_chains)
         ]
-        return cls(variables, terms, reals, edges, grid_step, records, num_components)
+        return cls(variables, terms, blocks, edges, grid_step, records, num_components)
 
     def batches(self) -> list[tuple[NDArray[Any], BatchedDistribution]]:
         """Distributions of all variables, with the ids of those they are about.
@@ -119,14 +121,14 @@ class Recorded:
         The records of all chains are added to that of the first.
         """
         whole = self.records[0]
-        gather(whole.mixtures, Mixtures.empty(len(whole.grid), 0), self.num_components)
+        gather(whole.mixtures, GaussianSums.empty(len(whole.grid), 0), self.num_components)
         for other in self.records[1:]:
             whole.probs[:] += other.probs
             whole.density[:] += other.density
             whole.added[:] += other.added
             whole.coarse[:] += other.coarse
             gather(whole.mixtures, other.mixtures, self.num_components)
-        spread_on_grids(self.terms, self.reals, whole)
+        spread_on_grids(self.terms, self.blocks, whole)
         return [*self._discrete(whole), *self._cut(whole), *self._mixtures(whole)]
 
     @property
@@ -152,34 +154,36 @@ class Recorded:
             return []
         panels = whole.density[some].reshape(len(some), -1, DEGREE)
         density = positive_density(self.edges[some], panels)
-        return [(self.reals.variable[self.grid_step[some]], density)]
+        return [(self.blocks.variable[self.grid_step[some]], density)]
 
     def _mixtures(self, whole: Record) -> list[tuple[NDArray[Any], BatchedDistribution]]:
         found: list[tuple[NDArray[Any], BatchedDistribution]] = []
         mixtures = whole.mixtures
         on_grid = np.zeros(len(whole.grid), dtype=bool)
         on_grid[self.grid_step[whole.added > 0.0]] = True
-        for count in np.unique(mixtures.count[~on_grid]):
-            some = np.flatnonzero(~on_grid & (mixtures.count == count))
+        for count in np.unique(mixtures.num_components[~on_grid]):
+            some = np.flatnonzero(~on_grid & (mixtures.num_components == count))
             weights = mixtures.weight[some, :count]
             mixture = GaussianMixture(
                 weights / weights.sum(axis=1, keepdims=True),
                 mixtures.mean[some, :count],
                 mixtures.var[some, :count],
             )
-            found.append((self.reals.variable[some], mixture))
+            found.append((self.blocks.variable[some], mixture))
         return found
 
 
-def _cut_steps(terms: LocalTerms, reals: Reals, is_cut: NDArray[np.uint8]) -> NDArray[np.int64]:
+def _cut_steps(
+    terms: LocalTerms, blocks: RealBlocks, is_cut: NDArray[np.uint8]
+) -> NDArray[np.int64]:
     """Reals with a bound, but for those in components to which bounds do not matter, and will not
     because there are no states to change that."""
-    component = np.empty(len(reals.variable), dtype=np.int64)
-    sizes = np.diff(reals.component_ptr)
-    component[reals.steps] = np.repeat(np.arange(reals.num_components), sizes)
-    record = terms.variable[reals.variable]
+    component = np.empty(len(blocks.variable), dtype=np.int64)
+    sizes = np.diff(blocks.component_ptr)
+    component[blocks.steps] = np.repeat(np.arange(blocks.num_components), sizes)
+    record = terms.variable[blocks.variable]
     has_bound = np.isfinite(record["lower"]) | np.isfinite(record["upper"])
-    return np.flatnonzero(has_bound & ((is_cut | reals.has_states)[component] > 0))
+    return np.flatnonzero(has_bound & ((is_cut | blocks.has_states)[component] > 0))
 
 
 DEGREE = 4
@@ -217,7 +221,7 @@ def check_bounds(variables: Variables) -> None:
 
 
 def lay_edges(
-    mixtures: Mixtures,
+    mixtures: GaussianSums,
     steps: NDArray[np.int64],
     lower: FloatArray,
     upper: FloatArray,
@@ -228,7 +232,7 @@ def lay_edges(
     mixtures: where densities were seen, and how wide they were, of the real of each grid.
     """
     mean, var = mixtures.mean[steps], mixtures.var[steps]
-    is_there = np.arange(mean.shape[1]) < mixtures.count[steps][:, None]
+    is_there = np.arange(mean.shape[1]) < mixtures.num_components[steps][:, None]
     reach = REACH * np.sqrt(var)
     lowest = np.where(is_there, mean - reach, np.inf).min(axis=1, initial=np.inf)
     highest = np.where(is_there, mean + reach, -np.inf).max(axis=1, initial=-np.inf)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from hylift.errors import IntractableError
 from hylift.inference.exact.elimination import connected, eliminate_reals
 from hylift.inference.local.terms import LocalTerms
-from hylift.inference.sampling.kernels.arrays import MOST_JOINT, MOST_NEAR, Groups, Reals
 from hylift.inference.sampling.kernels.states import tie
+from hylift.inference.sampling.state import MOST_JOINT, MOST_NEAR, RealBlocks, StateGroups
+from hylift.numerics.segments import offsets, ranges
 from hylift.words import counted
 
 IntArray = NDArray[np.int64]
@@ -20,13 +21,13 @@ MOST_NUMBERS = 2**28
 """Of eight bytes, for the precisions of all reals and their factors, of all chains together."""
 
 PER_EDGE = 3
-"""Numbers that a chain keeps for each edge: the precision, its factor, its inverse."""
+"""Numbers that a chain keeps for each edge: the coupling, the factor, the inverse."""
 
 MOST_TERMS = 256
 """Quadratics of the reals next to discrete variables up to which these take them along."""
 
 
-def structure_of(terms: LocalTerms, num_chains: int) -> Reals:
+def real_blocks(terms: LocalTerms, num_chains: int) -> RealBlocks:
     """The components of the reals, with an elimination order that serves for all states."""
     record = terms.variable
     variables = np.flatnonzero(record["num_states"] == 0)
@@ -41,8 +42,6 @@ def structure_of(terms: LocalTerms, num_chains: int) -> Reals:
             f"{counted(num_chains, 'chain')}, more than {MOST_NUMBERS:,}: fewer chains, or "
             "evidence on some of the reals, would make it less"
         )
-    step = number.copy()
-    step[variables] = elimination.step
     component = connected(len(variables), pairs) if len(variables) else np.zeros(0, np.int32)
     count = int(component.max(initial=-1)) + 1
     of_step = component[elimination.order]
@@ -52,13 +51,12 @@ def structure_of(terms: LocalTerms, num_chains: int) -> Reals:
     of_term[terms.num_tables :] = of_quadratic
     has_states = terms.term["num_joint"][terms.num_tables :] > 1
     has_bound = np.isfinite(record["lower"][variables]) | np.isfinite(record["upper"][variables])
-    return Reals(
+    return RealBlocks(
         variables[elimination.order],
-        step,
         elimination.ptr,
         elimination.later,
         np.arange(len(variables) + 1),
-        _edges_of(pairs, elimination.step, elimination.ptr, elimination.later),
+        _edge_pairs(pairs, elimination.step, elimination.ptr, elimination.later),
         _pointers(of_step, count),
         np.argsort(of_step, kind="stable"),
         _pointers(of_term[terms.num_tables :], count),
@@ -69,7 +67,7 @@ def structure_of(terms: LocalTerms, num_chains: int) -> Reals:
     )
 
 
-def groups_of(terms: LocalTerms, reals: Reals, tied: IntArray) -> Groups:
+def state_groups(terms: LocalTerms, tied: IntArray) -> StateGroups:
     """Groups that are tied, and variables that take reals along by themselves.
 
     tied: (variable,), its group of two or more, or -1.
@@ -99,7 +97,7 @@ def groups_of(terms: LocalTerms, reals: Reals, tied: IntArray) -> Groups:
     quadratic_owner, quadratic = _distinct_terms(
         terms, owner, record["split"][members], record["last"][members]
     )
-    return Groups(
+    return StateGroups(
         _pointers(owner, count),
         members,
         num_joint,
@@ -116,10 +114,9 @@ def _distinct_terms(
     terms: LocalTerms, owner: IntArray, first: IntArray, last: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Owners and their terms, each once and sorted; of incidences from first to last."""
-    size = last - first
-    at = np.arange(size.sum()) + np.repeat(first - np.cumsum(size) + size, size)
     num_terms = max(len(terms.term), 1)
-    code = np.repeat(owner, size) * num_terms + terms.incidence["term"][at]
+    inside = terms.incidence["term"][ranges(first, last - first)]
+    code = np.repeat(owner, last - first) * num_terms + inside
     found, term = np.divmod(np.unique(code), num_terms)
     return found, term
 
@@ -155,22 +152,24 @@ def _near(terms: LocalTerms, group: IntArray, num_groups: int) -> tuple[IntArray
     return found[keep], near[keep]
 
 
-def _edges_of(
+def _edge_pairs(
     pairs: NDArray[np.int32],
     step: NDArray[np.int32],
     ptr: NDArray[np.int64],
     later: NDArray[np.int32],
 ) -> NDArray[np.int64]:
-    """(pair,): its place among the edges, which are sorted by their steps."""
+    """(edge,): its pair, or -1 where elimination has added it; edges are sorted by their steps."""
     size = len(step)
     low, high = np.sort(step[pairs].astype(np.int64), axis=1).T
     owner = np.repeat(np.arange(size, dtype=np.int64), np.diff(ptr))
-    return np.searchsorted(owner * size + later, low * size + high).astype(np.int64)
+    found = np.full(len(later), -1)
+    found[np.searchsorted(owner * size + later, low * size + high)] = np.arange(len(pairs))
+    return found
 
 
 def _pointers(owner: NDArray[np.integer], count: int) -> NDArray[np.int64]:
     """(owner + 1,): where the things of each begin, were they sorted by owner."""
-    return np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))]).astype(np.int64)
+    return offsets(np.bincount(owner, minlength=count))
 
 
 BoolArray = NDArray[np.bool_]
@@ -315,12 +314,10 @@ def _scopes(terms: LocalTerms, tables: IntArray, held: BoolArray) -> tuple[IntAr
     """Pointers and members: the variables of each table that are held fast."""
     term = terms.term[tables]
     size = term["last"] - term["first"]
-    ends = np.cumsum(size)
-    entries = np.arange(size.sum()) + np.repeat(term["first"] - ends + size, size)
-    variable = terms.entry["variable"][entries].astype(np.int64)
+    variable = terms.entry["variable"][ranges(term["first"], size)].astype(np.int64)
     kept = held[variable]
     counts = np.bincount(np.repeat(np.arange(len(tables)), size)[kept], minlength=len(tables))
-    return np.concatenate([[0], np.cumsum(counts)]), variable[kept]
+    return offsets(counts), variable[kept]
 
 
 def _most_joint(terms: LocalTerms, held: BoolArray) -> int:

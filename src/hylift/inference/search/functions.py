@@ -52,9 +52,11 @@ class FunctionMoves:
 
     @classmethod
     def of(cls, kinds: Kinds, terms: LocalTerms) -> FunctionMoves:
-        groups, sets = kinds.functions, []
+        groups, sets = kinds.functions, list[_Set]()
+        if not groups:
+            return cls(terms, [])
         color = _colors(groups, terms)
-        for number in range(int(color.max(initial=-1)) + 1):
+        for number in range(int(color.max()) + 1):
             variables = np.flatnonzero(color == number)
             place = np.full(len(color), -1)
             place[variables] = np.arange(len(variables))

@@ -3,9 +3,10 @@
 import numpy as np
 
 from hylift.inference.local.kernels import inner, inner_with_views, part
-from hylift.inference.sampling.kernels.arrays import FACTORISED, INDEFINITE, SOLVED, STALE
-from hylift.inference.sampling.kernels.states import add_quadratic
+from hylift.inference.local.kernels.terms import add_quadratic
+from hylift.inference.sampling.state import FACTORISED, INDEFINITE, SOLVED, STALE
 from hylift.numerics.kernels.ldl import factorise, forward, selected_inverse
+from hylift.numerics.kernels.random import exponential, normal, uniform
 
 TRIES = 4
 """Block draws that are tried where bounds may cut them off."""
@@ -13,10 +14,13 @@ TRIES = 4
 NEAR = 4.0
 """Standard deviations from the mean within which a bound matters."""
 
+WHOLE, UNBOUNDED, WIDENED = 0, 1, 2
+"""Precisions of a component to factorise."""
 
-@part
-def draw_reals(terms, reals, chain, rng):
-    """Draws every component of reals; a variable that nothing holds, or -1.
+
+@inner
+def draw_reals(terms, blocks, chain):
+    """Draws every component of reals; returns a variable that nothing holds, or -1.
 
     A Gaussian block that falls within all bounds is a draw from the truncated Gaussian. Whether
     one of the few that are tried does, has a probability that depends on the states alone, not on
@@ -25,204 +29,210 @@ def draw_reals(terms, reals, chain, rng):
     the distribution as it is, and the choice between them is blind to what they move: so does
     their mixture.
     """
-    for c in range(len(reals.has_bounds)):
+    loose = np.int64(-1)
+    for c in range(len(blocks.has_bounds)):
         if chain.known[c] == STALE:
-            failed = _factorise_component(terms, reals, chain, c)
-            if failed >= 0 and reals.has_bounds[c]:
-                failed = _factorise_unbounded(terms, reals, chain, c)
+            failed = _factorise_component(terms, blocks, chain, c)
             if failed >= 0:
-                return reals.variable[failed]
-        is_drawn = False
+                loose = blocks.variable[failed]
+                break
+        tries = 0
         if chain.known[c] != INDEFINITE:
-            tries = TRIES if reals.has_bounds[c] else 1
-            for _ in range(tries):
-                if not is_drawn:
-                    is_drawn = _draw_block(terms, reals, chain, rng, c)
-        if not is_drawn:
+            tries = TRIES if blocks.has_bounds[c] else 1
+        while tries > 0:
+            tries -= 1
+            if _draw_block(terms, blocks, chain, c):
+                break
+        else:
             chain.is_near[c] = 1
-            failed = _draw_each(terms, reals, chain, rng, c)
-            if failed >= 0:
-                return failed
+            loose = _draw_each(terms, blocks, chain, c)
+            if loose >= 0:
+                break
             if chain.is_aimed[c]:
-                _draw_along(terms, reals, chain, rng, c)
-    return np.int64(-1)
+                _draw_along(terms, blocks, chain, c)
+    return loose
 
 
 @inner_with_views
-def _factorise_component(terms, reals, chain, c):
-    """The Gaussian of a component in the states at hand; the step that fails, or -1."""
-    inside = reals.steps[reals.component_ptr[c] : reals.component_ptr[c + 1]]
-    _assemble(terms, reals, chain, c)
-    failed = _factorise_as(reals, chain, c, chain.diagonal, chain.edges)
-    chain.known[c] = FACTORISED if failed < 0 else INDEFINITE
+def _factorise_component(terms, blocks, chain, c):
+    """The Gaussian of a component in the states at hand; the step that fails, or -1.
+
+    A component with bounds may be no Gaussian. It fails if its reals without bounds are none,
+    given those that have bounds: one at a time they might all be held, and yet run away together.
+    Otherwise it gets a factor that tells directions to move in: as if those between two bounds
+    were held by a Gaussian as wide as they are apart.
+    """
+    inside = blocks.steps[blocks.component_ptr[c] : blocks.component_ptr[c + 1]]
+    _assemble(terms, blocks, chain, c, inside)
     chain.is_near[c] = 0
-    chain.is_aimed[c] = failed < 0
-    if failed < 0:
+    failed = np.int64(-1)
+    for which in range(3):
+        _fill_precision(terms, blocks, chain, inside, which)
+        failed = factorise(
+            inside, np.int64(0), np.int64(1), blocks.ptr, blocks.later, blocks.numbers, blocks.ptr,
+            chain.drawn, chain.edges, chain.factor, chain.pivot, chain.column,
+            chain.lists[0], chain.lists[1], chain.lists[2], False,
+        )  # fmt: skip
+        if which != UNBOUNDED:
+            chain.is_aimed[c] = failed < 0
+        if which == WHOLE:
+            chain.known[c] = FACTORISED if failed < 0 else INDEFINITE
+            if failed < 0 or not blocks.has_bounds[c]:
+                break
+        elif which == UNBOUNDED and failed >= 0:
+            break
+        else:
+            failed = np.int64(-1)
+    if chain.known[c] == FACTORISED:
         for v in inside:
-            chain.half[v] = chain.linear[v]
-        forward(inside, reals.ptr, reals.later, chain.factor, chain.pivot, chain.half)
+            chain.half[v] = chain.linear[blocks.variable[v]]
+        forward(inside, blocks.ptr, blocks.later, chain.factor, chain.pivot, chain.half)
         for v in inside:
             chain.half[v] /= chain.pivot[v]
     return failed
 
 
-@inner_with_views
-def _factorise_as(reals, chain, c, diagonal, edges):
-    """The factor of a component with this precision; the step that fails, or -1."""
-    inside = reals.steps[reals.component_ptr[c] : reals.component_ptr[c + 1]]
-    return factorise(
-        inside, np.int64(0), np.int64(1), reals.ptr, reals.later, reals.numbers, reals.ptr,
-        diagonal, edges, chain.factor, chain.pivot, chain.column,
-        chain.lists[0], chain.lists[1], chain.lists[2], False,
-    )  # fmt: skip
+@part
+def _assemble(terms, blocks, chain, c, inside):
+    """Derivatives along the reals of a component."""
+    for v in inside:
+        chain.curve[blocks.variable[v]] = 0.0
+        chain.linear[blocks.variable[v]] = 0.0
+        for e in range(blocks.ptr[v], blocks.ptr[v + 1]):
+            if blocks.edge_pair[e] >= 0:
+                chain.coupling[blocks.edge_pair[e]] = 0.0
+    for k in range(blocks.term_ptr[c], blocks.term_ptr[c + 1]):
+        t = blocks.terms[k]
+        add_quadratic(
+            terms, t, chain.joint[t], terms.term[t].multiplicity,
+            chain.origin, chain.curve, chain.linear, chain.coupling,
+        )  # fmt: skip
 
 
-@inner
-def _is_unbounded(terms, reals, v):
-    r = reals.variable[v]
-    return terms.variable[r].lower == -np.inf and terms.variable[r].upper == np.inf
-
-
-@inner_with_views
-def _factorise_unbounded(terms, reals, chain, c):
-    """Of a component that is no Gaussian, a real without bounds that nothing holds given those
-    that have bounds, or -1.
-
-    One at a time they might all be held, and yet run away together. If there is none, it leaves a
-    factor that tells directions to move in: as if those between two bounds were held by a Gaussian
-    as wide as they are apart.
-    """
-    for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
-        v = reals.steps[k]
-        is_free = _is_unbounded(terms, reals, v)
-        chain.drawn[v] = chain.diagonal[v] if is_free else 1.0
-        for e in range(reals.ptr[v], reals.ptr[v + 1]):
-            both = is_free and _is_unbounded(terms, reals, np.int64(reals.later[e]))
-            chain.inverse[e] = chain.edges[e] if both else 0.0
-    failed = _factorise_as(reals, chain, c, chain.drawn, chain.inverse)
-    if failed < 0:
-        for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
-            v = reals.steps[k]
-            r = reals.variable[v]
-            apart = terms.variable[r].upper - terms.variable[r].lower
-            chain.drawn[v] = chain.diagonal[v] + 1.0 / apart**2
-        chain.is_aimed[c] = _factorise_as(reals, chain, c, chain.drawn, chain.edges) < 0
-    return failed
-
-
-@inner
-def _assemble(terms, reals, chain, c):
-    """Precision and linear part of a component."""
-    for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
-        v = reals.steps[k]
-        chain.diagonal[v] = 0.0
-        chain.linear[v] = 0.0
-        for e in range(reals.ptr[v], reals.ptr[v + 1]):
+@part
+def _fill_precision(terms, blocks, chain, inside, which):
+    """The diagonal in `drawn`, the rest in `edges`."""
+    for v in inside:
+        record, own = terms.variable[blocks.variable[v]], -2.0 * chain.curve[blocks.variable[v]]
+        is_free = True
+        if which == UNBOUNDED:
+            is_free = record.lower == -np.inf and record.upper == np.inf
+            own = own if is_free else 1.0
+        elif which == WIDENED:
+            own += 1.0 / (record.upper - record.lower) ** 2
+        chain.drawn[v] = own
+        for e in range(blocks.ptr[v], blocks.ptr[v + 1]):
             chain.edges[e] = 0.0
-    for k in range(reals.term_ptr[c], reals.term_ptr[c + 1]):
-        t = reals.terms[k]
-        add_quadratic(terms, reals, chain, t, chain.joint[t], terms.term[t].multiplicity)
+            if is_free and blocks.edge_pair[e] >= 0:
+                other = terms.variable[blocks.variable[blocks.later[e]]]
+                if which != UNBOUNDED or (other.lower == -np.inf and other.upper == np.inf):
+                    chain.edges[e] = -chain.coupling[blocks.edge_pair[e]]
 
 
-@inner
-def _draw_block(terms, reals, chain, rng, c):
+@part
+def _draw_direction(blocks, chain, v):
+    """A draw of one real of the Gaussian with mean 0, given those after it."""
+    value = normal(chain.random) / np.sqrt(chain.pivot[v])
+    for e in range(blocks.ptr[v], blocks.ptr[v + 1]):
+        value -= chain.factor[e] * chain.drawn[blocks.later[e]]
+    return value
+
+
+@part
+def _draw_block(terms, blocks, chain, c):
     """Draws a whole component; it is taken, and true returned, if it is within all bounds."""
-    first, last = reals.component_ptr[c], reals.component_ptr[c + 1]
-    for k in range(last - 1, first - 1, -1):
-        v = reals.steps[k]
-        value = chain.half[v] + rng.standard_normal() / np.sqrt(chain.pivot[v])
-        for e in range(reals.ptr[v], reals.ptr[v + 1]):
-            value -= chain.factor[e] * chain.drawn[reals.later[e]]
-        r = reals.variable[v]
-        if not terms.variable[r].lower <= value <= terms.variable[r].upper:
-            return False
+    first, k = blocks.component_ptr[c], blocks.component_ptr[c + 1]
+    is_inside = True
+    while is_inside and k > first:
+        k -= 1
+        v = blocks.steps[k]
+        value = chain.half[v] + _draw_direction(blocks, chain, v)
+        record = terms.variable[blocks.variable[v]]
+        is_inside = record.lower <= value <= record.upper
         chain.drawn[v] = value
-    for k in range(first, last):
-        chain.x[reals.variable[reals.steps[k]]] = chain.drawn[reals.steps[k]]
-    return True
+    if is_inside:
+        for k in range(first, blocks.component_ptr[c + 1]):
+            chain.x[blocks.variable[blocks.steps[k]]] = chain.drawn[blocks.steps[k]]
+    return is_inside
 
 
-@inner
-def _draw_each(terms, reals, chain, rng, c):
+@part
+def _draw_each(terms, blocks, chain, c):
     """Draws the reals of a component one after the other; one that nothing holds, or -1."""
-    for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
-        v = reals.steps[k]
-        r = reals.variable[v]
-        curve, slope = conditional(terms, reals, chain, v)
-        value = draw_between(rng, curve, slope, terms.variable[r].lower, terms.variable[r].upper)
+    loose = np.int64(-1)
+    for k in range(blocks.component_ptr[c], blocks.component_ptr[c + 1]):
+        r = blocks.variable[blocks.steps[k]]
+        curve, slope = conditional(terms, chain, r)
+        record = terms.variable[r]
+        value = draw_between(chain.random, curve, slope, record.lower, record.upper)
         if not np.isfinite(value):
-            return r
+            loose = r
+            break
         chain.x[r] = value
-    return np.int64(-1)
+    return loose
 
 
-@inner
-def _draw_along(terms, reals, chain, rng, c):
+@part
+def _draw_along(terms, blocks, chain, c):
     """Draws where a component stands on a line through it, within all bounds.
 
     The line has the direction of a draw from the Gaussian that was factorised, which knows nothing
     of where the reals are: it leads along ridges where one real alone could hardly move.
     """
-    first, last = reals.component_ptr[c], reals.component_ptr[c + 1]
+    first, last = blocks.component_ptr[c], blocks.component_ptr[c + 1]
     for k in range(last - 1, first - 1, -1):
-        v = reals.steps[k]
-        chain.drawn[v] = rng.standard_normal() / np.sqrt(chain.pivot[v])
-        for e in range(reals.ptr[v], reals.ptr[v + 1]):
-            chain.drawn[v] -= chain.factor[e] * chain.drawn[reals.later[e]]
+        chain.drawn[blocks.steps[k]] = _draw_direction(blocks, chain, blocks.steps[k])
     low, high, curve, slope = -np.inf, np.inf, 0.0, 0.0
     for k in range(first, last):
-        v = reals.steps[k]
-        r = reals.variable[v]
-        along, x = chain.drawn[v], chain.x[r]
-        bend, rise = conditional(terms, reals, chain, v)
+        v = blocks.steps[k]
+        r = blocks.variable[v]
+        record, along, x = terms.variable[r], chain.drawn[v], chain.x[r]
+        bend, rise = conditional(terms, chain, r)
         slope += along * (rise + 2.0 * bend * x)
         curve += bend * along**2
-        for e in range(reals.ptr[v], reals.ptr[v + 1]):
-            curve -= chain.edges[e] * along * chain.drawn[reals.later[e]]
+        for e in range(blocks.ptr[v], blocks.ptr[v + 1]):
+            if blocks.edge_pair[e] >= 0:
+                both = along * chain.drawn[blocks.later[e]]
+                curve += chain.coupling[blocks.edge_pair[e]] * both
         if along != 0.0:
-            one, other = (
-                (terms.variable[r].lower - x) / along,
-                (terms.variable[r].upper - x) / along,
-            )
+            one, other = (record.lower - x) / along, (record.upper - x) / along
             low, high = max(low, min(one, other)), min(high, max(one, other))
-    far = draw_between(rng, curve, slope, min(low, 0.0), max(high, 0.0))
+    far = draw_between(chain.random, curve, slope, min(low, 0.0), max(high, 0.0))
     if np.isfinite(far):
         for k in range(first, last):
-            r = reals.variable[reals.steps[k]]
-            value = chain.x[r] + far * chain.drawn[reals.steps[k]]
+            r = blocks.variable[blocks.steps[k]]
+            value = chain.x[r] + far * chain.drawn[blocks.steps[k]]
             chain.x[r] = min(max(value, terms.variable[r].lower), terms.variable[r].upper)
 
 
 @inner
-def conditional(terms, reals, chain, v):
+def conditional(terms, chain, r):
     """The log-density along a real given all else: its curve and its slope at 0."""
-    r = reals.variable[v]
-    slope = chain.linear[v]
+    slope = chain.linear[r]
     for k in range(terms.variable[r].links, terms.variable[r].links_end):
-        edge = reals.pair_edge[terms.link[k].pair]
-        slope -= chain.edges[edge] * chain.x[terms.link[k].other]
-    return -0.5 * chain.diagonal[v], slope
+        slope += chain.coupling[terms.link[k].pair] * chain.x[terms.link[k].other]
+    return chain.curve[r], slope
 
 
 @inner_with_views
-def solve_component(terms, reals, chain, c):
+def solve_component(terms, blocks, chain, c):
     """Fills in the means and variances of a component given the states, if it has any, and
     whether a bound is near them."""
     if chain.known[c] != FACTORISED:
         return
-    inside = reals.steps[reals.component_ptr[c] : reals.component_ptr[c + 1]]
+    inside = blocks.steps[blocks.component_ptr[c] : blocks.component_ptr[c + 1]]
     for i in range(len(inside) - 1, -1, -1):
         v = inside[i]
         chain.mean[v] = chain.half[v]
-        for e in range(reals.ptr[v], reals.ptr[v + 1]):
-            chain.mean[v] -= chain.factor[e] * chain.mean[reals.later[e]]
+        for e in range(blocks.ptr[v], blocks.ptr[v + 1]):
+            chain.mean[v] -= chain.factor[e] * chain.mean[blocks.later[e]]
     selected_inverse(
-        inside, reals.ptr, reals.later, chain.factor, chain.pivot, chain.inverse, chain.var,
+        inside, blocks.ptr, blocks.later, chain.factor, chain.pivot, chain.edges, chain.var,
         chain.column,
     )  # fmt: skip
     chain.known[c] = SOLVED
     for v in inside:
-        r = reals.variable[v]
+        r = blocks.variable[v]
         reach = NEAR * np.sqrt(chain.var[v])
         low, high = chain.mean[v] - reach, chain.mean[v] + reach
         if low < terms.variable[r].lower or high > terms.variable[r].upper:
@@ -237,7 +247,7 @@ NARROW = 1.5
 
 
 @inner
-def draw_between(rng, curve, slope, low, high):
+def draw_between(random, curve, slope, low, high):
     """A draw, or NaN where there is no distribution because nothing holds it."""
     if abs(curve) * (high - low) ** 2 <= FLAT:
         curve = 0.0
@@ -245,42 +255,42 @@ def draw_between(rng, curve, slope, low, high):
         scale = 1.0 / np.sqrt(-2.0 * curve)
         middle = -0.5 * slope / curve
         if low == -np.inf and high == np.inf:
-            return middle + scale * rng.standard_normal()
+            return middle + scale * normal(random)
         a, b = (low - middle) / scale, (high - middle) / scale
         # Counted from the nearer bound, so that no digits are lost far from the middle.
         if a > 0.0:
-            x = low + scale * _beyond(rng, a, b)
+            x = low + scale * _beyond(random, a, b)
         elif b < 0.0:
-            x = high - scale * _beyond(rng, -b, -a)
+            x = high - scale * _beyond(random, -b, -a)
         else:
-            x = middle + scale * _around_zero(rng, a, b)
+            x = middle + scale * _around_zero(random, a, b)
     elif np.isfinite(low) and np.isfinite(high):
-        x = _convex(rng, curve, slope, low, high)
+        x = _convex(random, curve, slope, low, high)
     elif curve == 0.0 and slope < 0.0 and np.isfinite(low):
-        x = low - _exponential(rng) / slope
+        x = low - exponential(random) / slope
     elif curve == 0.0 and slope > 0.0 and np.isfinite(high):
-        x = high - _exponential(rng) / slope
+        x = high - exponential(random) / slope
     else:
         return np.nan
     return min(max(x, low), high)
 
 
 @inner
-def _around_zero(rng, a, b):
+def _around_zero(random, a, b):
     """Of a standard normal between a ≤ 0 and b ≥ 0."""
     while True:
         if b - a < NARROW:
-            z = a + (b - a) * rng.random()
-            if rng.random() < np.exp(-0.5 * z * z):
+            z = a + (b - a) * uniform(random)
+            if uniform(random) < np.exp(-0.5 * z * z):
                 return z
         else:
-            z = rng.standard_normal()
+            z = normal(random)
             if a <= z <= b:
                 return z
 
 
 @inner
-def _beyond(rng, a, b):
+def _beyond(random, a, b):
     """Of a standard normal between a > 0 and b: how far beyond a it is."""
     width = b - a
     narrow = width * (a + 0.5 * width) < NARROW
@@ -288,17 +298,17 @@ def _beyond(rng, a, b):
     rate = 0.5 * (a + np.sqrt(a * a + 4.0))
     while True:
         if narrow:
-            step = width * rng.random()
-            if rng.random() < np.exp(-step * (a + 0.5 * step)):
+            step = width * uniform(random)
+            if uniform(random) < np.exp(-step * (a + 0.5 * step)):
                 return step
         else:
-            step = _exponential(rng) / rate
-            if step <= width and rng.random() < np.exp(-0.5 * (a + step - rate) ** 2):
+            step = exponential(random) / rate
+            if step <= width and uniform(random) < np.exp(-0.5 * (a + step - rate) ** 2):
                 return step
 
 
 @inner
-def _convex(rng, curve, slope, low, high):
+def _convex(random, curve, slope, low, high):
     """Where the log-density is convex or straight: it lies below its chords.
 
     Proposals come from the chords on either side of its least point, and at least about one half
@@ -314,19 +324,19 @@ def _convex(rng, curve, slope, low, high):
     on_left = (least - low) * np.exp(max(left, 0.0) - top) * _share(abs(left))
     on_right = (high - least) * np.exp(max(right, 0.0) - top) * _share(abs(right))
     while True:
-        if rng.random() * (on_left + on_right) < on_left:
+        if uniform(random) * (on_left + on_right) < on_left:
             start, end, rise = least, low, left
         else:
             start, end, rise = least, high, right
         # A share t of the way from `least` to the bound has density exp(rise t).
-        u = rng.random()
+        u = uniform(random)
         t = u
         if rise > 0.0:
             t = 1.0 + np.log(u + (1.0 - u) * np.exp(-rise)) / rise
         elif rise < 0.0:
             t = np.log(u + (1.0 - u) * np.exp(rise)) / rise
         # Below the chord by curve · t (1 - t) · width².
-        if rng.random() < np.exp(-curve * t * (1.0 - t) * (end - start) ** 2):
+        if uniform(random) < np.exp(-curve * t * (1.0 - t) * (end - start) ** 2):
             return start + t * (end - start)
 
 
@@ -334,9 +344,3 @@ def _convex(rng, curve, slope, low, high):
 def _share(rise):
     """∫₀¹ exp(-rise t) dt."""
     return 1.0 if rise < 1e-12 else -np.expm1(-rise) / rise
-
-
-@inner
-def _exponential(rng):
-    """Numba's own takes longer to compile than all else here."""
-    return -np.log(1.0 - rng.random())

@@ -4,11 +4,10 @@ A grid has narrow panels where densities were seen while warming up.
 """
 
 import numpy as np
-from numba import njit
 
-from hylift.inference.local.kernels import inner, part
-from hylift.inference.sampling.kernels.arrays import INDEFINITE
+from hylift.inference.local.kernels import entry, inner, part
 from hylift.inference.sampling.kernels.reals import conditional, solve_component
+from hylift.inference.sampling.state import INDEFINITE
 
 COARSE = 3.0
 """Times its own width that a density may find the panel wide in which it begins."""
@@ -17,29 +16,29 @@ NARROWEST = 1e-150
 """A narrower density has no square that is a number."""
 
 
-@part
-def note_reals(terms, reals, chain, record, is_warm):
+@inner
+def note_reals(terms, blocks, chain, record, is_warm):
     """Adds what the draw at hand tells of the distribution of every real.
 
     That is more than its value: its Gaussian given the states, or, where a bound matters in these
     states, its truncated Gaussian given all other variables (Rao and Blackwell). Before the chain
     is warm, only reals with bounds are looked at: where their densities lie.
     """
-    for c in range(len(reals.has_bounds)):
-        if not (is_warm or reals.has_bounds[c]):
+    for c in range(len(blocks.has_bounds)):
+        if not (is_warm or blocks.has_bounds[c]):
             continue
-        solve_component(terms, reals, chain, c)
+        solve_component(terms, blocks, chain, c)
         one_by_one = chain.is_near[c] > 0 or chain.known[c] == INDEFINITE
         if one_by_one:
             chain.is_cut[c] = 1
-        for k in range(reals.component_ptr[c], reals.component_ptr[c + 1]):
-            v = reals.steps[k]
-            r = reals.variable[v]
+        for k in range(blocks.component_ptr[c], blocks.component_ptr[c + 1]):
+            v = blocks.steps[k]
+            r = blocks.variable[v]
             low, high = terms.variable[r].lower, terms.variable[r].upper
             is_bounded = low > -np.inf or high < np.inf
             mean, var = chain.mean[v], chain.var[v]
             if one_by_one:
-                curve, slope = conditional(terms, reals, chain, v)
+                curve, slope = conditional(terms, chain, r)
                 if is_bounded and not is_warm:
                     _note_place(record.mixtures, v, curve, slope, low, high)
                     continue
@@ -73,7 +72,7 @@ def _shape(curve, slope, low, high):
     return origin, tilt, max(reach, NARROWEST)
 
 
-@inner
+@part
 def _note_place(mixtures, v, curve, slope, low, high):
     """Adds Gaussians that are where a density between bounds is, and as wide: at both bounds if
     it may be large there."""
@@ -127,18 +126,18 @@ def _add_density(record, row, weight, curve, slope, low, high):
 @inner
 def add_gaussian(mixtures, v, weight, mean, var):
     """Adds a Gaussian to the mixture of a real; where there is no room, like ones are merged."""
-    n = mixtures.count[v]
+    n = mixtures.num_components[v]
     for k in range(n):
         if mixtures.mean[v, k] == mean and mixtures.var[v, k] == var:
             mixtures.weight[v, k] += weight
             return
     if n == mixtures.weight.shape[1]:
         merge_like(mixtures, v, n // 2)
-        n = mixtures.count[v]
+        n = mixtures.num_components[v]
     mixtures.weight[v, n] = weight
     mixtures.mean[v, n] = mean
     mixtures.var[v, n] = var
-    mixtures.count[v] = n + 1
+    mixtures.num_components[v] = n + 1
 
 
 @inner
@@ -149,7 +148,7 @@ def merge_like(mixtures, v, most):
     """
     weight, mean, var, cost = mixtures.weight, mixtures.mean, mixtures.var, mixtures.cost
     _sort_by_mean(mixtures, v)
-    size = mixtures.count[v]
+    size = mixtures.num_components[v]
     for k in range(size - 1):
         cost[k] = _cost(mixtures, v, k)
     while size > most:
@@ -172,7 +171,7 @@ def merge_like(mixtures, v, most):
             cost[k] = cost[k + 1]
         for k in range(max(best - 1, 0), min(best + 1, size - 1)):
             cost[k] = _cost(mixtures, v, k)
-    mixtures.count[v] = size
+    mixtures.num_components[v] = size
 
 
 @inner
@@ -185,10 +184,10 @@ def _cost(mixtures, v, k):
     return w * apart / min(var[v, k], var[v, k + 1])
 
 
-@inner
+@part
 def _sort_by_mean(mixtures, v):
     weight, mean, var = mixtures.weight, mixtures.mean, mixtures.var
-    for k in range(1, mixtures.count[v]):
+    for k in range(1, mixtures.num_components[v]):
         w, m, s = weight[v, k], mean[v, k], var[v, k]
         at = k
         while at > 0 and mean[v, at - 1] > m:
@@ -201,31 +200,31 @@ def _sort_by_mean(mixtures, v):
         var[v, at] = s
 
 
-@njit(cache=True, nogil=True)
+@entry
 def gather(mixtures, others, most):
     """Adds other mixtures, and leaves no more than so many components of each."""
-    for v in range(len(mixtures.count)):
-        for k in range(others.count[v]):
+    for v in range(len(mixtures.num_components)):
+        for k in range(others.num_components[v]):
             add_gaussian(mixtures, v, others.weight[v, k], others.mean[v, k], others.var[v, k])
-        if mixtures.count[v] > most:
+        if mixtures.num_components[v] > most:
             merge_like(mixtures, v, most)
 
 
-@njit(cache=True, nogil=True)
-def spread_on_grids(terms, reals, record):
+@entry
+def spread_on_grids(terms, blocks, record):
     """Moves the mixtures of those reals onto their grids that have something there."""
     for v in range(len(record.grid)):
         row = record.grid[v]
         if row < 0 or record.added[row] == 0.0:
             continue
-        r, mixtures = reals.variable[v], record.mixtures
-        for k in range(mixtures.count[v]):
+        r, mixtures = blocks.variable[v], record.mixtures
+        for k in range(mixtures.num_components[v]):
             var = mixtures.var[v, k]
             _add_density(
                 record, row, mixtures.weight[v, k], -0.5 / var, mixtures.mean[v, k] / var,
                 terms.variable[r].lower, terms.variable[r].upper,
             )  # fmt: skip
-        mixtures.count[v] = 0
+        mixtures.num_components[v] = 0
 
 
 PART = 0.25
@@ -235,7 +234,7 @@ CORE, FAR = 5.0, 1e3
 """Standard deviations up to which panels are narrow, and from which on they grow fastest."""
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@entry
 def lay_panels(mixtures, steps, low, high, least, edges, room):
     """Fills in edges (grid, panel + 1) from low to high: (grid,).
 
@@ -260,11 +259,11 @@ def lay_panels(mixtures, steps, low, high, least, edges, room):
         edges[row, 0], edges[row, num_panels] = low[row], high[row]
 
 
-@inner
+@part
 def _width(mixtures, v, x, least):
     """How wide a panel is to be."""
     width = np.inf
-    for k in range(mixtures.count[v]):
+    for k in range(mixtures.num_components[v]):
         scale = max(np.sqrt(mixtures.var[v, k]), least)
         far = abs(x - mixtures.mean[v, k]) / scale
         grown = 0.5 + max(far - CORE, 0.0) / 3.0 + max(far - FAR, 0.0)

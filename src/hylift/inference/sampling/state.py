@@ -1,0 +1,187 @@
+"""Arrays that the kernels of a Markov chain read and change."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.inference.local.terms import LocalTerms
+
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+STALE, FACTORISED, SOLVED, INDEFINITE = 0, 1, 2, 3
+"""What is known of a component of reals in the states at hand: nothing, its factor, its means
+and variances too, or that it has no factor."""
+
+
+MOST_NEAR = 8
+"""Reals that a group of discrete variables takes along."""
+
+MOST_JOINT = 2**10
+"""Joint states of a group of discrete variables that are drawn together."""
+
+
+class RealBlocks(NamedTuple):
+    """Components of coupled reals; a real goes by its step in an elimination order."""
+
+    variable: Ids  # (step,)
+    ptr: Ids  # (step + 1,)
+    later: NDArray[np.int32]  # steps next to each step when its turn comes: its edges
+    numbers: Ids  # (step + 1,): 0, 1, 2, …
+    edge_pair: Ids  # (edge,): its pair of `LocalTerms`; -1 where elimination adds it
+    component_ptr: Ids  # (component + 1,)
+    steps: Ids  # the steps of each component, increasing
+    term_ptr: Ids  # (component + 1,)
+    terms: Ids  # the quadratics of each component
+    of_term: Ids  # (term,): its component; -1 for a table
+    has_bounds: NDArray[np.uint8]  # (component,): whether one of its reals has a bound
+    has_states: NDArray[np.uint8]  # (component,): whether its Gaussian depends on states
+
+    @property
+    def num_components(self) -> int:
+        return len(self.has_bounds)
+
+
+class StateGroups(NamedTuple):
+    """Discrete variables that are drawn together, with the few reals next to them.
+
+    Those of a group are tied, so that one by one they could hardly move; or a group has one
+    variable, which takes its reals along.
+    """
+
+    ptr: Ids  # (group + 1,)
+    variable: Ids  # the variables of each group
+    num_joint: Ids  # (group,): joint states
+    table_ptr: Ids  # (group + 1,)
+    table: Ids  # the tables of each group
+    quadratic_ptr: Ids  # (group + 1,)
+    quadratic: Ids  # the quadratics of each group
+    near_ptr: Ids  # (group + 1,)
+    near: Ids  # the reals that each group takes along
+
+    @property
+    def most_joint(self) -> int:
+        return int(self.num_joint.max(initial=1))
+
+
+class Near(NamedTuple):
+    """Room for the Gaussian of the reals next to a group: without the terms of the group, then
+    with them."""
+
+    outer_precision: FloatArray  # (near real, near real)
+    outer_linear: FloatArray  # (near real,)
+    outer_size: FloatArray  # (near real,): what the diagonal is the sum of, by size
+    precision: FloatArray  # (near real, near real)
+    linear: FloatArray  # (near real,)
+    size: FloatArray  # (near real,)
+
+    @classmethod
+    def empty(cls) -> Near:
+        square, line = (MOST_NEAR, MOST_NEAR), MOST_NEAR
+        return cls(*(np.zeros(shape) for shape in 2 * (square, line, line)))
+
+
+class Chain(NamedTuple):
+    """An assignment, the Gaussians of its reals given its states, and room to compute."""
+
+    x: FloatArray  # (variable,): states and reals
+    joint: Ids  # (term,): its joint state
+    curve: FloatArray  # (variable,): half the second derivative along a real
+    linear: FloatArray  # (variable,): slope where all reals are 0
+    coupling: FloatArray  # (pair of reals,): second derivative
+    origin: FloatArray  # (variable,): 0
+    known: NDArray[np.uint8]  # (component,): STALE, FACTORISED, …
+    is_near: NDArray[np.uint8]  # (component,): whether a bound matters in the states at hand
+    is_cut: NDArray[np.uint8]  # (component,): whether a bound has mattered
+    is_aimed: NDArray[np.uint8]  # (component,): whether its factor tells directions to move in
+    factor: FloatArray  # (edge,): of the precision
+    pivot: FloatArray  # (step,)
+    half: FloatArray  # (step,): L⁻¹ of the linear part, divided by the pivots
+    mean: FloatArray  # (step,)
+    var: FloatArray  # (step,)
+    edges: FloatArray  # (edge,): room
+    column: FloatArray  # (step,): room
+    drawn: FloatArray  # (step,): room
+    lists: Ids  # (3, step): room
+    weight: FloatArray  # (most joint states,): room
+    near: Near
+    best: FloatArray  # (variable,): the most probable assignment so far
+    log_density: FloatArray  # (2,): of the best and of the last, without constants
+    random: NDArray[np.uint64]  # (1,): state of the generator
+
+    @classmethod
+    def at(
+        cls,
+        start: FloatArray,
+        terms: LocalTerms,
+        blocks: RealBlocks,
+        most_joint: int,
+        seed: np.random.SeedSequence,
+    ) -> Chain:
+        """A chain at its start (variable,)."""
+        count, size, fill = len(start), len(blocks.variable), len(blocks.later)
+        return cls(
+            start.copy(),
+            terms.joint_states(start),
+            np.zeros(count),
+            np.zeros(count),
+            np.zeros(len(terms.link) // 2),
+            np.zeros(count),
+            np.zeros(blocks.num_components, dtype=np.uint8),
+            np.zeros(blocks.num_components, dtype=np.uint8),
+            np.zeros(blocks.num_components, dtype=np.uint8),
+            np.zeros(blocks.num_components, dtype=np.uint8),
+            np.zeros(fill),
+            np.zeros(size),
+            np.zeros(size),
+            np.zeros(size),
+            np.zeros(size),
+            np.zeros(fill),
+            np.zeros(size),
+            np.zeros(size),
+            np.zeros((3, size), dtype=np.int64),
+            np.zeros(most_joint),
+            Near.empty(),
+            np.zeros(count),
+            np.full(2, -np.inf),
+            seed.generate_state(1, np.uint64).astype(np.uint64),
+        )
+
+
+class GaussianSums(NamedTuple):
+    """A mixture of Gaussians for each real, with room for more components."""
+
+    num_components: Ids  # (step,): so far
+    weight: FloatArray  # (step, component)
+    mean: FloatArray  # (step, component)
+    var: FloatArray  # (step, component)
+    cost: FloatArray  # (component,): room
+
+    @classmethod
+    def empty(cls, size: int, room: int) -> GaussianSums:
+        weight, mean, var = np.zeros((3, size, room))
+        return cls(np.zeros(size, dtype=np.int64), weight, mean, var, np.zeros(room))
+
+
+class Record(NamedTuple):
+    """What is kept of the draws of a chain.
+
+    A real has a mixture of the Gaussians that it had given the states; and, of the draws where a
+    bound mattered, a density at the nodes of a grid. While warming up there are no grids, and the
+    mixture of a real with a bound tells where its densities lie, and how wide they are.
+    """
+
+    values: FloatArray  # (stored draw, variable)
+    probs: FloatArray  # (variable and state,): sum of conditional probabilities
+    mixtures: GaussianSums
+    grid: Ids  # (step,): the row of its grid, or -1
+    edges: FloatArray  # (grid, panel + 1)
+    nodes: FloatArray  # (grid, node)
+    node_weight: FloatArray  # (grid, node): of the quadrature
+    density: FloatArray  # (grid, node): a sum over draws
+    added: FloatArray  # (grid,): the weight of that sum
+    coarse: FloatArray  # (grid,): how much of it is narrower than the panels
+    room: FloatArray  # (node,)
