@@ -55,7 +55,7 @@ def merge_factors(graph: FactorGraph, ties: Ties = "first") -> FactorGraph:
     graph = in_standard_form(graph)
     closed = [group.potential.quadratic() is not None for group in graph.groups]
     pool = _Pool.of([g for g, ok in zip(graph.groups, closed, strict=True) if ok and g.arity])
-    merged = iter(pool.merged(graph.num_variables, ties))
+    merged = iter(pool.merged(ties))
     log_constant = graph.log_constant
     groups: list[FactorGroup | None] = []
     for group, ok in zip(graph.groups, closed, strict=True):
@@ -120,11 +120,11 @@ class _Pool:
     def of(cls, groups: list[FactorGroup]) -> _Pool:
         return cls(groups, np.cumsum([0, *(len(group) for group in groups)]))
 
-    def merged(self, num_variables: int, ties: Ties) -> list[FactorGroup | None]:
+    def merged(self, ties: Ties) -> list[FactorGroup | None]:
         """Each group with what was multiplied into it; None where nothing remains."""
         if not self.start[-1]:
             return [None] * len(self.groups)
-        products = self._products(num_variables, ties)
+        products = self._products(ties)
         ends = np.searchsorted(products.target, self.start)
         return [
             self._product(at, products, slice(ends[at], ends[at + 1]))
@@ -133,8 +133,8 @@ class _Pool:
             for at in range(len(self.groups))
         ]
 
-    def _products(self, num_variables: int, ties: Ties) -> _Products:
-        set_of, tables = self._sets(num_variables)
+    def _products(self, ties: Ties) -> _Products:
+        set_of, tables = self._sets()
         num_sets = tables[-1].start + len(tables[-1].members)
         size = np.repeat([t.size for t in tables], [len(t.members) for t in tables])
         first = first_of_each(set_of)
@@ -150,7 +150,7 @@ class _Pool:
         weight = (multiplicity[source] * share[move])[order]
         return _Products(target[order], source[order], weight)
 
-    def _sets(self, num_variables: int) -> tuple[Ints, list[_SetTable]]:
+    def _sets(self) -> tuple[Ints, list[_SetTable]]:
         """(factor,): the number of its set of variables; and the sets, smallest first."""
         set_of = np.empty(self.start[-1], dtype=np.int64)
         tables: list[_SetTable] = []
@@ -161,10 +161,11 @@ class _Pool:
             factors = ranges(self.start[alike], np.diff(self.start)[alike])
             if not len(factors):
                 continue
-            table, number = _SetTable.of(np.sort(scope, axis=1), num_variables, num_sets)
+            members = np.sort(scope, axis=1).astype(np.int64)
+            number, example = number_rows(*members.T)
             set_of[factors] = number + num_sets
-            num_sets += len(table.members)
-            tables.append(table)
+            tables.append(_SetTable(members[example], num_sets))
+            num_sets += len(example)
         return set_of, tables
 
     def _product(self, at: int, products: _Products, part: slice) -> FactorGroup:
@@ -243,29 +244,11 @@ class _Terms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SetTable:
-    """Different sets of so many variables, to look sets up in."""
+    """Different sets of so many variables."""
 
     members: Ints  # (set, member), increasing
     start: int
     """Number of the first set among those of all sizes."""
-    first: Ints  # (variable,): the number of the sets' first members, or -1
-    codes: list[Ints]
-    """Per further member: (beginning,): beginning before it * variables + member, increasing."""
-
-    @classmethod
-    def of(cls, sets: NDArray[np.int32], num_variables: int, start: int) -> tuple[_SetTable, Ints]:
-        """The table of some sets (factor, member), and (factor,): where each stands in it."""
-        members = sets.astype(np.int64)
-        present = np.zeros(num_variables, dtype=bool)
-        present[members[:, 0]] = True
-        first = np.where(present, np.cumsum(present) - 1, -1)
-        number, codes = first[members[:, 0]], []
-        for column in members[:, 1:].T:
-            beginnings, number = np.unique(number * num_variables + column, return_inverse=True)
-            codes.append(beginnings)
-        distinct = np.empty((int(number.max()) + 1, members.shape[1]), dtype=np.int64)
-        distinct[number] = members
-        return cls(distinct, start, first, codes), number
 
     @property
     def size(self) -> int:
@@ -273,13 +256,10 @@ class _SetTable:
 
     def find(self, sets: Ints) -> Ints:
         """(query,): the position of each set (query, member) in the table, or -1."""
-        number = self.first[sets[:, 0]]
-        for codes, column in zip(self.codes, sets[:, 1:].T, strict=True):
-            maybe = np.flatnonzero(number >= 0)
-            code = number[maybe] * len(self.first) + column[maybe]
-            at = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
-            number[maybe] = np.where(codes[at] == code, at, -1)
-        return number
+        number, _ = number_rows(*np.concatenate([self.members, sets]).T)
+        position = np.full(int(number.max()) + 1, -1)
+        position[number[: len(self.members)]] = np.arange(len(self.members))
+        return position[number[len(self.members) :]]
 
 
 def _inclusions(tables: Sequence[_SetTable]) -> tuple[Ints, Ints]:
