@@ -140,7 +140,7 @@ BROKEN = {
     "no factors": ("MARKOV\n1\n2\n", ":3:2: the file ends where the number of factors should"),
     "huge number of factors": (
         changed("\n3\n1 0", "\n1000000000000\n1 0"),
-        ":18:13: the file ends before 1000000000000 scopes could follow",
+        ":18:13: the file ends before 1,000,000,000,000 scopes could follow",
     ),
     "huge scope": (
         changed("2 0 1", "1e12 0 1"),

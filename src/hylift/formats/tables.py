@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import math
 import os
 import re
@@ -49,10 +50,42 @@ class DatabaseFormat:
     suffix: str
     magic_at: int
     magic: bytes
-    table_names: Callable[[Path], list[TableName]]
-    """Tables in order; not views, which are queries of the file."""
-    read: Callable[[Path, TableName], pa.Table]
-    """All rows of a table; not its generated columns, which are expressions of the file."""
+    library: str
+    """The module whose `Error` is raised for broken files."""
+    connect: Callable[[str], Any]
+    """Opens the file at a path, read-only."""
+    tables: str
+    """SQL: `TableName`s in order; not views, which are queries of the file."""
+    columns: str
+    """SQL: the columns of one; not generated ones, which are expressions of the file."""
+    fetch: Callable[[Any, str, list[str]], pa.Table]
+    """All rows of an SQL query, as columns of these names."""
+    catalog: str = ""
+    """Prefix of the names of tables."""
+
+    def table_names(self, path: Path) -> list[TableName]:
+        with self._opened(path) as database:
+            names: list[TableName] = database.execute(self.tables).fetchall()
+        return names
+
+    def read(self, path: Path, name: TableName) -> pa.Table:
+        """All rows of a table."""
+        with self._opened(path) as database:
+            names = [str(n) for (n,) in database.execute(self.columns, name).fetchall()]
+            columns = ", ".join(map(quoted_identifier, names))
+            table = self.catalog + ".".join(map(quoted_identifier, name))
+            return self.fetch(database, f"SELECT {columns} FROM {table}", names)
+
+    @contextmanager
+    def _opened(self, path: Path) -> Iterator[Any]:
+        check_regular(path)
+        error_class = importlib.import_module(self.library).Error
+        try:
+            with closing(self.connect(str(path.resolve()))) as database:
+                yield database
+        except error_class as error:
+            reason = " ".join(str(error).split())
+            raise FormatError(path, f"cannot be read as {self.name}: {reason}") from None
 
 
 SQLITE_CHUNK = 100_000
@@ -182,37 +215,16 @@ def _cleaned(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return integers if integers.cast(pa.string()).equals(words) else words
 
 
-@contextmanager
-def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
-    check_regular(path)
-    try:
-        uri = f"{path.resolve().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True)) as database:
-            database.execute("PRAGMA trusted_schema = OFF")
-            yield database
-    except sqlite3.Error as error:
-        raise FormatError(path, f"cannot be read as SQLite: {error}") from None
+def _connect_sqlite(path: str) -> sqlite3.Connection:
+    database = sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)
+    database.execute("PRAGMA trusted_schema = OFF")
+    return database
 
 
-def _sqlite_names(path: Path) -> list[TableName]:
-    with _sqlite(path) as database:
-        return database.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
-            "ESCAPE '~' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
-        ).fetchall()
-
-
-def _read_sqlite(path: Path, name: TableName) -> pa.Table:
-    with _sqlite(path) as database:
-        listed = database.execute(
-            "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid", name
-        )
-        names = [str(column) for (column,) in listed]
-        columns = ", ".join(map(quoted_identifier, names))
-        cursor = database.execute(f"SELECT {columns} FROM {quoted_identifier(name[0])}")
-        chunks: list[list[pa.Array]] = []
-        while rows := cursor.fetchmany(SQLITE_CHUNK):
-            chunks.append([column_of(values) for values in zip(*rows, strict=True)])
+def _fetch_sqlite(database: sqlite3.Connection, query: str, names: list[str]) -> pa.Table:
+    cursor, chunks = database.execute(query), list[list[pa.Array]]()
+    while rows := cursor.fetchmany(SQLITE_CHUNK):
+        chunks.append([column_of(values) for values in zip(*rows, strict=True)])
     stored = [_chunked([chunk[place] for chunk in chunks]) for place in range(len(names))]
     return pa.table(stored, names=names)
 
@@ -228,7 +240,18 @@ def _chunked(chunks: list[pa.Array]) -> pa.ChunkedArray:
     return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind)
 
 
-SQLITE = DatabaseFormat("SQLite", ".sqlite", 0, b"SQLite format 3\0", _sqlite_names, _read_sqlite)
+SQLITE = DatabaseFormat(
+    "SQLite",
+    ".sqlite",
+    0,
+    b"SQLite format 3\0",
+    "sqlite3",
+    _connect_sqlite,
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
+    "ESCAPE '~' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name",
+    "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid",
+    _fetch_sqlite,
+)
 
 
 def quoted_identifier(name: str) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import FormatError
 from hylift.files import read_text
+from hylift.words import counted
 
 QUOTED = 40
 """Longest piece of a file that an error quotes."""
@@ -148,11 +149,6 @@ def _scan_lists(values, start, count):  # type: ignore[no-untyped-def]
         position += 1 + np.int64(size)
     at[count] = position
     return at, -1
-
-
-def counted(count: int, what: str) -> str:
-    """`1 factor`, `2 factors`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _is_number(word: str) -> bool:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.files import write_whole
-from hylift.formats.tokens import NumberFile, counted
+from hylift.formats.tokens import NumberFile
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Variables, categorical
 from hylift.graph.domains import MAX_STATES
 from hylift.potentials import Table
 from hylift.rewrite.kinds import tabulated
+from hylift.words import counted
 
 MAX_DISTINCT_STATES = 2 * MAX_STATES
 MAX_TOTAL_STATES = 100 * MAX_STATES

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hylift.errors import FormatError
-from hylift.formats.tables import DatabaseFormat, TableName, check_regular, quoted_identifier
+from hylift.formats.tables import DatabaseFormat
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,46 +51,30 @@ class DuckDBEngine:
         return f"range({values.start}, {values.stop}) AS {table}(v)"
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connect(path: str) -> duckdb.DuckDBPyConnection:
     """A file as the catalog `evidence`, read-only and without access to other files."""
     import duckdb
 
-    check_regular(path)
-    literal = str(path.resolve()).replace("'", "''")
-    try:
-        with duckdb.connect() as database:
-            database.execute(f"ATTACH '{literal}' AS evidence (READ_ONLY)")
-            database.execute("SET enable_external_access = false")
-            yield database
-    except duckdb.Error as error:
-        reason = " ".join(str(error).split())
-        raise FormatError(path, f"cannot be read as DuckDB: {reason}") from None
+    database = duckdb.connect()
+    literal = path.replace("'", "''")
+    database.execute(f"ATTACH '{literal}' AS evidence (READ_ONLY)")
+    database.execute("SET enable_external_access = false")
+    return database
 
 
-def _table_names(path: Path) -> list[TableName]:
-    with _opened(path) as database:
-        return database.sql(
-            "SELECT schema_name, table_name FROM duckdb_tables() "
-            "WHERE database_name = 'evidence' AND NOT internal ORDER BY ALL"
-        ).fetchall()
-
-
-def _read(path: Path, name: TableName) -> pa.Table:
-    """A table without its generated columns, which are expressions of the file.
-
-    Older versions of DuckDB do not say which columns are generated, and compute them.
-    """
-    with _opened(path) as database:
-        listed = database.execute(
-            "SELECT column_name FROM information_schema.columns "
-            "WHERE table_catalog = 'evidence' AND table_schema = ? AND table_name = ? "
-            "AND is_generated IS DISTINCT FROM 'ALWAYS' ORDER BY ordinal_position",
-            name,
-        )
-        columns = ", ".join(quoted_identifier(column) for (column,) in listed.fetchall())
-        identifier = ".".join(map(quoted_identifier, name))
-        return database.sql(f"SELECT {columns} FROM evidence.{identifier}").to_arrow_table()
-
-
-DUCKDB_FILE = DatabaseFormat("DuckDB", ".duckdb", 8, b"DUCK", _table_names, _read)
+DUCKDB_FILE = DatabaseFormat(
+    "DuckDB",
+    ".duckdb",
+    8,
+    b"DUCK",
+    "duckdb",
+    _connect,
+    "SELECT schema_name, table_name FROM duckdb_tables() "
+    "WHERE database_name = 'evidence' AND NOT internal ORDER BY ALL",
+    # Older versions of DuckDB do not say which columns are generated, and compute them.
+    "SELECT column_name FROM information_schema.columns "
+    "WHERE table_catalog = 'evidence' AND table_schema = ? AND table_name = ? "
+    "AND is_generated IS DISTINCT FROM 'ALWAYS' ORDER BY ordinal_position",
+    lambda database, query, names: database.sql(query).to_arrow_table(),
+    "evidence.",
+)

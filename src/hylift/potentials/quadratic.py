@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,14 +17,14 @@ from hylift.potentials.base import (
     IntArray,
     Potential,
     QuadraticForm,
-    checked_flat,
     frozen_floats,
 )
-from hylift.potentials.table import Table, fix_states
+from hylift.potentials.by_state import ByState
+from hylift.potentials.table import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConditionalQuadratic(Potential):
+class ConditionalQuadratic(ByState):
     """log ψ(d, x) = xᵀ A(d) x + b(d)ᵀ x + c(d): discrete slots d first, then real slots x."""
 
     A: FloatArray  # (row, states..., real slot, real slot), symmetric
@@ -187,76 +187,12 @@ class ConditionalQuadratic(Potential):
         )
 
     @property
-    def num_rows(self) -> int:
-        return len(self.c)
+    def coefficients(self) -> tuple[FloatArray, ...]:
+        return self.A, self.b, self.c
 
     @property
     def num_discrete(self) -> int:
         return self.c.ndim - 1
-
-    @property
-    def num_reals(self) -> int:
-        return self.b.shape[-1]
-
-    @property
-    def slot_states(self) -> tuple[int, ...]:
-        return self.c.shape[1:] + (REAL,) * self.num_reals
-
-    @property
-    def signature(self) -> tuple[str, tuple[int, ...]]:
-        return ("quadratic", self.slot_states)
-
-    @property
-    def flat(self) -> FloatArray:
-        """A, b, c of each row, one behind the other: a copy."""
-        flat = np.empty((self.num_rows, self._num_entries))
-        for part, values in zip(self._parts(flat), (self.A, self.b, self.c), strict=True):
-            part[...] = values
-        return flat
-
-    def with_flat(self, flat: FloatArray) -> ConditionalQuadratic:
-        parts = self._parts(checked_flat(flat, self._num_entries))
-        return ConditionalQuadratic(*(np.ascontiguousarray(part) for part in parts))
-
-    @property
-    def _num_entries(self) -> int:
-        return math.prod(self.c.shape[1:]) * (self.num_reals * (self.num_reals + 1) + 1)
-
-    def _parts(self, flat: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Rows (row, entry) as views shaped like A, b and c."""
-        states = self.c.shape[1:]
-        shapes = [(*states, self.num_reals, self.num_reals), (*states, self.num_reals), states]
-        start_b = math.prod(shapes[0])
-        start_c = start_b + math.prod(shapes[1])
-        columns = flat[:, :start_b], flat[:, start_b:start_c], flat[:, start_c:]
-        A, b, c = (
-            part.reshape((len(flat), *shape)) for part, shape in zip(columns, shapes, strict=True)
-        )
-        return A, b, c
-
-    @property
-    def averages(self) -> bool:
-        return True
-
-    def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
-        if self.slot_states[first] != self.slot_states[second]:
-            return None
-        entries = np.arange(self._num_entries)[None]
-        swapped = np.empty_like(entries)
-        for part, values in zip(self._parts(swapped), self._parts(entries), strict=True):
-            part[...] = self._swapped(values, first, second)
-        return swapped[0]
-
-    def _swapped(self, values: NDArray[Any], first: int, second: int) -> NDArray[Any]:
-        """One of A, b, c with two slots of one kind swapped."""
-        if first < self.num_discrete:
-            return values.swapaxes(1 + first, 1 + second)
-        order = np.arange(self.num_reals)
-        i, j = first - self.num_discrete, second - self.num_discrete
-        order[[i, j]] = j, i
-        for axis in range(1 + self.num_discrete, values.ndim):
-            values = values.take(order, axis=axis)
-        return values
 
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         states = (np.asarray(s).astype(np.int64, copy=False) for s in slots[: self.num_discrete])
@@ -276,11 +212,8 @@ class ConditionalQuadratic(Potential):
         observed = [k for k, slot in enumerate(slots) if slot >= self.num_discrete]
         potential = self
         if discrete:
-            at = tuple(slots[k] for k in discrete)
-            A, _ = fix_states(self.A, row, at, values[:, discrete])
-            b, _ = fix_states(self.b, row, at, values[:, discrete])
-            c, row = fix_states(self.c, row, at, values[:, discrete])
-            potential = ConditionalQuadratic(A, b, c)
+            known = tuple(slots[k] for k in discrete)
+            potential, row = self.at_states(row, known, values[:, discrete])
         if not observed:
             return potential, row
         reals = [slots[k] - self.num_discrete for k in observed]
@@ -308,17 +241,6 @@ class ConditionalQuadratic(Potential):
             self.b.reshape(*shape, reals),
             self.c.reshape(shape),
         )
-
-    def stack(self, others: Sequence[Self]) -> ConditionalQuadratic:
-        parts = [self, *others]
-        return ConditionalQuadratic(
-            np.concatenate([part.A for part in parts]),
-            np.concatenate([part.b for part in parts]),
-            np.concatenate([part.c for part in parts]),
-        )
-
-    def take(self, rows: IntArray) -> ConditionalQuadratic:
-        return ConditionalQuadratic(self.A[rows], self.b[rows], self.c[rows])
 
 
 def closed_form(potential: Potential) -> Table | ConditionalQuadratic | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hylift.errors import ModelError
-from hylift.potentials.base import (
-    FloatArray,
-    IntArray,
-    Potential,
-    QuadraticForm,
-    checked_flat,
-    frozen_floats,
-)
+from hylift.potentials.base import FloatArray, IntArray, QuadraticForm, frozen_floats
+from hylift.potentials.by_state import ByState
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table(Potential):
+class Table(ByState):
     """A table of log-values over discrete slots; -inf marks what is impossible."""
 
     log_table: FloatArray  # (row, states of slot 0, states of slot 1, ...)
@@ -68,34 +61,8 @@ class Table(Potential):
         return cls(np.where(truth, soft, np.where(hard, -np.inf, 0.0)))
 
     @property
-    def num_rows(self) -> int:
-        return len(self.log_table)
-
-    @property
-    def slot_states(self) -> tuple[int, ...]:
-        return self.log_table.shape[1:]
-
-    @property
-    def signature(self) -> tuple[str, tuple[int, ...]]:
-        return ("table", self.slot_states)
-
-    @property
-    def flat(self) -> FloatArray:
-        return self.log_table.reshape(self.num_rows, math.prod(self.slot_states))
-
-    def with_flat(self, flat: FloatArray) -> Table:
-        rows = checked_flat(flat, math.prod(self.slot_states))
-        return Table(rows.reshape((len(rows), *self.slot_states)))
-
-    @property
-    def averages(self) -> bool:
-        return True
-
-    def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
-        if self.slot_states[first] != self.slot_states[second]:
-            return None
-        entries = np.arange(math.prod(self.slot_states)).reshape(self.slot_states)
-        return entries.swapaxes(first, second).ravel()
+    def coefficients(self) -> tuple[FloatArray, ...]:
+        return (self.log_table,)
 
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         states = (np.asarray(slot).astype(np.int64, copy=False) for slot in slots)
@@ -104,33 +71,8 @@ class Table(Potential):
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray
     ) -> tuple[Table, IntArray]:
-        log_table, row = fix_states(self.log_table, row, slots, values)
-        return Table(log_table), row
+        return self.at_states(row, slots, values)
 
     def quadratic(self) -> QuadraticForm:
         shape = self.flat.shape
         return QuadraticForm(np.zeros((*shape, 0, 0)), np.zeros((*shape, 0)), self.flat)
-
-
-def fix_states(
-    stacked: FloatArray, row: IntArray, slots: tuple[int, ...], values: FloatArray
-) -> tuple[FloatArray, IntArray]:
-    """`stacked` (row, states..., trailing...) with some states axes fixed, and the new rows.
-
-    Where few rows are shared by many factors, each combination of row and states becomes one
-    row; otherwise each factor gets the row it needs.
-    """
-    num_rows = len(stacked)
-    fixed = [stacked.shape[1 + slot] for slot in slots]
-    states = values.astype(np.int64)
-    combination = np.zeros(len(row), dtype=np.int64)
-    for column, size in enumerate(fixed):
-        combination = combination * size + states[:, column]
-    num_combinations = int(np.prod(fixed, dtype=np.int64))
-    first = np.moveaxis(stacked, [1 + slot for slot in slots], range(1, 1 + len(slots)))
-    rest = first.shape[1 + len(slots) :]
-    if num_rows * num_combinations <= len(row):
-        new_row = np.asarray(row, dtype=np.int64) * num_combinations + combination
-        return first.reshape((num_rows * num_combinations, *rest)), new_row.astype(np.int32)
-    picked = first[(row, *states.T)]
-    return picked, np.arange(len(row), dtype=np.int32)
