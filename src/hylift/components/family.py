@@ -33,8 +33,8 @@ class Nodes(NamedTuple):
 class Family(ABC):
     """The parameters of some variables of one family, under every component of a mixture.
 
-    A new family is a final subclass in `layout.FAMILIES`, at the position of its code, and a
-    branch in the kernels of `components/kernels`. `Layout` packs its parameters into flat arrays.
+    A new family is a final subclass in a file of its own, listed in `layout.FAMILIES` at the
+    position of its code, and a branch in the loops of `components/kernels`.
     """
 
     __slots__ = ()

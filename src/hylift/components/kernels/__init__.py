@@ -11,4 +11,7 @@ kernel = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 inner = njit(
     cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""Called from kernels only, and as they are: a wrapper for Python is not needed."""
+"""Called from kernels only, and compiled as they are: without a wrapper for Python."""
+
+part = njit(cache=True, nogil=True, error_model="numpy", inline="always")
+"""A part of the inner loop of the kernels that call it: compiled with each of them."""

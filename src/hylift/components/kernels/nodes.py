@@ -1,9 +1,13 @@
-"""Quadrature nodes of every real and component, and the densities of all components at them."""
+"""Quadrature nodes of every real and component, and the densities of all components at them.
+
+A row is a variable with the nodes of one set. Its table has the density of component j at node t of
+component k, in the order (k, j, t), from row_start * K² on; its nodes have the weight of each node
+and its two scores, as (k, t, 3), from row_start * 3 K on, where row_start counts nodes.
+"""
 
 import math
 
-from hylift.components.family import BETA
-from hylift.components.kernels import allocating, inner
+from hylift.components.kernels import allocating, kernel
 from hylift.numerics.kernels.gauss_beta import gauss_beta
 from hylift.numerics.kernels.special import digamma, log_beta
 
@@ -11,40 +15,30 @@ ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 TINY = 1e-300
 
 
-@allocating
-def tabulate(
-    begin, end, row_variable, row_set, row_start, set_nodes, hermite_z, hermite_w, family, first,
-    lower, upper, entries, u, omega, table, nodes,
+@kernel
+def tabulate_gaussians(
+    begin, end, rows, row_variable, row_set, row_start, set_nodes, hermite_z, hermite_w, first,
+    entries, table, nodes,
 ):  # fmt: skip
-    """Fill table (start, place) for the rows begin … end: the density of component j at node t of
-    component k, in the order (k, j, t); and nodes: the weight of each node and its two scores, as
-    (k, t, 3).
-
-    A row is a variable with the nodes of one set; its places start at row_start * K² in table, and
-    at row_start * 3 K in nodes, where row_start counts nodes. u, omega: (node,), scratch.
-    """
+    """Fill table and nodes (start, place) for the rows begin … end of some rows."""
     num_starts, num_components = entries.shape[0], entries.shape[2]
     for start in range(num_starts):
-        for row in range(begin, end):
-            variable, nodes_of = row_variable[row], row_set[row]
-            num_nodes = set_nodes[nodes_of]
-            at = first[variable]
+        for number in range(begin, end):
+            row = rows[number]
+            nodes_of = row_set[row]
+            at, num_nodes = first[row_variable[row]], set_nodes[nodes_of]
             for k in range(num_components):
                 place = row_start[row] * num_components + k * num_nodes
-                one, other = entries[start, at, k], entries[start, at + 1, k]
-                if family[variable] == BETA:
-                    width = upper[variable] - lower[variable]
-                    _beta_nodes(start, at, k, place, num_nodes, width, entries, u, omega, table,
-                                nodes)  # fmt: skip
-                    continue
-                sd = math.sqrt(other)
+                mean, var = entries[start, at, k], entries[start, at + 1, k]
+                sd = math.sqrt(var)
+                scale, half_scale = 1.0 / sd, 0.5 / var
                 for t in range(num_nodes):
                     z = hermite_z[nodes_of, t]
                     nodes[start, 3 * (place + t)] = hermite_w[nodes_of, t]
-                    nodes[start, 3 * (place + t) + 1] = z / sd
-                    nodes[start, 3 * (place + t) + 2] = (z * z - 1.0) / (2.0 * other)
+                    nodes[start, 3 * (place + t) + 1] = scale * z
+                    nodes[start, 3 * (place + t) + 2] = half_scale * (z * z - 1.0)
                 for j in range(num_components):
-                    offset = one - entries[start, at, j]
+                    offset = mean - entries[start, at, j]
                     precision = 1.0 / math.sqrt(entries[start, at + 1, j])
                     height = precision / ROOT_TWO_PI
                     to = place * num_components + j * num_nodes
@@ -53,22 +47,35 @@ def tabulate(
                         table[start, to + t] = height * math.exp(-0.5 * z * z)
 
 
-@inner
-def _beta_nodes(start, at, k, place, num_nodes, width, entries, u, omega, table, nodes):
-    num_components = entries.shape[2]
-    alpha, beta = entries[start, at, k], entries[start, at + 1, k]
-    gauss_beta(alpha, beta, u[:num_nodes], omega[:num_nodes])
-    both = digamma(alpha + beta)
-    mean_log, mean_log_rest = digamma(alpha) - both, digamma(beta) - both
-    for j in range(num_components):
-        a, b = entries[start, at, j], entries[start, at + 1, j]
-        log_scale = log_beta(a, b)
-        for t in range(num_nodes):
-            log_u, log_rest = math.log(max(u[t], TINY)), math.log(max(1.0 - u[t], TINY))
-            if j == k:
-                nodes[start, 3 * (place + t)] = omega[t]
-                nodes[start, 3 * (place + t) + 1] = log_u - mean_log
-                nodes[start, 3 * (place + t) + 2] = log_rest - mean_log_rest
-            log_density = (a - 1.0) * log_u + (b - 1.0) * log_rest - log_scale
-            to = place * num_components + j * num_nodes + t
-            table[start, to] = math.exp(log_density) / width
+@allocating
+def tabulate_betas(
+    begin, end, rows, row_variable, row_set, row_start, set_nodes, first, lower, upper, entries, u,
+    omega, table, nodes,
+):  # fmt: skip
+    """The same for Betas. u, omega: (node,), scratch."""
+    num_starts, num_components = entries.shape[0], entries.shape[2]
+    for start in range(num_starts):
+        for number in range(begin, end):
+            row = rows[number]
+            variable, num_nodes = row_variable[row], set_nodes[row_set[row]]
+            at, width = first[variable], upper[variable] - lower[variable]
+            for k in range(num_components):
+                place = row_start[row] * num_components + k * num_nodes
+                alpha, beta = entries[start, at, k], entries[start, at + 1, k]
+                gauss_beta(alpha, beta, u[:num_nodes], omega[:num_nodes])
+                both = digamma(alpha + beta)
+                mean_log, mean_log_rest = digamma(alpha) - both, digamma(beta) - both
+                for t in range(num_nodes):
+                    nodes[start, 3 * (place + t)] = omega[t]
+                    # From here on, u and omega are log u and log(1 - u).
+                    omega[t] = math.log(max(1.0 - u[t], TINY))
+                    u[t] = math.log(max(u[t], TINY))
+                    nodes[start, 3 * (place + t) + 1] = u[t] - mean_log
+                    nodes[start, 3 * (place + t) + 2] = omega[t] - mean_log_rest
+                for j in range(num_components):
+                    a, b = entries[start, at, j], entries[start, at + 1, j]
+                    log_scale = log_beta(a, b)
+                    to = place * num_components + j * num_nodes
+                    for t in range(num_nodes):
+                        log_density = (a - 1.0) * u[t] + (b - 1.0) * omega[t] - log_scale
+                        table[start, to + t] = math.exp(log_density) / width

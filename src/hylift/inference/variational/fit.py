@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,26 +12,15 @@ from hylift.components import Betas
 from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.prepared import View
+from hylift.inference.variational.accuracy import MOST_POINTS, Objectives
 from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import with_certain_zeros
-from hylift.inference.variational.objective import (
-    MOST_POINTS,
-    Entropy,
-    Ladder,
-    Objective,
-    objective_and_error,
-)
-from hylift.inference.variational.optimisers import (
-    NaturalGradient,
-    NaturalNewton,
-    Optimiser,
-    State,
-)
+from hylift.inference.variational.objective import Entropy, Objective
+from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
 from hylift.inference.variational.problem import Mixtures, Problem, Reals, as_betas, choose_betas
 from hylift.inference.variational.products import (
     FEW_SWEEPS,
     MOST_SWEEPS,
-    Ascent,
     gaussian_product,
     settled_means,
 )
@@ -44,8 +32,6 @@ HIDES = 2e-3
 """Relative difference between accuracies that shows a narrow component between the nodes."""
 FEW_STEPS = 10
 """Steps that tell single products apart."""
-
-Phase = Literal["search", "final", "check"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +86,7 @@ class FitState:
     is_gaussian: bool
     """Whether the best product is known in closed form, and with it the mean."""
     converged: bool = False
-    objective_and_error: tuple[float, float] | None = None
+    value_and_error: tuple[float, float] | None = None
     """Free energy of the best, and how far it may be off, where that is known."""
 
     @property
@@ -123,8 +109,7 @@ class Fitter:
         self.state: FitState | None = None
         self.single: Mixtures | None = None
         """The best single product, where one was looked for."""
-        self._objectives: dict[tuple[str, float], Objective] = {}
-        self._ascent: Ascent | None = None
+        self.objectives = Objectives(settings.entropy, settings.components, settings.tolerance)
 
     def fit(self, views: Iterator[View], start: WarmStart | None = None) -> Fit:
         """What is found in the last view, or in the one in which time has run out."""
@@ -177,7 +162,7 @@ class Fitter:
         if form is not None:
             product = gaussian_product(problem, form)
         else:
-            ascent, go_on = self._ascent_in(problem, problem.hard_penalty), self._go_on
+            ascent, go_on = self.objectives.ascent(problem, problem.hard_penalty), self._go_on
             found = ascent.follow(problem.neutral(), most_sweeps=FEW_SWEEPS, go_on=go_on)
             product = found.q
             if not found.at_rest.all() and go_on():
@@ -213,7 +198,7 @@ class Fitter:
             # The part of the members of its parent class that a class has.
             share = problem.multiplicity / coarse.problem.multiplicity[view.parent]
             memory = memory.spread(source, np.repeat(share, problem.layout.size))
-        at = self._objective(problem, "search", hard).evaluate(q)
+        at = self.objectives.at(problem, "search", hard).evaluate(q)
         found = FitState(problem, hard, (replace(state, q=q, at=at, memory=memory),),
                          coarse.is_gaussian)  # fmt: skip
         return self._anew_if_better(view, found) if view.is_last else found
@@ -233,7 +218,7 @@ class Fitter:
         products = self._products(problem, hard, product)
         self.single = products.take([0])
         single = self._copies(problem, self.single)
-        value = self._objective(problem, "search", hard).evaluate(single).value
+        value = self.objectives.at(problem, "search", hard).evaluate(single).value
         is_better = value[0] < state.candidates[0].at.value[0]
         return self._searched(problem, hard, products) if is_better else state
 
@@ -242,7 +227,7 @@ class Fitter:
 
     def _products(self, problem: Problem, hard: float, product: Mixtures) -> Mixtures:
         """Single products, the best first."""
-        ascent = self._ascent_in(problem, hard)
+        ascent = self.objectives.ascent(problem, hard)
         count = max(self.settings.components, ascent.num_vertices)
         return ascent.ranked_products(product, self.rng, count, self._go_on)
 
@@ -256,33 +241,8 @@ class Fitter:
         nowhere = np.zeros(view.graph.num_variables, dtype=bool)
         return Problem.of(view.graph, nowhere, scopes=self.settings.needs_grids)
 
-    def _objective(self, problem: Problem, phase: Phase, hard: float) -> Objective:
-        """The objective of a problem, laid out once."""
-        accuracy = getattr(Ladder.of(problem, self.settings.components), phase)
-        known = self._objectives.get((accuracy, hard))
-        if known is None or known.problem is not problem:
-            settings = self.settings
-            known = Objective(problem, settings.entropy, accuracy, hard, settings.tolerance)
-            self._objectives[accuracy, hard] = known
-        return known
-
-    def _ascent_in(self, problem: Problem, hard: float) -> Ascent:
-        """Coordinate ascent in the problem without its Betas, laid out once."""
-        known = self._ascent
-        if (
-            known is None
-            or known.objective.problem.limits is not problem.limits
-            or known.objective.hard != hard
-        ):
-            if self.settings.entropy == "bethe" and not len(problem.betas):
-                known = Ascent.on(self._objective(problem, "search", hard))
-            else:
-                known = Ascent.of(problem, hard)
-            self._ascent = known
-        return known
-
     def _begun(self, problem: Problem, hard: float, q: Mixtures, *, is_gaussian: bool) -> FitState:
-        state = self.settings.optimiser.begin(self._objective(problem, "search", hard), q)
+        state = self.settings.optimiser.begin(self.objectives.at(problem, "search", hard), q)
         return FitState(problem, hard, (state,), is_gaussian)
 
     def _by_coordinates(
@@ -293,7 +253,7 @@ class Fitter:
         Of all starts, only that which is best after a few sweeps is followed to the end.
         """
         count = 0 if alone else self.settings.restarts - 1
-        ascent = self._ascent_in(problem, hard)
+        ascent = self.objectives.ascent(problem, hard)
         if count:
             count = max(count, ascent.num_vertices)
             q = ascent.ranked_products(q, self.rng, count, self._go_on).take([0])
@@ -301,7 +261,7 @@ class Fitter:
             self.control.record(float(ascent.objective.evaluate(q).value[0]), "sweeping", share)
         most = self.settings.max_steps
         found = ascent.follow(q, most_sweeps=most, control=self.control)
-        state = NaturalNewton().begin(self._objective(problem, "final", hard), found.q)
+        state = NaturalNewton().begin(self.objectives.at(problem, "final", hard), found.q)
         return FitState(problem, hard, (state,), False, bool(found.at_rest.all()))
 
     def _searched(self, problem: Problem, hard: float, products: Mixtures) -> FitState:
@@ -323,7 +283,7 @@ class Fitter:
         optimiser = self.settings.optimiser
         if isinstance(optimiser, NaturalNewton):  # whose later steps take one start at a time
             optimiser = NaturalGradient()
-        objective = self._objective(problem, "search", hard)
+        objective = self.objectives.at(problem, "search", hard)
         found: list[State] = []
         values: list[float] = []
         for some in objective.portions(starts):
@@ -336,7 +296,7 @@ class Fitter:
             if not self._go_on():
                 break
         if self._go_on():
-            final = self._objective(problem, "final", hard)
+            final = self.objectives.at(problem, "final", hard)
             values = [float(final.evaluate(state.q).value[0]) for state in found]
         order = np.argsort(np.nan_to_num(values, nan=np.inf), kind="stable")
         return FitState(problem, hard, tuple(found[at] for at in order), is_gaussian)
@@ -351,7 +311,7 @@ class Fitter:
             return replace(state, converged=state.converged or known)
         if not is_last:
             found, _ = descend(
-                self._objective(state.problem, "search", state.hard), settings.optimiser,
+                self.objectives.at(state.problem, "search", state.hard), settings.optimiser,
                 state.candidates[0], self.control, until="rough", most_steps=SEARCH_STEPS,
                 what="coarse",
             )  # fmt: skip
@@ -369,9 +329,7 @@ class Fitter:
                 break
         assert best is not None
         _, found, converged, reached = best
-        state = replace(
-            state, candidates=(found,), converged=converged, objective_and_error=reached
-        )
+        state = replace(state, candidates=(found,), converged=converged, value_and_error=reached)
         return self._no_worse_than_one(state)
 
     def _no_worse_than_one(self, state: FitState) -> FitState:
@@ -384,8 +342,8 @@ class Fitter:
         may_be = settings.needs_grids and not state.is_gaussian and problem.has_exact_updates
         if not may_be or self.single is None or not self._go_on():
             return state
-        product = self._ascent_in(problem, hard).follow(self.single, go_on=self._go_on).q
-        objective = self._objective(problem, "final", hard)
+        product = self.objectives.ascent(problem, hard).follow(self.single, go_on=self._go_on).q
+        objective = self.objectives.at(problem, "final", hard)
         single = settings.optimiser.begin(objective, self._copies(problem, product))
         if not single.at.value[0] < state.candidates[0].at.value[0] or not self._go_on():
             return state
@@ -393,17 +351,17 @@ class Fitter:
         found, converged = self._refined(state, nearby)
         if not found.at.value[0] <= single.at.value[0]:
             found, converged = single, True
-        return replace(state, candidates=(found,), converged=converged, objective_and_error=None)
+        return replace(state, candidates=(found,), converged=converged, value_and_error=None)
 
     def _refined(self, state: FitState, candidate: State) -> tuple[State, bool]:
         """A candidate after its last steps, with the final accuracy."""
         settings, problem = self.settings, state.problem
         if state.is_gaussian and (problem.functions or settings.needs_grids):
             candidate, _ = descend(
-                self._objective(problem, "search", state.hard), settings.optimiser, candidate,
+                self.objectives.at(problem, "search", state.hard), settings.optimiser, candidate,
                 self.control, until="converged", most_steps=settings.max_steps, what="searching",
             )  # fmt: skip
-        objective = self._objective(problem, "final", state.hard)
+        objective = self.objectives.at(problem, "final", state.hard)
         optimiser = settings.optimiser
         if isinstance(optimiser, NaturalNewton):
             if candidate.step >= optimiser.natural_steps:
@@ -416,8 +374,7 @@ class Fitter:
 
     def _with_error(self, problem: Problem, q: Mixtures, hard: float) -> tuple[float, float]:
         most = MOST_POINTS if self.control.ended is None else MOST_POINTS / 100
-        final = self._objective(problem, "final", hard)
-        return objective_and_error(final, self._objective(problem, "check", hard), q, most)
+        return self.objectives.value_and_error(problem, q, hard, most)
 
     def _finished(self, view: View, state: FitState) -> Fit:
         problem, q = state.problem, state.q
@@ -428,13 +385,13 @@ class Fitter:
             q = Mixtures(q.weights, entries)
         hard = state.hard
         if problem.has_hard:
-            final = self._objective(problem, "final", np.inf)
+            final = self.objectives.at(problem, "final", np.inf)
             if (certain := with_certain_zeros(problem, q, final, self.rng)) is not None:
                 q, hard = self._kept_feasible(certain, final), np.inf
-        if state.objective_and_error is None or q is not state.q:
+        if state.value_and_error is None or q is not state.q:
             value, error = self._with_error(problem, q, hard)
         else:
-            value, error = state.objective_and_error
+            value, error = state.value_and_error
         solved = state.is_gaussian and self.settings.components == 1
         return Fit(view, problem, q, value, error, state.converged, hard == np.inf, solved)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.components import Betas, Layout
-from hylift.components.kernels.nodes import tabulate
+from hylift.components.kernels.nodes import tabulate_betas, tabulate_gaussians
 from hylift.components.kernels.products import (
     jensen_gradient,
     log_mixtures,
@@ -33,8 +33,6 @@ TOLERANCE = 1e-7
 """In nats."""
 MOST_NUMBERS = 10**8
 """Numbers that the candidates of one portion may need."""
-MOST_POINTS = 2e8
-"""Grid points, over all components, up to which an evaluation takes a few seconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,11 +159,18 @@ class Objective:
         table = np.empty((starts, num_nodes * size**2))
         nodes = np.empty((starts, num_nodes * size * 3))
 
-        def fill(begin: int, end: int) -> None:
-            tabulate(
-                begin, end, grid.row_variable, grid.row_set, grid.row_start, grid.set_nodes,
-                grid.hermite_z, grid.hermite_w, layout.family, layout.first, layout.lower,
-                layout.upper, q.entries, *np.empty((2, grid.hermite_z.shape[1])), table, nodes,
+        rows = grid.row_variable, grid.row_set, grid.row_start, grid.set_nodes
+
+        def fill_gaussians(begin: int, end: int) -> None:
+            tabulate_gaussians(
+                begin, end, grid.gaussian_rows, *rows, grid.hermite_z, grid.hermite_w,
+                layout.first, q.entries, table, nodes,
+            )  # fmt: skip
+
+        def fill_betas(begin: int, end: int) -> None:
+            tabulate_betas(
+                begin, end, grid.beta_rows, *rows, layout.first, layout.lower, layout.upper,
+                q.entries, *np.empty((2, grid.hermite_z.shape[1])), table, nodes,
             )  # fmt: skip
 
         def run(
@@ -178,11 +183,12 @@ class Objective:
                 to, total,
             )  # fmt: skip
 
-        num_rows = len(grid.row_set)
-        if num_rows < 4096:
-            fill(0, num_rows)
-        else:
-            _run_all(fill, num_rows, 2 + num_rows // 4096)
+        for fill, count in (
+            (fill_gaussians, len(grid.gaussian_rows)),
+            (fill_betas, len(grid.beta_rows)),
+        ):
+            if count:
+                _run_all(fill, count, 1 + count // 4096)
         grid.slots.add_up(run, layout.first, gradient, value)
 
     def _add_jensen(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> FloatArray:
@@ -300,6 +306,8 @@ class Grid:
     row_variable: NDArray[np.int32]  # (row,)
     row_set: NDArray[np.int32]  # (row,)
     row_start: IntArray  # (row + 1,): nodes of the rows before
+    gaussian_rows: IntArray
+    beta_rows: IntArray
     longest: int
     """Most points of a slot."""
     most_points: int
@@ -317,6 +325,7 @@ class Grid:
         is_used = np.zeros((len(counts), len(num_states)), dtype=bool)
         is_used[np.repeat(scope_set, np.diff(scopes.slot_ptr)), scopes.slots] = True
         row_set, row_variable = np.nonzero(is_used & (num_states == 0))
+        is_beta = problem.layout.has(Betas)[row_variable]
         table_row = np.full(is_used.shape, -1, dtype=np.int32)
         table_row[row_set, row_variable] = np.arange(len(row_set))
         points = scopes.points(problem.graph, accuracy).astype(np.int64)
@@ -331,6 +340,8 @@ class Grid:
             row_variable.astype(np.int32),
             row_set.astype(np.int32),
             offsets(set_nodes[row_set]),
+            np.flatnonzero(~is_beta),
+            np.flatnonzero(is_beta),
             longest,
             int(points.max(initial=1)),
         )
@@ -340,47 +351,3 @@ class Grid:
         local = np.empty((size + 2, self.slots.most, self.longest))
         room = np.empty(self.most_points), np.empty(self.most_points)
         return np.empty(self.slots.most, dtype=np.int64), local, *room
-
-
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """Accuracies for a search, for its last steps and result, and to judge that result."""
-
-    search: Accuracy = "search"
-    final: Accuracy = "final"
-    check: Accuracy = "check"
-
-    @classmethod
-    def of(cls, problem: Problem, num_components: int) -> Ladder:
-        """A large problem is content with less."""
-        if problem.scopes is None or num_components == 1:
-            return cls()
-        points = problem.scopes.points(problem.graph, "final").sum() * num_components
-        return cls() if points <= MOST_POINTS else cls("search", "search", "final")
-
-
-def objective_and_error(
-    final: Objective, check: Objective, q: Mixtures, most_points: float = MOST_POINTS
-) -> tuple[float, float]:
-    """The free energy of one candidate, and how far it may be off: what a finer grid changes.
-
-    Of a large problem only some scopes are evaluated on the finer grid.
-    """
-    problem, size = final.problem, q.weights.shape[1]
-    value = float(final.evaluate(q).value[0])
-    grids = problem.scopes if final.entropy == "bethe" and size > 1 else None
-    if grids is None and not problem.functions:
-        return value, 0.0
-    points = 0.0
-    if grids is not None:
-        points = float(grids.points(problem.graph, check.accuracy).sum()) * size
-    if grids is None or points <= most_points:
-        fine = float(check.evaluate(q).value[0])
-        return fine, abs(fine - value)
-    every = int(np.ceil(points / most_points))
-    some = replace(problem, scopes=grids.take(np.arange(0, len(grids.coefficient), every)))
-    coarse, fine = (
-        float(Objective(some, at.entropy, at.accuracy, at.hard).evaluate(q).value[0])
-        for at in (final, check)
-    )
-    return value, every * abs(fine - coarse)

@@ -17,6 +17,7 @@ from hylift.numerics.sparse import SymmetricFactors
 from hylift.posterior import Mixture
 from hylift.posterior.answers import Kind
 from hylift.potentials import ConditionalQuadratic
+from hylift.potentials.base import QuadraticForm
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
 from hylift.rewrite.leaves import WithoutLeaves
 from hylift.rewrite.parts import parts_of
@@ -210,35 +211,39 @@ def _averaged_form(ground: FactorGraph, mixture: Mixture) -> GaussianForm | None
     more to it, or too much of it."""
     variables = ground.variables
     is_real = variables.num_states == 0
-    quadratics = [g for g in ground.groups if isinstance(g.potential, ConditionalQuadratic)]
-    numbers = sum(g.potential.flat.shape[1] * len(g) for g in quadratics)
-    others = any(group.potential.quadratic() is None for group in ground.groups)
-    if others or numbers > MOST_NUMBERS or is_real.sum() > LARGEST_FACTORISED:
+    forms = [group.potential.quadratic() for group in ground.groups]
+    numbers = sum(
+        g.potential.flat.shape[1] * len(g) for g in ground.groups if g.potential.num_reals
+    )
+    if None in forms or numbers > MOST_NUMBERS or is_real.sum() > LARGEST_FACTORISED:
         return None
     new_id = (np.cumsum(is_real) - 1).astype(np.int32)
     component = int(np.argmax(mixture.weights))
     first = mixture.layout.first[mixture.variable_to_class]
     groups = []
-    for group in quadratics:
-        A = _averaged(group, mixture.entries[:, component], first)
+    for group, form in zip(ground.groups, forms, strict=True):
+        if form is None or not form.num_reals:
+            continue
+        A = _averaged(group, form, mixture.entries[:, component], first)
         zero = np.zeros(A.shape[:2])
-        scope = new_id[group.scope[:, group.arity - A.shape[-1] :]]
+        scope = new_id[group.scope[:, group.arity - form.num_reals :]]
         potential = ConditionalQuadratic(A, zero, zero[:, 0])
         groups.append(FactorGroup(potential, scope, multiplicity=group.multiplicity))
     reals = variables.take(np.flatnonzero(is_real))
     return GaussianForm.of(FactorGraph.unchecked(reals, groups, Evidence.none(), 0.0))
 
 
-def _averaged(group: FactorGroup, entries: FloatArray, first: NDArray[np.int64]) -> FloatArray:
+def _averaged(
+    group: FactorGroup, form: QuadraticForm, entries: FloatArray, first: NDArray[np.int64]
+) -> FloatArray:
     """(factor, real slot, real slot): A of each factor, averaged over its states."""
-    potential = group.potential
-    assert isinstance(potential, ConditionalQuadratic)
-    A = np.where(np.isfinite(potential.c)[..., None, None], potential.A, 0.0)[group.row]
-    for slot in range(potential.num_discrete):
-        states = np.arange(A.shape[1])
-        share = entries[first[group.scope[:, slot]][:, None] + states]
-        A = np.einsum("fs,fs...->f...", share, A)
-    return A
+    share = np.ones((len(group), 1))
+    for slot in range(group.arity - form.num_reals):
+        states = np.arange(group.potential.slot_states[slot])
+        own = entries[first[group.scope[:, slot]][:, None] + states]
+        share = (share[:, :, None] * own[:, None]).reshape(len(group), -1)
+    A = np.where(np.isfinite(form.c)[..., None, None], form.A, 0.0)[group.row]
+    return np.asarray(np.einsum("fs,fsij->fij", share, A))
 
 
 def _deviations(form: GaussianForm, at: NDArray[np.int64]) -> FloatArray | None:

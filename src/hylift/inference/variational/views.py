@@ -24,7 +24,6 @@ from hylift.lifting import (
     coarse_to_fine,
     every_cluster,
 )
-from hylift.potentials import ConditionalQuadratic, Table
 from hylift.proper.gaussian import GaussianForm, centred
 from hylift.words import option, worded
 
@@ -141,9 +140,10 @@ def _ties_what_must_differ(graph: FactorGraph) -> bool:
     `a v b` would leave nothing but a = b = true.
     """
     for group in graph.groups:
-        if not isinstance(group.potential, Table | ConditionalQuadratic) or group.arity < 2:
+        form = group.potential.quadratic()
+        if form is None or group.arity < 2:
             continue
-        hard = (group.potential.flat == -np.inf).any(axis=1)[group.row]
+        hard = (form.c == -np.inf).any(axis=1)[group.row]
         if not hard.any():
             continue
         scope = np.sort(group.scope[hard], axis=1)

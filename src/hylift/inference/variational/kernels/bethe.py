@@ -1,13 +1,9 @@
 """Entropies of scopes under a mixture, on grids of nodes and states, and their gradients."""
 
-import numpy as np
-
-from hylift.components.kernels import allocating, inner
+from hylift.components.kernels import allocating, part
 from hylift.numerics.kernels.special import take_logs
 
 TINY = 1e-300
-ZERO = np.int64(0)
-"""Not a literal, for which kernels would be compiled once more."""
 
 
 @allocating
@@ -49,21 +45,23 @@ def bethe_block(
                     at = row * num_components + k * num_nodes
                     for t in range(num_nodes):
                         local[omega, place, t] = nodes[start, 3 * (at + t)]
-                        for j in range(num_components):
-                            local[j, place, t] = table[
-                                start, at * num_components + j * num_nodes + t
-                            ]
+                    for j in range(num_components):
+                        source = at * num_components + j * num_nodes
+                        for t in range(num_nodes):
+                            local[j, place, t] = table[start, source + t]
                 for place in range(reals, arity):
                     for t in range(size[place]):
                         local[omega, place, t] = local[k, place, t]
                 if k == 0 or reals > 0:  # else the points are those of the component before
-                    num_points = _spread(arity, size, weights[start, 0], local, ZERO, logs)
-                    for j in range(1, num_components):
+                    num_points = 1
+                    for place in range(arity):
+                        num_points *= size[place]
+                    for point in range(num_points):
+                        logs[point] = TINY
+                    for j in range(num_components):
                         _spread(arity, size, weights[start, j], local, j, room)
                         for point in range(num_points):
                             logs[point] += room[point]
-                    for point in range(num_points):
-                        logs[point] += TINY
                     take_logs(logs, num_points)
                 total = _integral(arity, size, logs, local, omega, marginal, room)
                 value[start, k, 0] += coefficient[scope] * total
@@ -87,7 +85,7 @@ def bethe_block(
                             )
 
 
-@inner
+@part
 def _integral(arity, size, logs, local, omega, marginal, room):
     """The sum of weight * log q over the grid of a scope, for the weights in local[omega] (slot,
     point); fills local[marginal] with the sums over all other slots.
@@ -117,7 +115,7 @@ def _integral(arity, size, logs, local, omega, marginal, room):
     return total
 
 
-@inner
+@part
 def _spread(arity, size, scale, factors, j, grid):
     """Fills grid (point,) with scale times the products of factors (component, slot, point of the
     slot) of component j, the points of the first slot next to each other; returns how many."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hylift.components.kernels import inner, kernel
+from hylift.components.kernels import kernel, part
 from hylift.components.kernels.steps import to_optimum
 
 ZERO = np.int64(0)
@@ -32,7 +32,7 @@ def energy_block(
                 )  # fmt: skip
 
 
-@inner
+@part
 def _term_energy(
     low, high, num_discrete, base, multiplicity, slots, theta, hard, first, moments,
     start, k, weight, target, shift, gradient, state, prefix,
