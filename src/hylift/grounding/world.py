@@ -14,18 +14,25 @@ from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, ModelError, UnknownNameError, did_you_mean
 from hylift.graph.name_blocks import positions
-from hylift.grounding.constants import in_order, in_rules, ordered_types, type_of
+from hylift.grounding.constants import WordColumn, closest, in_order, not_among, type_of
 from hylift.grounding.engine import Engine, Relation, open_engine
-from hylift.grounding.evidence.columns import WordColumn, closest, not_among
 from hylift.grounding.evidence.facts import Facts, match_facts, refuse
 from hylift.grounding.evidence.observed import Observed
 from hylift.grounding.evidence.sources import gather
 from hylift.language.checks.check import check
 from hylift.language.checks.rules import names_of_constants
 from hylift.language.report import Problem
-from hylift.language.syntax import Model, PredicateDeclaration
+from hylift.language.syntax import (
+    Atom,
+    Comparison,
+    Constant,
+    Model,
+    PredicateDeclaration,
+    Variable,
+    WeightTable,
+)
 from hylift.language.types import variable_types
-from hylift.language.walk import used_predicates
+from hylift.language.walk import logical_comparisons, nodes, terms, used_predicates
 from hylift.words import Wording, option, worded
 
 
@@ -93,7 +100,7 @@ class World:
         if unmatched == "error":
             refuse(left_out)
         types = tuple(variable_types(model, rule) for rule in model.rules)
-        given = _Given(model, types, listed, [*facts, *lists], in_rules(model, types))
+        given = _Given(model, types, listed, [*facts, *lists], _in_rules(model, types))
         constants = given.constants()
         constant_types = {
             name: type_of(constants[name], (column.given for column in given.columns(name)))
@@ -166,6 +173,44 @@ def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
     return closed
 
 
+def _in_rules(model: Model, types: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:
+    """Type and name of the constants in rules, their conditions and their weight tables.
+
+    types: per rule, the types of its variables.
+    """
+    found = set()
+    for rule, type_of_variable in zip(model.rules, types, strict=True):
+        for node in nodes(*rule.expressions):
+            if isinstance(node, Atom):
+                arguments = model.predicate_by_name[node.predicate].arguments
+                pairs = zip(node.arguments, arguments, strict=True)
+                found |= {(name, term.name) for term, name in pairs if isinstance(term, Constant)}
+            elif isinstance(node, Comparison):
+                for one, other in ((node.left, node.right), (node.right, node.left)):
+                    if isinstance(one, Variable) and isinstance(other, Constant):
+                        found.add((type_of_variable[one.name], other.name))
+        if isinstance(rule.weight, WeightTable):
+            for key, _ in rule.weight.entries:
+                found |= set(
+                    zip((type_of_variable[n] for n in rule.per_constant), key, strict=True)
+                )
+    return found
+
+
+def _ordered_types(model: Model, types: Sequence[Mapping[str, str]]) -> set[str]:
+    """The types of which rules use the order: t+1, or t < u."""
+    found = set()
+    for rule, type_of_variable in zip(model.rules, types, strict=True):
+        used = [
+            term for term in terms(*rule.expressions) if isinstance(term, Variable) and term.shift
+        ]
+        for node in logical_comparisons(*rule.expressions):
+            if node.op not in ("=", "!="):
+                used += [side for side in (node.left, node.right) if isinstance(side, Variable)]
+        found |= {type_of_variable[term.name] for term in used}
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Given:
     """All that names constants: the model's lists, its rules, and data."""
@@ -194,7 +239,7 @@ class _Given:
 
     def constants(self) -> dict[str, pa.StringArray]:
         """The constants of each type, in order."""
-        ordered = ordered_types(self.model, self.variable_types)
+        ordered = _ordered_types(self.model, self.variable_types)
         return {
             name: self.listed[name]
             if name in self.listed

@@ -9,12 +9,21 @@ from typing import NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
-from hylift.grounding.evidence.columns import numbers, truths
+from hylift.grounding.constants import WordColumn
 from hylift.grounding.evidence.facts import Facts, more_rows
 from hylift.language.syntax import PredicateDeclaration
+
+NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+"""A number as text; Arrow's own parser stops at the first text that is none."""
+
+ODD_NUMBERS = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf}
+
+TRUTHS = {"true": 1.0, "t": 1.0, "yes": 1.0, "false": 0.0, "f": 0.0, "no": 0.0}
+"""Words for truth values, in lower case."""
 
 _Number = TypeVar("_Number", bound=np.generic)
 
@@ -248,13 +257,13 @@ def _values(
     elif facts.value is None:
         raise EvidenceError(f"{facts.origin.name}: '{predicate.name}' is real, but has no values")
     else:
-        value, wrong = numbers(facts.value)
+        value, wrong = _numbers(facts.value)
         _refuse(facts, wrong, "is {}, which is not a number")
     lacks_sd = np.zeros(len(facts), dtype=bool)
     if facts.sd is None:
         sd = _all(0.0, len(facts))
     else:
-        sd, wrong = numbers(facts.sd)
+        sd, wrong = _numbers(facts.sd)
         # Atoms that are written out have an error only where one is meant.
         if not facts.origin.spells_atoms and (sd > 0).any():
             lacks_sd = np.isnan(sd) & ~np.isnan(value)
@@ -275,7 +284,7 @@ def _values(
 def _truths(facts: Facts, *, closed: bool) -> NDArray[np.float64]:
     if facts.value is None:
         return _all(1.0, len(facts))
-    value, wrong = truths(facts.value)
+    value, wrong = _truths_in(facts.value)
     wrong |= (value < 0) | (value > 1)
     words = "neither true (yes, t, 1) nor false (no, f, 0) nor a probability"
     _refuse(facts, wrong, f"is {{}}, which is {words}")
@@ -305,3 +314,44 @@ def _refuse(
         return f"{facts.atom(first)} {message.format(quoted)}"
 
     facts.refuse(wrong, fault)
+
+
+# Values in columns.
+
+
+def _numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """(row,): the number, NaN where missing; and whether something else is stated."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        value = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
+        return value, np.zeros(len(value), dtype=bool)
+    return _parsed(column, ODD_NUMBERS)
+
+
+def _truths_in(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """As `_numbers`, with 1 and 0 for true and false, and for words such as `No`."""
+    if pa.types.is_boolean(column.type):
+        return _numbers(column.cast(pa.int8()))
+    if pa.types.is_string(column.type) or not pa.types.is_primitive(column.type):
+        return _parsed(column, TRUTHS | ODD_NUMBERS)
+    return _numbers(column)
+
+
+def _parsed(
+    stated: pa.ChunkedArray, spoken: dict[str, float]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The numbers that words are or stand for; and where they do neither."""
+    try:
+        distinct, code = WordColumn.of(stated, "value").encoded()
+    except EvidenceError:  # no words at all
+        return np.full(len(stated), np.nan), stated.is_valid().to_numpy()
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(distinct))
+    is_number = pc.match_substring_regex(words, NUMBER).to_numpy(zero_copy_only=False)
+    place = pc.fill_null(pc.index_in(words, value_set=pa.array(list(spoken))), -1)
+    place = place.to_numpy(zero_copy_only=False)
+    value = np.full(len(words) + 1, np.nan)  # the last is for rows with nothing
+    digits = pc.utf8_ltrim(words.filter(pa.array(is_number)), "+")
+    value[:-1][is_number] = pc.cast(digits, pa.float64()).to_numpy(zero_copy_only=False)
+    value[:-1][place >= 0] = np.array(list(spoken.values()))[place[place >= 0]]
+    is_wrong = np.append(~is_number & (place < 0), False)
+    return value[code], is_wrong[code]

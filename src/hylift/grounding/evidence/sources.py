@@ -30,7 +30,7 @@ from hylift.formats.tables import (
 from hylift.graph.domains import as_float, boolean
 from hylift.graph.evidence import Soft
 from hylift.graph.name_blocks import split_atom
-from hylift.grounding.evidence.columns import WordColumn
+from hylift.grounding.constants import WordColumn
 from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, refuse_rows
 from hylift.grounding.evidence.tables import LongTable, are_named, from_table
 from hylift.language.syntax import Model, PredicateDeclaration
