@@ -35,7 +35,7 @@ from hylift.graph import (
 )
 from hylift.inference import Exact, infer
 from hylift.inference.exact.maximum import branch_and_bound, search
-from hylift.inference.exact.maximum.dominated import Reduced
+from hylift.inference.exact.maximum.dominated import ReducedGraph
 from hylift.inference.exact.maximum.linear_program import Program
 from hylift.posterior import Assignment
 from hylift.potentials import ConditionalQuadratic, Table
@@ -52,9 +52,9 @@ def no_tables(*, dominated: bool = True) -> Iterator[None]:
     def refuse(*_: object, **__: object) -> None:
         raise IntractableError("no tables here.")
 
-    def keep(graph: FactorGraph) -> Reduced:
+    def keep(graph: FactorGraph) -> ReducedGraph:
         num = graph.num_variables
-        return Reduced(graph, np.arange(num), np.zeros(num), 0)
+        return ReducedGraph(graph, np.arange(num), np.zeros(num), 0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "sum_states", refuse)

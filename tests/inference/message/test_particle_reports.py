@@ -12,7 +12,7 @@ from hylift.inference import Exact, infer
 from hylift.inference.message.particle import EPBP
 from hylift.inference.message.particle.density import MOST_OFF, densities
 from hylift.inference.message.particle.factors import HybridTerms
-from hylift.inference.message.particle.passing import Passing
+from hylift.inference.message.particle.messages import ParticleMessages
 from zoo import ZOO, ZooModel, gaussian_chain
 
 NOT_TRUSTED = "The marginals are not to be trusted, even if messages have converged: "
@@ -52,7 +52,9 @@ def _change(note: str) -> int:
 
 
 def test_beliefs_do_not_depend_on_where_enough_particles_lie() -> None:
-    few, enough = (Passing.start(HybridTerms.of(gaussian_chain()), number) for number in (8, 30))
+    few, enough = (
+        ParticleMessages.start(HybridTerms.of(gaussian_chain()), number) for number in (8, 30)
+    )
     for passing in (few, enough):
         for _ in range(30):
             passing.adapt(0.5, 0.0)
@@ -86,7 +88,7 @@ def test_particles_that_are_enough_are_not_complained_about(
 
 
 def test_sums_over_particles_that_are_far_from_any_integral_are_not_measured_further() -> None:
-    passing = Passing.start(HybridTerms.of(gaussian_chain()), 20)
+    passing = ParticleMessages.start(HybridTerms.of(gaussian_chain()), 20)
     passing.step(0.0)
     passing.height += 1e4  # as swings leave them
 

@@ -47,7 +47,7 @@ class TablePlan:
         return int(self.clique["message"].max(initial=0))
 
     def arrays(self, messages: FloatArray) -> tuple[Any, ...]:
-        """What every kernel takes: this plan, messages, and scratch."""
+        """The arguments of every kernel: this plan, messages, and scratch."""
         width = np.diff(self.clique["later"]).max(initial=0) + 1
         return (
             self.clique, self.factor, self.later, self.slots, self.held, self.children,

@@ -71,7 +71,7 @@ class BP:
     tolerance: float = 1e-9
     """Largest change of a message, as of a probability, at which it has converged."""
     merge_factors: bool = False
-    """Whether factors whose scopes are nested become one, which leaves fewer loops."""
+    """Merge factors with nested scopes into one, which leaves fewer loops."""
 
     def __post_init__(self) -> None:
         check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
@@ -92,9 +92,9 @@ class BP:
         if damping is None:
             damping = 0.0 if on_forest else DAMPING
 
-        def passed(own: Control, *, by_maximum: bool) -> tuple[Passing, Result]:
-            how = How(by_maximum, on_forest, damping, self.schedule, self.tolerance)
-            start = Passing.start(tables, how)
+        def passed(own: Control, *, by_maximum: bool) -> tuple[DiscreteMessages, Result]:
+            rule = UpdateRule(by_maximum, on_forest, damping, self.schedule, self.tolerance)
+            start = DiscreteMessages.start(tables, rule)
             return start, self._pass(start, own)
 
         def is_exact(own: Control, ended: Result) -> bool:
@@ -103,7 +103,7 @@ class BP:
         passing, result = passed(control, by_maximum=request.tasks == {"map"})
 
         def decode(seconds: float | None) -> Decoded:
-            if passing.how.by_maximum:
+            if passing.rule.by_maximum:
                 sure = is_exact(control, result)
                 return Decoded(passing.states()[None], -passing.log_total() if sure else None)
             if control.ended is not None and "map" in request.tasks:
@@ -114,7 +114,7 @@ class BP:
             return Decoded(np.stack([best.states(), passing.states()]), least)
 
         log_partition, beliefs = None, []
-        if not passing.how.by_maximum:
+        if not passing.rule.by_maximum:
             kind: Kind = "exact" if is_exact(control, result) else "estimate"
             log_partition = LogPartition(passing.log_total(), kind)
             beliefs = categoricals(view.graph.variables, tables.points.first, passing.probs())
@@ -122,8 +122,8 @@ class BP:
         outcome = Outcome(result, log_partition, beliefs, decode, notes)
         return posterior_of(self.name, view, outcome, control, request)
 
-    def _pass(self, passing: Passing, control: Control) -> Result:
-        """Take steps until convergence or a limit, and return how they ended."""
+    def _pass(self, passing: DiscreteMessages, control: Control) -> Result:
+        """Take steps until convergence or a limit, and return why they ended."""
 
         def advance(step: int) -> tuple[float | None, Result | None]:
             change = passing.step()
@@ -174,8 +174,8 @@ def _weights(log_values: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """How messages are sent, and when they have converged."""
+class UpdateRule:
+    """The way messages are sent, and when they have converged."""
 
     by_maximum: bool
     """Max-product instead of sum-product."""
@@ -188,11 +188,11 @@ class How:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passing:
+class DiscreteMessages:
     """The messages; the arrays change with every step."""
 
     tables: Tables
-    how: How
+    rule: UpdateRule
     message: FloatArray  # (entry,): logarithms, the largest of each message 0
     candidate: FloatArray  # (entry,)
     change: FloatArray  # (slot,): of the candidates
@@ -200,13 +200,13 @@ class Passing:
     room: tuple[Ids, FloatArray]
 
     @classmethod
-    def start(cls, tables: Tables, how: How) -> Passing:
+    def start(cls, tables: Tables, rule: UpdateRule) -> DiscreteMessages:
         """Before the first step: all messages are uniform."""
         points = tables.points
         message, candidate = np.zeros((2, points.place[-1]))
         change, totals = np.zeros(len(points.terms.slots)), Totals.none(points)
-        passing = cls(tables, how, message, candidate, change, totals, tables.room())
-        if how.schedule == "residual":
+        passing = cls(tables, rule, message, candidate, change, totals, tables.room())
+        if rule.schedule == "residual":
             passing._send(tables.all_factors)
         return passing
 
@@ -221,10 +221,10 @@ class Passing:
         With loops a message may be largest where others leave no probability, so that its own
         change says little: there changes of beliefs count as well.
         """
-        tables, how = self.tables, self.how
-        if how.schedule == "residual":
+        tables, rule = self.tables, self.rule
+        if rule.schedule == "residual":
             change = float(self.change.max(initial=0.0))
-            if change > how.tolerance:
+            if change > rule.tolerance:
                 self._send_largest(change)
                 return change
         elif len(tables.all_factors.blocks) == len(tables.points.all_variables.blocks) == 1:
@@ -235,8 +235,8 @@ class Passing:
             self._send(tables.all_factors)
             change = float(self.change.max(initial=0.0))
         np.copyto(self.message, self.candidate)
-        moved = self.totals.gather(self.message, compare=not how.on_forest)
-        if how.schedule == "residual":
+        moved = self.totals.gather(self.message, compare=not rule.on_forest)
+        if rule.schedule == "residual":
             self._send(tables.all_factors)
         return max(change, moved)
 
@@ -259,13 +259,13 @@ class Passing:
 
         Returns, if all at once, the largest changes of a message and, with loops, of a belief.
         """
-        points, how, terms = self.tables.points, self.how, self.tables.points.terms
+        points, rule, terms = self.tables.points, self.rule, self.tables.points.terms
 
         def run(begin: int, end: int) -> tuple[int, int, float, float]:
             return send(
                 begin, end, some.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
                 self.tables.weight, points.place, points.first, self.message, self.totals.total,
-                self.totals.zeros, how.by_maximum, how.on_forest, how.damping,
+                self.totals.zeros, rule.by_maximum, rule.on_forest, rule.damping,
                 *(self.room if at_once else self.tables.room()), self.candidate, self.change,
                 at_once, points.all_variables.ids, terms.incidence.ptr, terms.incidence.slot,
                 points.count,
@@ -304,7 +304,7 @@ class Passing:
 
     def _total(self, logs: FloatArray, start: Ids) -> FloatArray:
         """(segment,): log-sums, or maxima, of segments."""
-        return maxima(logs, start) if self.how.by_maximum else log_sums(logs, start)
+        return maxima(logs, start) if self.rule.by_maximum else log_sums(logs, start)
 
     def _log_sums(self) -> FloatArray:
         """(variable,): logarithm of the sum of its belief, or its largest entry."""

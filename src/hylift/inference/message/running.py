@@ -1,4 +1,4 @@
-"""What all message passing shares: settings, the graph, the loop, and the way to a posterior."""
+"""Settings, steps and posterior of all message passing."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What message passing found in a view."""
+    """The result of message passing in a view."""
 
     result: Result
     log_partition: LogPartition | None

@@ -65,7 +65,7 @@ class Greedy(NamedTuple):
 
 @njit(cache=True)
 def _slot(table, key):
-    """Where `key` is, or would go, in an open-addressing set."""
+    """The place of `key`, or for it, in an open-addressing set."""
     mask = len(table) - 1
     at = (key * np.int64(-7046029254386353131) >> np.int64(20)) & mask
     while table[at] != -1 and table[at] != key:

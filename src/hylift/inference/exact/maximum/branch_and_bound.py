@@ -181,7 +181,7 @@ def _raise_unproven(num_variables: int, found: Any, energy: float, bound: float)
 
 
 def _run(program: Program, deadline: float) -> Any:
-    """What HiGHS finds; its objective is `SCALE` times the program's, without the constant."""
+    """The result of HiGHS; its objective is `SCALE` times the program's, without the constant."""
     from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import, rarely needed
 
     integrality = np.zeros(len(program.cost))

@@ -13,9 +13,9 @@ side. So do a user's own functions, whose variables keep all their states, and r
 `least_value` counts against s.
 
 Only rounded constants are forgiven: of -w (x - 2.1)², which is never above 0, the stored c may
-leave a maximum of 10⁻¹⁶. A loss of that size counts as none, and `Reduced.forgiven` bounds what
-this costs over all dropped states. Curvatures and slopes are never forgiven: along an unbounded
-real they have no such limit.
+leave a maximum of 10⁻¹⁶. A loss of that size counts as none, and `ReducedGraph.forgiven` bounds
+the cost of this over all dropped states. Curvatures and slopes are never forgiven: along an
+unbounded real they have no such limit.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MAX_ROUNDS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reduced:
+class ReducedGraph:
     """A graph without the variables that have one state left; others have dropped states at -inf.
 
     The largest log-density is that of the whole graph, or lower by `forgiven` at most.
@@ -108,7 +108,7 @@ class States:
         return np.asarray(self.dropped[self.first[variable][:, None] + np.arange(size)])
 
 
-def without_dominated(graph: FactorGraph) -> Reduced:
+def without_dominated(graph: FactorGraph) -> ReducedGraph:
     """Drop beaten states and absorb variables with one state left, until nothing changes; the graph
     has no evidence."""
     num_states = graph.variables.num_states.astype(np.int64)
@@ -133,7 +133,7 @@ def without_dominated(graph: FactorGraph) -> Reduced:
         keep[single] = False
         states = States(states.num_states[keep], states.dropped[keep[states.owner]])
         left = left[keep]
-    return Reduced(_with_dropped(graph, states), left, fixed, num_dropped, forgiven)
+    return ReducedGraph(_with_dropped(graph, states), left, fixed, num_dropped, forgiven)
 
 
 def _absorbed(graph: FactorGraph, variable: Ids, state: FloatArray) -> FactorGraph:
@@ -165,7 +165,7 @@ class Changes:
 
     @property
     def price(self) -> FloatArray:
-        """What going from t to s loses at most, and so has to be forgiven."""
+        """The largest loss of going from t to s, which has to be forgiven."""
         with np.errstate(invalid="ignore"):
             uncovered = self.loss - self.gain * (1 - MARGIN)
         return np.where(self.gain == np.inf, 0.0, np.maximum(uncovered, 0.0))
@@ -292,7 +292,7 @@ class Rounded:
 
     @property
     def is_zero(self) -> Flags:
-        """Where the true number certainly is 0."""
+        """True where the exact number is certainly 0."""
         return (self.value == 0) & (self.error == 0)
 
     def at(self, *index: int | slice) -> Rounded:
@@ -362,7 +362,7 @@ def _minimised(form: Rounded, curved: Flags) -> Rounded:
 
 
 def _same_products(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray) -> Flags:
-    """Whether ab = cd without any rounding; no if that cannot be told."""
+    """True where ab = cd exactly; False where that is unknown."""
     first, first_rest = _product(a, b)
     second, second_rest = _product(c, d)
     return (first == second) & (first_rest == second_rest) & (np.abs(first) > UNDERFLOW)

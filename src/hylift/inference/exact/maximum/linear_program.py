@@ -204,7 +204,7 @@ def _pairs(at: Indicators, group: FactorGroup, state_cost: FloatArray) -> tuple[
 
 
 def _at_exceptions(at: Indicators, state: Ids, change: FloatArray) -> Block:
-    """What is added to the log-value where all states of a row (exception, slot) hold."""
+    """Columns for changes of the log-value where all states of a row (exception, slot) hold."""
     better = change > 0
     return _joined(
         [_worse(at, state[~better], change[~better]), _better(at, state[better], change[better])],

@@ -180,7 +180,7 @@ def _parabola_top(
     low: float,
     high: float,
 ) -> list[float]:
-    """Where one coordinate may do better: the lowest point of a parabola, or an end."""
+    """Values of one coordinate to try: the lowest point of a parabola, and the ends."""
     step = np.zeros(len(at))
     step[i] = 1e-3
     left, right = energy(at - step), energy(at + step)

@@ -18,7 +18,7 @@ from hylift.inference.message.gaussian.couplings import (
     check_gaussian,
     linked,
 )
-from hylift.inference.message.gaussian.passing import Damping, Passing
+from hylift.inference.message.gaussian.messages import Damping, GaussianMessages
 from hylift.inference.message.layout import FloatArray
 from hylift.inference.message.running import (
     SETTLED,
@@ -59,7 +59,7 @@ class GaBP:
     """Largest change of a message at which it has converged, relative to the precision and standard
     deviation of the receiving belief."""
     merge_factors: bool = True
-    """Whether factors whose scopes are nested become one. Gaussian belief propagation is defined
+    """Merge factors with nested scopes into one. Gaussian belief propagation is defined
     on the precision matrix, where all that couples two reals is one entry."""
 
     def __post_init__(self) -> None:
@@ -104,9 +104,9 @@ class GaBP:
 
     def _passed(
         self, couplings: Couplings, damping: Damping, control: Control
-    ) -> tuple[Passing, Result, str]:
+    ) -> tuple[GaussianMessages, Result, str]:
         """The final messages, how they ended, and why they diverged if they did."""
-        passing, cause = Passing.start(couplings), ""
+        passing, cause = GaussianMessages.start(couplings), ""
         most = np.array([max(1.0, passing.size)])  # change that messages of a proper model make
 
         def advance(step: int) -> tuple[float | None, Result | None]:
@@ -121,7 +121,7 @@ class GaBP:
             if change <= self.tolerance:
                 return change, "converged"
             if change > GROWN * most[0]:
-                passing, cause = Passing.start(couplings), "messages grow without end"
+                passing, cause = GaussianMessages.start(couplings), "messages grow without end"
                 return change, "diverged"
             return change, None
 
@@ -134,14 +134,14 @@ class GaBP:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """How messages ended, and properties of the model that the notes mention."""
+    """The end of message passing, and properties of the model that the notes mention."""
 
     result: Result
     num_steps: int
     cause: str
     """Why it diverged, if it did."""
     is_alone: bool
-    """Whether the answer ignores all couplings."""
+    """True if the answer ignores all couplings."""
     on_forest: bool
     radius: Radius
     beyond: FloatArray  # (variable,): mass of its belief beyond its bounds
@@ -152,7 +152,7 @@ class Findings:
 
     @property
     def is_exact(self) -> bool:
-        """Whether marginals and log Z are exact."""
+        """True if marginals and log Z are exact."""
         lost = float(self.variables.multiplicity @ self.beyond)
         is_settled = self.result == "converged" and self.change <= SETTLED
         return self.on_forest and is_settled and lost <= NEGLIGIBLE and self.rounding <= ROUNDING

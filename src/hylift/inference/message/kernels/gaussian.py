@@ -20,7 +20,7 @@ ROUNDING = 16 * 2.0**-52
 
 @njit(cache=True, nogil=True)
 def gather(begin, end, variable_ptr, order, count, own, message, total):
-    """What variables and all messages to them say together; returns whether that is proper."""
+    """Adds up all messages to variables and their own part; returns whether all are proper."""
     proper = True
     for v in range(begin, end):
         precision, linear = own[v, 0], own[v, 1]

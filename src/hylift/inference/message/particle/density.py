@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hylift.inference.bounds import too_narrow
 from hylift.inference.message.layout import FloatArray, Ids
-from hylift.inference.message.particle.passing import Passing
+from hylift.inference.message.particle.messages import ParticleMessages
 from hylift.numerics.panels import (
     gauss_legendre_nodes,
     legendre_coefficients,
@@ -40,7 +40,7 @@ MOST_OFF = 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Densities:
+class RealBeliefs:
     """Beliefs about all reals of a graph."""
 
     real: Ids  # (real,): variables
@@ -49,7 +49,7 @@ class Densities:
     """(real,): relative error of sums over particles against integrals, up to `MOST_OFF`."""
 
 
-def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | None:
+def densities(passing: ParticleMessages, has_time: Callable[[], bool]) -> RealBeliefs | None:
     """The densities of all reals; None where there are none.
 
     Panels cover all that is left of a density, and are refined where it is large, in the time left.
@@ -85,14 +85,14 @@ def densities(passing: Passing, has_time: Callable[[], bool]) -> Densities | Non
     integral = np.log(total) + logs.max(axis=1) - height[real]
     placed = edges + centre[:, None]
     _check_increasing(passing, real, placed)
-    return Densities(
+    return RealBeliefs(
         real,
         PiecewiseDensity.from_gauss_legendre(placed, panels),
         np.abs(np.expm1(np.minimum(passing.log_sums()[real] - integral, np.log1p(MOST_OFF)))),
     )
 
 
-def _incoming(passing: Passing, real: Ids, nodes: FloatArray) -> FloatArray:
+def _incoming(passing: ParticleMessages, real: Ids, nodes: FloatArray) -> FloatArray:
     """(real, node): sum of all messages at nodes of some reals."""
     num_points = np.zeros(len(passing.fewest), dtype=np.int64)
     num_points[real] = nodes.shape[1]
@@ -100,7 +100,7 @@ def _incoming(passing: Passing, real: Ids, nodes: FloatArray) -> FloatArray:
     return passing.incoming(targets, nodes.ravel()).reshape(nodes.shape)
 
 
-def _check_increasing(passing: Passing, real: Ids, edges: FloatArray) -> None:
+def _check_increasing(passing: ParticleMessages, real: Ids, edges: FloatArray) -> None:
     """Raise where a density is narrower than the spacing of floats of its size."""
     lost = ~(np.diff(edges, axis=1) > 0).all(axis=1)
     if lost.any():
@@ -108,7 +108,7 @@ def _check_increasing(passing: Passing, real: Ids, edges: FloatArray) -> None:
         raise too_narrow(name)
 
 
-def _first_edges(passing: Passing, real: Ids, num_panels: int) -> FloatArray:
+def _first_edges(passing: ParticleMessages, real: Ids, num_panels: int) -> FloatArray:
     """(real, edge): equal panels around the mean of each proposal."""
     proposals = passing.proposals
     mean, away = proposals.mean[real], REACH * proposals.sd[real]

@@ -11,9 +11,9 @@ from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
 from hylift.inference.loop import run_steps
 from hylift.inference.message.layout import FloatArray
-from hylift.inference.message.particle.density import Densities, densities
+from hylift.inference.message.particle.density import RealBeliefs, densities
 from hylift.inference.message.particle.factors import HybridTerms
-from hylift.inference.message.particle.passing import MIDDLE, Passing
+from hylift.inference.message.particle.messages import MIDDLE, ParticleMessages
 from hylift.inference.message.particle.proposals import narrowest
 from hylift.inference.message.running import (
     Beliefs,
@@ -70,7 +70,7 @@ class EPBP:
     tolerance: float = 1e-9
     """Largest change of a message, as of a probability, at which it has converged."""
     merge_factors: bool = False
-    """Whether factors whose scopes are nested become one, which leaves fewer loops."""
+    """Merge factors with nested scopes into one, which leaves fewer loops."""
 
     def __post_init__(self) -> None:
         check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
@@ -85,7 +85,7 @@ class EPBP:
         view = view_of(self.name, prepared, request, merge=self.merge_factors)
         view.prepared.check_proper()
         control.enter_level(view.graph.num_variables)
-        passing = Passing.start(HybridTerms.of(view.graph), self.particles)
+        passing = ParticleMessages.start(HybridTerms.of(view.graph), self.particles)
         result, damping = self._pass(passing, control, np.random.default_rng(request.seed))
         found = unsure = None
         if request.tasks & {"marginals", "map"}:
@@ -109,7 +109,7 @@ class EPBP:
         return posterior_of(self.name, view, outcome, control, request)
 
     def _pass(
-        self, passing: Passing, control: Control, rng: np.random.Generator
+        self, passing: ParticleMessages, control: Control, rng: np.random.Generator
     ) -> tuple[Result, float]:
         """Take steps until convergence or a limit; returns how they ended, and the last damping."""
         most = min(MOST_ADAPTING, self.max_steps // 2) if passing.factors.is_real.any() else 0
@@ -143,7 +143,7 @@ class EPBP:
         return 0.0 if step < adapting + PATIENCE else DAMPING
 
     def _notes(
-        self, passing: Passing, found: Densities | None, unsure: FloatArray | None
+        self, passing: ParticleMessages, found: RealBeliefs | None, unsure: FloatArray | None
     ) -> tuple[str, ...]:
         if found is None:
             return ()
@@ -205,12 +205,12 @@ def _notes_on_messages(view: View, result: Result) -> list[str]:
     return notes
 
 
-def _beliefs(passing: Passing, found: Densities | None) -> Beliefs:
+def _beliefs(passing: ParticleMessages, found: RealBeliefs | None) -> Beliefs:
     beliefs = categoricals(passing.factors.graph.variables, passing.points.first, passing.probs())
     return beliefs if found is None else [*beliefs, (found.real, found.density)]
 
 
-def _modes(passing: Passing, found: Densities | None) -> FloatArray:
+def _modes(passing: ParticleMessages, found: RealBeliefs | None) -> FloatArray:
     """(variable,): the most probable value of each belief."""
     values = argmaxima(passing.probs(), passing.points.first).astype(np.float64)
     if found is not None:

@@ -21,7 +21,7 @@ FALLEN = 0.9
 
 
 @dataclass(slots=True, eq=False)
-class Passing:
+class GaussianMessages:
     """The messages; a step replaces them, unless that would make a belief improper."""
 
     couplings: Couplings
@@ -31,7 +31,7 @@ class Passing:
     next_total: FloatArray  # (variable, 4)
 
     @classmethod
-    def start(cls, couplings: Couplings) -> Passing:
+    def start(cls, couplings: Couplings) -> GaussianMessages:
         """Before the first step: all messages are flat."""
         message, candidate = np.zeros((2, len(couplings.terms.slots), 2))
         total, next_total = np.zeros((2, len(couplings.own), 4))

@@ -28,7 +28,7 @@ GROWN = 1e9
 
 
 @dataclass(slots=True, eq=False)
-class Passing:
+class ParticleMessages:
     """Particles and the messages about them; both change with every step."""
 
     factors: HybridTerms
@@ -43,7 +43,7 @@ class Passing:
     fewest: FloatArray  # (variable,): effective particles, the least of all steps so far
 
     @classmethod
-    def start(cls, factors: HybridTerms, num_particles: int) -> Passing:
+    def start(cls, factors: HybridTerms, num_particles: int) -> ParticleMessages:
         """Before the first step: all messages are uniform."""
         num_states = factors.graph.variables.num_states.astype(np.int64)
         num_points = np.where(factors.is_real, num_particles, num_states)
@@ -111,7 +111,7 @@ class Passing:
             farthest = np.maximum(farthest, half)
         return farthest
 
-    def _copy(self) -> Passing:
+    def _copy(self) -> ParticleMessages:
         """A copy of the messages, to try steps on."""
         message, height = self.message.copy(), self.height.copy()
         return replace(self, message=message, height=height, totals=self.totals.copy())
