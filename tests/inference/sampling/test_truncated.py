@@ -7,9 +7,9 @@ import pytest
 from numba import njit
 from scipy import integrate, stats
 
-from hylift.inference.sampling.kernels.reals import draw_between
 from hylift.inference.sampling.kernels.records import gather
 from hylift.inference.sampling.state import GaussianSums
+from hylift.numerics.kernels.random import draw_between
 
 
 @njit

@@ -113,7 +113,8 @@ def repair(
     """
     goals = Goals.of(terms, np.full(len(terms.term), -np.inf))
     search, walk = SearchState.empty(terms), WalkState.empty(goals, np.uint64(seed))
-    set_out(terms, search, goals, walk, start, 0.0, 0.0)
+    load(terms, search, start)
+    set_out(search, goals, walk, 0.0, 0.0)
     while flips > 0 and not is_late():
         picked = walk_on(terms, search, goals, walk, min(flips, AT_ONCE), random, 0.0)
         if terms.num_broken(search.joint) == 0:

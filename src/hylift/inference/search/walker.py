@@ -23,6 +23,7 @@ from hylift.inference.loop import (
 from hylift.inference.search.functions import FunctionMoves
 from hylift.inference.search.kernels.moves import UNBROKEN
 from hylift.inference.search.kernels.reals import settle_reals
+from hylift.inference.search.kernels.scores import load
 from hylift.inference.search.kernels.walk import set_out, walk_on
 from hylift.inference.search.limits import goals_of, loose_real, shortfall
 from hylift.inference.search.state import (
@@ -141,16 +142,18 @@ class Walker:
     def go_to(self, values: FloatArray) -> None:
         """Goes on from an assignment, with its reals at their joint optimum."""
         broken, value = self._fixed(values)
-        set_out(self.terms, self.search, self.goals, self.walk, values, broken, value)
+        is_loose = False
+        load(self.terms, self.search, values)
         if len(self.solve.reals):
             size = len(self.solve.reals) + len(self.terms.link)
             most = max(5, min(MOST_STEPS, SOLVE // size))
             is_loose = settle_reals(self.terms, self.search, self.solve, most)
-            settled = self.values()
-            set_out(self.terms, self.search, self.goals, self.walk, settled, broken, value)
-            if self.loose is None and self.walk.worth[NOW, 0] <= UNBROKEN:
-                aim = self.solve.direction if is_loose else None
-                self.loose = loose_real(self.terms, self.search, self.solve.reals, aim)
+            load(self.terms, self.search, self.values())
+        set_out(self.search, self.goals, self.walk, broken, value)
+        may_be_loose = len(self.solve.reals) and self.loose is None
+        if may_be_loose and self.walk.worth[NOW, 0] <= UNBROKEN:
+            aim = self.solve.direction if is_loose else None
+            self.loose = loose_real(self.terms, self.search, self.solve.reals, aim)
 
     def values(self) -> FloatArray:
         """The assignment at hand."""

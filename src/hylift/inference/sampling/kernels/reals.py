@@ -6,7 +6,7 @@ from hylift.inference.local.kernels import inner, inner_with_views, part
 from hylift.inference.local.kernels.terms import add_quadratic
 from hylift.inference.sampling.state import FACTORISED, INDEFINITE, SOLVED, STALE
 from hylift.numerics.kernels.ldl import factorise, forward, selected_inverse
-from hylift.numerics.kernels.random import exponential, normal, uniform
+from hylift.numerics.kernels.random import draw_between, normal
 
 TRIES = 4
 """Block draws that are tried where bounds may cut them off."""
@@ -18,7 +18,7 @@ WHOLE, UNBOUNDED, WIDENED = 0, 1, 2
 """Precisions of a component to factorise."""
 
 
-@inner
+@inner_with_views
 def draw_reals(terms, blocks, chain):
     """Draws every component of reals; returns a variable that nothing holds, or -1.
 
@@ -53,7 +53,7 @@ def draw_reals(terms, blocks, chain):
     return loose
 
 
-@inner_with_views
+@part
 def _factorise_component(terms, blocks, chain, c):
     """The Gaussian of a component in the states at hand; the step that fails, or -1.
 
@@ -214,12 +214,10 @@ def conditional(terms, chain, r):
     return chain.curve[r], slope
 
 
-@inner_with_views
+@part
 def solve_component(terms, blocks, chain, c):
-    """Fills in the means and variances of a component given the states, if it has any, and
-    whether a bound is near them."""
-    if chain.known[c] != FACTORISED:
-        return
+    """Fills in the means and variances of a component that was factorised, and whether a bound is
+    near them."""
     inside = blocks.steps[blocks.component_ptr[c] : blocks.component_ptr[c + 1]]
     for i in range(len(inside) - 1, -1, -1):
         v = inside[i]
@@ -237,110 +235,3 @@ def solve_component(terms, blocks, chain, c):
         low, high = chain.mean[v] - reach, chain.mean[v] + reach
         if low < terms.variable[r].lower or high > terms.variable[r].upper:
             chain.is_near[c] = 1
-
-
-FLAT = 1e-10
-"""A curve that changes the log-density by no more than this within the bounds counts as none."""
-
-NARROW = 1.5
-"""Fall of the log-density up to which uniform proposals are good."""
-
-
-@inner
-def draw_between(random, curve, slope, low, high):
-    """A draw, or NaN where there is no distribution because nothing holds it."""
-    if abs(curve) * (high - low) ** 2 <= FLAT:
-        curve = 0.0
-    if curve < 0.0:
-        scale = 1.0 / np.sqrt(-2.0 * curve)
-        middle = -0.5 * slope / curve
-        if low == -np.inf and high == np.inf:
-            return middle + scale * normal(random)
-        a, b = (low - middle) / scale, (high - middle) / scale
-        # Counted from the nearer bound, so that no digits are lost far from the middle.
-        if a > 0.0:
-            x = low + scale * _beyond(random, a, b)
-        elif b < 0.0:
-            x = high - scale * _beyond(random, -b, -a)
-        else:
-            x = middle + scale * _around_zero(random, a, b)
-    elif np.isfinite(low) and np.isfinite(high):
-        x = _convex(random, curve, slope, low, high)
-    elif curve == 0.0 and slope < 0.0 and np.isfinite(low):
-        x = low - exponential(random) / slope
-    elif curve == 0.0 and slope > 0.0 and np.isfinite(high):
-        x = high - exponential(random) / slope
-    else:
-        return np.nan
-    return min(max(x, low), high)
-
-
-@inner
-def _around_zero(random, a, b):
-    """Of a standard normal between a ≤ 0 and b ≥ 0."""
-    while True:
-        if b - a < NARROW:
-            z = a + (b - a) * uniform(random)
-            if uniform(random) < np.exp(-0.5 * z * z):
-                return z
-        else:
-            z = normal(random)
-            if a <= z <= b:
-                return z
-
-
-@inner
-def _beyond(random, a, b):
-    """Of a standard normal between a > 0 and b: how far beyond a it is."""
-    width = b - a
-    narrow = width * (a + 0.5 * width) < NARROW
-    # The best exponential proposal (Robert 1995).
-    rate = 0.5 * (a + np.sqrt(a * a + 4.0))
-    while True:
-        if narrow:
-            step = width * uniform(random)
-            if uniform(random) < np.exp(-step * (a + 0.5 * step)):
-                return step
-        else:
-            step = exponential(random) / rate
-            if step <= width and uniform(random) < np.exp(-0.5 * (a + step - rate) ** 2):
-                return step
-
-
-@inner
-def _convex(random, curve, slope, low, high):
-    """Where the log-density is convex or straight: it lies below its chords.
-
-    Proposals come from the chords on either side of its least point, and at least about one half
-    of them is taken.
-    """
-    least = high
-    if curve > 0.0:
-        least = min(max(-0.5 * slope / curve, low), high)
-    # Log-values relative to `least`.
-    left = curve * (low - least) ** 2 + (2.0 * curve * least + slope) * (low - least)
-    right = curve * (high - least) ** 2 + (2.0 * curve * least + slope) * (high - least)
-    top = max(left, right, 0.0)
-    on_left = (least - low) * np.exp(max(left, 0.0) - top) * _share(abs(left))
-    on_right = (high - least) * np.exp(max(right, 0.0) - top) * _share(abs(right))
-    while True:
-        if uniform(random) * (on_left + on_right) < on_left:
-            start, end, rise = least, low, left
-        else:
-            start, end, rise = least, high, right
-        # A share t of the way from `least` to the bound has density exp(rise t).
-        u = uniform(random)
-        t = u
-        if rise > 0.0:
-            t = 1.0 + np.log(u + (1.0 - u) * np.exp(-rise)) / rise
-        elif rise < 0.0:
-            t = np.log(u + (1.0 - u) * np.exp(rise)) / rise
-        # Below the chord by curve · t (1 - t) · width².
-        if uniform(random) < np.exp(-curve * t * (1.0 - t) * (end - start) ** 2):
-            return start + t * (end - start)
-
-
-@inner
-def _share(rise):
-    """∫₀¹ exp(-rise t) dt."""
-    return 1.0 if rise < 1e-12 else -np.expm1(-rise) / rise

@@ -5,9 +5,9 @@ A grid has narrow panels where densities were seen while warming up.
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry, inner, part
+from hylift.inference.local.kernels import entry, inner, inner_with_views, part
 from hylift.inference.sampling.kernels.reals import conditional, solve_component
-from hylift.inference.sampling.state import INDEFINITE
+from hylift.inference.sampling.state import FACTORISED, INDEFINITE
 
 COARSE = 3.0
 """Times its own width that a density may find the panel wide in which it begins."""
@@ -16,7 +16,7 @@ NARROWEST = 1e-150
 """A narrower density has no square that is a number."""
 
 
-@inner
+@inner_with_views
 def note_reals(terms, blocks, chain, record, is_warm):
     """Adds what the draw at hand tells of the distribution of every real.
 
@@ -27,7 +27,8 @@ def note_reals(terms, blocks, chain, record, is_warm):
     for c in range(len(blocks.has_bounds)):
         if not (is_warm or blocks.has_bounds[c]):
             continue
-        solve_component(terms, blocks, chain, c)
+        if chain.known[c] == FACTORISED:
+            solve_component(terms, blocks, chain, c)
         one_by_one = chain.is_near[c] > 0 or chain.known[c] == INDEFINITE
         if one_by_one:
             chain.is_cut[c] = 1

@@ -48,17 +48,6 @@ def best_flip(terms, search, v):
     return best, best_broken, best_gain
 
 
-@inner
-def take(terms, search, v, state, n):
-    """Flips a variable, and moves the reals near it, and `n` others, to their optimum."""
-    n = weigh(terms, search, v, state, n)[3]
-    flip(terms, search, v, state, np.int64(1))
-    push(search, v, np.uint8(1))
-    for i in range(n):
-        if search.shift[i] != 0.0:
-            shift_real(terms, search, search.near[i].real, search.shift[i])
-
-
 @entry
 def ascend(terms, search, place, most):
     """Takes single flips that gain, and then chains of those variables from `place` on.
@@ -69,30 +58,43 @@ def ascend(terms, search, place, most):
     """
     looked, taken = 0, 0
     while looked < most:
+        length, n = np.int64(0), np.int64(0)
         if search.counts[SIZE] > 0:
             looked += 1
             v = pop(search)
             best, broken, gain = best_flip(terms, search, v)
             if best >= 0 and better(broken, gain, 0.0, terms.least):
-                take(terms, search, v, best, np.int64(0))
-                taken += 1
-            continue
-        if place == len(search.x):
-            break
-        v = place
-        place += 1
-        record = terms.variable[v]
-        if not search.mark[v].stale or record.num_states < 2:
-            continue
-        search.mark[v].stale = 0
-        if not record.movable or not _has_company(terms, v):
-            continue
-        looked += 1
-        old = np.int64(search.x[v])
-        for state in range(record.num_states):
-            if state != old and _follow(terms, search, v, state):
-                taken += 1
+                search.chain[0, 0], search.chain[0, 1] = v, best
+                length += 1
+        else:
+            if place == len(search.x):
                 break
+            v = place
+            place += 1
+            record = terms.variable[v]
+            if not search.mark[v].stale or record.num_states < 2:
+                continue
+            search.mark[v].stale = 0
+            if not record.movable or not _has_company(terms, v):
+                continue
+            looked += 1
+            old, state = np.int64(search.x[v]), np.int64(0)
+            while length == 0 and state < record.num_states:
+                if state != old:
+                    length = _follow(terms, search, v, state)
+                state += 1
+        if length == 0:
+            continue
+        taken += 1
+        for k in range(length):  # all but the last flip first: then the reals near them move
+            v, state = search.chain[k, 0], search.chain[k, 1]
+            if k == length - 1:
+                n = weigh(terms, search, v, state, gather_touched(terms, search, k))[3]
+            flip(terms, search, v, state, np.int64(1))
+            push(search, v, np.uint8(1))
+        for i in range(n):
+            if search.shift[i] != 0.0:
+                shift_real(terms, search, search.near[i].real, search.shift[i])
     return place, looked, taken
 
 
@@ -108,7 +110,7 @@ def _has_company(terms, v):
 
 @part
 def _follow(terms, search, v, state):
-    """Follows the chain that begins with a flip; whether it gained and was taken."""
+    """The length of the best chain that begins with a flip; 0 if none gains."""
     chain, length, size = search.chain, np.int64(0), np.int64(0)
     broken, gain, shifted, _ = weigh(terms, search, v, state, np.int64(0))
     best_length, best_broken, best_gain = np.int64(0), 0.0, terms.least
@@ -134,19 +136,7 @@ def _follow(terms, search, v, state):
         u, back = chain[k, 0], chain[k, 1]
         chain[k, 1] = np.int64(search.x[u])
         flip(terms, search, u, back, np.int64(0))
-    if best_length:
-        _take_chain(terms, search, best_length)
-    return best_length > 0
-
-
-@part
-def _take_chain(terms, search, length):
-    chain, last = search.chain, length - 1
-    for k in range(last):
-        flip(terms, search, chain[k, 0], chain[k, 1], np.int64(1))
-        push(search, chain[k, 0], np.uint8(1))
-    n = gather_touched(terms, search, last)
-    take(terms, search, chain[last, 0], chain[last, 1], n)
+    return best_length
 
 
 @part

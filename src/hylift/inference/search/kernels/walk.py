@@ -6,7 +6,7 @@ from hylift.inference.local.kernels import entry, inner, part
 from hylift.inference.local.kernels.terms import joint_state, term_value
 from hylift.inference.search.kernels.moves import best_flip, better, weigh
 from hylift.inference.search.kernels.reals import best_step
-from hylift.inference.search.kernels.scores import flip, load, shift_real
+from hylift.inference.search.kernels.scores import flip, shift_real
 from hylift.inference.search.state import (
     BEST,
     BROKEN,
@@ -21,12 +21,11 @@ from hylift.numerics.kernels.random import below, normal, uniform
 
 
 @entry
-def set_out(terms, search, goals, walk, start, fixed_broken, fixed_value):
-    """Takes over an assignment: computes everything anew.
+def set_out(search, goals, walk, fixed_broken, fixed_value):
+    """Judges all factors at the assignment of a search.
 
     The last two are what the factors are worth that the kernels do not know.
     """
-    load(terms, search, start)
     walk.sizes[0] = 0
     walk.sizes[1] = 0
     broken, total = fixed_broken, fixed_value
