@@ -85,7 +85,7 @@ class Variables:
     @property
     def num_states(self) -> NDArray[np.int32]:
         """(variable,): number of states; 0 for a real."""
-        return self._spread([domain.num_states for domain in self.domains], np.int32)
+        return self._spread([len(domain.states or ()) for domain in self.domains], np.int32)
 
     @property
     def lower(self) -> NDArray[np.float64]:

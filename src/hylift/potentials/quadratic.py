@@ -19,8 +19,7 @@ from hylift.potentials.base import (
     QuadraticForm,
     frozen_floats,
 )
-from hylift.potentials.by_state import ByState
-from hylift.potentials.table import Table
+from hylift.potentials.table import ByState, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,8 +190,20 @@ class ConditionalQuadratic(ByState):
         return self.A, self.b, self.c
 
     @property
+    def num_rows(self) -> int:
+        return len(self.c)
+
+    @property
+    def num_reals(self) -> int:
+        return self.b.shape[-1]
+
+    @property
     def num_discrete(self) -> int:
         return self.c.ndim - 1
+
+    @property
+    def slot_states(self) -> tuple[int, ...]:
+        return self.c.shape[1:] + (REAL,) * self.num_reals
 
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         states = (np.asarray(s).astype(np.int64, copy=False) for s in slots[: self.num_discrete])
