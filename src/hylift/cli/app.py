@@ -1,7 +1,7 @@
 """The commands and their options.
 
-Each command is a function `run` in the module of its name in `commands/`, with the same parameters.
-It is imported when the command is used, so that help is fast.
+Each command is a function `run` in the module of its name in `commands/`, with the same parameters;
+those about evidence are one, `given`. It is imported when the command runs, so that help is fast.
 """
 
 from __future__ import annotations
@@ -56,9 +56,13 @@ def command(epilog: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
     def register(declared: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(declared)
-        def call(**given: Any) -> None:
-            with warnings_told(given["quiet"]):
-                import_module(f"hylift.cli.commands.{declared.__name__}").run(**given)
+        def call(**arguments: Any) -> None:
+            with warnings_told(arguments["quiet"]):
+                module = import_module(f"hylift.cli.commands.{declared.__name__}")
+                if "evidence" in arguments:
+                    named = [arguments.pop(name) for name in ("evidence", "closed", "unmatched")]
+                    arguments["given"] = module.Given.of(*named)
+                module.run(**arguments)
 
         vars(call)["__signature__"] = inspect.signature(declared, eval_str=True)
         app.command(epilog=epilog)(call)

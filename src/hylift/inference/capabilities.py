@@ -21,8 +21,8 @@ class Option:
 
     name: str
     type: type
-    metavar: str
     help: str
+    metavar: str = "N"
     short: str | None = None
     """A letter with a dash."""
     choices: tuple[str, ...] = ()
@@ -74,95 +74,87 @@ class MethodInfo:
 
 
 COMPONENTS = Option(
-    "components", int, "K", r"Products in the mixture of bvi or npvi.  \[default: 3]", "-k"
+    "components", int, r"Products in the mixture of bvi or npvi.  \[default: 3]", "K", short="-k"
 )
 RESTARTS = Option(
     "restarts",
     int,
-    "N",
     "Random starts of a variational method or of maxwalksat, of which the best is kept.  "
     r"\[default: 5, of npvi 10, of maxwalksat 3]",
 )
-MAX_STEPS = Option("max_steps", int, "N", r"Steps after which to give up.  \[default: 1000]")
+MAX_STEPS = Option("max_steps", int, r"Maximum number of steps.  \[default: 1000]")
 OPTIMISER = Option(
     "optimiser",
     str,
-    "NAME",
     r"natural (natural gradients, then L-BFGS) or adam.  \[default: natural]",
+    "NAME",
     choices=("natural", "adam"),
 )
 LEARNING_RATE = Option(
-    "learning_rate",
-    float,
-    "RATE",
-    r"Length of the steps of adam.  \[default: 0.2]",
-    is_field=False,
+    "learning_rate", float, r"Step length of adam.  \[default: 0.2]", "RATE", is_field=False
 )
 REALS = Option(
     "reals",
     str,
-    "FAMILY",
     "Components of bounded reals: gaussian, beta, or auto, which is beta where bounds matter.  "
     r"\[default: auto]",
+    "FAMILY",
     choices=("auto", "gaussian", "beta"),
 )
 DAMPING = Option(
     "damping",
     float,
-    "SHARE",
     "Share of its old value that a message of bp, gabp or epbp keeps; 0.5 often helps where they "
     r"oscillate.  \[default: 0 or 0.5, by the graph]",
+    "SHARE",
 )
 SCHEDULE = Option(
     "schedule",
     str,
-    "NAME",
     "Messages that bp sends at a step: flooding (all) or residual (those that change most).  "
     r"\[default: flooding]",
+    "NAME",
 )
-PARTICLES = Option("particles", int, "N", r"Points per real of epbp.  \[default: 50]")
-CHAINS = Option("chains", int, "N", r"Chains of gibbs, side by side.  \[default: 4]")
-DRAWS = Option("draws", int, "N", r"Draws that gibbs keeps of each chain.  \[default: 1000]")
+PARTICLES = Option("particles", int, r"Points per real of epbp.  \[default: 50]")
+CHAINS = Option("chains", int, r"Chains of gibbs, side by side.  \[default: 4]")
+DRAWS = Option("draws", int, r"Draws that gibbs keeps of each chain.  \[default: 1000]")
 WARM_UP = Option(
-    "warm_up",
-    int,
-    "N",
-    r"Draws of each chain of gibbs before those that it keeps.  \[default: 500]",
+    "warm_up", int, r"Draws of each chain of gibbs before those that it keeps.  \[default: 500]"
 )
 MERGE_FACTORS = Option(
-    "merge_factors", bool, "", "Merge factors of bvi, bp or epbp that share their variables."
+    "merge_factors", bool, "Merge factors of bvi, bp or epbp that share their variables.", ""
 )
-FLIPS = Option("flips", int, "N", r"Moves of maxwalksat from each start.  \[default: 1000000]")
+FLIPS = Option("flips", int, r"Moves of maxwalksat from each start.  \[default: 1000000]")
 
 # Options of every method with a capability.
 LIFT = Option(
     "lift",
     str,
+    "Solve look-alikes once: exact, coarse-to-fine (variational methods, for real evidence that "
+    r"breaks the symmetry) or none.  \[default: exact]",
     "LIFT",
-    "Solve look-alikes once: exact, coarse-to-fine (variational methods, for real "
-    r"evidence that breaks the symmetry) or none.  \[default: exact]",
     choices=get_args(Lift),
     is_field=False,
 )
 SECONDS = Option(
     "seconds",
     float,
-    "S",
     "Time limit, after which a method returns its best answer.",
+    "S",
     is_field=False,
 )
 CHECKPOINT = Option(
     "checkpoint",
     Path,
-    "FILE",
     "Store the run in this file from time to time, and resume from it if it exists.",
+    "FILE",
     is_field=False,
 )
 START = Option(
     "start",
     Path,
+    "A posterior of an earlier run to start from, as written by --save.",
     "FILE",
-    "A posterior of an earlier run to begin from, as written by --save.",
     is_field=False,
 )
 

@@ -28,14 +28,11 @@ def run(
     *,
     rewrite: bool,
     bethe: bool,
-    evidence: list[str] | None,
-    closed: list[str] | None,
-    unmatched: str,
+    given: Given,
     output: str | None,
     quiet: bool,
 ) -> None:
     """Report problems of a model, or print it in canonical form, or certify its Bethe energy."""
-    given = Given.of(evidence, closed, unmatched)
     report = Output(output, "a report", (".json",), can_print=True)
     if rewrite and (bethe or output is not None):
         other = "--bethe" if bethe else "--output"

@@ -24,15 +24,12 @@ from hylift.words import counted
 def run(
     model: Path,
     *,
-    evidence: list[str] | None,
-    closed: list[str] | None,
-    unmatched: str,
+    given: Given,
     figure: Path | None,
     output: str | None,
     quiet: bool,
 ) -> None:
     """Lift a model, and show or write what that saved and which evidence stood against it."""
-    given = Given.of(evidence, closed, unmatched)
     drawn, written = outputs.figure(figure), outputs.result(output, "an explanation")
     outputs.check_outputs([drawn, written], given.read(model))
     graph, unmeasured = _read(model, given, quiet=quiet)

@@ -36,15 +36,12 @@ SCHEMA = pa.schema(
 def run(
     model: Path,
     *,
-    evidence: list[str] | None,
-    closed: list[str] | None,
-    unmatched: str,
+    given: Given,
     stats: bool,
     output: str | None,
     quiet: bool,
 ) -> None:
     """Ground a model, show its sizes, and write it or its sizes if asked to."""
-    given = Given.of(evidence, closed, unmatched)
     written = result(output, "a ground model", ".uai")
     check_outputs([written], given.read(model))
     start = time.perf_counter()

@@ -87,9 +87,7 @@ class Found:
 def run(
     model: Path,
     *,
-    evidence: list[str] | None,
-    closed: list[str] | None,
-    unmatched: str,
+    given: Given,
     task: list[str] | None,
     query: list[str] | None,
     output: str | None,
@@ -102,7 +100,7 @@ def run(
     **settings: Any,
 ) -> None:
     """Read, infer, and show or write what was asked for."""
-    given, how = Given.of(evidence, closed, unmatched), MethodOptions.of(method, settings)
+    how = MethodOptions.of(method, settings)
     written = outputs.result(output, "a result", NETCDF, ".MAR", ".PR", ".MPE")
     saved = Output(save, "a posterior", (".npz",), "Posterior:")
     drawn, steps = outputs.figure(figure), outputs.figure(convergence, "Convergence:")

@@ -23,9 +23,7 @@ from hylift.words import cli_text, counted
 def run(
     model: Path,
     *,
-    evidence: list[str] | None,
-    closed: list[str] | None,
-    unmatched: str,
+    given: Given,
     methods: list[str] | None,
     seconds: float,
     lift: str,
@@ -39,7 +37,6 @@ def run(
     check_word("lift", lift, get_args(Lift))
     checked_seconds(seconds)
     checked_seed(seed)
-    given = Given.of(evidence, closed, unmatched)
     drawn, written = outputs.figure(figure), outputs.result(output, "a race")
     outputs.check_outputs([drawn, written], given.read(model))
     graph, _ = read_graph(model, given, quiet=quiet)
