@@ -51,22 +51,26 @@ import sys
 import duckdb
 from hylift.cli import process
 from pathlib import Path
-from hylift.grounding import duckdb_engine
 
-def spilling() -> duckdb.DuckDBPyConnection:
-    found = duckdb.connect(config={{"temp_directory": {str(tmp_path / "spilled")!r}}})
+connect = duckdb.connect
+
+def spilling(*_: object, **settings: object) -> duckdb.DuckDBPyConnection:
+    found = connect(config={{"temp_directory": {str(tmp_path / "spilled")!r}}})
     found.execute("SET memory_limit = '30MB'")
     found.execute("CREATE TABLE big AS SELECT range AS a, hash(range) AS b FROM range(3000000)")
     print(len(list(Path({str(tmp_path / "spilled")!r}).iterdir())) > 0)
     return found
 
-duckdb_engine.connect = spilling
+duckdb.connect = spilling
 process()
 """)
     model = tmp_path / "model.mln"
-    model.write_text("thing = {1, ..., 900000}\nP(thing, thing)\n1 P(x, y) ^ P(y, z)\n")
+    rules = "1 Near(x, y) ^ Near(y, z) ^ P(x, z)\n1 P(x, y) ^ P(y, z)\n"  # the first is a join
+    model.write_text(f"thing = {{1, ..., 900000}}\nNear(thing, thing)\nP(thing, thing)\n{rules}")
+    (tmp_path / "near.csv").write_text("a,b\n1,2\n2,3\n")
+    evidence = ["-e", f"Near={tmp_path / 'near.csv'}", "-c", "Near"]
 
-    command = [sys.executable, str(program), "ground", str(model)]
+    command = [sys.executable, str(program), "ground", str(model), *evidence]
     ended = subprocess.run(command, capture_output=True, check=False, timeout=120)
 
     assert (ended.returncode, ended.stdout) == (2, b"True\n")

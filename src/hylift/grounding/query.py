@@ -293,19 +293,30 @@ def with_relations(world: World) -> tuple[World, tuple[Expr, ...]]:
 
 def _related(world: World, expr: Expr, types: Mapping[str, str]) -> tuple[World, Expr]:
     """An expression with relations in place of the quantified truths that evidence decides."""
-    relations: dict[Expr, Expr] = {}
+    if not any(isinstance(node, Quantified) for node in nodes(expr)):
+        return world, expr
+    relations = _Relations(world, types, {})
+    expr = relations.related(expr)
+    return relations.world, expr
 
-    def related(part: Expr) -> Expr:
-        nonlocal world
-        if not isinstance(part, Quantified) or not _is_decided(world, part):
-            return rebuild(part, related)
-        if part not in relations:
-            world, relations[part] = _relation(world, part, types)
-        return relations[part]
 
-    if any(isinstance(node, Quantified) for node in nodes(expr)):
-        expr = related(expr)
-    return world, expr
+@dataclass(slots=True, eq=False)
+class _Relations:
+    """A world and its relations so far.
+
+    Not a recursive closure, which would keep the database open until garbage is collected.
+    """
+
+    world: World
+    types: Mapping[str, str]
+    found: dict[Expr, Expr]
+
+    def related(self, part: Expr) -> Expr:
+        if not isinstance(part, Quantified) or not _is_decided(self.world, part):
+            return rebuild(part, self.related)
+        if part not in self.found:
+            self.world, self.found[part] = _relation(self.world, part, self.types)
+        return self.found[part]
 
 
 def _is_decided(world: World, expr: Expr) -> bool:
