@@ -34,6 +34,17 @@ MAX_LISTED = 10_000_000
 """Most groundings that are listed to count the atoms of a closed-world predicate."""
 
 
+STATISTICS = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        *((name, pa.int64()) for name in ("atoms", "observed", "measured")),
+        ("is_closed", pa.bool_()),
+        *((name, pa.int64()) for name in ("groundings", "factors")),
+    ]
+)
+
+
 class SizeWarning(UserWarning):
     """A grounding that may not fit in memory."""
 
@@ -178,14 +189,28 @@ class GroundStatistics:
         return sum(rule.num_factors for rule in self.rules)
 
     def to_arrow(self) -> pa.Table:
-        """One row per rule."""
-        return pa.table(
+        """A row per predicate and per rule."""
+        rows: list[dict[str, object]] = [
             {
-                "rule": [rule.label for rule in self.rules],
-                "groundings": [rule.num_groundings for rule in self.rules],
-                "factors": [rule.num_factors for rule in self.rules],
+                "kind": "predicate",
+                "name": predicate.name,
+                "atoms": predicate.num_atoms,
+                "observed": predicate.num_observed,
+                "measured": predicate.num_measured,
+                "is_closed": predicate.is_closed,
             }
-        )
+            for predicate in self.predicates
+        ]
+        rows += [
+            {
+                "kind": "rule",
+                "name": rule.label,
+                "groundings": rule.num_groundings,
+                "factors": rule.num_factors,
+            }
+            for rule in self.rules
+        ]
+        return pa.Table.from_pylist(rows, schema=STATISTICS)
 
 
 def statistics(

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 
@@ -18,19 +17,6 @@ from hylift.formats.uai import write_uai
 from hylift.grounding import Grounding
 from hylift.grounding.sizes import GroundStatistics
 from hylift.words import TextTable, observed_and_measured
-
-SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("name", pa.string()),
-        ("atoms", pa.int64()),
-        ("observed", pa.int64()),
-        ("measured", pa.int64()),
-        ("is_closed", pa.bool_()),
-        ("groundings", pa.int64()),
-        ("factors", pa.int64()),
-    ]
-)
 
 
 def run(
@@ -51,7 +37,7 @@ def run(
     answer = Answer(
         lambda out: _show(out, model.name, grounding, found, seconds, stats=stats),
         lambda: {"model": as_text(model), **_counts(found), "notes": list(grounding.notes)},
-        lambda: _table(found),
+        found.to_arrow,
         {".uai": lambda path: write_uai(grounding.graph, path)},
     )
     deliver(answer, written, quiet=quiet)
@@ -92,31 +78,6 @@ def _counts(found: GroundStatistics) -> dict[str, Any]:
         "predicates": [asdict(predicate) for predicate in found.predicates],
         "rules": [asdict(rule) for rule in found.rules],
     }
-
-
-def _table(found: GroundStatistics) -> pa.Table:
-    """A row per predicate and per rule."""
-    rows: list[dict[str, object]] = [
-        {
-            "kind": "predicate",
-            "name": predicate.name,
-            "atoms": predicate.num_atoms,
-            "observed": predicate.num_observed,
-            "measured": predicate.num_measured,
-            "is_closed": predicate.is_closed,
-        }
-        for predicate in found.predicates
-    ]
-    rows += [
-        {
-            "kind": "rule",
-            "name": rule.label,
-            "groundings": rule.num_groundings,
-            "factors": rule.num_factors,
-        }
-        for rule in found.rules
-    ]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def _predicates(found: GroundStatistics) -> TextTable:
