@@ -67,12 +67,12 @@ class Terms:
 
     @property
     def is_table(self) -> NDArray[np.bool_]:
-        """(term,): whether it has no real slot."""
+        """(term,): True if it has no real slot."""
         return self.num_reals == 0
 
     @property
     def has_hard(self) -> bool:
-        """Whether something is impossible."""
+        """True if something is impossible."""
         return bool(np.isneginf(self.theta).any())
 
     @cached_property
@@ -111,7 +111,7 @@ class Incidence(NamedTuple):
 
 
 def has_repeats(graph: FactorGraph) -> bool:
-    """Whether several factors have the same variables, two or more of them."""
+    """Return True if several factors have the same variables, two or more of them."""
     if any(group.arity > 1 and (group.multiplicity > 1).any() for group in graph.groups):
         return True
     by_arity: dict[int, list[NDArray[np.int32]]] = {}

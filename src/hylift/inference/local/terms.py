@@ -110,6 +110,11 @@ class LocalTerms(NamedTuple):
         """States of all discrete variables."""
         return int(self.variable["num_states"].sum())
 
+    def link_source(self) -> Ids:
+        """(link,): the real that it leads away from."""
+        record = self.variable
+        return np.repeat(np.arange(len(record)), record["links_end"] - record["links"])
+
     def joint_states(self, x: FloatArray) -> Ids:
         """(term,): the joint state of each term at an assignment."""
         if not len(self.term):

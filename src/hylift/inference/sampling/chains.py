@@ -34,7 +34,7 @@ MOST_SWEEPS = 100
 """Of a burst."""
 
 SUMS = ("values", "probs", "mixtures", "density", "added", "coarse")
-"""What changes in a record."""
+"""Fields of a record that draws change."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +53,7 @@ class Chains:
     done: int = field(default=0)
     """Draws that each chain has made, warming up included."""
     constant: float | None = None
-    """What all terms leave out of the log-density; None before the first burst."""
+    """The part of the log-density that is in no term; None before the first burst."""
 
     def warm_up(self, records: list[Record], draws: int, least: int) -> int:
         """Sweeps that each chain has made: so many, or fewer if time ran out, but the least.

@@ -111,7 +111,7 @@ class Gibbs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """What the chains have come to."""
+    """The results of all chains."""
 
     recorded: Recorded
     values: NDArray[np.float64]  # (chain, stored draw, variable)
@@ -122,7 +122,7 @@ class _Run:
     every: int
     """One in so many draws is stored."""
     is_connected: bool
-    """Whether draws are known to lead around all hard constraints."""
+    """True if draws are known to lead around all hard constraints."""
 
     @classmethod
     def of(cls, method: Gibbs, graph: FactorGraph, request: Request, control: Control) -> _Run:
@@ -207,7 +207,7 @@ def _check_closed(graph: FactorGraph) -> None:
 
 
 def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:
-    """How many draws there are, and how far to trust them."""
+    """The number of draws, and how far to trust them."""
     num_chains, num_draws, count = draws.values.shape
     notes = [f"{counted(num_chains, 'chain')} of {num_draws:,} draws each."]
     if not count:

@@ -59,7 +59,7 @@ def room_to_warm_up(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """What all chains keep, and the grids that they share."""
+    """The records of all chains, and the grids that they share."""
 
     variables: Variables
     terms: LocalTerms

@@ -13,7 +13,7 @@ FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 STALE, FACTORISED, SOLVED, INDEFINITE = 0, 1, 2, 3
-"""What is known of a component of reals in the states at hand: nothing, its factor, its means
+"""Knowledge of a component of reals in the states at hand: nothing, its factor, its means
 and variances too, or that it has no factor."""
 
 
@@ -167,7 +167,7 @@ class GaussianSums(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What is kept of the draws of a chain.
+    """Sums and values kept of the draws of a chain.
 
     A real has a mixture of the Gaussians that it had given the states; and, of the draws where a
     bound mattered, a density at the nodes of a grid. While warming up there are no grids, and the

@@ -123,11 +123,10 @@ def _distinct_terms(
 
 def _pairs(terms: LocalTerms) -> NDArray[np.int64]:
     """(pair, 2): the variables of each pair of reals that share a term."""
-    record = terms.variable
-    source = np.repeat(np.arange(len(record)), record["links_end"] - record["links"])
-    once = source < terms.link["other"]
+    ends = np.stack([terms.link_source(), terms.link["other"]], axis=1)
+    once = ends[:, 0] < ends[:, 1]
     pairs = np.empty((len(terms.link) // 2, 2), dtype=np.int64)
-    pairs[terms.link["pair"][once]] = np.stack([source, terms.link["other"]], axis=1)[once]
+    pairs[terms.link["pair"][once]] = ends[once]
     return pairs
 
 
@@ -189,11 +188,11 @@ LEAST_WORK, MORE_WORK = 1 << 18, 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ties:
-    """What ties variables together."""
+    """Discrete variables that strong tables tie together."""
 
     group: IntArray  # (variable,): its group of two or more that are drawn together, or -1
     is_connected: bool
-    """Whether such draws, and those of one variable, are known to lead from every assignment that
+    """True if such draws, and those of one variable, are known to lead from every assignment that
     breaks no hard table to every other."""
 
     @classmethod
@@ -220,15 +219,15 @@ class Ties:
 
 def _strong_tables(terms: LocalTerms) -> tuple[IntArray, IntArray]:
     """The tables with a state that is impossible; and those with one that is hard to reach."""
-    tables = terms.term[: terms.num_tables]
-    hard, strong = np.zeros(len(tables), dtype=bool), np.zeros(len(tables), dtype=bool)
-    for num_joint in np.unique(tables["num_joint"]):
-        some = np.flatnonzero(tables["num_joint"] == num_joint)
-        base, which = np.unique(tables["base"][some], return_inverse=True)
-        values = terms.theta[base[:, None] + np.arange(num_joint)]
-        hard[some] = np.isneginf(values).any(axis=1)[which]
-        fall = values.max(axis=1) - np.where(np.isneginf(values), np.inf, values).min(axis=1)
-        strong[some] = hard[some] | (fall[which] * tables["multiplicity"][some] > STRONG)
+    hard, strong = np.zeros((2, len(terms.term)), dtype=bool)
+    for rows in terms.rows():
+        if rows.num_reals:
+            continue
+        impossible = np.isneginf(rows.c)
+        fall = rows.c.max(axis=1) - np.where(impossible, np.inf, rows.c).min(axis=1)
+        hard[rows.terms] = np.asarray(impossible.any(axis=1))[rows.row]
+        strong[rows.terms] = fall[rows.row] * terms.term["multiplicity"][rows.terms] > STRONG
+    strong |= hard
     return np.flatnonzero(hard), np.flatnonzero(strong)
 
 
@@ -332,7 +331,7 @@ def _most_joint(terms: LocalTerms, held: BoolArray) -> int:
 
 
 def _is_within(ptr: IntArray, members: IntArray, root: IntArray, num_variables: int) -> bool:
-    """Whether all that scopes connect is in one group."""
+    """Return True if all that scopes connect is in one group."""
     size = np.diff(ptr)
     first = np.repeat(members[ptr[:-1][size > 0]], size[size > 0])
     component = connected(num_variables, np.stack([first, members], axis=1).astype(np.int32))

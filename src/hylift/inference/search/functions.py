@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGroup
 from hylift.inference.local.kernels.terms import worth_of_each
 from hylift.inference.local.terms import LocalTerms
+from hylift.inference.search.kernels.moves import UNBROKEN
 from hylift.rewrite.kinds import Kinds
 
 NUM_POINTS = 17
@@ -22,9 +23,6 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 
 FAR = 1e15
 """A real without bounds goes no further from here on."""
-
-UNBROKEN = 1e-9
-"""Multiplicities that differ by less than this break as much."""
 
 LEAST_GAIN = 1e-8
 """Of a variable of functions: coordinate ascent would go on for long for less."""

@@ -15,7 +15,7 @@ from hylift.rewrite.kinds import Kinds
 FloatArray = NDArray[np.float64]
 
 NEAR = 1e-9
-"""How far below its best a factor with reals counts as at its best, beside rounding."""
+"""A factor with reals that is this little below its best counts as at its best."""
 
 EPS = float(np.finfo(float).eps)
 
@@ -141,7 +141,7 @@ class _Derivatives:
 
     @property
     def grows(self) -> NDArray[np.bool_]:
-        """Whether the density grows without end one way or the other, or both."""
+        """True where the density grows without bound one way or the other, or both."""
         is_flat = np.abs(self.bend) <= FLAT * self.bend_size
         slopes = np.abs(self.slope) > LEVEL * self.slope_size
         return np.where(is_flat, slopes, self.bend > 0)

@@ -82,7 +82,7 @@ class MaxWalkSAT:
 
 
 def _notes(walker: Walker) -> list[str]:
-    """What the user should know."""
+    """Notes for the user."""
     seconds = max(walker.control.elapsed, 1e-9)
     notes = [
         f"Tried {counted(walker.picks, 'flip')}, {walker.picks / seconds:,.0f} a second; "

@@ -18,6 +18,7 @@ from hylift.inference.search.kernels.reals import settle_reals
 from hylift.inference.search.kernels.scores import load
 from hylift.inference.search.kernels.walk import set_out, walk_on
 from hylift.inference.search.state import LONGEST, Goals, JointSolve, SearchState, WalkState
+from hylift.numerics.segments import ranges
 from hylift.progress import Progress, silent
 from hylift.rewrite.kinds import Kinds
 
@@ -51,7 +52,7 @@ class Polished:
     start: int
     """The start from which it was reached."""
     finished: bool
-    """Whether no move improves it: false if time ran out first."""
+    """True if no move improves it; False if time ran out first."""
 
 
 def polish(
@@ -80,7 +81,7 @@ def polish(
             return True
         return seconds is not None and time.monotonic() - began > seconds
 
-    best = climber.better_of(None, starts[0], 0, False)
+    best: Polished | None = None
     for number, start in enumerate(starts):
         values, finished = climber.climb(start, is_late)
         best = climber.better_of(best, start, number, False)
@@ -88,6 +89,7 @@ def polish(
         progress((number + 1) / (len(starts) + 1), "polishing")
         if is_late():
             return replace(best, finished=False)
+    assert best is not None
     for kicked in climber.kicked(best.values):
         values, finished = climber.climb(kicked, is_late)
         best = climber.better_of(best, values, best.start, finished)
@@ -253,9 +255,7 @@ def large_blocks(terms: LocalTerms) -> list[NDArray[np.int64]]:
     while len(blocks) < MOST_BLOCKS:
         hub = record[int(np.argmax(degree))]
         inside = terms.term[terms.incidence["term"][hub["first"] : hub["last"]]]
-        sizes = inside["last"] - inside["first"]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        entries = np.repeat(inside["first"], sizes) + within
+        entries = ranges(inside["first"], inside["last"] - inside["first"])
         block = np.unique(terms.entry["variable"][entries]).astype(np.int64)
         block = block[free[block]]
         if len(block) <= LONGEST or degree.max() < 0:

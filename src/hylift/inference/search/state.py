@@ -107,8 +107,7 @@ class JointSolve(NamedTuple):
         reals = np.flatnonzero((record["num_states"] == 0) & (record["movable"] > 0))
         number = np.full(len(record), -1)
         number[reals] = np.arange(len(reals))
-        source = np.repeat(np.arange(len(record)), record["links_end"] - record["links"])
-        row, column = number[source], number[terms.link["other"]]
+        row, column = number[terms.link_source()], number[terms.link["other"]]
         kept = (row >= 0) & (column >= 0)
         row = np.append(number[reals], row[kept])
         order = np.argsort(row, kind="stable")

@@ -65,12 +65,12 @@ AFTER_KICK = 500
 """Factors that are picked after each, without random moves."""
 
 NEGLIGIBLE = 1e-6
-"""What the best assignment may be below a bound and count as proved to be the best."""
+"""An assignment this little below an upper bound is proved to be the best."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a walk goes."""
+    """The settings of a walk."""
 
     flips: int
     """From each start."""
@@ -182,7 +182,7 @@ class Walker:
         return picked
 
     def is_best_of_all(self) -> bool:
-        """Whether all factors are at their best, each by itself."""
+        """Return True if all factors are at their best, each by itself."""
         if self.functions.sets or self.walk.sizes[:2].any() or self.walk.status.any():
             return False
         if self.walk.worth[NOW, 0] > UNBROKEN:
@@ -190,7 +190,7 @@ class Walker:
         return shortfall(self.goals.whole, self.values()) <= NEGLIGIBLE
 
     def _fixed(self, values: FloatArray) -> tuple[float, float]:
-        """What kernels do not know: multiplicity of functions at -inf, and sum of the others."""
+        """Of functions, the multiplicity of those at -inf, and the sum of the others."""
         broken, value = 0.0, self.written.log_constant
         for group in self.written.functions:
             log_values = group.log_values(values)

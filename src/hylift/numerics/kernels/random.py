@@ -122,7 +122,7 @@ def _beyond(random, a, b):
 
 @inner
 def _convex(random, curve, slope, low, high):
-    """Where the log-density is convex or straight: it lies below its chords.
+    """A draw where the log-density is convex or straight: it lies below its chords.
 
     Proposals come from the chords on either side of its least point, and at least about one half
     of them is taken.

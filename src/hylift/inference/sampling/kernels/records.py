@@ -55,7 +55,7 @@ def note_reals(terms, blocks, chain, record, is_warm):
 
 @inner
 def _shape(curve, slope, low, high):
-    """Where exp(curve x² + slope x) is largest between the bounds, its slope there in log space,
+    """The place where exp(curve x² + slope x) is largest between bounds, its slope in log space,
     and about how far it reaches from there."""
     if curve < 0.0:
         middle = -0.5 * slope / curve
@@ -177,7 +177,7 @@ def merge_like(mixtures, v, most):
 
 @inner
 def _cost(mixtures, v, k):
-    """How much a mixture changes when a component is merged with the next one."""
+    """The change of a mixture when a component is merged with the next one."""
     weight, mean, var = mixtures.weight, mixtures.mean, mixtures.var
     w = weight[v, k] * weight[v, k + 1] / (weight[v, k] + weight[v, k + 1])
     apart = (mean[v, k + 1] - mean[v, k]) ** 2
@@ -262,7 +262,7 @@ def lay_panels(mixtures, steps, low, high, least, edges, room):
 
 @part
 def _width(mixtures, v, x, least):
-    """How wide a panel is to be."""
+    """The width of a panel at x."""
     width = np.inf
     for k in range(mixtures.num_components[v]):
         scale = max(np.sqrt(mixtures.var[v, k]), least)

@@ -208,7 +208,7 @@ def _look_around(terms, groups, x, joint, near, g):
 
 @part
 def _is_own(groups, g, t):
-    """Whether a quadratic is one of those of a group, which are sorted."""
+    """Return True if a quadratic is one of those of a group, which are sorted."""
     low, high = groups.quadratic_ptr[g], groups.quadratic_ptr[g + 1]
     end = high
     while low < high:
@@ -222,7 +222,7 @@ def _is_own(groups, g, t):
 
 @inner
 def _place(groups, g, r):
-    """Where a real stands among those near a group, or -1."""
+    """The place of a real among those near a group, or -1."""
     for k in range(groups.near_ptr[g], groups.near_ptr[g + 1]):
         if groups.near[k] == r:
             return k - groups.near_ptr[g]

@@ -13,7 +13,7 @@ UNBROKEN = 1e-9
 
 @inner
 def better(broken, gain, best_broken, best_gain):
-    """Whether a move is better than another: first by what it breaks, then by its gain."""
+    """Compare two moves: first by what they break, then by their gain."""
     if broken < best_broken - UNBROKEN:
         return True
     return broken <= best_broken + UNBROKEN and gain > best_gain
@@ -21,7 +21,7 @@ def better(broken, gain, best_broken, best_gain):
 
 @part
 def weigh(terms, search, v, state, n):
-    """What a flip breaks more, what it gains if reals stay and what more if they do not.
+    """Weigh a flip: what it breaks more, what it gains if reals stay and what more if they do not.
 
     The first `n` reals are near already; returns their number with those of the flip as well.
     """
@@ -100,7 +100,7 @@ def ascend(terms, search, place, most):
 
 @part
 def _has_company(terms, v):
-    """Whether a discrete variable shares a term with another one."""
+    """Return True if a discrete variable shares a term with another one."""
     found = False
     for k in range(terms.variable[v].first, terms.variable[v].last):
         term = terms.term[terms.incidence[k].term]

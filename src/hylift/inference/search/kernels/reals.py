@@ -42,7 +42,7 @@ def best_step(variable, curve, slope, x):
 
 @inner
 def place_near(terms, search, r, n):
-    """Where a real stands among those that are near, and how many these are; -1: nowhere."""
+    """The place of a real among those that are near, or -1; and how many these are."""
     for i in range(n):
         if search.near[i].real == r:
             return i, n
@@ -130,7 +130,7 @@ def gather_flip(terms, search, v, step, n):
 
 @inner
 def best_shift(terms, search, n):
-    """What the near reals gain at their joint optimum, whose steps are left in `shift`."""
+    """The gain of the near reals at their joint optimum, whose steps are left in `shift`."""
     near, shift, cross = search.near, search.shift, search.cross
     if n == 1:
         r = near[0].real
@@ -149,7 +149,7 @@ def best_shift(terms, search, n):
 
 @part
 def _newton(terms, search, n):
-    """Whether the near reals have a joint optimum within their bounds; it is left in `shift`."""
+    """Return True if the near reals have a joint optimum within their bounds, left in `shift`."""
     L, shift = search.root, search.shift
     for i in range(n):  # minus the second derivatives
         for j in range(i):
