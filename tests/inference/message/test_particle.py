@@ -447,3 +447,16 @@ def test_messages_that_go_on_swinging_end_without_a_warning() -> None:
     assert found.solution.result == "max_steps"
     assert np.isfinite(log_z(found))
     assert any("did not converge" in note for note in found.solution.notes)
+
+
+def test_a_switch_of_one_state_is_no_switch():
+    """Its quadratic has one joint state, and yet a discrete slot."""
+    square = ConditionalQuadratic.square(-0.5)
+    graph = FactorGraph.build(
+        {"s": categorical(1), "x": real},
+        [(ConditionalQuadratic.switch([square]), ["s", "x"])],
+    )
+
+    marginals = infer(graph, EPBP(20)).marginals("x").to_pylist()
+
+    assert marginals[0]["std"] == pytest.approx(1.0, abs=1e-3)
