@@ -10,7 +10,7 @@ STAGES = [
     "components", "posterior", "inference", "racing", "plot", "cli",
 ]  # fmt: skip
 INFERENCE = [
-    "capabilities", "settings", "interrupt", "bounds", "earlier", "prepared", "checkpoint",
+    "capabilities", "settings", "interrupt", "bounds", "prepared", "checkpoint",
     "method", "control", "loop", "finish", "terms", "local", "exact", "search", "sampling",
     "message", "variational", "filtering", "choose", "run",
 ]  # fmt: skip

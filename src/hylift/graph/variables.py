@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError, did_you_mean
@@ -141,6 +142,17 @@ class Variables:
         if domain == boolean or not is_state:
             return ""
         return f" A state is not part of a name: '{own}' is the variable; {domain.states_text}."
+
+    def places_in(self, known: Variables) -> NDArray[np.int64]:
+        """(variable,): the id of the variable of the same name among the known ones; -1 if there
+        is none, or one with another number of states."""
+        if known is self:
+            return np.arange(len(self))
+        found = pc.index_in(self.names.render(), value_set=known.names.render())
+        at = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        if not len(known):
+            return at
+        return np.where(known.num_states[at] == self.num_states, at, -1)
 
     def take(self, ids: NDArray[Any]) -> Variables:
         """Some of the variables, given by increasing ids."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import Variables
 from hylift.inference.control import Control
-from hylift.inference.earlier import places_among
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
@@ -139,7 +138,7 @@ def _of_posterior(variables: Variables, posterior: Posterior, otherwise: FloatAr
             "a walk starts from a posterior with marginals or a MAP assignment, and this one has "
             "neither: infer it with 'marginals' or 'map' among the tasks"
         )
-    at = places_among(known, variables)
+    at = variables.places_in(known)
     found = np.append(values, np.nan)[at]
     is_real = variables.num_states == 0
     clipped = np.clip(found, variables.lower, variables.upper)

@@ -11,7 +11,6 @@ from hylift.components import Betas
 from hylift.components.family import LEAST_PROBABILITY, LEAST_WEIGHT
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
-from hylift.inference.earlier import places_among
 from hylift.inference.prepared import View
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem, as_betas
 from hylift.posterior import Posterior
@@ -134,7 +133,7 @@ class WarmStart:
             )
         position = np.full(len(posterior.variables), -1, dtype=np.int64)
         position[mixture.hidden] = np.arange(len(mixture.hidden))
-        at = places_among(posterior.variables, graph.variables)
+        at = graph.variables.places_in(posterior.variables)
         source = np.append(position, -1)[at]
         if not (source >= 0).any():
             raise UnsupportedError(
