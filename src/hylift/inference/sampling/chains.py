@@ -22,6 +22,7 @@ from hylift.inference.loop import (
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
 from hylift.inference.sampling.state import Chain, RealBlocks, Record, StateGroups
 from hylift.inference.search.polish import polish, repair
+from hylift.inference.search.walker import scattered
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
 from hylift.proper.improper import ImproperDirection
@@ -185,19 +186,11 @@ def random_starts(
 ) -> FloatArray:
     """(chain, variable): random assignments, led to where no hard constraint is broken.
 
-    They are led by random walks that nothing else attracts, so that chains begin far apart. Reals
-    without two bounds begin at 0, or at their bound: they are drawn soon, given the states.
+    They are led by random walks that nothing else attracts, so that chains begin far apart.
     """
-    variables = graph.variables
-    lower, upper, num_states = variables.lower, variables.upper, variables.num_states
-    is_closed = np.isfinite(lower) & np.isfinite(upper)
-    low = np.where(is_closed, lower, np.clip(0.0, lower, upper))
-    with np.errstate(invalid="ignore"):
-        width = np.where(is_closed, upper - lower, 0.0)
-    starts = np.empty((len(rngs), len(variables)))
+    starts = np.empty((len(rngs), graph.num_variables))
     for chain, rng in enumerate(rngs):
-        share = rng.random(len(variables))
-        start = np.where(num_states > 0, np.floor(share * num_states), low + share * width)
+        start = scattered(graph.variables, rng)
         left = None if seconds is None else seconds / len(rngs)
         if graph.log_density(start) == -np.inf:
             start = _led(graph, terms, start, rng, left)

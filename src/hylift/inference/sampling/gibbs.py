@@ -80,7 +80,7 @@ class Gibbs:
         _check_closed(closed)
         check_bounds(closed.variables)
         control.enter_level(closed.num_variables)
-        run = _Run.of(self, closed, request, control)
+        run = _Sampled.of(self, closed, request, control)
         draws = Draws(prepared.source.variables, prepared.hidden, run.values)
         mixing = draws.diagnostics()
         doubts = _doubts(draws, mixing, run)
@@ -110,7 +110,7 @@ class Gibbs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Run:
+class _Sampled:
     """The results of all chains."""
 
     recorded: Recorded
@@ -125,7 +125,7 @@ class _Run:
     """True if draws are known to lead around all hard constraints."""
 
     @classmethod
-    def of(cls, method: Gibbs, graph: FactorGraph, request: Request, control: Control) -> _Run:
+    def of(cls, method: Gibbs, graph: FactorGraph, request: Request, control: Control) -> _Sampled:
         terms = LocalTerms.of(Kinds.of(graph))
         blocks = real_blocks(terms, method.chains)
         ties = Ties.of(terms)
@@ -222,7 +222,7 @@ def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:
     return notes
 
 
-def _doubts(draws: Draws, mixing: Diagnostics, run: _Run) -> list[str]:
+def _doubts(draws: Draws, mixing: Diagnostics, run: _Sampled) -> list[str]:
     """Reasons not to trust the draws, however they look."""
     doubts: list[str] = []
     if not mixing.r_hat.max(initial=1.0) < MIXED:
