@@ -1,4 +1,4 @@
-"""Pictures of answers and of lifted graphs."""
+"""Plots of posteriors, races and lifted graphs."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ _HOME = {
     "plot_marginals": "marginals",
     "plot_race": "race",
 }
-"""Where each name lives."""
+"""The module of each name."""
 
 __all__ = [*_HOME]
 

@@ -94,7 +94,7 @@ Square = tuple[tuple[int, ...], str, int]
 
 
 def _squares(graph: FactorGraph, shown: NDArray[np.int64]) -> list[Square]:
-    """What is drawn as a square.
+    """The squares that are drawn.
 
     Many classes of factors over the same circles, which differ in parameters, are one square.
     """
@@ -142,7 +142,7 @@ def _first(squares: list[Square], size: list[float], num_circles: int) -> list[S
 
 
 def _count(size: float, circles: tuple[int, ...]) -> str:
-    """How many factors, and in how many slots a class stands if that is more than two."""
+    """The number of factors, and of slots of a class if it is in more than two."""
     most = max(map(circles.count, circles))
     words = [_times(size)] if size > 1 else []
     return ", ".join([*words, f"{most} slots"] if most > 2 else words)

@@ -22,13 +22,13 @@ GAP = np.array([2.2, 1.6])
 GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 
 REACH = 0.55
-"""How far a square that touches one circle only stands from it, in lengths of an edge."""
+"""Distance of a square from the only circle it touches, in lengths of an edge."""
 
 CLEARANCE = 0.3
-"""How much room a square has, in lengths of an edge, that no better place is looked for."""
+"""Distance of a square from others that suffices, in lengths of an edge."""
 
 SHARES = np.array([0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68])
-"""Where on the line between two circles their square may stand, the best place first."""
+"""Places of a square on the line between its two circles, the best first."""
 
 
 def place_nodes(drawn: ClassGraph) -> Positions:
@@ -104,7 +104,7 @@ def layout(num_nodes: int, edges: NDArray[np.int64], aspect: float = 1.5) -> Pos
     """Positions of nodes, an edge (edge, 2) about one unit long; the same graph, the same picture.
 
     Distances in the picture follow those along edges (stress majorisation, Gansner et al. 2004).
-    Components stand side by side, in a frame that is `aspect` times as wide as high.
+    Components are placed side by side, in a frame that is `aspect` times as wide as high.
     """
     if not num_nodes:
         return np.zeros((0, 2))

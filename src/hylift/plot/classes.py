@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FONT_SIZE = 8.0
 TITLE_SIZE = 10.0
 LEAST_SIZE = 4.0
-"""Of letters, where a picture is small; smaller ones are left out."""
+"""Smallest font size in small axes; smaller text is left out."""
 
 SMALL = 300.0
 """Width of axes, in points, up to which their title and legend are small."""
@@ -45,9 +45,9 @@ def plot_classes(
     """The lifted graph: a circle per class of variables, a square per class of factors.
 
     A circle's area grows with the logarithm of the class, its colour is that of the predicate. A
-    double line joins a factor to a class that stands in several of its slots. With more than
-    `max_classes` classes some are drawn that hang together, of every predicate, large ones first,
-    and the factors among them; the title says how many are left out. With `path` the figure is
+    double line joins a factor to a class in several of its slots. With more than `max_classes`
+    classes a connected part with every predicate is drawn, large classes first, and the factors
+    among them; the title says how many are left out. With `path` the figure is
     written there.
     """
     from matplotlib.figure import Figure
@@ -157,7 +157,7 @@ def _write_title(ax: Axes, title: str) -> None:
 
 
 def _join(ax: Axes, start: Any, end: Any, times: int, scale: float) -> None:
-    """A line; a double one where the class stands in several slots."""
+    """A line; a double one if the class is in several slots."""
     x, y = zip(start, end, strict=True)
     ax.plot(x, y, color=LINE, linewidth=scale * (1 if times == 1 else 3.6), zorder=1)
     if times > 1:

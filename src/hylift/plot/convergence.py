@@ -38,7 +38,7 @@ MAX_LINES = 12
 RING: dict[str, Any] = {
     "linestyle": "", "marker": "o", "markersize": 4, "markerfacecolor": "white",
 }  # fmt: skip
-"""Where a level of coarse-to-fine lifting begins."""
+"""The mark of the beginning of a level of coarse-to-fine lifting."""
 DECADES = 1e-6
 """Heights below this share of the largest count as 0 on a logarithmic axis."""
 
@@ -135,7 +135,7 @@ def _lowest(histories: Mapping[str, History]) -> float:
 
 
 def _heights(histories: Mapping[str, History], above: float) -> dict[str, NDArray[np.float64]]:
-    """How far the objective of each step is above a value; NaN, a gap in the line, if infinite."""
+    """The objective of each step above a value; NaN, a gap in the line, if it is infinite."""
     return {
         label: np.where(np.isfinite(history.objective), history.objective - above, np.nan)
         for label, history in histories.items()

@@ -43,7 +43,7 @@ MAX_NAME = 44
 LINE_HEIGHT = 0.26
 """Inches of an atom with one posterior."""
 SPREAD = 0.5
-"""How much of an atom's height several posteriors take."""
+"""Share of an atom's height that several posteriors take."""
 BAND = "#F3F3F3"
 """Background of every other atom, with several posteriors."""
 
@@ -119,7 +119,7 @@ def _names(posterior: Posterior, atoms: str | Iterable[str] | None) -> list[str]
 def _sorted(posterior: Posterior, names: list[str]) -> list[str]:
     """The largest first."""
     heights = np.array([_height(posterior.marginal(name)) for name in names])
-    order = np.argsort(-np.round(heights, 9), kind="stable")  # rounding sorts no look-alikes
+    order = np.argsort(-np.round(heights, 9), kind="stable")  # rounding does not reorder equal ones
     return [names[at] for at in order]
 
 

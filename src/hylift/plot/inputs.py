@@ -71,7 +71,7 @@ def true_values(
 def measurements(posteriors: Iterable[Posterior], name: str) -> list[tuple[float, float]]:
     """Values of a real that were measured with an error, and the sds of the errors.
 
-    Posteriors that were loaded from files know of none.
+    Loaded posteriors have none.
     """
     found = []
     for posterior in posteriors:

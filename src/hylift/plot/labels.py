@@ -24,11 +24,11 @@ ANGLES = np.deg2rad([-90, 90, 0, 180, -45, -135, 45, 135, -68, -112, 68, 112, -2
 """Places of a label about its node, the preferred ones first."""
 
 GAPS = (2.0, 6.0, 11.0)
-"""How far a label stands from its node, in points."""
+"""Distances of a label from its node, in points."""
 
 TEXT, NODE, NEAR, EDGE, BEYOND = 12.0, 100.0, 15.0, 1.0, 60.0
-"""How bad it is to cover another label (for each tenth of it) or a node, to stand nearer to another
-node than to one's own, to cover a point of an edge, or to reach beyond the frame."""
+"""Costs of covering another label (for each tenth of it) or a node, of being nearer to another node
+than to one's own, of covering a point of an edge, and of extending beyond the frame."""
 
 ROUNDS = 3
 
@@ -69,7 +69,7 @@ def in_points(ax: Axes, pixels: Any) -> Points:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Obstacles:
-    """What labels should not cover: discs, and points along lines; all lengths in points."""
+    """Discs, and points along lines, that labels should not cover; all lengths in points."""
 
     nodes: Points
     radius: FloatArray  # (node,)
@@ -115,7 +115,7 @@ def place_labels(
 ) -> Points:
     """(node, 2): the step from each node to the centre of its text.
 
-    gaps: how far a label may stand from its node, in points.
+    gaps: allowed distances of a label from its node, in points.
     """
     nodes = obstacles.nodes
     half = np.array([_half(text) for text in texts]).reshape(-1, 2) * font_sizes[:, None]

@@ -44,7 +44,7 @@ LEAST_WIDTH = 4.2
 """Least width of a figure, with room for the legend."""
 TITLE_SIZE = 10.0
 TITLE_WIDTH = 0.8
-"""Of a title at most, as a share of its panel's."""
+"""Largest width of a title, as a share of its panel's."""
 MAX_STATES = 12
 """Most states with a bar of their own; the least probable others share one."""
 MAX_LETTERS = 24
@@ -58,9 +58,9 @@ ROUNDS, ROUGH = 6, 0.003
 """Rounds of refinement, and the error of linear interpolation, as a share of the peak, above which
 a point is added."""
 HIGHEST = 1.5
-"""Where an infinite density is cut off, in units of its largest height in the middle 90 %."""
+"""Height at which an infinite density is cut off, relative to its maximum in the middle 90 %."""
 LOW = 0.06
-"""Where measurements stand, as a share of the height."""
+"""Height of measurements, as a share of the panel's."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +70,7 @@ class Panel:
     marginals: dict[str, Any]
     looks: dict[str, dict[str, Any]]
     observed: bool
-    """By all posteriors."""
+    """Whether all posteriors observed it."""
     truth: float | None
     measured: list[tuple[float, float]]
     legend: dict[str, Any] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Panel:
 
     @property
     def is_one(self) -> bool:
-        """Whether there is only one posterior, which needs no label."""
+        """True for a single posterior, which needs no label."""
         return len(self.marginals) == 1
 
 
@@ -310,7 +310,7 @@ def _most_probable(
 ) -> tuple[tuple[str, ...], NDArray[np.float64], int | None]:
     """States that are drawn, in their order, and the place of the true one; probs: (label, state).
 
-    The last one stands for all others where there are too many.
+    If there are too many states, the last one represents all others.
     """
     true = None if truth is None else int(truth)
     if len(names) <= MAX_STATES:

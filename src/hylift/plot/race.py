@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 Points = NDArray[np.float64]  # (point, 2)
 
 WIDTH, PANEL_HEIGHT = 7.2, 2.9
-"""Of the picture and of each panel, in inches."""
+"""Width of the figure and height of each panel, in inches."""
 MARK_SIZE = 6.5
 LEAST_KL = 1e-16
-"""What is smaller is rounding, and drawn as this."""
+"""Smaller divergences are rounding errors, and drawn as this."""
 MOST_ENERGY = 1e6
-"""How many times the smallest gap that is told from 0 the largest one is, at most."""
+"""Largest ratio of the largest to the smallest positive gap on the axis."""
 LONGEST_TIME = 1e4
-"""How many times the shortest time on the axis the longest one is, at most."""
+"""Largest ratio of the longest to the shortest time on the axis."""
 GAPS = (2.0, 7.0, 15.0, 25.0, 36.0)
-"""How far names stand from their marks, in points."""
+"""Distances of names from their marks, in points."""
 DARK = (*(color for color in COLORS if color != "#F0E442"), "#332288", "#882255", "#117733")
 """Without yellow, which is not seen on white."""
 LABELS = [info.label for info in METHODS]
@@ -67,7 +67,7 @@ class _Panel:
     line: float | None = None
     """A height that is drawn from side to side."""
     height: float = 1.0
-    """Of the panel, in those of the others."""
+    """Height of the panel, relative to the others."""
 
     def add(self, finish: Finish, height: float, marker: str = "o") -> None:
         self.finishes.append(finish)
@@ -128,13 +128,13 @@ def _colors(labels: Sequence[str]) -> dict[str, str]:
 
 
 def _own_color(label: str) -> str | None:
-    """Of a method, whatever its settings."""
+    """The color of a method, regardless of its settings."""
     name = re.sub(r"\(.*?\)| #\d+$", "", label)
     return DARK[LABELS.index(name) % len(DARK)] if name in LABELS else None
 
 
 def _divergence(race: Race) -> _Panel:
-    """Mean KL to the yardstick; infinite ones stand on the upper edge."""
+    """Mean KL to the yardstick; infinite ones are on the upper edge."""
     found = [one for one in race if one.mean_kl is not None]
     finite = [max(one.mean_kl or 0.0, LEAST_KL) for one in found if np.isfinite(one.mean_kl or 0.0)]
     low, high = min(finite, default=1.0), max(finite, default=1.0)
@@ -163,8 +163,7 @@ def _divergence(race: Race) -> _Panel:
 
 
 def _energy(race: Race) -> _Panel:
-    """Energies above the least one that was found, which stands at 0; infinite ones stand on the
-    upper edge."""
+    """Energies above the lowest one found, which is at 0; infinite ones are on the upper edge."""
     least = np.inf if race.least_energy is None else race.least_energy
 
     def frame(ax: Axes, panel: _Panel) -> None:
@@ -197,7 +196,7 @@ def _energy(race: Race) -> _Panel:
 
 
 def _scale(panel: _Panel) -> tuple[float, float]:
-    """The smallest gap between energies that is told from 0, and the upper edge."""
+    """The smallest positive gap between energies on the axis, and the upper edge."""
     gaps = np.concatenate([panel.heights, *(way[:, 1] for way in panel.curves.values())])
     positive = gaps[(gaps > 0) & np.isfinite(gaps)]
     largest = float(positive.max(initial=0.0))
@@ -208,7 +207,7 @@ def _scale(panel: _Panel) -> tuple[float, float]:
 
 
 def _measures(history: History | None, measure: Measure) -> bool:
-    """Whether there are steps that measured this."""
+    """Return whether there are steps that measured this."""
     return history is not None and len(history) > 1 and history.measure == measure
 
 

@@ -28,7 +28,7 @@ COLORS = (
     "#D55E00",
     "#F0E442",
     "#999999",
-)  # Okabe-Ito, told apart by colour-blind readers
+)  # Okabe-Ito, distinguishable for colour-blind readers
 DASHES = ("-", "--", "-.", ":")
 """Line styles, so that lines differ without colour."""
 
@@ -39,7 +39,7 @@ LETTER = 0.58
 """Mean width of a letter, in font sizes."""
 
 FONT_SIZE, LABEL_SIZE = 8.5, 9.5
-"""Of tick labels and legends, and of axis labels."""
+"""Font sizes of tick labels and legends, and of axis labels."""
 
 DPI = 150
 ROOM = 0.8

@@ -14,10 +14,10 @@ from hylift.graph import Domain, Variables
 
 Kind = Literal["exact", "lower bound", "estimate"]
 Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped", "interrupted"]
-"""How a solver ended; 'stopped' by a callback, 'interrupted' by Ctrl-C."""
+"""Reason for termination; 'stopped' by a callback, 'interrupted' by Ctrl-C."""
 
 Measure = Literal["free energy", "energy", "largest change"]
-"""What a solver records at each step: its free energy, the lowest energy of an assignment so far
+"""The quantity recorded at each step: the free energy, the lowest energy of an assignment so far
 or the mean energy of chains, or the largest change of a message."""
 
 ENDS: dict[Result, str] = {
@@ -28,7 +28,7 @@ ENDS: dict[Result, str] = {
     "stopped": "stopped",
     "interrupted": "interrupted",
 }
-"""How a solver ended, in words."""
+"""Reasons for termination, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class History:
     num_classes: NDArray[np.int64]  # (step,): of variables
     level: NDArray[np.int32]  # (step,): of a coarse-to-fine run, from 0
     measure: Measure = "free energy"
-    """What `objective` is."""
+    """The quantity in `objective`."""
 
     def __post_init__(self) -> None:
         arrays = (self.seconds, self.objective, self.num_classes, self.level)
@@ -76,7 +76,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """How a solver ended."""
+    """The outcome of a solver: termination, steps, time and notes."""
 
     method: str
     seed: int

@@ -32,7 +32,7 @@ MOST_STATES = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
-    """How well chains have mixed; each is (variable,)."""
+    """Convergence diagnostics of chains; each is (variable,)."""
 
     mean: FloatArray
     sd: FloatArray
@@ -229,7 +229,7 @@ def _convergence(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray
 
 
 def split_r_hat(values: FloatArray) -> FloatArray:
-    """(…): split R-hat of values (chain, draw, …); 1 for what never changes."""
+    """(…): split R-hat of values (chain, draw, …); 1 for constant values."""
     halves = _halves(values)
     length = halves.shape[1]
     if length < 2:

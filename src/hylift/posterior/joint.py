@@ -39,7 +39,7 @@ class JointDensity:
     ids: NDArray[np.int64]  # (atom,): the variables
     known: NDArray[np.float64]  # (atom,): the value of an observed one; NaN where hidden
     mixture: Mixture
-    """Of the hidden ones among the atoms."""
+    """The joint distribution of the hidden ones among the atoms."""
 
     def __repr__(self) -> str:
         shown = ", ".join(self.atoms[:6]) + (", …" if len(self.atoms) > 6 else "")
@@ -206,7 +206,7 @@ def _check_arity(function: Callable[..., Any], num_atoms: int) -> None:
     """Raise an error unless the function takes one argument per atom, if it has a signature."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # not a function, or one that tells nothing of itself
+    except (TypeError, ValueError):  # not a function, or one without a signature
         if callable(function):
             return
         raise UnsupportedError(f"expectation(…) takes a function, not {function!r}") from None

@@ -53,7 +53,7 @@ class Marginals:
     def assemble(
         cls, num_variables: int, parts: Sequence[tuple[NDArray[Any], BatchedDistribution]]
     ) -> Marginals:
-        """From batches with the ids of the variables they are about."""
+        """Assemble marginals from batches with the ids of their variables."""
         batch = np.full(num_variables, -1, dtype=np.int32)
         row = np.zeros(num_variables, dtype=np.int32)
         for place, (ids, _) in enumerate(parts):
@@ -172,7 +172,7 @@ class Marginals:
     def _by_batch(
         self, ids: NDArray[Any]
     ) -> list[tuple[NDArray[np.int64], BatchedDistribution, NDArray[np.int32]]]:
-        """Per batch: positions in `ids`, the batch, and the rows they stand for."""
+        """Per batch: positions in `ids`, the batch, and the rows there."""
         which = self.batch[ids]
         found = []
         for number, batch in enumerate(self.batches):
@@ -185,7 +185,7 @@ class Marginals:
 def _once(
     batch: BatchedDistribution, rows: NDArray[np.int32]
 ) -> tuple[Any, NDArray[np.int32] | slice]:
-    """Distributions and where the rows are among them, so that shared ones are looked at once."""
+    """Distributions, and the positions of rows among them; shared ones are evaluated once."""
     if batch.batch_shape[0] < len(rows):
         return batch, rows
     return batch[rows], slice(None)

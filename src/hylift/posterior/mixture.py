@@ -53,7 +53,7 @@ Rule = tuple[FloatArray, FloatArray]
 class Mixture:
     """q(x) = Σ_k w_k Π_i q_i^k(x_i), where variables of one class share their factors.
 
-    Parameters are held per class, however many variables there are.
+    Parameters are stored per class, not per variable.
     """
 
     weights: FloatArray  # (component,)
@@ -97,7 +97,7 @@ class Mixture:
             raise ModelError(f"the mixture has a different number of states for '{name}'")
 
     def marginals(self, variables: Variables) -> Marginals:
-        """Of the hidden variables, in their order; variables of a class share a distribution."""
+        """The marginals of the hidden variables; variables of a class share a distribution."""
         present = np.zeros(len(self.layout), dtype=bool)
         present[self.variable_to_class] = True
         classes = np.flatnonzero(present)

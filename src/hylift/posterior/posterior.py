@@ -120,7 +120,7 @@ class Posterior:
 
         The function is given whole arrays, one per atom in this order, and returns one; states
         are given by position, so that false is 0 and true is 1. By Gauss quadrature where its
-        grid is small, else by draws with this seed; `.error` tells how far to trust `.value`.
+        grid is small, else by draws with this seed; `.error` estimates the error of `.value`.
         """
         joint = self._joint("expectation(…)", self._each_once(atoms))
         return joint.expectation(function, seed=seed)
@@ -175,7 +175,7 @@ class Posterior:
         return compare(self, other, self.select(atoms))
 
     def marginal_map(self) -> Assignment:
-        """The most probable value of each variable by itself, and the energy of all together."""
+        """The mode of each marginal, and the energy of the joint assignment."""
         return self._assignment(self.known_marginals().modes(np.flatnonzero(~self.observed)))
 
     def energy(self, values: Assignment | Mapping[str, object] | ArrayLike) -> float:

@@ -75,7 +75,7 @@ class _Writer:
 
     arrays: Arrays = field(default_factory=dict)
     places: dict[int, tuple[str, Any]] = field(default_factory=dict)
-    """Where an object is stored, by its identity, and the object, so that this is not reused."""
+    """The place of a stored object by its id, and the object, so that the id is not reused."""
 
     def described(self, value: Any, place: str) -> Any:
         if isinstance(value, tuple):
@@ -170,7 +170,7 @@ def _choices(hint: Any) -> tuple[Any, ...]:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of an annotated type; arrays may have wider integers."""
+    """Return whether a value is of an annotated type; arrays may have wider integers."""
     origin, inner = get_origin(hint), get_args(hint)
     if len(_choices(hint)) > 1:
         return any(_fits(value, one) for one in _choices(hint))

@@ -36,7 +36,7 @@ class Target(ABC):
     @property
     @abstractmethod
     def evidence(self) -> Evidence:
-        """What was observed."""
+        """The evidence of the model."""
 
     @property
     def expect(self) -> Expect | None:

@@ -155,7 +155,7 @@ def log_sum_exp(logs: FloatArray) -> FloatArray:
 
 
 def sample_arguments(size: int, seed: Seed) -> tuple[int, np.random.Generator]:
-    """A checked sample size and the generator that a seed stands for."""
+    """A checked sample size and the random generator of a seed."""
     size = operator.index(size)
     if size < 0:
         raise ArgumentError(f"size must be at least 0, but is {size}")

@@ -187,7 +187,7 @@ class PiecewiseDensity(Density):
     def _log_pdf(self, x: FloatArray) -> FloatArray:
         """-inf only beyond the panels and on those that are 0.
 
-        A series may fall below 0 between its nodes, where what it stands for is small but positive.
+        A series may fall below 0 between its nodes, where the true density is small but positive.
         There, and where it is lost in rounding, its density counts as 4 EPS Σ |coefficients|, which
         is a small share of the panel's mean.
         """

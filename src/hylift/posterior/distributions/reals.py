@@ -242,7 +242,7 @@ class RealMixture(Density):
 
     @abstractmethod
     def _from_lower_tail(self, x: FloatArray, is_upper: BoolArray) -> FloatArray:
-        """The values (row,) that points of the standard form stand for."""
+        """The values (row,) of points of the standard form."""
 
     @abstractmethod
     def _newton_step(

@@ -14,7 +14,7 @@ MAX_LEVELS = 60  # how often an interval is halved at most
 TOLERANCE = 1e-10  # of the estimated error, in each interval
 EPS = float(np.finfo(np.float64).eps)
 SLACK = 0.3
-"""How far, in logs, a sampled maximum may lie below the best one and still be refined."""
+"""Largest log ratio of the best sampled maximum to another that is refined as well."""
 
 NODES, WEIGHTS = legendre.leggauss(15)
 # Σ w_i P_14(x_i) f_i is 0 for polynomials up to degree 13. The factor gives it the size of the
@@ -23,7 +23,7 @@ ERROR_WEIGHTS = 6.6 * WEIGHTS * legendre.legval(NODES, [0.0] * 14 + [1.0])
 
 Evaluate = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
 """(x, which) -> (residual, Newton step): of function which[i] at x[i]. The residual is negative
-left of the root, and exactly 0 where x cannot be told from the root."""
+left of the root, and exactly 0 where x is the root up to rounding."""
 
 
 def find_roots(
