@@ -396,7 +396,7 @@ def test_a_predicate_with_arguments_suggests_the_one_without() -> None:
     with pytest.raises(UnknownNameError) as refusal:
         names.predicate("x(*)")
 
-    assert str(refusal.value) == "the predicate is missing 'x(*)'. Did you mean 'x'?"
+    assert str(refusal.value) == "there is no predicate 'x(*)'. Did you mean 'x'?"
 
 
 SOILS = Variables.in_blocks(

@@ -130,7 +130,7 @@ def test_a_state_is_not_asked_for_by_name(posterior):
 
 
 def test_an_unknown_predicate_suggests_the_closest(posterior):
-    with pytest.raises(UnknownNameError, match="the predicate is missing 'ages'"):
+    with pytest.raises(UnknownNameError, match="there is no predicate 'ages'"):
         posterior.table("ages")
     with pytest.raises(UnknownNameError, match=r"predicate 'age\(\*\)'. Did you mean 'age'\?"):
         posterior.table("age(*)")
