@@ -15,10 +15,10 @@ from hylift.errors import UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.exact import tables
 from hylift.inference.exact.axes import Axes, put_on_axes
-from hylift.inference.exact.bounds import in_functions
 from hylift.inference.exact.elimination import FloatArray
 from hylift.inference.exact.gaussian import find_components, solve_states
-from hylift.inference.exact.integrate import Integrated, plan_tables
+from hylift.inference.exact.integral import in_functions
+from hylift.inference.exact.one_pass import Integrated, plan_tables
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import ranges
 from hylift.potentials import Table

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
-from hylift.inference.exact.bounds import Integral, integrate
 from hylift.inference.exact.elimination import check_tables
 from hylift.inference.exact.expected import expected_sums
+from hylift.inference.exact.integral import Integral, integrate
 from hylift.inference.exact.maximum import maximise
 from hylift.inference.finish import Answer, categoricals, finish
 from hylift.inference.method import Request

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids
-from hylift.inference.exact.integrate import NO_STATE
+from hylift.inference.exact.one_pass import NO_STATE
 from hylift.numerics.rounded import difference, least_value
 from hylift.potentials import ConditionalQuadratic, Potential, Table
 from hylift.potentials.base import along_axis

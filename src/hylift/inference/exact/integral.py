@@ -16,7 +16,7 @@ from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.inference.exact.axes import MAX_PANELS, Axes, is_closed, resolving_edges
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids
-from hylift.inference.exact.integrate import (
+from hylift.inference.exact.one_pass import (
     NEGLIGIBLE,
     Integrated,
     PassResult,
