@@ -276,7 +276,7 @@ class _Classes:
             some, part, self.number, self.size, self.of_whole, *self.work, self.count, part_size,
             part_class, new, moved,
         )  # fmt: skip
-        return moved[:num_moved].copy()
+        return moved[:num_moved]
 
     def sorted(self, moved: Ints) -> tuple[Ints, NDArray[np.int64]]:
         """Members that got new numbers in the last division, by class, and where each begins."""
@@ -297,6 +297,8 @@ class _Visits:
         self.sign = np.full(structure.num_variables, -1, dtype=np.int32)
         self.seen = np.zeros(structure.num_factors, dtype=bool)
         self.links = np.empty(int(np.diff(structure.first).max(initial=0)), dtype=np.int64)
+        self.table = np.full(1, EMPTY, dtype=np.int32)
+        self.known = np.zeros((0, 4), dtype=np.int64)
 
     def sign_variables(self, moved: Ints, by_kind: int) -> tuple[Ints, Ints, int]:
         """Variables in the slots of factors that have moved; a number for each, equal for those of
@@ -305,20 +307,19 @@ class _Visits:
         by_kind: 1 if factors have moved because of their kinds, 0 if because of fresh variables.
         """
         s, colors, classes = self.structure, self.colors, self.classes
-        moved, begin = classes.sorted(moved)
-        news = np.empty(len(moved), dtype=np.int32)
-        room = refinement.count_news(
-            moved, by_kind, classes.of_whole, self.fresh, s.slots, s.first, classes.number,
-            colors.number, colors.size, news,
-        )  # fmt: skip
+        room = refinement.total_size(moved, s.first)
+        said = np.empty(room, dtype=np.int32)
+        share = np.empty(room if len(s.weight) else 0, dtype=np.int64)
         heard, touched = np.empty((2, min(room, s.num_variables)), dtype=np.int32)
         count, bound = refinement.sign_variables(
-            moved, begin, news, self.fresh, s.slots, s.first, s.orbit, s.weight, colors.number,
-            colors.size, self.amount, self.sign, heard, touched, *_chains(room),
+            *classes.sorted(moved), by_kind, classes.of_whole, self.fresh, s.slots, s.first,
+            s.orbit, s.weight, classes.number, colors.number, colors.size, self.amount, self.sign,
+            said, share, self.links, heard, touched, *self._chains(room),
         )  # fmt: skip
-        touched = touched[:count].copy()
+        touched = touched[:count]
         sign = self.sign[touched]
         self.sign[touched] = -1
+        self._clear(bound)
         return touched, sign, bound
 
     def sign_factors(self, moved: Ints) -> tuple[Ints, Ints, int]:
@@ -326,21 +327,27 @@ class _Visits:
         that have variables of the same new classes in their orbits; a bound."""
         s, classes = self.structure, self.classes
         start, factors = s.links
-        room = int((start[moved + 1] - start[moved]).sum())
+        room = refinement.total_size(moved, start)
         touched = np.empty(min(room, s.num_factors), dtype=np.int32)
         count = refinement.touched_factors(
             moved, start, factors, classes.number, classes.size, self.seen, touched
         )
-        touched = touched[:count].copy()
+        touched = touched[:count]
         sign = np.empty(count, dtype=np.int32)
         bound = refinement.sign_factors(
             touched, self.fresh, s.slots, s.first, s.orbit, self.colors.number, classes.number,
-            self.links, sign, *_chains(room),
+            self.links, sign, *self._chains(room),
         )  # fmt: skip
+        self._clear(bound)
         return touched, sign, bound
 
+    def _chains(self, most: int) -> tuple[Ints, NDArray[np.int64]]:
+        """An empty table of so many chains by hash, and room for the chains."""
+        if len(self.known) < most:
+            self.table = np.full(2 << (most - 1).bit_length(), EMPTY, dtype=np.int32)
+            self.known = np.empty((most, 4), dtype=np.int64)
+        return self.table, self.known
 
-def _chains(most: int) -> tuple[Ints, NDArray[np.int64]]:
-    """An empty table of so many chains by hash, and room for the chains."""
-    table = np.full(2 << max(most - 1, 1).bit_length(), EMPTY, dtype=np.int32)
-    return table, np.empty((most, 3), dtype=np.int64)
+    def _clear(self, count: int) -> None:
+        """Empty the table, which has so many chains."""
+        self.table[self.known[:count, 3]] = EMPTY

@@ -100,7 +100,7 @@ class Structure:
         """The factors of each variable: start (variable + 1,), factor (edge,)."""
         owner = np.repeat(np.arange(self.num_factors, dtype=np.int32), np.diff(self.first))
         factors, start = by_number(self.slots, self.num_variables, owner)
-        return start, factors
+        return freeze(start, np.int64), factors
 
     @property
     def num_variables(self) -> int:

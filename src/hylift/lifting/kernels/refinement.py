@@ -12,43 +12,49 @@ from hylift.numerics.kernels.grouping import EMPTY, ONE, mix
 
 
 @njit(cache=True)
-def count_news(moved, by_kind, of_whole, fresh, slots, first, group, color, size, news):
-    """Write what made each factor move, and return how many messages these factors send.
-
-    news: (factor,), the number of reasons: `fresh` variables, 1 if it moved because of its kind
-    (by_kind), and 1 if no factor of its class has stayed (of_whole). A factor that has moved
-    because of one fresh variable only has no news for that variable, if others have stayed: then
-    all factors of the variable's class in that class have moved.
-    """
-    count = 0
-    for place in range(len(moved)):
-        factor = moved[place]
-        reasons = by_kind + of_whole[group[factor]]
-        for edge in range(first[factor], first[factor + 1]):
-            reasons += fresh[slots[edge]]
-        news[place] = reasons
-        for edge in range(first[factor], first[factor + 1]):
-            variable = slots[edge]
-            count += reasons > fresh[variable] and size[color[variable]] > 1
-    return count
+def total_size(items, begin):
+    """The total size of the segments of these items; begin: (item + 1,)."""
+    total = 0
+    for place in range(len(items)):
+        total += begin[items[place] + 1] - begin[items[place]]
+    return total
 
 
 @njit(cache=True)
 def sign_variables(
-    moved, begin, news, fresh, slots, first, orbit, weight, color, size, amount, sign, heard,
-    touched, table, known,
+    moved, begin, by_kind, of_whole, fresh, slots, first, orbit, weight, group, color, size, amount,
+    sign, said, share, filled, heard, touched, table, known,
 ):  # fmt: skip
     """Write a number for each variable in the slots of factors that have moved, equal for those of
     one class with the same total weight in each new class of factors and orbit; return how many
     variables there are, and a bound on the numbers.
 
-    moved, begin: factors, and where those of each class begin. sign: (variable,), the numbers, -1
-    before. touched: the variables. amount: (variable,), zeros before and after; heard: room.
+    moved, begin: factors, and where those of each class begin. A factor has news for a variable if
+    it has moved because of another `fresh` variable or its kind (by_kind), or if no factor of its
+    class has stayed (of_whole): otherwise all factors of the variable's class in that class have
+    moved. sign: (variable,), the numbers, -1 before. touched: the variables. amount: (variable,),
+    zeros before and after. said, share: room for a variable, and a weight, per slot; filled: room
+    for a number per slot of a factor; heard: room for variables.
     """
     num_touched, count = 0, 0
     for number in range(len(begin) - 1):
-        one = first[moved[begin[number]]]
-        arity = first[moved[begin[number]] + 1] - one  # of all factors of the class, as orbits are
+        low, num = begin[number], begin[number + 1] - begin[number]
+        one = first[moved[low]]
+        arity = first[moved[low] + 1] - one  # of all factors of the class, as orbits are
+        for slot in range(arity):
+            filled[slot] = slot * num
+        for place in range(low, low + num):
+            start = first[moved[place]]
+            news = by_kind + of_whole[group[moved[low]]]
+            for slot in range(arity):
+                news += fresh[slots[start + slot]]
+            for slot in range(arity):
+                variable = slots[start + slot]
+                if news > fresh[variable] and size[color[variable]] > 1:
+                    said[filled[slot]] = variable
+                    if len(weight):
+                        share[filled[slot]] = weight[moved[place]]
+                    filled[slot] += 1
         for lead in range(arity):
             if orbit[one + lead] != lead:
                 continue
@@ -56,13 +62,12 @@ def sign_variables(
             for slot in range(lead, arity):
                 if orbit[one + slot] != lead:
                     continue
-                for place in range(begin[number], begin[number + 1]):
-                    variable = slots[first[moved[place]] + slot]
-                    if news[place] > fresh[variable] and size[color[variable]] > 1:
-                        if amount[variable] == 0:
-                            heard[num_heard] = variable
-                            num_heard += 1
-                        amount[variable] += weight[moved[place]] if len(weight) else 1
+                for at in range(slot * num, filled[slot]):
+                    variable = said[at]
+                    if amount[variable] == 0:
+                        heard[num_heard] = variable
+                        num_heard += 1
+                    amount[variable] += share[at] if len(weight) else 1
             for place in range(num_heard):
                 variable = heard[place]
                 before = np.int64(sign[variable])
@@ -108,7 +113,7 @@ def sign_factors(touched, fresh, slots, first, orbit, color, group, links, sign,
 def number_link(chain, link, amount, count, table, known):
     """The number of a chain, an earlier one and a link, this many times; `count` where it is new.
 
-    table: of numbers by hash, with open addressing. known: (number, 3).
+    table: of numbers by hash, with open addressing. known: (number, 4), with its place there.
     """
     last = np.uint64(len(table) - 1)
     spot = mix(mix(np.uint64(chain) + mix(np.uint64(link))) + np.uint64(amount)) & last
@@ -120,6 +125,7 @@ def number_link(chain, link, amount, count, table, known):
         found = table[spot]
     table[spot] = count
     known[count, 0], known[count, 1], known[count, 2] = chain, link, amount
+    known[count, 3] = spot
     return np.int64(count)
 
 
@@ -135,17 +141,23 @@ def touched_factors(moved, start, factors, group, size, seen, touched):
             factor = factors[link]
             if not seen[factor] and size[group[factor]] > 1:
                 seen[factor] = True
-                touched[count] = factor
                 count += 1
+    at = 0
     if count * 16 > len(seen):
         # In increasing order, for the cache.
-        count = 0
         for factor in range(len(seen)):
             if seen[factor]:
-                touched[count] = factor
-                count += 1
-    for place in range(count):
-        seen[touched[place]] = False
+                seen[factor] = False
+                touched[at] = factor
+                at += 1
+        return count
+    for place in range(len(moved)):
+        for link in range(start[moved[place]], start[moved[place] + 1]):
+            factor = factors[link]
+            if seen[factor]:
+                seen[factor] = False
+                touched[at] = factor
+                at += 1
     return count
 
 
