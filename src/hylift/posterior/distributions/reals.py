@@ -396,12 +396,9 @@ def checked_components(weights: ArrayLike, **parameters: FloatArray) -> list[Flo
 def described(some: RealDistribution, size: str, ends: tuple[FloatArray, ...] = ()) -> str:
     """A short text: moments and ends of a single distribution, and its size."""
     if some.batch_shape:
-        shown = f"batch_shape={some.batch_shape}"
-    else:
-        shown = f"mean={some.mean:.3g}, std={some.std:.3g}"
-        shown += "".join(
-            f", {n}={float(x):.3g}" for n, x in zip(("low", "high"), ends, strict=False)
-        )
+        return f"{type(some).__name__}(batch_shape={some.batch_shape}, {size})"
+    numbers = {"mean": some.mean, "std": some.std} | dict(zip(("low", "high"), ends, strict=False))
+    shown = ", ".join(f"{name}={float(number):.3g}" for name, number in numbers.items())
     return f"{type(some).__name__}({shown}, {size})"
 
 
