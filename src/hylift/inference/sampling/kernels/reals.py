@@ -162,7 +162,7 @@ def _draw_each(terms, blocks, chain, c):
     loose = np.int64(-1)
     for k in range(blocks.component_ptr[c], blocks.component_ptr[c + 1]):
         r = blocks.variable[blocks.steps[k]]
-        curve, slope = conditional(terms, chain, r)
+        curve, slope = conditional(terms, chain.x, chain.curve, chain.linear, chain.coupling, r)
         record = terms.variable[r]
         value = draw_between(chain.random, curve, slope, record.lower, record.upper)
         if not np.isfinite(value):
@@ -187,7 +187,7 @@ def _draw_along(terms, blocks, chain, c):
         v = blocks.steps[k]
         r = blocks.variable[v]
         record, along, x = terms.variable[r], chain.drawn[v], chain.x[r]
-        bend, rise = conditional(terms, chain, r)
+        bend, rise = conditional(terms, chain.x, chain.curve, chain.linear, chain.coupling, r)
         slope += along * (rise + 2.0 * bend * x)
         curve += bend * along**2
         for e in range(blocks.ptr[v], blocks.ptr[v + 1]):
@@ -206,12 +206,12 @@ def _draw_along(terms, blocks, chain, c):
 
 
 @inner
-def conditional(terms, chain, r):
+def conditional(terms, x, curve, linear, coupling, r):
     """The log-density along a real given all else: its curve and its slope at 0."""
-    slope = chain.linear[r]
+    slope = linear[r]
     for k in range(terms.variable[r].links, terms.variable[r].links_end):
-        slope += chain.coupling[terms.link[k].pair] * chain.x[terms.link[k].other]
-    return chain.curve[r], slope
+        slope += coupling[terms.link[k].pair] * x[terms.link[k].other]
+    return curve[r], slope
 
 
 @part

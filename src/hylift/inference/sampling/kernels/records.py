@@ -39,7 +39,9 @@ def note_reals(terms, blocks, chain, record, is_warm):
             is_bounded = low > -np.inf or high < np.inf
             mean, var = chain.mean[v], chain.var[v]
             if one_by_one:
-                curve, slope = conditional(terms, chain, r)
+                curve, slope = conditional(
+                    terms, chain.x, chain.curve, chain.linear, chain.coupling, r
+                )
                 if is_bounded and not is_warm:
                     _note_place(record.mixtures, v, curve, slope, low, high)
                     continue

@@ -46,7 +46,7 @@ def _forget(terms, of_term, known, v):
 
 
 @inner
-def draw_states(terms, blocks, chain, probs, recording):
+def draw_states(terms, of_term, chain, probs, recording):
     """Draws every discrete variable in turn; recording, its probabilities are added up."""
     x, joint, weight = chain.x, chain.joint, chain.weight
     for v in range(len(terms.variable)):
@@ -70,7 +70,7 @@ def draw_states(terms, blocks, chain, probs, recording):
             for other in range(record.num_states):
                 probs[record.scores + other] += weight[other]
         if _put(terms, x, joint, v, state):
-            _forget(terms, blocks.of_term, chain.known, v)
+            _forget(terms, of_term, chain.known, v)
 
 
 SINGULAR = 1e-12
@@ -78,7 +78,7 @@ SINGULAR = 1e-12
 
 
 @inner
-def draw_groups(terms, blocks, groups, chain):
+def draw_groups(terms, of_term, groups, chain):
     """Draws every group in turn, with the reals next to it where they are few and Gaussian.
 
     States far from the present ones are thereby reached, where one variable after the other would
@@ -117,7 +117,7 @@ def draw_groups(terms, blocks, groups, chain):
                 break
         if now != before:
             for k in range(first, last):
-                _forget(terms, blocks.of_term, chain.known, groups.variable[k])
+                _forget(terms, of_term, chain.known, groups.variable[k])
 
 
 @inner

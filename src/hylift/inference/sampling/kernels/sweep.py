@@ -31,9 +31,9 @@ def advance(terms, blocks, groups, chain, record, start, stop, thin, every):
                 # The states of a start are random: they come first, or else its reals, which are
                 # not, would pull all chains into one mode.
                 if (draw * thin + sweep) % IN_GROUPS == 0:
-                    draw_groups(terms, blocks, groups, chain)
+                    draw_groups(terms, blocks.of_term, groups, chain)
                 recording = every > 0 and sweep == thin - 1
-                draw_states(terms, blocks, chain, record.probs, recording)
+                draw_states(terms, blocks.of_term, chain, record.probs, recording)
             loose = draw_reals(terms, blocks, chain)
             if loose >= 0:
                 return loose

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hylift.inference.local.kernels import entry, inner, part
-from hylift.inference.search.kernels.reals import best_shift, gather_flip, gather_touched
+from hylift.inference.search.kernels.reals import gather_touched, weigh_reals
 from hylift.inference.search.kernels.scores import SIZE, STAMP, flip, pop, push, shift_real
 from hylift.inference.search.state import LONGEST
 
@@ -28,11 +28,9 @@ def weigh(terms, search, v, state, n):
     old, record = np.int64(search.x[v]), terms.variable[v]
     was, becomes = search.score[record.scores + old], search.score[record.scores + state]
     broken, gain, shifted = becomes.broken - was.broken, becomes.value - was.value, 0.0
-    if record.split < record.last:
-        n, change = gather_flip(terms, search, v, state - old, n)
+    if n > 0 or record.split < record.last:
+        change, shifted, n = weigh_reals(terms, search, v, state - old, n)
         gain += change
-    if n > 0:
-        shifted = best_shift(terms, search, n)
     return broken, gain, shifted, n
 
 
@@ -91,7 +89,7 @@ def ascend(terms, search, place, most):
             if k == length - 1:
                 n = weigh(terms, search, v, state, gather_touched(terms, search, k))[3]
             flip(terms, search, v, state, np.int64(1))
-            push(search, v, np.uint8(1))
+            push(search.mark, search.lists, search.counts, v, np.uint8(1))
         for i in range(n):
             if search.shift[i] != 0.0:
                 shift_real(terms, search, search.near[i].real, search.shift[i])

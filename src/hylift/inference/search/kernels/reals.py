@@ -91,7 +91,15 @@ def gather_touched(terms, search, length):
 
 
 @inner
-def gather_flip(terms, search, v, step, n):
+def weigh_reals(terms, search, v, step, n):
+    """The gain of a flip by quadratics if reals stay, what the near reals gain more at their joint
+    optimum, and how many these are; their steps are left in `shift`."""
+    n, gain = _gather_flip(terms, search, v, step, n)
+    return gain, _best_shift(terms, search, n), n
+
+
+@part
+def _gather_flip(terms, search, v, step, n):
     """Adds what a flip would change; returns the number of reals, and the gain if they stay."""
     theta, gain = terms.theta, 0.0
     for k in range(terms.variable[v].split, terms.variable[v].last):
@@ -128,15 +136,14 @@ def gather_flip(terms, search, v, step, n):
     return n, gain
 
 
-@inner
-def best_shift(terms, search, n):
-    """The gain of the near reals at their joint optimum, whose steps are left in `shift`."""
+@part
+def _best_shift(terms, search, n):
+    """The gain of the near reals at their joint optimum."""
     near, shift, cross = search.near, search.shift, search.cross
     if n == 1:
         r = near[0].real
         shift[0] = best_step(terms.variable[r], near[0].curve, near[0].slope, search.x[r])
-        return (near[0].curve * shift[0] + near[0].slope) * shift[0]
-    if not _newton(terms, search, n):
+    elif n > 1 and not _newton(terms, search, n):
         _ascend_near(terms, search, n)
     gain = 0.0
     for i in range(n):

@@ -13,13 +13,12 @@ stale."""
 
 
 @inner
-def push(search, v, stale):
+def push(mark, lists, counts, v, stale):
     """Marks a discrete variable to be looked at again, and so its chains where it is stale."""
-    search.mark[v].stale |= stale
-    if search.mark[v].queued:
+    mark[v].stale |= stale
+    if mark[v].queued:
         return
-    search.mark[v].queued = 1
-    counts, lists = search.counts, search.lists
+    mark[v].queued = 1
     lists[0, (counts[FIRST] + counts[SIZE]) % lists.shape[1]] = v
     counts[SIZE] += 1
 
@@ -59,7 +58,7 @@ def load(terms, search, start):
             add_quadratic(terms, t, joint, m, search.x, search.curve, search.slope, search.coupling)
     for v in range(len(search.x)):
         if terms.variable[v].num_states > 1 and terms.variable[v].movable:
-            push(search, v, np.uint8(1))
+            push(search.mark, search.lists, search.counts, v, np.uint8(1))
 
 
 @part
@@ -100,7 +99,7 @@ def flip(terms, search, v, state, mark):
             if terms.variable[u].num_states == 0:
                 search.mark[u].moved = 2
             elif u != v and terms.variable[u].movable:
-                push(search, u, np.uint8(1))
+                push(search.mark, search.lists, search.counts, u, np.uint8(1))
 
 
 @part
@@ -129,7 +128,7 @@ def _rescore(terms, search, t, v, old, mark):
             else:
                 score[scores + state].value += m * after
         if differs and mark:
-            push(search, u, np.uint8(1))
+            push(search.mark, search.lists, search.counts, u, np.uint8(1))
 
 
 @inner
@@ -159,4 +158,4 @@ def push_beside_moved(terms, search):
             for e in range(terms.term[t].first, terms.term[t].middle):
                 u = np.int64(terms.entry[e].variable)
                 if terms.variable[u].movable and terms.variable[u].num_states > 1:
-                    push(search, u, stale)
+                    push(search.mark, search.lists, search.counts, u, stale)

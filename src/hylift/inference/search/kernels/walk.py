@@ -31,7 +31,7 @@ def set_out(search, goals, walk, fixed_broken, fixed_value):
     broken, total = fixed_broken, fixed_value
     for t in range(len(walk.status)):
         walk.status[t] = SATISFIED
-        value, m = _judge(goals, search, walk, t), goals.whole.term[t].multiplicity
+        value, m = _judge(goals, search.x, walk, t), goals.whole.term[t].multiplicity
         if value == -np.inf:
             broken += m
         else:
@@ -41,17 +41,17 @@ def set_out(search, goals, walk, fixed_broken, fixed_value):
         walk.changed[v] = v
         walk.is_changed[v] = 1
     walk.sizes[CHANGED] = len(search.x)
-    _keep_best(search, walk, 0.0)
+    _keep_best(search.x, walk, 0.0)
 
 
 @inner
-def _judge(goals, search, walk, t):
+def _judge(goals, x, walk, t):
     """Puts a factor into the list where it belongs now; one that nobody can move into none.
 
     Returns its log-value.
     """
     whole = goals.whole
-    value = term_value(whole, search.x, t, joint_state(whole, search.x, t))
+    value = term_value(whole, x, t, joint_state(whole, x, t))
     new = UNSATISFIED if value < goals.enough[t] else SATISFIED
     if value == -np.inf:
         new = BROKEN
@@ -76,27 +76,27 @@ def _judge(goals, search, walk, t):
 
 
 @inner
-def _note_moved(terms, goals, search, walk, v):
+def _note_moved(variables, goals, x, walk, v):
     """Judges the factors of a variable that moved, and counts those that hear of it."""
     variable = goals.whole.variable
     for k in range(variable[v].first, variable[v].last):
-        _judge(goals, search, walk, np.int64(goals.whole.incidence[k].term))
+        _judge(goals, x, walk, np.int64(goals.whole.incidence[k].term))
     if not walk.is_changed[v]:
         walk.is_changed[v] = 1
         walk.changed[walk.sizes[CHANGED]] = v
         walk.sizes[CHANGED] += 1
-    record = terms.variable[v]
+    record = variables[v]
     walk.sizes[WORK] += record.last - record.first + record.links_end - record.links
 
 
 @inner
-def _keep_best(search, walk, least):
+def _keep_best(x, walk, least):
     """Keeps the assignment if it is the best so far, by at least so much."""
     worth = walk.worth
     if better(worth[NOW, 0], worth[NOW, 1], worth[BEST, 0], worth[BEST, 1] + least):
         for i in range(walk.sizes[CHANGED]):
             v = walk.changed[i]
-            walk.best[v] = search.x[v]
+            walk.best[v] = x[v]
             walk.is_changed[v] = 0
         walk.sizes[CHANGED] = 0
         worth[BEST, 0], worth[BEST, 1] = worth[NOW, 0], worth[NOW, 1]
@@ -143,9 +143,9 @@ def walk_on(terms, search, goals, walk, most, random, noise):
         for i in range(-1, n):
             if i < 0 or search.shift[i] != 0.0:
                 moved = v if i < 0 else search.near[i].real
-                _note_moved(terms, goals, search, walk, moved)
+                _note_moved(terms.variable, goals, search.x, walk, moved)
         walk.sizes[MOVES] += 1
-        _keep_best(search, walk, terms.least)
+        _keep_best(search.x, walk, terms.least)
     return most
 
 
