@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from hylift.components import FAMILIES, Betas, Categoricals, Family, Gaussians, Layout
 from hylift.errors import ModelError
 
+Floats = NDArray[np.float64]
 LOWER, UPPER = np.array([-1.0, 0.0]), np.array([2.0, 4.0])
 
 
@@ -92,3 +93,20 @@ def test_a_layout_finds_the_parameters_of_its_variables() -> None:
     assert layout.has(Betas).tolist() == [False, False, True]
     found = {type(batch): at.tolist() for at, batch in layout.batches(entries, np.arange(3))}
     assert found == {Categoricals: [0], Gaussians: [1], Betas: [2]}
+
+
+def test_gradients_of_betas_follow_from_those_of_their_moments() -> None:
+    rng = np.random.default_rng(0)
+    shapes, step = rng.uniform(0.8, 6.0, (2, 3, 2)), 1e-6
+    bounds = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 5.0, 2.5])
+    of_mean, of_var = rng.normal(size=(2, 3, 2))
+
+    def value(alpha: Floats, beta: Floats) -> Floats:
+        mean, var = Betas(alpha, beta, *bounds).moments()
+        return np.asarray(of_mean * mean + of_var * var)
+
+    found = Betas(*shapes, *bounds).of_parameters(of_mean, of_var)
+
+    for place, change in enumerate(np.eye(2)[:, :, None, None] * step):
+        expected = (value(*(shapes + change)) - value(*(shapes - change))) / (2 * step)
+        np.testing.assert_allclose(found[place], expected, rtol=1e-6, atol=1e-8)

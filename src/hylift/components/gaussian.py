@@ -19,7 +19,7 @@ LOG_TWO_PI = float(np.log(2.0 * np.pi))
 WIDEST = 1e250
 """A variance that stands for infinity."""
 FAR = 1e12
-"""How much larger or smaller than in the first product a variance may become."""
+"""Largest ratio of a variance to that of the first product, and of that to it."""
 
 
 @final

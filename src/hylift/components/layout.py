@@ -1,4 +1,4 @@
-"""Where the parameters of a mixture of products stand in flat arrays."""
+"""The layout of the parameters of a mixture of products in flat arrays."""
 
 from __future__ import annotations
 

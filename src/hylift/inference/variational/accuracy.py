@@ -1,4 +1,4 @@
-"""The objectives of a fit, each laid out once: how finely they are integrated, and their error."""
+"""The objectives of a fit, each laid out once: their accuracy, and the error of a value."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Objectives:
     def value_and_error(
         self, problem: Problem, q: Mixtures, hard: float, most_points: float = MOST_POINTS
     ) -> tuple[float, float]:
-        """The free energy of one candidate, and how far it may be off: what a finer grid changes.
+        """The free energy of one candidate, and its error: the change on a finer grid.
 
         Of a large problem only some scopes are evaluated on the finer grid.
         """

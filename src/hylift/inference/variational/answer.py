@@ -52,7 +52,7 @@ def posterior_of(
     control: Control,
     request: Request,
 ) -> Posterior:
-    """What was found, with the kind of its log Z and what the user should know.
+    """The posterior of a fit, with the kind of its log Z and notes for the user.
 
     small: the graph that was fitted, without reals that could be integrated out.
     """
@@ -210,7 +210,7 @@ class _LeafMarginals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Beliefs:
-    """What each component believes of all variables of the user's graph, as far as known."""
+    """Means, variances and probabilities of all known variables under each component."""
 
     graph: FactorGraph
     small: Mixture

@@ -48,13 +48,13 @@ class Settings:
 
     @property
     def by_coordinates(self) -> bool:
-        """Whether exact updates of one variable after the other are the optimiser."""
+        """True if exact updates of one variable after the other are the optimiser."""
         single = self.components == 1 and self.entropy == "bethe"
         return single and isinstance(self.optimiser, NaturalNewton)
 
     @property
     def needs_grids(self) -> bool:
-        """Whether the entropy is integrated on grids."""
+        """True if the entropy is integrated on grids."""
         return self.entropy == "bethe" and self.components > 1
 
 
@@ -68,12 +68,12 @@ class Fit:
     value: float
     """Its free energy."""
     error: float
-    """How far that may be off, by the difference to a finer quadrature."""
+    """Its numerical error, estimated by a finer quadrature."""
     converged: bool
     is_feasible: bool
-    """Whether nothing impossible has a probability."""
+    """True if nothing impossible has a probability."""
     is_closed_form: bool
-    """Whether it needed no steps, as the best product of a Gaussian is known."""
+    """True if it needed no steps, as the best product of a Gaussian is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,10 +84,10 @@ class FitState:
     hard: float
     candidates: tuple[State, ...]
     is_gaussian: bool
-    """Whether the best product is known in closed form, and with it the mean."""
+    """True if the best product is known in closed form, and with it the mean."""
     converged: bool = False
     value_and_error: tuple[float, float] | None = None
-    """Free energy of the best, and how far it may be off, where that is known."""
+    """Free energy of the best, and its numerical error, where known."""
 
     @property
     def q(self) -> Mixtures:
@@ -112,7 +112,7 @@ class Fitter:
         self.objectives = Objectives(settings.entropy, settings.components, settings.tolerance)
 
     def fit(self, views: Iterator[View], start: WarmStart | None = None) -> Fit:
-        """What is found in the last view, or in the one in which time has run out."""
+        """The fit to the last view, or to the one in which time has run out."""
         for level, view in enumerate(views):
             self.control.enter_level(view.graph.num_variables, level)
             if self.state is not None:
@@ -279,7 +279,7 @@ class Fitter:
     def _ranked(
         self, problem: Problem, hard: float, starts: Mixtures, most: int, *, is_gaussian: bool
     ) -> FitState:
-        """Where a few steps lead from each start, the best first."""
+        """The states after a few steps from each start, the best first."""
         optimiser = self.settings.optimiser
         if isinstance(optimiser, NaturalNewton):  # whose later steps take one start at a time
             optimiser = NaturalGradient()

@@ -24,7 +24,7 @@ IMPOSSIBLE = 1e200
 
 
 def needs_quadrature(problem: Problem) -> bool:
-    """Whether the expectation of some function has no closed form."""
+    """True if the expectation of some function has no closed form."""
     entries = problem.layout.neutral()[:, None]
     first = [group.take(np.zeros(1, dtype=np.int64)) for group in problem.functions]
     return any(_closed_form(problem, group, entries, np.inf) is None for group in first)

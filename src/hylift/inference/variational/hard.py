@@ -11,7 +11,7 @@ from hylift.inference.variational.problem import Mixtures, Problem
 from hylift.inference.variational.products import Ascent
 
 DECISIVE = 1e4
-"""How many times the usual penalty it takes to make a component satisfy every constraint."""
+"""Multiple of the usual penalty that makes a component satisfy every constraint."""
 NUM_VERTICES = 16
 """Random states from which a product is looked for that satisfies every constraint."""
 NEGLIGIBLE = 1e-8

@@ -54,7 +54,7 @@ class BVI:
     tolerance: float = TOLERANCE
     """Fall of the objective in a step, per variable and in nats, at which it has converged."""
     merge_factors: bool = False
-    """Whether factors whose scopes are nested become one, which changes the Bethe entropy."""
+    """If set, factors whose scopes are nested become one, which changes the Bethe entropy."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -206,7 +206,7 @@ def _fitted(
 
 
 def _check(method: BVI | NPVI | MeanField) -> None:
-    """Raises unless the settings make sense."""
+    """Raise unless the settings are valid."""
     for name in ("components", "restarts", "max_steps"):
         check_whole(name, getattr(method, name))
     if not is_number(method.tolerance) or not 0 < method.tolerance < 1:

@@ -152,7 +152,7 @@ class Objective:
         return self.grid
 
     def _add_bethe(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> None:
-        """Adds the negative Bethe entropy given each component, and its gradient."""
+        """Add the negative Bethe entropy given each component, and its gradient."""
         layout, scopes, grid = self.problem.layout, self.problem.scopes, self._grid()
         assert scopes is not None
         (starts, size), num_nodes = q.weights.shape, int(grid.row_start[-1])
@@ -192,7 +192,7 @@ class Objective:
         grid.slots.add_up(run, layout.first, gradient, value)
 
     def _add_jensen(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> FloatArray:
-        """Adds log Σ_j w_j exp(S_kj) given each component k, and the gradient of their mean;
+        """Add log Σ_j w_j exp(S_kj) given each component k, and the gradient of their mean;
         returns what the weights are worth beyond that."""
         layout, multiplicity = self.problem.layout, self.problem.multiplicity
         size, (num_starts, num_components) = len(multiplicity), q.weights.shape
@@ -223,7 +223,7 @@ class Objective:
 
 
 def _run_all(run: Callable[[int, int], threads.T], size: int, num_blocks: int) -> list[threads.T]:
-    """What `run` returns for blocks of about equal size, in order."""
+    """The results of `run` for blocks of about equal size, in order."""
     if num_blocks == 1:
         return [run(0, size)]
     cuts = np.linspace(0, size, num_blocks + 1).astype(np.int64)

@@ -25,13 +25,13 @@ SUFFICIENT = 1e-4
 """Share of the predicted fall that a step must bring (Armijo)."""
 MOST_TRIES = 4
 GIVE_UP = 2
-"""How much calmer a state is after a step that failed in both ways."""
+"""Calm steps that a step counts for which failed in both ways."""
 LONGEST = 3.0
 """Longest first step, in units of the Fisher information, without a memory of steps."""
 
 
 class Memory(Protocol):
-    """What an optimiser remembers of its steps."""
+    """The memory that an optimiser has of its steps."""
 
     def spread(self, source: NDArray[np.int64], share: FloatArray) -> Memory:
         """The same over finer classes; source, share: (entry,), where each entry comes from, and

@@ -91,12 +91,12 @@ class Problem:
 
     @property
     def has_exact_updates(self) -> bool:
-        """Whether every variable's best distribution, given the others, is known."""
+        """True if every variable's best distribution, given the others, is known."""
         return not self.functions and not len(self.betas)
 
     @property
     def has_hard(self) -> bool:
-        """Whether something may be impossible."""
+        """True if something may be impossible."""
         return bool(self.functions) or self.terms.has_hard
 
     @property

@@ -65,7 +65,7 @@ class Ascent:
     edge: NDArray[np.int64]  # (place,): a slot
     term_of: NDArray[np.int64]  # (slot,)
     may_overshoot: bool
-    """Whether members of a class are neighbours, and so move at once."""
+    """True if members of a class are neighbours, and so move at once."""
 
     @classmethod
     def of(cls, problem: Problem, hard: float) -> Ascent:
@@ -91,7 +91,7 @@ class Ascent:
 
     @property
     def num_vertices(self) -> int:
-        """How many are worth looking at: many where they are cheap."""
+        """The number that is worth computing: many where they are cheap."""
         return int(np.clip(self.chunk, LEAST_VERTICES, MOST_VERTICES))
 
     def sweep(
@@ -217,7 +217,7 @@ class Followed:
     most_sweeps: int
     go_on: Callable[[], bool]
     is_evaluated: bool
-    """Whether to compute the free energy after each sweep."""
+    """If set, the free energy is computed after each sweep."""
     reached: FloatArray  # (start,): the free energy, where it is computed
     damping: FloatArray  # (start,): 0 for those at rest
     number: int = 0

@@ -19,11 +19,11 @@ from hylift.proper.gaussian import GaussianForm
 from hylift.words import counted, option, worded
 
 MUCH_WIDER = 50.0
-"""How many times as wide as what is found an interval may be, to be searched as a whole."""
+"""An interval that is more times as wide as what is found is not searched as a whole."""
 NEARBY = 0.5
 """Standard deviations by which the components of a mixture of products are moved apart."""
 WIDTHS = (1.0, 0.45)
-"""How far mixtures around a Gaussian reach, one against the other."""
+"""Relative widths of the mixtures around a Gaussian."""
 
 
 def random_starts(

@@ -1,4 +1,4 @@
-"""How far to trust a fitted mixture: the kind of its log Z, and notes for the user."""
+"""The trust in a fitted mixture: the kind of its log Z, and notes for the user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_NUMBERS = 20_000_000
 MOST_LOOKED = 64
 """Reals whose deviations are compared: a solve each."""
 TOO_SMALL = 1.25
-"""How many times as large another deviation is before the user is told."""
+"""Ratio of deviations from which on the user is told."""
 
 
 def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[str]]:
@@ -113,7 +113,7 @@ def kind_with_leaves(
 
 
 def _note_parts(settings: Settings, view: View, notes: list[str]) -> None:
-    """Says that one mixture is spread over parts that have states of their own."""
+    """Note that one mixture is spread over parts that have states of their own."""
     if settings.components == 1 or not (view.ground.variables.num_states > 0).any():
         return
     part, _ = parts_of(view.ground)
@@ -131,7 +131,7 @@ def _note_parts(settings: Settings, view: View, notes: list[str]) -> None:
 
 
 def _note_bound(fit: Fit, notes: list[str]) -> None:
-    """Says what is certain about log Z, beside the estimate."""
+    """Note the certified bound on log Z beside the estimate."""
     bound = -Objective(fit.problem, "jensen", "final", np.inf).evaluate(fit.q).value[0]
     if np.isfinite(bound):
         digit = 10.0 ** (np.floor(np.log10(max(abs(bound), 1e-300))) - 5)
@@ -140,7 +140,7 @@ def _note_bound(fit: Fit, notes: list[str]) -> None:
 
 
 def _note_repeats(fit: Fit, notes: list[str]) -> None:
-    """Says so where several factors have the same variables, each of which the Bethe entropy
+    """Note that several factors have the same variables, each of which the Bethe entropy
     counts."""
     if has_repeats(fit.view.ground):
         notes.append(
@@ -154,7 +154,7 @@ def _note_repeats(fit: Fit, notes: list[str]) -> None:
 
 
 def _note_separation(fit: Fit, notes: list[str]) -> None:
-    """Says so where the Bethe entropy misjudges how components share the probability."""
+    """Note that the Bethe entropy misjudges how components share the probability."""
     graph = fit.view.graph
     factors = sum(float(group.multiplicity.sum()) for group in graph.groups)
     mixing = factors + float((graph.variables.multiplicity * (1 - graph.degree)).sum())

@@ -1,4 +1,4 @@
-"""What a solver sees of a graph: all of it, its lifting, or ever finer liftings."""
+"""Views of a graph to fit: the graph itself, its lifting, or ever finer liftings."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _solved_view(prepared: Prepared) -> View | None:
 
 
 def _is_inside(form: GaussianForm, means: NDArray[np.float64]) -> bool:
-    """Whether the best product with these means is within the bounds of its reals."""
+    """True if the best product with these means is within the bounds of its reals."""
     lower, upper = form.variables.lower, form.variables.upper
     return bool(mass_beyond(lower, upper, means, np.sqrt(form.var)).max(initial=0.0) <= LEAK)
 
@@ -134,7 +134,7 @@ def _lifted_views(prepared: Prepared, levels: Iterable[Level | Surroundings]) ->
 
 
 def _ties_what_must_differ(graph: FactorGraph) -> bool:
-    """Whether members of a class stand together in a hard constraint.
+    """True if members of a class are together in a hard constraint.
 
     One distribution for all of them would have to satisfy it whichever way they fall, so that
     `a v b` would leave nothing but a = b = true.

@@ -88,7 +88,7 @@ def bethe_block(
 @part
 def _integral(arity, size, logs, local, omega, marginal, room):
     """The sum of weight * log q over the grid of a scope, for the weights in local[omega] (slot,
-    point); fills local[marginal] with the sums over all other slots.
+    point); fill local[marginal] with the sums over all other slots.
 
     Here and below, inner loops go over many points without branches, for processors that take
     several at once.
@@ -117,8 +117,8 @@ def _integral(arity, size, logs, local, omega, marginal, room):
 
 @part
 def _spread(arity, size, scale, factors, j, grid):
-    """Fills grid (point,) with scale times the products of factors (component, slot, point of the
-    slot) of component j, the points of the first slot next to each other; returns how many."""
+    """Fill grid (point,) with scale times the products of factors (component, slot, point of the
+    slot) of component j, the points of the first slot next to each other; return their number."""
     num_points = size[0]
     for point in range(num_points):
         grid[point] = scale * factors[j, 0, point]
