@@ -348,7 +348,7 @@ def column_of(values: Sequence[Any]) -> pa.Array:
 
 
 def is_missing(value: object) -> bool:
-    """Whether it is None, NaN or a missing value of pandas."""
+    """True for None, NaN and the missing values of pandas."""
     is_nan = isinstance(value, float) and math.isnan(value)
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 

@@ -103,7 +103,7 @@ class NumberFile:
         return some.astype(np.int64)
 
     def lists(self, start: int, count: int, what: str) -> tuple[NDArray[np.int64], int]:
-        """Where each of `count` lists begins (its length stands before it), and where all end.
+        """The positions of `count` lists, each with its length before it, and their end.
 
         (list + 1,): positions of the lengths; the last is the position after the last list.
         """

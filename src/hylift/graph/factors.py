@@ -26,7 +26,7 @@ class FactorGroup:
     multiplicity: NDArray[np.float64] = None  # type: ignore[assignment]
     """(factor,): ground factors each row of `scope` stands for, 1 by default."""
     label: str = ""
-    """Where the factors come from, such as a rule; errors quote it."""
+    """The origin of the factors, such as a rule; errors quote it."""
 
     def __post_init__(self) -> None:
         scope = freeze(self.scope, np.int32)

@@ -122,7 +122,7 @@ class Atoms(NameBlock):
     """Per argument: the constants of its type. Given as any sequences of words."""
     arguments: NDArray[np.int32] | None = None  # (atom, argument): positions in `constants`
     distinct: bool = False
-    """Whether the constants are known to be distinct, which saves a check."""
+    """True skips the check that the constants are distinct."""
     labels: tuple[str, ...] = ()
     """Names of the arguments, for tables; arg1, arg2, … by default."""
     types: tuple[pa.DataType, ...] = ()
@@ -252,7 +252,7 @@ class Atoms(NameBlock):
 
 
 def positions(strings: pa.StringArray, names: Sequence[str]) -> NDArray[np.int64]:
-    """Where each name is among the strings, or -1."""
+    """The position of each name among the strings, or -1."""
     if len(names) == 1:
         return np.array([pc.index(strings, names[0]).as_py()], dtype=np.int64)
     found = pc.index_in(pa.array(names, pa.string()), value_set=strings)
@@ -281,7 +281,7 @@ def quoted(words: pa.StringArray) -> pa.StringArray:
 
 
 def has_own_type(kind: pa.DataType) -> bool:
-    """Whether tables return constants in this type, not as text: integers, dates, timestamps."""
+    """True for types in which tables return constants: integers, dates, timestamps; not text."""
     return bool(pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 

@@ -32,7 +32,7 @@ class Rules:
 
     infos: tuple[RuleInfo, ...]
     absorbed: Evidence
-    """What has been observed of these variables since, and is no more in the graph."""
+    """Values of these variables that were observed since, and left the graph."""
     variable: NDArray[np.int64] | None = None
     """(variable of the graph,): which of these it is; None where they are the same."""
 

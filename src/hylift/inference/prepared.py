@@ -53,7 +53,7 @@ class Prepared:
 
     @functools.cached_property
     def is_forest(self) -> bool:
-        """Whether `ground` has no loops."""
+        """True if `ground` has no loops."""
         return is_forest(self.ground)
 
     def check_proper(self) -> None:
@@ -106,7 +106,7 @@ class View:
     parent: NDArray[np.int32] | None = None
     """(variable of `graph`,): its variable in the previous, coarser view."""
     is_last: bool = True
-    """Whether no finer view follows."""
+    """True if no finer view follows."""
     shift: NDArray[np.float64] | None = None
     """(hidden variable,): offset to add to values in `graph`; None for no offset."""
 

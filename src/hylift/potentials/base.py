@@ -96,7 +96,7 @@ class Potential(ABC):
 
     @property
     def averages(self) -> bool:
-        """Whether log-values are linear in the parameters: the mean row has their mean."""
+        """True if log-values are linear in the parameters: the mean row has their mean."""
         return False
 
     def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:

@@ -261,14 +261,10 @@ def closed_form(potential: Potential) -> Table | ConditionalQuadratic | None:
     form = potential.quadratic()
     if form is None:
         return None
-    states = tuple(size for size in potential.slot_states if size != REAL)
-    shape, reals = (len(form.c), *states), form.num_reals
-    c = form.c.reshape(shape)
-    if not reals:
-        return Table(c)
-    return ConditionalQuadratic(
-        form.A.reshape(*shape, reals, reals), form.b.reshape(*shape, reals), c
-    )
+    states = [size for size in potential.slot_states if size != REAL]
+    if not form.num_reals:
+        return Table(form.c.reshape(-1, *states))
+    return ConditionalQuadratic.of_form(form, states)
 
 
 def as_quadratic(potential: Potential) -> ConditionalQuadratic | None:

@@ -131,7 +131,7 @@ def standard_form(potential: Potential) -> tuple[Potential, tuple[int, ...]]:
 def reduced(
     potential: Potential, row: IntArray, slots: tuple[int, ...], values: FloatArray
 ) -> tuple[Potential, IntArray]:
-    """What `Potential.reduce` returns, for a potential of any class."""
+    """The default of `Potential.reduce`, for a potential of any class."""
     ordered, order = standard_form(potential)
     if ordered.quadratic() is not None and list(order) == sorted(order):
         return ordered.reduce(row, slots, values)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGroup
 from hylift.graph.factors import by_slots
 from hylift.potentials.base import FloatArray, Potential
-from hylift.potentials.quadratic import ConditionalQuadratic
+from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
 from hylift.potentials.table import Table
 
 
@@ -42,11 +42,13 @@ def decouple(potential: Potential) -> list[Piece]:
     Real slots stay together where some state multiplies them. A discrete slot that makes no
     difference to a piece is left out of it, and so is a real slot that no row depends on.
     """
-    whole = _ByState.of(potential)
-    num_reals, num_rows = whole.b.shape[-1], len(whole.c)
+    whole = as_quadratic(potential)
+    assert whole is not None
+    num_reals, num_rows, num_discrete = whole.num_reals, whole.num_rows, whole.num_discrete_slots
     coupled = (whole.A != 0).any(axis=tuple(range(1, whole.c.ndim)))
     # Rows that depend on different discrete slots are taken apart separately.
-    depends = [_varies(values, slot) for values in whole for slot in range(whole.num_discrete)]
+    every = itertools.product(whole.coefficients, range(num_discrete))
+    depends = [_varies(values, slot) for values, slot in every]
     shape = np.concatenate([coupled.reshape(num_rows, -1), *(d[:, None] for d in depends)], axis=1)
     parts = []
     for flagged, rows in by_slots(shape):
@@ -57,30 +59,11 @@ def decouple(potential: Potential) -> list[Piece]:
             A = whole.A[rows][..., reals, :][..., reals]
             b = whole.b[rows][..., reals]
             if A.any() or b.any():
-                parts.append(_quadratic_piece(whole.num_discrete, rows, reals, A, b))
+                parts.append(_quadratic_piece(num_discrete, rows, reals, A, b))
         constant = _constant_piece(whole, rows)
         if constant is not None:
             parts.append(constant)
     return parts
-
-
-class _ByState(NamedTuple):
-    """A quadratic form with an axis of states for each discrete slot."""
-
-    A: FloatArray  # (row, states..., real slot, real slot)
-    b: FloatArray  # (row, states..., real slot)
-    c: FloatArray  # (row, states...)
-
-    @classmethod
-    def of(cls, potential: Potential) -> _ByState:
-        form = potential.quadratic()
-        assert form is not None
-        states = potential.slot_states[: potential.num_discrete_slots]
-        return cls(*(v.reshape(len(v), *states, *v.shape[2:]) for v in form))
-
-    @property
-    def num_discrete(self) -> int:
-        return self.c.ndim - 1
 
 
 def pieces(group: FactorGroup) -> list[FactorGroup]:
@@ -116,7 +99,7 @@ def _quadratic_piece(
     return Piece(piece, (*slots, *(num_discrete + int(real) for real in reals)), rows)
 
 
-def _constant_piece(whole: _ByState, rows: NDArray[np.int64]) -> Piece | None:
+def _constant_piece(whole: ConditionalQuadratic, rows: NDArray[np.int64]) -> Piece | None:
     c = whole.c[rows]
     if not c.any():
         return None

@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 Ties = Literal["first", "shared"]
-"""What to do with a factor that several smallest ones contain."""
+"""The target of a factor that several smallest ones contain."""
 
 MANY_SLOTS = 6
 """Slots up to which those of a product are sorted, and searched for subsets of any size."""

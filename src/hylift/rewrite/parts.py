@@ -24,7 +24,7 @@ def parts_of(graph: FactorGraph) -> tuple[NDArray[np.int32], int]:
 
 
 def is_forest(graph: FactorGraph) -> bool:
-    """Whether a graph has no loops, so that message passing is exact in it."""
+    """True if a graph has no loops, so that message passing is exact in it."""
     if (graph.variables.multiplicity != 1).any():
         return False
     if any(g.arity > 1 and (g.multiplicity != 1).any() for g in graph.groups):

@@ -16,7 +16,7 @@ from hylift.rewrite.kinds import by_states, in_standard_form, with_tables
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistic:
-    """What a rule adds up over its groundings: a constant, and factors of hidden variables."""
+    """The sum of a rule over its groundings: a constant, and factors of hidden variables."""
 
     rule: RuleInfo
     groups: tuple[FactorGroup, ...]
