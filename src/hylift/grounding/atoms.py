@@ -21,6 +21,7 @@ from hylift.graph import (
     Variables,
     categorical,
 )
+from hylift.grounding.kernels import mark, write_slot
 from hylift.grounding.world import World
 from hylift.language.syntax import PredicateDeclaration
 from hylift.potentials import Table
@@ -126,7 +127,7 @@ class AtomNumbers:
             return cls(space, offset, len(codes), codes)
         is_used = np.zeros(space.size, dtype=bool)
         for part in used:
-            is_used[part] = True
+            mark(is_used, part)
         if is_used.all():
             return cls(space, offset, space.size, None)
         variable = np.cumsum(is_used, dtype=np.int32) + np.int32(offset - 1)
@@ -143,6 +144,14 @@ class AtomNumbers:
         place = np.searchsorted(self.codes, codes)
         is_used = np.append(self.codes, -1)[place] == codes
         return np.where(is_used, place + self.offset, -1).astype(np.int32)
+
+    def fill(self, scope: NDArray[np.int32], slot: int, codes: NDArray[Any]) -> None:
+        """Write the variables of used atoms into one slot of a scope (factor, slot)."""
+        if self.codes is not None and self.variable is None:
+            scope[:, slot] = self.ids(codes)
+        else:
+            variable = np.zeros(0, np.int32) if self.variable is None else self.variable
+            write_slot(scope, slot, codes, variable, self.offset)
 
     def block(self) -> NameBlock:
         """Their names."""

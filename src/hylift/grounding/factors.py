@@ -143,7 +143,7 @@ def factor_groups(
         scope = np.empty((len(row), len(order)), dtype=np.int32)
         for slot, place in enumerate(order):
             codes = rule.codes[place] if factors is None else rule.codes[place][factors]
-            scope[:, slot] = numbers[plan.slots[place].predicate].ids(codes)
+            numbers[plan.slots[place].predicate].fill(scope, slot, codes)
         groups.append(FactorGroup(potential, scope, row, label=plan.label))
     return groups
 
