@@ -395,10 +395,11 @@ def checked_components(weights: ArrayLike, **parameters: FloatArray) -> list[Flo
 
 def described(some: RealDistribution, size: str, ends: tuple[FloatArray, ...] = ()) -> str:
     """A short text: moments and ends of a single distribution, and its size."""
-    if some.batch_shape:
-        return f"{type(some).__name__}(batch_shape={some.batch_shape}, {size})"
-    numbers = {"mean": some.mean, "std": some.std} | dict(zip(("low", "high"), ends, strict=False))
-    shown = ", ".join(f"{name}={float(number):.3g}" for name, number in numbers.items())
+    shown = f"batch_shape={some.batch_shape}"
+    if not some.batch_shape:
+        bounds = zip(("low", "high"), ends, strict=False)
+        numbers = {"mean": some.mean, "std": some.std, **dict(bounds)}
+        shown = ", ".join(f"{name}={float(number):.3g}" for name, number in numbers.items())
     return f"{type(some).__name__}({shown}, {size})"
 
 
