@@ -14,7 +14,7 @@ from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
 from hylift.inference.loop import run_steps
-from hylift.inference.message.kernels.discrete import send
+from hylift.inference.message.kernels.discrete import adopt, send
 from hylift.inference.message.layout import (
     FloatArray,
     Ids,
@@ -244,8 +244,7 @@ class DiscreteMessages:
         """Send the messages that change most, and update those that depend on them."""
         points, terms = self.tables.points, self.tables.points.terms
         chosen = np.flatnonzero(self.change >= LARGE * most)
-        entries = ranges(points.place[chosen], np.diff(points.place)[chosen])
-        self.message[entries] = self.candidate[entries]
+        adopt(chosen, points.place, self.candidate, self.message)
         self.change[chosen] = 0.0
         variables = np.unique(terms.slots[chosen]).astype(np.int64)
         begin, end = terms.incidence.ptr[variables], terms.incidence.ptr[variables + 1]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from hylift.errors import DivergentModelError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
@@ -118,16 +117,15 @@ class Couplings:
             slot = terms.slot_ptr[alike][:, None] + np.arange(size)
             yield alike, slot, A.reshape(-1, size, size)
 
-    def sizes(self) -> csr_array:
-        """(variable, variable): the sizes |J| of couplings, summed over terms; of one member."""
-        rows, columns, values = [], [], []
+    def entries(self) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray]:
+        """Row, column and size |J| of all couplings of one member of each variable."""
+        rows, columns, sizes = [], [], []
         for _, slot, A in self.by_arity():
-            apart = np.where(np.eye(A.shape[1], dtype=bool), 0.0, 2 * np.abs(A))
-            values.append((apart * self.count[slot][:, :, None]).ravel())
-            rows.append(np.repeat(self.terms.slots[slot], A.shape[1]))
-            columns.append(np.tile(self.terms.slots[slot], A.shape[1]).ravel())
-        at = (np.concatenate(rows), np.concatenate(columns))
-        return csr_array((np.concatenate(values), at), shape=(len(self.own),) * 2)
+            first, second = np.nonzero(~np.eye(slot.shape[1], dtype=bool))
+            sizes.append((2 * np.abs(A[:, first, second]) * self.count[slot[:, first]]).ravel())
+            rows.append(self.terms.slots[slot[:, first]].ravel())
+            columns.append(self.terms.slots[slot[:, second]].ravel())
+        return np.concatenate(rows), np.concatenate(columns), np.concatenate(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +154,10 @@ class Radius:
         if not len(couplings.terms):
             return cls(0.0, 0.0)
         weight = couplings.graph.variables.multiplicity * precision
-        x, sizes = 1 / np.sqrt(precision), couplings.sizes()
+        x, (row, column, size) = 1 / np.sqrt(precision), couplings.entries()
         lower, upper = 0.0, np.inf
         for _ in range(MOST_SWEEPS):
-            image = sizes @ x / precision
+            image = np.bincount(row, size * x[column], len(x)) / precision
             lower = max(lower, float((weight * x) @ image) / float((weight * x) @ x))
             upper = min(upper, float((image / x).max()))
             if upper < 1 or (lower >= 1 and upper - lower <= CLOSE * upper):

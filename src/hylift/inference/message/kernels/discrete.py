@@ -318,3 +318,11 @@ def _settle(outgoing, share, start, size, message, at, by_logs, damping, candida
             most = max(most, 1.0 if by_logs else larger)
         candidate[at + s] = new
     return most
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def adopt(slots, place, candidate, message):
+    """Takes over the new messages of some slots."""
+    for i in range(len(slots)):
+        for at in range(place[slots[i]], place[slots[i] + 1]):
+            message[at] = candidate[at]
