@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,15 +53,21 @@ LABELS += [f"{info.label} coarse-to-fine" for info in METHODS if info.races_coar
 MARKERS = {"exact": "D", "lower bound": "^", "estimate": "o"}
 
 
+class _Mark(NamedTuple):
+    """The end of a method in a panel."""
+
+    finish: Finish
+    height: float
+    marker: str = "o"
+
+
 @dataclass(slots=True)
 class _Panel:
     """Marks with labels, and curves, of one quantity against time."""
 
     draw_frame: Callable[[Axes, _Panel], None]
     """Scales, limits and words of the axes."""
-    finishes: list[Finish] = field(default_factory=list)
-    heights: list[float] = field(default_factory=list)
-    markers: list[str] = field(default_factory=list)
+    marks: list[_Mark] = field(default_factory=list)
     curves: dict[str, Points] = field(default_factory=dict)
     """Way of a method to its mark, by label."""
     line: float | None = None
@@ -69,17 +75,10 @@ class _Panel:
     height: float = 1.0
     """Height of the panel, relative to the others."""
 
-    def add(self, finish: Finish, height: float, marker: str = "o") -> None:
-        self.finishes.append(finish)
-        self.heights.append(height)
-        self.markers.append(marker)
-
     @property
     def points(self) -> Points:
         """(mark, 2): seconds and heights."""
-        return np.array(
-            [(one.seconds, y) for one, y in zip(self.finishes, self.heights, strict=True)]
-        )
+        return np.array([(mark.finish.seconds, mark.height) for mark in self.marks])
 
 
 def plot_race(race: Race, *, path: str | Path | None = None) -> list[Axes]:
@@ -94,7 +93,7 @@ def plot_race(race: Race, *, path: str | Path | None = None) -> list[Axes]:
         check_figure(path)
     if not isinstance(race, Race):
         raise UnsupportedError(f"plot_race draws what race(graph) returns, not {race!r}")
-    panels = [made for made in (_divergence(race), _energy(race), _log_z(race)) if made.finishes]
+    panels = [made for made in (_divergence(race), _energy(race), _log_z(race)) if made.marks]
     if not panels:
         raise UnsupportedError("no method of this race has anything that could be drawn")
     heights = [panel.height for panel in panels]
@@ -158,7 +157,7 @@ def _divergence(race: Race) -> _Panel:
     panel = _Panel(frame)
     for one in found:
         kl = one.mean_kl or 0.0
-        panel.add(one, max(kl, LEAST_KL) if np.isfinite(kl) else high * reach)
+        panel.marks.append(_Mark(one, max(kl, LEAST_KL) if np.isfinite(kl) else high * reach))
     return panel
 
 
@@ -180,7 +179,7 @@ def _energy(race: Race) -> _Panel:
         if assignment is None or not np.isfinite(least):
             continue
         height = race.above_least(np.array(assignment.energy))
-        panel.add(one, float(height), MARKERS[assignment.kind])
+        panel.marks.append(_Mark(one, float(height), MARKERS[assignment.kind]))
         # Of chains the energies are those of draws, not of the best assignment so far.
         is_search = one.posterior.draws is None and _measures(history, "energy")
         if is_search and history is not None:
@@ -189,15 +188,16 @@ def _energy(race: Race) -> _Panel:
             if known.any():
                 panel.curves[one.label] = np.stack([history.seconds, way], axis=1)[known]
     on_curves = any(way[:, 1].any() for way in panel.curves.values())
-    panel.height = 1.0 if any(panel.heights) or on_curves else 0.6
+    panel.height = 1.0 if any(mark.height for mark in panel.marks) or on_curves else 0.6
     smallest, top = _scale(panel)
-    panel.heights = [min(height, top) for height in panel.heights]
+    panel.marks = [mark._replace(height=min(mark.height, top)) for mark in panel.marks]
     return panel
 
 
 def _scale(panel: _Panel) -> tuple[float, float]:
     """The smallest positive gap between energies on the axis, and the upper edge."""
-    gaps = np.concatenate([panel.heights, *(way[:, 1] for way in panel.curves.values())])
+    heights = [mark.height for mark in panel.marks]
+    gaps = np.concatenate([heights, *(way[:, 1] for way in panel.curves.values())])
     positive = gaps[(gaps > 0) & np.isfinite(gaps)]
     largest = float(positive.max(initial=0.0))
     if not largest:
@@ -215,7 +215,7 @@ def _log_z(race: Race) -> _Panel:
     """log Z with its kind; a lower bound points upwards, and the exact value is a line."""
 
     def frame(ax: Axes, panel: _Panel) -> None:
-        low, high = min(panel.heights), max(panel.heights)
+        low, high = panel.points[:, 1].min(), panel.points[:, 1].max()
         margin = 0.15 * (high - low) or 0.1 * (1 + abs(high))
         ax.set_ylim(low - margin, high + margin)
         ax.set_ylabel("log Z")
@@ -232,7 +232,7 @@ def _log_z(race: Race) -> _Panel:
         log_z, history = one.posterior.log_partition, one.posterior.solution.history
         if log_z is None or not np.isfinite(log_z.value):
             continue
-        panel.add(one, log_z.value, MARKERS[log_z.kind])
+        panel.marks.append(_Mark(one, log_z.value, MARKERS[log_z.kind]))
         if log_z.kind == "exact" and panel.line is None:
             panel.line = log_z.value
         if history is not None and _measures(history, "free energy"):
@@ -253,10 +253,10 @@ def _times(race: Race, panels: Sequence[_Panel]) -> tuple[float, float]:
 def _draw(ax: Axes, panel: _Panel, color: dict[str, str]) -> None:
     for label, way in panel.curves.items():
         ax.plot(*way.T, color=color[label], linewidth=1.1, alpha=0.8, zorder=2)
-        end = panel.points[[one.label for one in panel.finishes].index(label)]
+        end = panel.points[[mark.finish.label for mark in panel.marks].index(label)]
         rest = np.stack([way[-1], end])  # what came after the last step
         ax.plot(*rest.T, color=color[label], linewidth=0.9, linestyle=":", zorder=2)
-    for one, height, marker in zip(panel.finishes, panel.heights, panel.markers, strict=True):
+    for one, height, marker in panel.marks:
         ax.plot(
             [one.seconds], [height], linestyle="", marker=marker, markersize=MARK_SIZE,
             color=color[one.label], markeredgecolor="white", markeredgewidth=0.6, zorder=3,
@@ -276,5 +276,5 @@ def _write_labels(ax: Axes, panel: _Panel) -> None:
         way = in_points(ax, drawn.get_transform().transform(drawn.get_xydata()))
         lines += list(pairwise(way[:: max(1, len(way) // 60)]))
     obstacles = Obstacles.of(at, np.full(len(at), MARK_SIZE / 2 + 1), lines, frame)
-    texts, fonts = [one.label for one in panel.finishes], np.full(len(at), FONT_SIZE)
+    texts, fonts = [mark.finish.label for mark in panel.marks], np.full(len(at), FONT_SIZE)
     write_labels(ax, panel.points, texts, fonts, obstacles, gaps=GAPS, has_leaders=True)

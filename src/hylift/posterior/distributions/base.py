@@ -144,6 +144,23 @@ def normalized(name: str, weights: FloatArray) -> FloatArray:
     return np.asarray(weights / sums[..., None])
 
 
+def checked_components(weights: ArrayLike, **parameters: FloatArray) -> list[FloatArray]:
+    """Weights and parameters (*batch, component) of a mixture; the weights may be shared."""
+    (first, array), *others = parameters.items()
+    shape = array.shape
+    if not shape or not shape[-1]:
+        raise ArgumentError(f"{first} must have shape (*batch, component), not {shape}")
+    for name, other in others:
+        if other.shape != shape:
+            raise ArgumentError(
+                f"{name} must have the shape of {first}, {shape}, not {other.shape}"
+            )
+    given = real_array("weights", weights, low=0.0)
+    if given.shape not in (shape, shape[-1:]):
+        raise ArgumentError(f"weights must have shape {shape} or {shape[-1:]}, not {given.shape}")
+    return [np.broadcast_to(normalized("weights", given), shape), *parameters.values()]
+
+
 def log_sum_exp(logs: FloatArray) -> FloatArray:
     """log Σ exp along the last axis, also where all or some terms are infinite."""
     if logs.shape[-1] == 1:

@@ -10,12 +10,17 @@ from hylift.components import Betas
 from hylift.components.beta import peak
 from hylift.components.family import FloatArray, IntArray
 from hylift.errors import ArgumentError
-from hylift.posterior.distributions.base import blocks, log_sum_exp, read_only, real_array
+from hylift.posterior.distributions.base import (
+    blocks,
+    checked_components,
+    log_sum_exp,
+    read_only,
+    real_array,
+)
 from hylift.posterior.distributions.reals import (
     BoolArray,
     Density,
     RealMixture,
-    checked_components,
     log_densities_in_blocks,
 )
 from hylift.posterior.distributions.univariate import NODES, Intervals

@@ -10,11 +10,16 @@ from scipy import special
 from hylift.components import Gaussians
 from hylift.components.family import FloatArray, IntArray
 from hylift.errors import ArgumentError
-from hylift.posterior.distributions.base import BLOCK_SIZE, log_sum_exp, read_only, real_array
+from hylift.posterior.distributions.base import (
+    BLOCK_SIZE,
+    checked_components,
+    log_sum_exp,
+    read_only,
+    real_array,
+)
 from hylift.posterior.distributions.reals import (
     BoolArray,
     RealMixture,
-    checked_components,
 )
 from hylift.posterior.distributions.univariate import NODES, Intervals
 

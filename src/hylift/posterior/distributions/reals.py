@@ -10,14 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from hylift.components import Family
 from hylift.components.categorical import draw_states
 from hylift.components.family import FloatArray, IntArray
-from hylift.errors import ArgumentError
 from hylift.posterior.distributions.base import (
     BatchedDistribution,
     FloatOrArray,
     Seed,
     blocks,
     log_sum_exp,
-    normalized,
     probability,
     real_array,
     sample_arguments,
@@ -374,23 +372,6 @@ class RealMixture(Density):
             return np.take_along_axis(array, index, axis=1) if event_ndim else array
 
         return self._rebuilt(take)
-
-
-def checked_components(weights: ArrayLike, **parameters: FloatArray) -> list[FloatArray]:
-    """Weights and parameters (*batch, component) of a mixture; the weights may be shared."""
-    (first, array), *others = parameters.items()
-    shape = array.shape
-    if not shape or not shape[-1]:
-        raise ArgumentError(f"{first} must have shape (*batch, component), not {shape}")
-    for name, other in others:
-        if other.shape != shape:
-            raise ArgumentError(
-                f"{name} must have the shape of {first}, {shape}, not {other.shape}"
-            )
-    given = real_array("weights", weights, low=0.0)
-    if given.shape not in (shape, shape[-1:]):
-        raise ArgumentError(f"weights must have shape {shape} or {shape[-1:]}, not {given.shape}")
-    return [np.broadcast_to(normalized("weights", given), shape), *parameters.values()]
 
 
 def described(some: RealDistribution, size: str, ends: tuple[FloatArray, ...] = ()) -> str:
