@@ -278,11 +278,6 @@ class _Classes:
         )  # fmt: skip
         return moved[:num_moved]
 
-    def sorted(self, moved: Ints) -> tuple[Ints, NDArray[np.int64]]:
-        """Members that got new numbers in the last division, by class, and where each begins."""
-        number = self.number[moved] - np.int32(self.num_before)
-        return by_number(number, self.count - self.num_before, moved)
-
 
 class _Visits:
     """Signs of variables in the slots of factors that have moved, and of factors around `fresh`
@@ -308,13 +303,19 @@ class _Visits:
         """
         s, colors, classes = self.structure, self.colors, self.classes
         room = refinement.total_size(moved, s.first)
+        number = classes.number[moved] - np.int32(classes.num_before)
+        num = often(number, classes.count - classes.num_before)
+        leader = np.empty(len(num), dtype=np.int32)
+        leader[number] = moved
+        filled = np.empty(refinement.total_size(leader, s.first), dtype=np.int64)
         said = np.empty(room, dtype=np.int32)
         share = np.empty(room if len(s.weight) else 0, dtype=np.int64)
         heard, touched = np.empty((2, min(room, s.num_variables)), dtype=np.int32)
         count, bound = refinement.sign_variables(
-            *classes.sorted(moved), by_kind, classes.of_whole, self.fresh, s.slots, s.first,
-            s.orbit, s.weight, classes.number, colors.number, colors.size, self.amount, self.sign,
-            said, share, self.links, heard, touched, *self._chains(room),
+            moved, number, leader, num, np.empty(len(num), dtype=np.int64), by_kind,
+            classes.of_whole, self.fresh, s.slots, s.first, s.orbit, s.weight, classes.number,
+            colors.number, colors.size, self.amount, self.sign, filled, said, share, heard,
+            touched, *self._chains(room),
         )  # fmt: skip
         touched = touched[:count]
         sign = self.sign[touched]

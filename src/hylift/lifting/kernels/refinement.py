@@ -22,39 +22,53 @@ def total_size(items, begin):
 
 @njit(cache=True)
 def sign_variables(
-    moved, begin, by_kind, of_whole, fresh, slots, first, orbit, weight, group, color, size, amount,
-    sign, said, share, filled, heard, touched, table, known,
+    moved, number, leader, num, end, by_kind, of_whole, fresh, slots, first, orbit, weight, group,
+    color, size, amount, sign, filled, said, share, heard, touched, table, known,
 ):  # fmt: skip
     """Write a number for each variable in the slots of factors that have moved, equal for those of
     one class with the same total weight in each new class of factors and orbit; return how many
     variables there are, and a bound on the numbers.
 
-    moved, begin: factors, and where those of each class begin. A factor has news for a variable if
-    it has moved because of another `fresh` variable or its kind (by_kind), or if no factor of its
-    class has stayed (of_whole): otherwise all factors of the variable's class in that class have
-    moved. sign: (variable,), the numbers, -1 before. touched: the variables. amount: (variable,),
-    zeros before and after. said, share: room for a variable, and a weight, per slot; filled: room
-    for a number per slot of a factor; heard: room for variables.
+    moved, number: factors, and their new classes. leader, num, end: (new class,), a factor of it,
+    how many there are, and room. A factor has news for a variable if it has moved because of
+    another `fresh` variable or its kind (by_kind), or if no factor of its class has stayed
+    (of_whole): otherwise all factors of the variable's class in that class have moved. sign:
+    (variable,), the numbers, -1 before. touched: the variables. amount: (variable,), zeros before
+    and after. filled: room for a number per slot of each leader; said, share: for a variable and a
+    weight per slot of each factor; heard: for variables.
     """
+    at_slot, at_said = 0, 0
+    for new in range(len(leader)):
+        for _ in range(first[leader[new] + 1] - first[leader[new]]):
+            filled[at_slot] = at_said
+            at_slot += 1
+            at_said += num[new]
+        end[new] = at_slot
     num_touched, count = 0, 0
-    for number in range(len(begin) - 1):
-        low, num = begin[number], begin[number + 1] - begin[number]
-        one = first[moved[low]]
-        arity = first[moved[low] + 1] - one  # of all factors of the class, as orbits are
+    for place in range(len(moved)):
+        factor = moved[place]
+        start = first[factor]
+        arity = first[factor + 1] - start
+        begin = end[number[place]] - arity
+        news = by_kind + of_whole[group[factor]]
         for slot in range(arity):
-            filled[slot] = slot * num
-        for place in range(low, low + num):
-            start = first[moved[place]]
-            news = by_kind + of_whole[group[moved[low]]]
-            for slot in range(arity):
-                news += fresh[slots[start + slot]]
-            for slot in range(arity):
-                variable = slots[start + slot]
-                if news > fresh[variable] and size[color[variable]] > 1:
-                    said[filled[slot]] = variable
-                    if len(weight):
-                        share[filled[slot]] = weight[moved[place]]
-                    filled[slot] += 1
+            news += fresh[slots[start + slot]]
+        for slot in range(arity):
+            variable = slots[start + slot]
+            if news > fresh[variable] and size[color[variable]] > 1:
+                said[filled[begin + slot]] = variable
+                if len(weight):
+                    share[filled[begin + slot]] = weight[factor]
+                filled[begin + slot] += 1
+                if sign[variable] == -1:
+                    sign[variable] = -2
+                    touched[num_touched] = variable
+                    num_touched += 1
+    at_said = 0
+    for new in range(len(leader)):
+        one = first[leader[new]]
+        arity = first[leader[new] + 1] - one  # of all factors of the class, as orbits are
+        begin = end[new] - arity
         for lead in range(arity):
             if orbit[one + lead] != lead:
                 continue
@@ -62,7 +76,7 @@ def sign_variables(
             for slot in range(lead, arity):
                 if orbit[one + slot] != lead:
                     continue
-                for at in range(slot * num, filled[slot]):
+                for at in range(at_said + slot * num[new], filled[begin + slot]):
                     variable = said[at]
                     if amount[variable] == 0:
                         heard[num_heard] = variable
@@ -72,13 +86,12 @@ def sign_variables(
                 variable = heard[place]
                 before = np.int64(sign[variable])
                 if before < 0:
-                    touched[num_touched] = variable
-                    num_touched += 1
                     before = -1 - np.int64(color[variable])
-                link = np.int64(number * 65536 + lead)
+                link = np.int64(new * 65536 + lead)
                 sign[variable] = number_link(before, link, amount[variable], count, table, known)
                 count = max(count, sign[variable] + 1)
                 amount[variable] = 0
+        at_said += arity * num[new]
     return num_touched, count
 
 
