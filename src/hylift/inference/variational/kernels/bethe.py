@@ -53,8 +53,8 @@ def bethe_block(
                     for t in range(size[place]):
                         local[omega, place, t] = local[k, place, t]
                 if k == 0 or reals > 0:  # else the points are those of the component before
-                    num_points = 1
-                    for place in range(arity):
+                    num_points = size[0]
+                    for place in range(1, arity):
                         num_points *= size[place]
                     for point in range(num_points):
                         logs[point] = TINY
