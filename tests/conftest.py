@@ -6,10 +6,17 @@ from pathlib import Path
 
 import numba
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Examples are the same on every run, and never fail for being slow.
-settings.register_profile("steady", deadline=None, derandomize=True, max_examples=60, database=None)
+settings.register_profile(
+    "steady",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
+    max_examples=60,
+    database=None,
+)
 settings.load_profile("steady")
 
 
@@ -17,6 +24,10 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector off the thousands of collected tests, which are never freed."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries that count what is freed at the end find nothing missing
 
 
 @pytest.fixture(scope="session")
