@@ -117,7 +117,7 @@ def sweep(
     """
     prefix[0] = 1.0
     for start in range(entries.shape[0]):
-        change[start] = 0.0
+        largest = change[start] = 0.0
         if damping[start] == 0.0:
             continue
         for number in range(len(order)):
@@ -142,4 +142,5 @@ def sweep(
                 family[variable], start, at, end, slope, multiplicity[variable], damping[start],
                 lower[variable], upper[variable], least_var[variable], most_var[variable], entries,
             )  # fmt: skip
-            change[start] = max(change[start], moved)
+            largest = max(largest, moved)
+        change[start] = largest
