@@ -40,7 +40,7 @@ def natural_step(
             fall = min(step * (of_weights[start, k] - least), 3.0)
             growth[k] = -fall if move_weights else 0.0
         _grow_weights(start, weights, growth, new_weights)
-        moves[start] = 0.0
+        largest = 0.0
         for variable in range(len(family)):
             at, end = first[variable], first[variable + 1]
             for k in range(num_components):
@@ -60,7 +60,8 @@ def natural_step(
                     new_entries[start, at, k] = min(max(mean, lower[variable]), upper[variable])
                     new_entries[start, at + 1, k] = new_var
                 move = _move(family[variable], start, k, at, end, entries, new_entries)
-                moves[start] = max(moves[start], move)
+                largest = max(largest, move)
+        moves[start] = largest
 
 
 @kernel
@@ -128,7 +129,7 @@ def moved(
         _grow_weights(start, weights, growth, new_weights)
         for k in range(num_components):
             taken[start, 0, k] = math.log(new_weights[start, k] / weights[start, k])
-        moves[start] = 0.0
+        largest = 0.0
         for variable in range(len(family)):
             at, end = first[variable], first[variable + 1]
             for k in range(num_components):
@@ -155,7 +156,8 @@ def moved(
                             ratio = new_entries[start, entry, k] / entries[start, entry, k]
                             taken[start, 1 + entry, k] = math.log(ratio)
                 move = _move(family[variable], start, k, at, end, entries, new_entries)
-                moves[start] = max(moves[start], move)
+                largest = max(largest, move)
+        moves[start] = largest
 
 
 @kernel
