@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError, UnsupportedError
-from hylift.graph import FactorGraph, boolean, interval
+from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import (
     BVI,
     EPBP,
@@ -26,6 +26,7 @@ from hylift.inference import (
     infer,
 )
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
+from hylift.potentials.base import QuadraticForm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +125,66 @@ def test_a_kind_of_ones_own_has_the_answers_of_the_function_that_it_is(
     assert function.log_partition is not None
     assert own.log_partition.value == pytest.approx(function.log_partition.value, abs=1e-6)
     assert own.marginal("y").mean == pytest.approx(function.marginal("y").mean, abs=1e-6)
+
+
+class Mixed(Switched):
+    """-weight (x - y)² of two reals if a Boolean between them is true, without its own `reduce`."""
+
+    __slots__ = ()
+
+    def log_value(self, row: Any, slots: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+        return -self.weight[row, 0] * slots[1] * (slots[0] - slots[2]) ** 2
+
+    def with_flat(self, flat: NDArray[np.float64]) -> Mixed:
+        return type(self)(flat)
+
+    def take(self, rows: Any) -> Mixed:
+        return type(self)(self.weight[rows])
+
+    def reduce(self, row: Any, slots: Any, values: Any) -> tuple[Potential, Any]:
+        return Potential.reduce(self, row, slots, values)
+
+
+class MixedQuadratic(Mixed):
+    """The same with its quadratic form."""
+
+    __slots__ = ()
+
+    def quadratic(self) -> QuadraticForm:
+        A = np.zeros((self.num_rows, 2, 2, 2))
+        A[:, 1] = -self.weight[:, :, None] * np.array([[1, -1], [-1, 1]])
+        return QuadraticForm(A, np.zeros((self.num_rows, 2, 2)), np.zeros((self.num_rows, 2)))
+
+
+@pytest.mark.parametrize("kind", [Mixed, MixedQuadratic])
+@pytest.mark.parametrize("seen", [{"x": 4.0}, {"on": True}, {"on": True, "y": 1.0}], ids=str)
+def test_a_graph_that_was_conditioned_by_hand_has_the_same_answers(
+    kind: type[Mixed], seen: dict[str, Any]
+) -> None:
+    graph = FactorGraph.build(DOMAINS, [(kind(np.array([[0.3]])), ["x", "on", "y"]), *REST])
+    graph = graph.observe({**seen, "z": 1.0})
+
+    whole, hidden = (infer(one, Exact()) for one in (graph, graph.condition()))
+
+    assert whole.log_partition is not None
+    assert hidden.log_partition is not None
+    assert hidden.log_partition.value == pytest.approx(whole.log_partition.value, abs=1e-10)
+
+
+def test_a_conditioned_quadratic_stays_one() -> None:
+    graph = FactorGraph.build(
+        {"x": real, "on": boolean, "y": real},
+        [
+            (MixedQuadratic(np.array([[0.3]])), ["x", "on", "y"]),
+            (ConditionalQuadratic.square(-0.5), ["y"]),
+        ],
+    ).observe({"x": 2.0})
+
+    on = infer(graph.condition(), Exact()).marginal("on")
+
+    # E[exp(-0.3 (2 - y)²)] over y ~ N(0, 1), by hand.
+    odds = np.exp(-1.2 / 1.6) / np.sqrt(1.6)
+    assert on.probs[1] == pytest.approx(odds / (1 + odds), abs=1e-12)
 
 
 def test_a_search_takes_a_kind_of_ones_own() -> None:

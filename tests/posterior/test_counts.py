@@ -226,6 +226,16 @@ def test_what_has_no_joint_distribution_says_so(tmp_path) -> None:
     with pytest.raises(UnsupportedError, match=r"BP has no joint .* use Exact\(\), BVI\(\) or G"):
         hl.infer(graph, hl.BP()).expected_counts()
 
+    with pytest.raises(UnsupportedError, match=r"this posterior has no marginals: .*tasks"):
+        hl.infer(graph, hl.Exact(), tasks="map").expected_counts()
+
     hl.infer(graph, hl.Exact()).save(tmp_path / "saved")
     with pytest.raises(UnsupportedError, match="needs the model, which is not saved"):
         hl.Posterior.load(tmp_path / "saved").expected_counts()
+
+
+def test_a_graph_without_factors_has_an_empty_table() -> None:
+    found = hl.infer(hl.FactorGraph.build({"x": hl.boolean}, []), hl.Exact()).expected_counts()
+
+    assert found.num_rows == 0
+    assert found.schema.field("expected").type == "double"

@@ -48,6 +48,7 @@ def expected_counts(posterior: Posterior) -> pa.Table:
     elif target.expect is not None:
         sums = target.expect(groups)
     else:
+        posterior.known_marginals()
         raise UnsupportedError(
             f"{posterior.solution.method} has no joint distribution of the variables of a factor, "
             "which expected_counts() needs",
@@ -60,13 +61,14 @@ def expected_counts(posterior: Posterior) -> pa.Table:
                 method_call("Gibbs"),
             ),
         )
-    has_weight = [one.rule.weight is not None for one in found]
+    expected = [one.total(float(s)) for one, s in zip(found, sums, strict=True)]
+    statistic = ["formula" if one.rule.weight is not None else "log-value" for one in found]
     return pa.table(
         {
             "rule": pa.array([one.rule.text for one in found], pa.string()),
             "weight": pa.array([one.rule.weight for one in found], pa.float64()),
-            "statistic": ["formula" if own else "log-value" for own in has_weight],
-            "expected": [one.total(float(s)) for one, s in zip(found, sums, strict=True)],
+            "statistic": pa.array(statistic, pa.string()),
+            "expected": pa.array(expected, pa.float64()),
         }
     )
 

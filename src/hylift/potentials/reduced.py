@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +16,12 @@ from hylift.potentials.base import (
     FloatArray,
     IntArray,
     Potential,
+    QuadraticForm,
     checked_flat,
     checked_log_values,
 )
 from hylift.potentials.function import Function
-from hylift.potentials.quadratic import ConditionalQuadratic, closed_form
+from hylift.potentials.quadratic import closed_form
 from hylift.potentials.table import Table
 
 
@@ -81,6 +82,17 @@ class Reduced(Potential):
         shape = np.broadcast_shapes(np.shape(row), *(a.shape for a in arguments))
         return checked_log_values(values, shape, arguments, type(self.whole).__name__)
 
+    def quadratic(self) -> QuadraticForm | None:
+        closed = closed_form(self.whole)
+        if closed is None:
+            return None
+        order = _discrete_first(self.whole)
+        fixed = sorted(range(len(self.fixed)), key=lambda place: order.index(self.fixed[place]))
+        known = tuple(order.index(self.fixed[place]) for place in fixed)
+        rest, row = closed.reduce(np.arange(self.num_rows), known, self.values[:, fixed])
+        form = rest.quadratic()
+        return form and QuadraticForm(*(part[row] for part in form))
+
     def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> Expectation | None:
         if any(self.whole.slot_states[slot] == ANY_STATES for slot in self.fixed):
             return None
@@ -118,14 +130,22 @@ def standard_form(potential: Potential) -> tuple[Potential, tuple[int, ...]]:
     With a quadratic form it is a table or a conditional quadratic. Otherwise its `log_value` is
     all that solvers use, and what it returns is checked.
     """
-    slots = tuple(range(len(potential.slot_states)))
-    if isinstance(potential, Table | ConditionalQuadratic | Function | Reduced):
-        return potential, slots
-    order = tuple(sorted(slots, key=lambda slot: potential.slot_states[slot] == REAL))
+    order = _discrete_first(potential)
+    if isinstance(potential, Function):
+        return potential, order
     closed = closed_form(potential)
     if closed is not None:
         return closed, order
+    if isinstance(potential, Reduced):
+        slots = tuple(potential.slots[slot] for slot in order)
+        return potential if slots == potential.slots else replace(potential, slots=slots), order
     return Reduced(potential, order, (), np.zeros((potential.num_rows, 0))), order
+
+
+def _discrete_first(potential: Potential) -> tuple[int, ...]:
+    """The slots of a potential, real ones last."""
+    states = potential.slot_states
+    return tuple(sorted(range(len(states)), key=lambda slot: states[slot] == REAL))
 
 
 def reduced(
