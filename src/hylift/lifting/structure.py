@@ -165,7 +165,8 @@ def row_classes(potential: Potential, tolerance: float) -> RowClasses:
     columns = {}
     for entry in np.flatnonzero((flat != flat[:1]).any(axis=0)).tolist():
         columns[entry] = snapped(flat[:, entry], tolerance)
-        group, count = group_pairs(group, columns[entry].view(np.uint64))
+        if count < len(flat):
+            group, count = group_pairs(group, columns[entry].view(np.uint64))
     first = first_members(group)
     snapped_rows = flat[first]
     for entry, column in columns.items():

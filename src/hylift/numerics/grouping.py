@@ -25,7 +25,8 @@ def group_pairs(first: Numbers, second: NDArray[np.uint64]) -> tuple[Numbers, in
 
     first: small numbers, none negative.
     """
-    number, count, _ = number_items(kernels.number_pairs, len(first), first, second, often(first))
+    room = np.zeros(int(first.max(initial=-1)) + 1, dtype=np.int32)
+    number, count, _ = number_items(kernels.number_pairs, len(first), first, second, room)
     return number, count
 
 
@@ -34,6 +35,8 @@ def group_rows(rows: Numbers) -> tuple[Numbers, int]:
     count."""
     number, count = np.zeros(len(rows), dtype=np.int32), min(len(rows), 1)
     for column in rows.T:
+        if count == len(rows):
+            break
         number, count = group_pairs(number, column.astype(np.uint64))
     return number, count
 
@@ -62,9 +65,8 @@ def number_items(
         leader, hashes = np.resize(leader, 2 * len(leader)), np.resize(hashes, 2 * len(hashes))
 
 
-def often(number: Numbers, size: int | None = None) -> Numbers:
+def often(number: Numbers, size: int) -> Numbers:
     """(number,): how often each number occurs."""
-    size = int(number.max(initial=-1)) + 1 if size is None else size
     found = np.zeros(size, dtype=np.int32)
     kernels.count_numbers(_read_only(number), found)
     return found

@@ -23,9 +23,13 @@ def mix(x):
 def number_pairs(first, second, often, group, state, table, leader, hashes):
     """Number items by their pairs until all are done or the table is half full.
 
-    often: how often each `first` occurs; an item whose `first` no other has needs no place in the
-    table. For the others see `numerics.grouping.number_items`.
+    often: zeros, in which the first call counts how often each `first` occurs; an item whose
+    `first` no other has needs no place in the table. For the others see
+    `numerics.grouping.number_items`.
     """
+    if state[0] == 0:
+        for item in range(len(first)):
+            often[first[item]] += 1
     last = np.uint64(len(table) - 1)
     count, full = state[1], state[2]
     for item in range(state[0], len(first)):
