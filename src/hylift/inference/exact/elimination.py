@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, diags_array
+from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
+from hylift.numerics.segments import offsets
 from hylift.numerics.sparse import SymmetricFactors
 from hylift.words import Wording
 
@@ -248,9 +249,7 @@ def eliminate_reals(num_variables: int, edges: Ids32) -> Elimination:
     inner = edges[~hub[edges].any(axis=1)]
     if len(inner):
         # Any dominant matrix with this pattern will do: only the order of its columns is used.
-        links = _links(len(plain), number[inner])
-        total = np.asarray(links.sum(axis=1)).reshape(-1)
-        factors = SymmetricFactors.of(diags_array(total + 1.0) - links)
+        factors = SymmetricFactors.of(_dominant(len(plain), number[inner]))
         assert factors is not None
         rank[plain] = factors.step
     return _eliminate_by(np.argsort(rank, kind="stable").astype(np.int32), edges)
@@ -268,6 +267,16 @@ def _eliminate_by(order: Ids32, edges: Ids32) -> Elimination:
 def connected(num_variables: int, edges: Ids32) -> Ids32:
     """(variable,): the connected component of each."""
     return connected_components(_links(num_variables, edges), directed=False)[1]
+
+
+def _dominant(num_variables: int, edges: Ids32) -> csc_array:
+    """The symmetric matrix with -1 for every edge, and row sums of 1."""
+    own = np.arange(num_variables, dtype=np.int32)
+    row, column = np.concatenate([edges.T, edges.T[::-1], [own, own]], axis=1)
+    count = np.bincount(column, minlength=num_variables)
+    order = np.lexsort((row, column))
+    values = np.where(row == column, count[column], -1.0)[order]
+    return csc_array((values, row[order], offsets(count)), (num_variables,) * 2)
 
 
 def _links(num_variables: int, edges: Ids32) -> coo_array:
