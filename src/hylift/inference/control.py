@@ -11,6 +11,7 @@ from hylift.inference.checkpoint import Section
 from hylift.inference.method import Request, Step
 from hylift.posterior import History, Result
 from hylift.posterior.answers import Measure
+from hylift.progress import silent
 
 LEAST_SECONDS = 0.1
 """For work after the last step, where the steps have used up the time."""
@@ -87,7 +88,8 @@ class Control:
         number = len(self.steps) + 1
         step = Step(number, self.total_seconds, objective, self.num_classes, self.level)
         self.steps.append(step)
-        request.progress(share, f"{what}: {self.measure} {objective:.6g}")
+        if request.progress is not silent:
+            request.progress(share, f"{what}: {self.measure} {objective:.6g}")
         if request.callback is not None and self.ended is None:
             answer = request.callback(step)
             if isinstance(answer, bool | np.bool_) and answer:

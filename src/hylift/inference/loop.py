@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,7 @@ from hylift.inference.control import Control
 from hylift.posterior import Result
 
 
-@dataclass(frozen=True, slots=True)
-class StepInfo:
+class StepInfo(NamedTuple):
     """The report of one step."""
 
     objective: float | None
@@ -58,12 +56,13 @@ def run_steps(stepper: Stepper, control: Control) -> Result:
     while True:
         info = stepper.step()
         is_whole = control.ended is None
-        if info.objective is not None:
-            control.record(info.objective, info.what, info.share)
+        if info.objective is None:
+            goes_on = control.should_continue()
+        else:
+            goes_on = control.record(info.objective, info.what, info.share)
         if info.result == "diverged":
             control.end("diverged")
             return "diverged"
-        goes_on = control.should_continue()
         if section is not None and is_whole:
             is_last = info.result is not None or not goes_on
             is_due = section.is_due

@@ -43,7 +43,8 @@ class Marginals:
         if self.batch.ndim != 1 or self.batch.shape != self.row.shape:
             raise ModelError("marginals need one batch and one row per variable")
         missing = (self.batch < 0) | (self.batch >= len(sizes)) | (self.row < 0)
-        missing[~missing] = self.row[~missing] >= sizes[self.batch[~missing]]
+        if not missing.any():
+            missing = self.row >= sizes[self.batch]
         if missing.any():
             raise ModelError(f"variable {int(np.argmax(missing))} has no marginal")
         object.__setattr__(self, "batch", self.batch.astype(np.int32, copy=False))

@@ -55,10 +55,12 @@ class ByState(Potential):
 
     def _parted(self, flat: NDArray[Any]) -> list[NDArray[Any]]:
         """Rows (row, entry) as views shaped like the coefficients."""
-        shapes = [each.shape[1:] for each in self.coefficients]
-        ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
-        parts = np.split(flat, ends, axis=1)
-        return [p.reshape(len(flat), *shape) for p, shape in zip(parts, shapes, strict=True)]
+        parts, start = [], 0
+        for each in self.coefficients:
+            end = start + math.prod(each.shape[1:])
+            parts.append(flat[:, start:end].reshape(len(flat), *each.shape[1:]))
+            start = end
+        return parts
 
     def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
         if self.slot_states[first] != self.slot_states[second]:
@@ -179,5 +181,5 @@ class Table(ByState):
         return self.at_states(row, slots, values)
 
     def quadratic(self) -> QuadraticForm:
-        shape = self.flat.shape
-        return QuadraticForm(np.zeros((*shape, 0, 0)), np.zeros((*shape, 0)), self.flat)
+        flat = self.flat
+        return QuadraticForm(np.zeros((*flat.shape, 0, 0)), np.zeros((*flat.shape, 0)), flat)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import cached_property
+from math import prod
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from hylift.inference.message.layout import (
     Totals,
     Work,
     contradiction,
+    in_blocks,
 )
 from hylift.inference.message.running import (
     SETTLED,
@@ -36,11 +39,9 @@ from hylift.inference.message.running import (
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import argmaxima, log_sums, maxima, offsets, ranges
-from hylift.numerics.threads import in_order
+from hylift.numerics.segments import argmaxima, log_sums, maxima, ranges
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.answers import Kind
-from hylift.potentials.base import along_axis
 from hylift.rewrite.kinds import MOST_STATES, Kinds
 
 Schedule = Literal["flooding", "residual"]
@@ -149,14 +150,15 @@ class Tables:
         """groups: all factors, as tables of one slot or more."""
         num_states = graph.variables.num_states.astype(np.int64)
         terms = Terms.of(groups, graph.variables.num_states)
-        arity = np.diff(terms.slot_ptr)
-        entries = np.bincount(terms.term, num_states[terms.slots], len(terms)).astype(np.int64)
-        cost = 4 * terms.num_joint * arity + 8 * entries
+        states = [group.potential.slot_states for group in groups]
+        costs = [4 * prod(sizes) * len(sizes) + 8 * sum(sizes) for sizes in states]
+        cost = np.repeat(np.array(costs, dtype=np.int64), [len(group) for group in groups])
+        num_slots = max(map(len, states), default=1)
         return cls(
             Points.of(graph, terms, num_states),
             groups,
             np.concatenate([np.zeros(0), *(_weights(g.potential.flat).ravel() for g in groups)]),
-            (int(arity.max(initial=1)), int(max(arity.max(initial=1), entries.max(initial=1))) + 1),
+            (num_slots, max(num_slots, max(map(sum, states), default=1)) + 1),
             cost,
             Work.of(np.arange(len(terms)), cost),
         )
@@ -187,7 +189,7 @@ class UpdateRule:
     tolerance: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DiscreteMessages:
     """The messages; the arrays change with every step."""
 
@@ -227,10 +229,8 @@ class DiscreteMessages:
             if change > rule.tolerance:
                 self._send_largest(change)
                 return change
-        elif len(tables.all_factors.blocks) == len(tables.points.all_variables.blocks) == 1:
-            # In one call: in small graphs calls cost more than work.
-            change, moved = self._send(tables.all_factors, at_once=True)
-            return max(change, moved)
+        elif self._is_small:
+            return self._flood()
         else:
             self._send(tables.all_factors)
             change = float(self.change.max(initial=0.0))
@@ -253,50 +253,66 @@ class DiscreteMessages:
         factors = np.unique(near).astype(np.int64)
         self._send(Work.of(factors, self.tables.cost[factors]))
 
-    def _send(self, some: Work, *, at_once: bool = False) -> tuple[float, float]:
-        """Compute the next messages of some factors; or of all, take them over and add them up.
+    def _send(self, some: Work) -> None:
+        """Compute the next messages of some factors."""
 
-        Returns, if all at once, the largest changes of a message and, with loops, of a belief.
-        """
+        def run(begin: int, end: int) -> Any:
+            return send(begin, end, some.ids, *self.tables.room(), False, *self._arguments)
+
+        for factor, *_ in in_blocks(run, some.blocks):
+            self._check(factor)
+
+    def _flood(self) -> float:
+        """Send all messages, take them over and add them up; returns the largest change."""
+        ids = self.tables.all_factors.ids
+        factor, variable, change, moved = send(0, len(ids), ids, *self.room, True, *self._arguments)
+        self._check(factor, variable)
+        return max(change, moved)
+
+    def _check(self, factor: int, variable: int = -1) -> None:
+        """Raise if a factor or variable has no possible state; -1 is none."""
+        points = self.tables.points
+        if factor >= 0:
+            raise points.contradiction(factor)
+        if variable >= 0:
+            raise contradiction(points.graph, np.array([variable]))
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """True if one thread takes a step, in one call: calls cost more than work."""
+        tables = self.tables
+        return len(tables.all_factors.blocks) == len(tables.points.all_variables.blocks) == 1
+
+    @cached_property
+    def _arguments(self) -> tuple[Any, ...]:
+        """Those of the kernel that are the same in all steps."""
         points, rule, terms = self.tables.points, self.rule, self.tables.points.terms
-
-        def run(begin: int, end: int) -> tuple[int, int, float, float]:
-            return send(
-                begin, end, some.ids, terms.slot_ptr, terms.slots, terms.base, terms.theta,
-                self.tables.weight, points.place, points.first, self.message, self.totals.total,
-                self.totals.zeros, rule.by_maximum, rule.on_forest, rule.damping,
-                *(self.room if at_once else self.tables.room()), self.candidate, self.change,
-                at_once, points.all_variables.ids, terms.incidence.ptr, terms.incidence.slot,
-                points.count,
-            )  # fmt: skip
-
-        found = list(in_order(run, some.blocks))
-        for factor, variable, _, _ in found:
-            if factor >= 0:
-                raise points.contradiction(factor)
-            if variable >= 0:
-                raise contradiction(points.graph, np.array([variable]))
-        return found[-1][2:]
+        return (
+            terms.slot_ptr, terms.slots, terms.base, terms.theta, self.tables.weight, points.place,
+            points.first, self.message, self.totals.total, self.totals.zeros, rule.by_maximum,
+            rule.on_forest, rule.damping, self.candidate, self.change, points.all_variables.ids,
+            terms.incidence.ptr, terms.incidence.slot, points.count,
+        )  # fmt: skip
 
     def log_total(self) -> float:
         """Bethe's log Z of these messages; by maximum, an estimate of the largest log-density."""
         points = self.tables.points
         cavity = self.totals.cavities(self.message, np.zeros(points.first[-1]))
         of_factor, begin = [np.zeros(0)], 0
+        total = np.maximum if self.rule.by_maximum else np.logaddexp
         for group in self.tables.groups:
-            num_states = group.potential.slot_states
-            step = max(1, BLOCK // int(np.prod(num_states)))
+            flat, num_states = group.potential.flat, group.potential.slot_states
+            entry, step = np.arange(sum(num_states)), max(1, BLOCK // flat.shape[1])
             for start in range(0, len(group), step):
                 row = group.row[start : start + step]
-                values = group.potential.flat[row].reshape(len(row), *num_states)
                 slot = points.terms.slot_ptr[begin + start : begin + start + len(row)]
-                for j, size in enumerate(num_states):
-                    told = cavity[points.place[slot + j][:, None] + np.arange(size)]
-                    values = values + told.reshape(along_axis(j, len(num_states), len(row)))
-                flat = values.reshape(len(row), -1)
-                of_factor.append(
-                    self._total(flat.ravel(), offsets(np.full(len(flat), flat.shape[1])))
-                )
+                told = cavity[points.place[slot][:, None] + entry]
+                end = num_states[0]
+                joint = told[:, :end]
+                for size in num_states[1:]:
+                    own, end = told[:, None, end : end + size], end + size
+                    joint = (joint[:, :, None] + own).reshape(len(row), -1)
+                of_factor.append(total.reduce(flat[row] + joint, axis=1))
             begin += len(group)
         bethe = points.bethe_log_z(np.concatenate(of_factor), self._log_sums())
         return bethe + points.graph.log_constant

@@ -140,7 +140,7 @@ class Totals:
                 points.first, np.empty(points.most), compare, message, self.total, self.zeros,
             )  # fmt: skip
 
-        found = list(in_order(run, work.blocks))
+        found = in_blocks(run, work.blocks)
         lost = max(variable for variable, _ in found)
         if check and lost >= 0:
             raise contradiction(points.graph, np.array([lost]))
@@ -178,6 +178,8 @@ def own_terms(variables: Variables, groups: Iterable[FactorGroup]) -> tuple[Floa
 
 def in_blocks(kernel: Callable[..., Any], blocks: Blocks, *arguments: Any) -> list[Any]:
     """The results of kernel(begin, end, *arguments) for all blocks, computed by several threads."""
+    if len(blocks) == 1:
+        return [kernel(*blocks[0], *arguments)]
     return list(in_order(lambda begin, end: kernel(begin, end, *arguments), blocks))
 
 

@@ -120,8 +120,8 @@ def advance(state, sizes, arity):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def send(
-    begin, end, some, factor_ptr, variable, base, theta, weight, place, first, message, total,
-    zeros, by_maximum, by_logs, damping, whole, parts, candidate, change, at_once, variables,
+    begin, end, some, whole, parts, at_once, factor_ptr, variable, base, theta, weight, place,
+    first, message, total, zeros, by_maximum, by_logs, damping, candidate, change, variables,
     variable_ptr, order, count,
 ):  # fmt: skip
     """New messages of some factors, and how much they change; or all messages at once, which are
@@ -130,9 +130,9 @@ def send(
     Returns an impossible factor or -1, a variable that is left no state or -1, and, if all at
     once, the largest changes of a message and, with loops, of a belief.
 
-    weight: the exponentials of the log-values `theta`, each table divided by its largest. by_logs:
-    whether changes are those of logarithms. whole, parts: room for integers (3, slot) and reals
-    (5, entry).
+    whole, parts: room for integers (3, slot) and reals (5, entry). weight: the exponentials of the
+    log-values `theta`, each table divided by its largest. by_logs: whether changes are those of
+    logarithms.
     """
     sizes, starts, state = whole[0], whole[1], whole[2]
     incoming, told, outgoing, share = parts[0], parts[1], parts[2], parts[3]
