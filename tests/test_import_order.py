@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 STAGES = [
-    "lazy", "words", "errors", "files", "archive", "progress", "compilation", "numerics",
+    "lazy", "words", "errors", "files", "archive", "progress", "numerics",
     "potentials", "graph", "rewrite", "formats", "language", "grounding", "lifting", "proper",
     "components", "posterior", "inference", "racing", "plot", "cli",
 ]  # fmt: skip
 INFERENCE = [
-    "capabilities", "settings", "interrupt", "bounds", "prepared", "checkpoint",
+    "capabilities", "settings", "prepared", "checkpoint",
     "method", "control", "loop", "finish", "terms", "local", "exact", "search", "sampling",
-    "message", "variational", "filtering", "choose", "run",
+    "message", "variational", "filtering", "run",
 ]  # fmt: skip
 """Modules and folders of `inference/`."""
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]

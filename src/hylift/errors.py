@@ -122,3 +122,11 @@ def proper_rule(name: str) -> str:
 def proper_remedy(name: str) -> str:
     """The remedy for a density that is improper in a real, or in the atoms of a predicate."""
     return f"give it bounds or {proper_rule(name)}"
+
+
+def too_narrow(name: str) -> UnsupportedError:
+    """The error for a real whose bounds or density are too narrow for floating point."""
+    return UnsupportedError(
+        f"'{name}' varies by less than numbers of its size can tell apart: give it another origin "
+        "or unit"
+    )

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from experiments import instances
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Soft, Variables, boolean, real
+from hylift.graph.names import Predicates
 from hylift.lifting import Lifting, coarse_to_fine, lift
 from hylift.lifting.explanation import Explanation, Size
 from hylift.lifting.explanation_text import alone
-from hylift.lifting.predicates import Predicates
 from hylift.numerics.quadrature import nodes_per_slot
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from random_models import symmetric_graphs

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hylift.numerics.panels import (
+from hylift.numerics.quadrature import (
     at_distinct_floats,
     gauss_legendre_nodes,
     halved,

@@ -13,7 +13,7 @@ import zoo
 from hylift.errors import EvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, Variables, boolean, interval, real
 from hylift.inference import BVI, Exact, infer
-from hylift.numerics.panels import gauss_legendre_nodes
+from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior import (
     BetaMixture,
     Categorical,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
-from hylift.numerics.panels import gauss_legendre_nodes
+from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior.distributions import (
     Categorical,
     GaussianMixture,

@@ -1,10 +1,10 @@
 """Families of mixture components.
 
 A family has a file here: the densities, moments, nodes, draws and checks of its parameters, for
-many variables at once (`Family`). Its part in inner loops is a branch in `kernels/`: `products` has
-overlaps and entropies, `nodes` the tables for quadrature, `steps` those of optimisers. `Layout`
-packs the parameters of all variables into flat arrays, which is how they are stored. Families are
-told apart by their codes here and nowhere else.
+many variables at once (`Family`). Its part in inner loops is a branch in `kernels/`: `integrals`
+has overlaps, entropies and the tables for quadrature, `steps` those of optimisers. `Layout` packs
+the parameters of all variables into flat arrays, which is how they are stored. Nothing outside this
+folder distinguishes families by their codes.
 """
 
 from hylift.components.beta import Betas

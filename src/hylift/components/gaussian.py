@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from hylift.components.family import GAUSSIAN, Family, FloatArray, IntArray, Nodes
 from hylift.errors import ModelError
@@ -15,6 +16,8 @@ from hylift.numerics.quadrature import hermite_rule
 if TYPE_CHECKING:
     from hylift.components.layout import Layout
 
+LEAK = 1e-3
+"""Mass of a Gaussian beyond the bounds from which on they matter."""
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
 WIDEST = 1e250
 """A variance that stands for infinity."""
@@ -98,3 +101,10 @@ class Limits:
     def scaled(self, var: FloatArray) -> Limits:
         """Limits around the variances (variable,) of a first product."""
         return Limits(var / FAR, np.where(self.most < WIDEST, self.most, var * FAR))
+
+
+def mass_beyond(
+    lower: FloatArray, upper: FloatArray, mean: FloatArray, sd: FloatArray
+) -> FloatArray:
+    """The mass of Gaussians beyond bounds; all arguments broadcast."""
+    return np.asarray(ndtr((lower - mean) / sd) + ndtr((mean - upper) / sd))

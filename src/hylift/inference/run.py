@@ -1,4 +1,4 @@
-"""The one entry to inference."""
+"""The one entry to inference, and default method selection."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from hylift.compilation import announce_compilation
-from hylift.errors import MethodError, UnsupportedError, check_word
+from hylift.errors import IntractableError, MethodError, UnsupportedError, check_word
 from hylift.files import check_target
 from hylift.graph import FactorGraph
 from hylift.inference.checkpoint import Checkpoint, fingerprint
-from hylift.inference.choose import choose_and_solve
-from hylift.inference.interrupt import interruptible
-from hylift.inference.method import Callback, Lift, Method, Request, Task
+from hylift.inference.exact import Exact
+from hylift.inference.method import Callback, Lift, Method, Request, Task, interruptible
 from hylift.inference.prepared import Prepared
 from hylift.inference.settings import (
     check_graph,
@@ -22,9 +20,10 @@ from hylift.inference.settings import (
     checked_seconds,
     checked_seed,
 )
+from hylift.inference.variational import BVI
 from hylift.posterior import Posterior
-from hylift.progress import Progress, silent
-from hylift.words import counted
+from hylift.progress import Progress, announce_compilation, silent
+from hylift.words import counted, worded
 
 
 def infer(
@@ -106,3 +105,40 @@ def _settings(method: Method | None, request: Request) -> str:
         found = request.start.solution
         start = f"{found.method}, {found.seed}, {found.steps}, {found.objective!r}"
     return f"{named}, {sorted(request.tasks)}, {request.lift}, {request.seed}, {start}"
+
+
+CHEAP_ENTRIES = 2**24
+"""Largest table of exact inference that is cheap: about a second of work."""
+CHEAP_FACTORS = 200_000
+"""Factors of which exact inference is tried without being asked for."""
+METHOD = BVI(components=3, restarts=3, tolerance=1e-5)
+"""The method where exact inference is not cheap. Tighter settings change marginals little, and
+take several times as long."""
+
+
+def choose_and_solve(prepared: Prepared, request: Request) -> Posterior:
+    """The posterior by exact inference where it is cheap, else by BVI, with a note that says so."""
+    refused = _why_not_exact(prepared, request)
+    if refused is None:
+        try:
+            posterior = Exact(max_entries=CHEAP_ENTRIES).solve(prepared, request)
+        except (IntractableError, UnsupportedError) as error:
+            refused = error.text
+        else:
+            return posterior.with_note("Exact inference was chosen, because it is cheap here.")
+    return METHOD.solve(prepared, request).with_note(
+        worded(f"{METHOD.name} was chosen, because exact inference is not cheap here: ", refused)
+    )
+
+
+def _why_not_exact(prepared: Prepared, request: Request) -> str | None:
+    graph = prepared.source
+    if request.start is not None:
+        return "an earlier posterior is given to start from."
+    if request.callback is not None:
+        return "a callback is given, and exact inference has no steps."
+    if (graph.variables.multiplicity != 1).any():
+        return "the graph is lifted."
+    if graph.num_factors > CHEAP_FACTORS:
+        return f"the graph has {graph.num_factors:,} factors, more than {CHEAP_FACTORS:,}."
+    return None

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import Evidence, FactorGraph
+from hylift.graph.names import Predicates
 from hylift.lifting.coarse.keys import EvidenceKeys
 from hylift.lifting.coloring import stable_coloring
 from hylift.lifting.explanation_text import WORTHWHILE, plain_text
 from hylift.lifting.lift import Lifting
-from hylift.lifting.predicates import Predicates
 from hylift.lifting.structure import LiftingInput
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.quadrature import nodes_per_slot

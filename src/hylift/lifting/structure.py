@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.compilation import announce_compilation
 from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.graph.variables import freeze
 from hylift.numerics.grouping import by_number, first_members, group_pairs, snapped
 from hylift.potentials import Potential
+from hylift.progress import announce_compilation
 
 FloatArray = NDArray[np.float64]
 

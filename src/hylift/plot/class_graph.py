@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
-from hylift.lifting.predicates import Predicates
+from hylift.graph.names import Predicates
 
 MAX_SQUARES = 80
 """Most squares drawn."""

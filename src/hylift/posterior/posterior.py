@@ -21,11 +21,10 @@ from hylift.posterior.comparison import ASK_FOR_MARGINALS, Comparison, compare
 from hylift.posterior.counts import expected_counts
 from hylift.posterior.datasets import extra
 from hylift.posterior.distributions.base import Seed
-from hylift.posterior.draws import Draws
+from hylift.posterior.draws import Draws, sample_dataset, sample_inference_data
 from hylift.posterior.joint import JointDensity
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Expectation, Mixture
-from hylift.posterior.samples import sample_dataset, sample_inference_data
 from hylift.posterior.target import Target, check_agreement, conditioned
 from hylift.words import counted, method_call, worded
 

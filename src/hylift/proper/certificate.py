@@ -17,7 +17,6 @@ from hylift.proper.bound import ExponentialBound, GaussianBound, exponential_bou
 from hylift.proper.common_form import CommonForm, components_of
 from hylift.proper.constraints import Constraints
 from hylift.proper.improper import ImproperDirection
-from hylift.proper.joint_states import enumerated
 from hylift.proper.quadratics import (
     Decomposition,
     IntArray,
@@ -25,7 +24,7 @@ from hylift.proper.quadratics import (
     open_reals,
     without_couplings,
 )
-from hylift.proper.search import Component, find_improper, improper_one_sided
+from hylift.proper.search import Component, enumerated, find_improper, improper_one_sided
 from hylift.words import listed
 
 MAX_VIOLATIONS = 5

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import BVI, NPVI, Exact, MeanField, infer
+from hylift.inference.prepared import is_forest
 from hylift.posterior import Posterior
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Table
-from hylift.rewrite.parts import is_forest
 from random_models import forests, graphs
 from zoo import (
     bounded_and_unbounded_reals,

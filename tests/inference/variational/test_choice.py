@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from hylift.graph import FactorGraph, boolean
-from hylift.inference import BVI, Exact, choose, infer
+from hylift.inference import BVI, Exact, infer, run
 from hylift.lifting import lift
 from hylift.potentials import Table
 from zoo import ZOO, ZooModel, counted_factors, friends_and_smokers, toy_hybrid_mln
@@ -51,7 +51,7 @@ def test_wide_models_are_solved_by_bvi_with_the_reason() -> None:
     assert posterior.solution.method == "BVI(3)"
     assert note.startswith(NOT_CHEAP)
     assert "width" in note
-    same = infer(grid(24), choose.METHOD, seed=2)
+    same = infer(grid(24), run.METHOD, seed=2)
     assert posterior.log_partition == same.log_partition
 
 
@@ -71,7 +71,7 @@ def test_a_callback_a_start_or_a_lifted_graph_ask_for_steps() -> None:
 
 
 def test_many_factors_are_not_tried_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "CHEAP_FACTORS", 5)
+    monkeypatch.setattr(run, "CHEAP_FACTORS", 5)
 
     posterior = infer(friends_and_smokers())
 

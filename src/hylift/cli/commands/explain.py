@@ -14,9 +14,9 @@ from hylift.cli import outputs
 from hylift.cli.model import Given, as_text, ground_file, read_graph
 from hylift.cli.render import print_table, progress_bar
 from hylift.graph import FactorGraph
+from hylift.graph.names import Predicates
 from hylift.lifting import Explanation, Lifting, lift
 from hylift.lifting import explanation_text as text
-from hylift.lifting.predicates import Predicates
 from hylift.plot import plot_classes
 from hylift.words import counted
 

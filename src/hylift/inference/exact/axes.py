@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import IntractableError
+from hylift.errors import IntractableError, too_narrow
 from hylift.graph import FactorGroup, Variables, by_slots
-from hylift.inference.bounds import too_narrow
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
-from hylift.numerics.panels import at_distinct_floats, gauss_legendre_nodes, towards_ends
+from hylift.numerics.quadrature import at_distinct_floats, gauss_legendre_nodes, towards_ends
 from hylift.numerics.segments import offsets
 from hylift.potentials import ConditionalQuadratic, Potential, Table
 from hylift.potentials.base import along_axis

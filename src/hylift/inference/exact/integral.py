@@ -23,7 +23,7 @@ from hylift.inference.exact.one_pass import (
     integrate_reals,
     sum_states,
 )
-from hylift.numerics.panels import halved
+from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind
 from hylift.potentials.base import QuadraticForm
 from hylift.progress import Progress

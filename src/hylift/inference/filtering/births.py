@@ -12,7 +12,7 @@ from scipy.sparse import csgraph
 from hylift.errors import DivergentModelError
 from hylift.graph import Variables
 from hylift.inference.filtering.forms import ROUNDING, FilterFactors, FloatArray, IntArray
-from hylift.inference.filtering.kernels.run import plan_births
+from hylift.inference.filtering.kernels import plan_births
 from hylift.numerics.segments import offsets
 from hylift.proper.improper import ImproperDirection
 from hylift.words import listed

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.compilation import announce_compilation
+from hylift.components.gaussian import LEAK, mass_beyond
 from hylift.errors import (
     DivergentModelError,
     ModelError,
     UnknownNameError,
     UnsupportedError,
     did_you_mean,
+    too_narrow,
 )
 from hylift.graph import Atoms, Conditioned, FactorGraph, Names
 from hylift.graph.names import Selected
 from hylift.grounding.constants import as_integers
-from hylift.inference.bounds import LEAK, mass_beyond, too_narrow
 from hylift.inference.filtering.births import Births
 from hylift.inference.filtering.filtered import Filtered
 from hylift.inference.filtering.forms import (
@@ -27,10 +27,10 @@ from hylift.inference.filtering.forms import (
     Measurements,
     forms_of,
 )
-from hylift.inference.filtering.kernels.run import assign_places, run
+from hylift.inference.filtering.kernels import assign_places, run
 from hylift.inference.filtering.program import PREDICTING, FilterProgram, Operations
 from hylift.inference.settings import check_graph
-from hylift.progress import Progress, silent
+from hylift.progress import Progress, announce_compilation, silent
 from hylift.proper.check import check_possible
 from hylift.proper.improper import ImproperDirection
 from hylift.rewrite.kinds import in_standard_form

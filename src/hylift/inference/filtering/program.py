@@ -21,7 +21,7 @@ from hylift.inference.filtering.forms import (
     Measurements,
     Split,
 )
-from hylift.inference.filtering.kernels.run import BIRTH, READ, TILT
+from hylift.inference.filtering.kernels import BIRTH, READ, TILT
 
 # The phases of a step, in order. Tilts that reduce precision come after those that add it, so that
 # no intermediate density is improper if the final one is proper.

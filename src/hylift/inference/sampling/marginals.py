@@ -9,12 +9,12 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
+from hylift.errors import too_narrow
 from hylift.graph import Variables
-from hylift.inference.bounds import too_narrow
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.records import gather, lay_panels, spread_on_grids
 from hylift.inference.sampling.state import GaussianSums, RealBlocks, Record
-from hylift.numerics.panels import gauss_legendre_nodes
+from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity
 from hylift.posterior.distributions import BatchedDistribution
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hylift.errors import IntractableError
 from hylift.inference.exact.elimination import connected, eliminate_reals
 from hylift.inference.local.terms import LocalTerms
-from hylift.inference.sampling.kernels.states import tie
+from hylift.inference.sampling.kernels.sweep import tie
 from hylift.inference.sampling.state import MOST_JOINT, MOST_NEAR, RealBlocks, StateGroups
 from hylift.numerics.segments import offsets, ranges
 from hylift.words import counted

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGroup
-from hylift.inference.local.kernels.terms import worth_of_each
+from hylift.inference.local.kernels import worth_of_each
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.search.kernels.moves import UNBROKEN
 from hylift.rewrite.kinds import Kinds

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.components import Layout
+from hylift.components.gaussian import mass_beyond
 from hylift.graph import FactorGraph
-from hylift.inference.bounds import mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request

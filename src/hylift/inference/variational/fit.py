@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.components import Betas
-from hylift.inference.bounds import LEAK, mass_beyond
+from hylift.components.gaussian import LEAK, mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.prepared import View
 from hylift.inference.variational.accuracy import MOST_POINTS, Objectives

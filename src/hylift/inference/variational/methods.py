@@ -9,8 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components.gaussian import LEAK
 from hylift.errors import UnsupportedError
-from hylift.inference.bounds import LEAK
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View

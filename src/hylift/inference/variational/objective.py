@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.components import Betas, Layout
-from hylift.components.kernels.nodes import tabulate_betas, tabulate_gaussians
-from hylift.components.kernels.products import (
+from hylift.components.kernels.integrals import (
     jensen_gradient,
     log_mixtures,
     log_overlaps,
     product_entropy,
+    tabulate_betas,
+    tabulate_gaussians,
 )
 from hylift.inference.variational.functions import add_functions
-from hylift.inference.variational.kernels.bethe import bethe_block
-from hylift.inference.variational.kernels.energy import energy_block, scatter
+from hylift.inference.variational.kernels import bethe_block, energy_block, scatter
 from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
 from hylift.numerics import threads
 from hylift.numerics.quadrature import Accuracy, hermite_rule, nodes_per_slot

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.components import Betas, Gaussians, Layout, Limits
+from hylift.components.gaussian import LEAK, mass_beyond
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.factors import merge_groups
-from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.terms import Terms
 from hylift.lifting import Beliefs
 from hylift.numerics.grouping import class_sums, first_members, group_rows

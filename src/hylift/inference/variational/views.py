@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.components.gaussian import LEAK, mass_beyond
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
-from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.method import Lift
 from hylift.inference.prepared import Prepared, View
 from hylift.lifting import (

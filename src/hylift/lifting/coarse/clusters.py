@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph
+from hylift.graph.names import Predicates
 from hylift.lifting.kernels.coarse import best_cuts, moments
-from hylift.lifting.predicates import Predicates
 from hylift.lifting.structure import TOLERANCE
 from hylift.numerics.grouping import group_pairs, snapped
 from hylift.numerics.segments import ranges

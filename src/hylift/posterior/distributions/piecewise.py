@@ -10,7 +10,7 @@ from scipy import special
 
 from hylift.components.family import FloatArray, IntArray
 from hylift.errors import ArgumentError
-from hylift.numerics.panels import checked_edges, legendre_coefficients
+from hylift.numerics.quadrature import checked_edges, legendre_coefficients
 from hylift.posterior.distributions.base import (
     FloatOrArray,
     normalized,

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from hylift.numerics.kernels.ldl import factorise, forward, selected_inverse
+from hylift.numerics.kernels.sparse import factorise, forward, selected_inverse
 
 EPS = 2.0**-52
 

@@ -14,7 +14,7 @@ from hylift.inference.exact.integral import check_closed, improper_but_closed, i
 from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
 from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.one_pass import Integrated, PassResult, integrate_reals, sum_states
-from hylift.numerics.panels import halved
+from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
 from hylift.rewrite.kinds import Kinds

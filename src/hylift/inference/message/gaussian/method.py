@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.archive import Arrays
+from hylift.components.gaussian import LEAK, mass_beyond
 from hylift.graph import Variables
-from hylift.inference.bounds import LEAK, mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.loop import run_steps
 from hylift.inference.message.gaussian.couplings import (

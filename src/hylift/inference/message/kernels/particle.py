@@ -7,7 +7,7 @@ are large and differences small. Messages are logarithms; what is impossible is 
 import numpy as np
 from numba import njit
 
-from hylift.numerics.kernels.exponentials import largest_of, sum_of_exponentials
+from hylift.numerics.kernels.special import largest_of, sum_of_exponentials
 
 NEGLIGIBLE = -42.0
 """Logarithm of a share that changes no digit of a sum."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.inference.bounds import too_narrow
+from hylift.errors import too_narrow
 from hylift.inference.message.layout import FloatArray, Ids
 from hylift.inference.message.particle.messages import ParticleMessages
-from hylift.numerics.panels import (
+from hylift.numerics.quadrature import (
     gauss_legendre_nodes,
     legendre_coefficients,
     spaced_by_mass,

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from hylift.inference.local.kernels import inner, inner_with_views, part
-from hylift.inference.local.kernels.terms import add_quadratic
+from hylift.inference.local.kernels import add_quadratic, inner, inner_with_views, part
 from hylift.inference.sampling.state import FACTORISED, INDEFINITE, SOLVED, STALE
-from hylift.numerics.kernels.ldl import factorise, forward, selected_inverse
 from hylift.numerics.kernels.random import draw_between, normal
+from hylift.numerics.kernels.sparse import factorise, forward, selected_inverse
 
 TRIES = 4
 """Block draws that are tried where bounds may cut them off."""

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry_with_views, inner, part
-from hylift.inference.local.kernels.terms import factorise_small
+from hylift.inference.local.kernels import entry_with_views, factorise_small, inner, part
 from hylift.inference.search.kernels.scores import push_beside_moved, shift_real
 from hylift.inference.search.state import MOST_REALS
 from hylift.numerics.kernels.sparse import conjugate_gradients, times

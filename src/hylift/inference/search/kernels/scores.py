@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry, inner, part
-from hylift.inference.local.kernels.terms import add_quadratic, joint_state
+from hylift.inference.local.kernels import add_quadratic, entry, inner, joint_state, part
 
 FIRST, SIZE, STAMP = 0, 1, 2
 

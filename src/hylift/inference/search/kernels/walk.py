@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry, inner, part
-from hylift.inference.local.kernels.terms import joint_state, term_value
+from hylift.inference.local.kernels import entry, inner, joint_state, part, term_value
 from hylift.inference.search.kernels.moves import best_flip, better, weigh
 from hylift.inference.search.kernels.reals import best_step
 from hylift.inference.search.kernels.scores import flip, shift_real

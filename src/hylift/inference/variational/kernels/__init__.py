@@ -1,1 +1,0 @@
-"""Compiled loops over flat arrays; their callers say what the arrays hold."""
