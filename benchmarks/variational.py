@@ -17,7 +17,7 @@ from experiments.instances import rgm, toy
 from experiments.measure import ADAM, seconds_until
 from hylift.inference import Lift
 from hylift.inference.variational.objective import Grid
-from hylift.inference.variational.problem import Problem
+from hylift.inference.variational.problem import FitProblem
 from hylift.posterior import History
 from hylift.warm_up import warm_up
 
@@ -133,7 +133,7 @@ def _history(posterior: hl.Posterior) -> History:
 def _million() -> None:
     """Half a million latent variables, half of them real, in a million factors."""
     graph = _switching()
-    problem = Problem.of(graph, np.zeros(graph.num_variables, dtype=bool), scopes=True)
+    problem = FitProblem.of(graph, np.zeros(graph.num_variables, dtype=bool), scopes=True)
     slots = Grid.of(problem, "search").slots
     points = 2 * (int(slots.cost[-1]) - 8 * (len(slots.cost) - 1))  # K = 2
     del problem, slots

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hylift.errors import ModelError
-from hylift.language.lowering.evaluate import NotQuadratic, QuadraticForm, evaluate
+from hylift.language.lowering.evaluate import NotQuadratic, QuadraticPolynomial, evaluate
 from hylift.language.syntax import (
     Apply,
     Call,
@@ -61,7 +61,7 @@ def value(formula: Expr, **given: object) -> np.ndarray:
         node: given[node.predicate] for node in (A, B, X, Y, DOOR) if node.predicate in given
     }
     result = evaluate(formula, leaves.__getitem__)
-    assert not isinstance(result, QuadraticForm)
+    assert not isinstance(result, QuadraticPolynomial)
     return result
 
 
@@ -99,7 +99,7 @@ def test_what_is_not_defined_is_nan_without_a_warning() -> None:
 
 
 def test_functions_of_forms_that_do_not_vary_are_computed() -> None:
-    form = QuadraticForm.slot(0)
+    form = QuadraticPolynomial.slot(0)
     leaf = {X: form, A: np.array([False, True])}.__getitem__
     zero = binary("-", X, X)
 

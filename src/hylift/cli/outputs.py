@@ -92,7 +92,7 @@ def check_outputs(outputs: Sequence[Output], read: Iterable[Path]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandResult:
     """The answer of a command in its formats, each made on demand."""
 
     show: Callable[[Console], object]
@@ -113,7 +113,11 @@ class Answer:
 
 
 def deliver(
-    answer: Answer, output: Output, others: Sequence[tuple[Output, Write]] = (), *, quiet: bool
+    answer: CommandResult,
+    output: Output,
+    others: Sequence[tuple[Output, Write]] = (),
+    *,
+    quiet: bool,
 ) -> None:
     """Write an answer and other files, and show or print it.
 

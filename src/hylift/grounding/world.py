@@ -17,7 +17,7 @@ from hylift.graph.name_blocks import positions
 from hylift.grounding.constants import WordColumn, closest, in_order, not_among, type_of
 from hylift.grounding.engine import Engine, Relation, open_engine
 from hylift.grounding.evidence.facts import Facts, match_facts, refuse
-from hylift.grounding.evidence.observed import Observed
+from hylift.grounding.evidence.observed import ObservedAtoms
 from hylift.grounding.evidence.sources import gather
 from hylift.language.checks.check import check
 from hylift.language.checks.rules import names_of_constants
@@ -49,7 +49,7 @@ class World:
     """By type, in order: the id of a constant is its position."""
     constant_types: Mapping[str, pa.DataType]
     """By type: the Arrow type of its constants in results: integers, dates, timestamps or text."""
-    evidence: Mapping[str, Observed]
+    evidence: Mapping[str, ObservedAtoms]
     """By open predicate, where there is any."""
     relations: Mapping[str, Relation]
     """By closed-world predicate."""
@@ -293,7 +293,7 @@ class _Given:
 def _observed_completely(
     model: Model,
     constants: Mapping[str, pa.StringArray],
-    observed: Mapping[str, Observed],
+    observed: Mapping[str, ObservedAtoms],
 ) -> set[str]:
     """The predicates of which every atom is observed without error."""
     return {
@@ -305,7 +305,7 @@ def _observed_completely(
     }
 
 
-def _without_values(model: Model, observed: Mapping[str, Observed]) -> Iterator[str]:
+def _without_values(model: Model, observed: Mapping[str, ObservedAtoms]) -> Iterator[str]:
     """Notes on rows that observe nothing."""
     for name, found in observed.items():
         if found.num_unknown:
@@ -317,21 +317,21 @@ def _without_values(model: Model, observed: Mapping[str, Observed]) -> Iterator[
 
 def _observed(
     given: Sequence[Facts], constants: Mapping[str, pa.StringArray], closed: frozenset[str]
-) -> dict[str, Observed]:
+) -> dict[str, ObservedAtoms]:
     """The observed atoms of each predicate that has facts."""
     by_predicate: dict[str, list[Facts]] = {}
     for facts in given:
         if len(facts):
             by_predicate.setdefault(facts.predicate.name, []).append(facts)
     return {
-        name: Observed.of(facts, constants, closed=name in closed)
+        name: ObservedAtoms.of(facts, constants, closed=name in closed)
         for name, facts in by_predicate.items()
     }
 
 
 def _relation(
     predicate: PredicateDeclaration,
-    observed: Mapping[str, Observed],
+    observed: Mapping[str, ObservedAtoms],
     engine: Engine,
     table: str,
 ) -> Relation:

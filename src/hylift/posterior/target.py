@@ -53,7 +53,7 @@ class Target(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conditioned(Target):
+class GivenTarget(Target):
     """A target with values that became known after inference."""
 
     whole: Target
@@ -108,7 +108,7 @@ def conditioned(posterior: Posterior, values: Mapping[str, object]) -> Posterior
         all_marginals=marginals,
         assignment=None,
         mixture=mixture,
-        target=Conditioned(target, Evidence.of(new, value)) if target else None,
+        target=GivenTarget(target, Evidence.of(new, value)) if target else None,
     )
 
 

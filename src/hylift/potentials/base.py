@@ -45,7 +45,7 @@ class QuadraticForm(NamedTuple):
         return np.asarray(total.max(axis=1))
 
 
-class Expectation(NamedTuple):
+class ExpectedLogValue(NamedTuple):
     """Expected log-values, and their gradients."""
 
     value: FloatArray  # (factor,)
@@ -127,7 +127,7 @@ class Potential(ABC):
         """Number of real slots."""
         return sum(states == REAL for states in self.slot_states)
 
-    def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> Expectation | None:
+    def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> ExpectedLogValue | None:
         """E[log ψ] when the slots are independent; None where only quadrature finds it.
 
         slots: probabilities (factor, state) of a discrete slot, mean and variance (factor, 2) of

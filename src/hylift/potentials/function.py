@@ -14,7 +14,7 @@ from hylift.errors import HyliftError, ModelError
 from hylift.potentials.base import (
     ANY_STATES,
     REAL,
-    Expectation,
+    ExpectedLogValue,
     FloatArray,
     IntArray,
     Potential,
@@ -131,10 +131,10 @@ class Function(Potential):
         values = self._called(*arguments, *np.moveaxis(self._rows[row], -1, 0))
         return checked_log_values(values, shape, arguments, self._name)
 
-    def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> Expectation | None:
+    def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> ExpectedLogValue | None:
         closed_form = getattr(self.log_potential, "expected", None)
         found = None if closed_form is None else closed_form(list(slots), *self._rows[row].T)
-        return None if found is None else Expectation(*found)
+        return None if found is None else ExpectedLogValue(*found)
 
     def _called(self, *arguments: NDArray[Any]) -> FloatArray:
         """The values of the function, its own errors as errors of the model."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hylift.potentials.base import (
     ANY_STATES,
     REAL,
-    Expectation,
+    ExpectedLogValue,
     FloatArray,
     IntArray,
     Potential,
@@ -93,7 +93,7 @@ class Reduced(Potential):
         form = rest.quadratic()
         return form and QuadraticForm(*(part[row] for part in form))
 
-    def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> Expectation | None:
+    def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> ExpectedLogValue | None:
         if any(self.whole.slot_states[slot] == ANY_STATES for slot in self.fixed):
             return None
         given = dict(zip(self.slots, slots, strict=True))
@@ -106,7 +106,7 @@ class Reduced(Potential):
         found = self.whole.expected(row, [given[slot] for slot in range(len(given))])
         if found is None:
             return None
-        return Expectation(found.value, [found.gradients[slot] for slot in self.slots])
+        return ExpectedLogValue(found.value, [found.gradients[slot] for slot in self.slots])
 
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray

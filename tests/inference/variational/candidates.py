@@ -14,17 +14,17 @@ from hylift.components import Layout
 from hylift.components.family import BETA, CATEGORICAL
 from hylift.graph import FactorGraph
 from hylift.inference.variational.objective import Entropy
-from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.problem import FitProblem, Mixtures
 from hylift.numerics import quadrature
 
 Array = NDArray[np.float64]
 
 
-def problem_of(graph: FactorGraph, *, betas: bool) -> Problem:
+def problem_of(graph: FactorGraph, *, betas: bool) -> FitProblem:
     """A graph without evidence; `betas`: reals bounded on both sides are Beta."""
     variables = graph.variables
     closed = np.isfinite(variables.upper - variables.lower) & (variables.num_states == 0)
-    return Problem.of(graph, closed & betas, scopes=True)
+    return FitProblem.of(graph, closed & betas, scopes=True)
 
 
 @contextmanager
@@ -63,13 +63,13 @@ def random_mixtures(
     return Mixtures(weights, entries)
 
 
-def slow_mixture(problem: Problem, q: Mixtures, start: int) -> slow_objective.Mixture:
+def slow_mixture(problem: FitProblem, q: Mixtures, start: int) -> slow_objective.Mixture:
     return slow_objective.Mixture.from_entries(
         problem.graph, problem.layout, q.weights[start], q.entries[start]
     )
 
 
-def slow_values(problem: Problem, q: Mixtures, entropy: Entropy, num_nodes: int) -> Array:
+def slow_values(problem: FitProblem, q: Mixtures, entropy: Entropy, num_nodes: int) -> Array:
     """(start,): the objective term by term."""
     objective = {"bethe": slow_objective.bethe, "jensen": slow_objective.jensen}[entropy]
     found = [

@@ -17,7 +17,7 @@ from hylift.inference.prepared import Prepared
 from hylift.inference.variational.objective import Entropy, Objective
 from hylift.posterior import LogPartition
 from hylift.potentials import ConditionalQuadratic, Function, Potential, Table
-from hylift.potentials.base import REAL, Expectation, checked_flat, frozen_floats
+from hylift.potentials.base import REAL, ExpectedLogValue, checked_flat, frozen_floats
 from inference.variational.candidates import problem_of, random_mixtures
 from inference.variational.test_gradients import analytic, finite_differences
 
@@ -49,7 +49,7 @@ class SwitchedLaplace(Potential):
         x, on, y = slots
         return np.asarray(-self.weight[row, 0] * on * np.abs(x - y))
 
-    def expected(self, row: NDArray[Any], slots: Sequence[Array]) -> Expectation:
+    def expected(self, row: NDArray[Any], slots: Sequence[Array]) -> ExpectedLogValue:
         """By the mean of a folded normal."""
         self.asked.append(len(row))
         x, on, y = slots
@@ -59,7 +59,7 @@ class SwitchedLaplace(Potential):
         distance = mean * sign + 2 * var * density
         scale = -self.weight[row, 0]
         by_mean, by_var = scale * on[:, 1] * sign, scale * on[:, 1] * density
-        return Expectation(
+        return ExpectedLogValue(
             scale * on[:, 1] * distance,
             [
                 np.column_stack([by_mean, by_var]),

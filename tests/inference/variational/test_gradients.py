@@ -17,7 +17,7 @@ from hylift.components.family import CATEGORICAL, GAUSSIAN
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, categorical, interval, real
 from hylift.inference.variational.objective import Entropy, Objective
-from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.problem import FitProblem, Mixtures
 from hylift.lifting import lift
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from inference.variational.candidates import nodes, problem_of, random_mixtures
@@ -30,7 +30,7 @@ OFFSETS = np.array([-2.0, -1.0, 1.0, 2.0])
 FORMULA = np.array([1.0, -8.0, 8.0, -1.0]) / 12  # of fourth order
 
 
-def moved(problem: Problem, q: Mixtures, row: int, component: int, by: float) -> Mixtures:
+def moved(problem: FitProblem, q: Mixtures, row: int, component: int, by: float) -> Mixtures:
     """One coordinate of one start moved: row 0 is the weights, the others are entries.
 
     Means move as they are, all else by its logarithm; probabilities stay normalised.
@@ -87,7 +87,7 @@ def analytic(objective: Objective, q: Mixtures) -> Array:
 
 
 def check_gradient(
-    problem: Problem,
+    problem: FitProblem,
     entropy: Entropy,
     num_components: int,
     seed: int,

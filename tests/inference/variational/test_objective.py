@@ -12,7 +12,7 @@ from hylift.components.family import BETA, CATEGORICAL
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval, real
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.problem import FitProblem, Mixtures
 from hylift.lifting import Structure, quotient, tie
 from hylift.numerics import threads
 from hylift.potentials import ConditionalQuadratic, Table
@@ -40,7 +40,7 @@ def conditioned(graph: FactorGraph) -> FactorGraph | None:
         return None
 
 
-def check_values(problem: Problem, num_components: int, rng: np.random.Generator) -> None:
+def check_values(problem: FitProblem, num_components: int, rng: np.random.Generator) -> None:
     """Both objectives, of several starts at once, with the same few nodes."""
     q = random_mixtures(problem.layout, STARTS, num_components, rng, zeros=bool(rng.random() < 0.5))
     num_nodes = int(rng.integers(3, 7))
@@ -55,7 +55,7 @@ def check_values(problem: Problem, num_components: int, rng: np.random.Generator
         np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10, err_msg=entropy)
 
 
-def product_values(problem: Problem, q: Mixtures, num_nodes: int) -> np.ndarray:
+def product_values(problem: FitProblem, q: Mixtures, num_nodes: int) -> np.ndarray:
     """(start,): the free energy of single products, whose entropies have a closed form."""
     layout, found = problem.layout, []
     for start in range(q.num_starts):

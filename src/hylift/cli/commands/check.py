@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from hylift.cli.model import Given, as_text, check_is_rules, read_graph
-from hylift.cli.outputs import Answer, Output, check_outputs, deliver
+from hylift.cli.outputs import CommandResult, Output, check_outputs, deliver
 from hylift.cli.stderr import tell
 from hylift.errors import ModelError, UnsupportedError
 from hylift.language import Model, check, read_model
@@ -54,7 +54,7 @@ def run(
     counts = _counts(parsed)
     parts = ", ".join(counted(count, what[:-1]) for what, count in counts.items())
     end = counted(len(found), "warning") if found else "no errors"
-    answer = Answer(
+    answer = CommandResult(
         lambda out: out.print(f"{model}: {parts}; {end}", markup=False, highlight=False),
         lambda: _report(model, found, counts),
     )
@@ -71,7 +71,7 @@ def _read(model: Path, report: Output) -> tuple[Model, Sequence[Problem]]:
     except ModelError as error:
         found = error.problems or (Problem("error", str(error)),)
         content = _report(model, found, counts)
-        deliver(Answer(lambda out: None, lambda: content), report, quiet=True)
+        deliver(CommandResult(lambda out: None, lambda: content), report, quiet=True)
         raise
 
 
@@ -109,7 +109,7 @@ def _run_bethe(model: Path, given: Given, report: Output, *, quiet: bool) -> Non
 
     graph, notes = read_graph(model, given, quiet=quiet)
     found = bethe_certificate(graph)
-    answer = Answer(
+    answer = CommandResult(
         lambda out: _show_bethe(out, as_text(model), found),
         lambda: {"model": as_text(model), "bethe": found.to_dict(), "notes": list(notes)},
     )

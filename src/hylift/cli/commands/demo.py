@@ -60,7 +60,7 @@ def run(*, figure: Path | None, output: str | None, seed: int, quiet: bool) -> N
             part = part_of(progress, method.name, number, len(methods))
             posteriors[method.name] = infer(graph, method, tasks=TASKS, seed=seed, progress=part)
     exact = posteriors["exact"]
-    answer = outputs.Answer(
+    answer = outputs.CommandResult(
         lambda out: _show(out, graph, posteriors),
         lambda: {
             "seed": seed,

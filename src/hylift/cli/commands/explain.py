@@ -38,7 +38,7 @@ def run(
         lifting = lift(graph, progress=progress)
         seconds = time.perf_counter() - start
         explanation = lifting.explain(progress=progress)
-    answer = outputs.Answer(
+    answer = outputs.CommandResult(
         lambda out: _show(out, model.name, lifting, explanation, seconds, unmeasured),
         lambda: {"model": as_text(model), **explanation.to_dict(), "notes": unmeasured},
         lambda: _table(lifting),

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hylift.cli.model import Given, as_text, ground_file
-from hylift.cli.outputs import Answer, check_outputs, deliver, result
+from hylift.cli.outputs import CommandResult, check_outputs, deliver, result
 from hylift.cli.render import print_table
 from hylift.formats.uai import write_uai
 from hylift.grounding import Grounding
@@ -34,7 +34,7 @@ def run(
     grounding = ground_file(model, given, quiet=quiet)
     seconds = time.perf_counter() - start
     found = grounding.statistics()
-    answer = Answer(
+    answer = CommandResult(
         lambda out: _show(out, model.name, grounding, found, seconds, stats=stats),
         lambda: {"model": as_text(model), **_counts(found), "notes": list(grounding.notes)},
         found.to_arrow,

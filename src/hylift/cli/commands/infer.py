@@ -58,7 +58,7 @@ class Found:
         return found
 
     @property
-    def answer(self) -> outputs.Answer:
+    def answer(self) -> outputs.CommandResult:
         posterior = self.posterior
         held = posterior.marginals_of if "marginals" in self.tasks else posterior.map().to_arrow
         formats: dict[str, Write] = {
@@ -69,7 +69,7 @@ class Found:
                 path, self.names, seed=posterior.solution.seed
             ),
         }
-        return outputs.Answer(self._show, self.to_dict, lambda: held(self.ids), formats)
+        return outputs.CommandResult(self._show, self.to_dict, lambda: held(self.ids), formats)
 
     def _show(self, out: Console) -> None:
         title = self.model.name

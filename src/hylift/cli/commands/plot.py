@@ -105,7 +105,7 @@ def run(
     }
     if chosen is not None and chosen.told and not quiet:
         tell_drawn(chosen.told)
-    nothing = outputs.Answer(lambda out: None)
+    nothing = outputs.CommandResult(lambda out: None)
     outputs.deliver(nothing, outputs.figure(None), [(drawn, draw[kind])], quiet=quiet)
 
 

@@ -49,7 +49,7 @@ def run(
             seed=seed,
             progress=progress,
         )
-    answer = outputs.Answer(
+    answer = outputs.CommandResult(
         lambda out: _show(out, model.name, graph, found),
         lambda: {"model": as_text(model), "seed": seed, **found.to_dict()},
         found.table,

@@ -29,7 +29,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observed:
+class ObservedAtoms:
     """The observed atoms of one predicate, ordered by argument, each variable once."""
 
     ids: NDArray[np.int32]  # (row, argument): positions among constants; without a unique argument
@@ -50,7 +50,7 @@ class Observed:
     @classmethod
     def of(
         cls, facts: Sequence[Facts], constants: Mapping[str, pa.StringArray], *, closed: bool
-    ) -> Observed:
+    ) -> ObservedAtoms:
         """From facts about one predicate, all of whose constants are known."""
         rows = _Rows.of(facts, constants, closed=closed)
         predicate = rows.predicate
@@ -126,7 +126,7 @@ class _Rows:
         later = int(min(np.flatnonzero(wrong), key=lambda row: self.fact[row]))
         self._fail_twice(later, int(first[later]), int(np.count_nonzero(wrong)) - 1)
 
-    def states(self, unique: int, num_states: int) -> Observed:
+    def states(self, unique: int, num_states: int) -> ObservedAtoms:
         """The states that are observed and excluded, where an argument is unique."""
         is_true = self.value == 1
         others = np.delete(self.ids, unique, axis=1)
@@ -140,7 +140,7 @@ class _Rows:
             self._fail_twice(later, earlier, len(twice) - 1)
         self._check_excluded(others[false], false, num_states)
         excluded = (others[false], state[false]) if len(false) else None
-        return Observed(
+        return ObservedAtoms(
             others[true], state[true], self.sd[true], excluded, self.num_unknown, self.doubt
         )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hylift.inference.variational.objective import Entropy, Objective
-from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.problem import FitProblem, Mixtures
 from hylift.inference.variational.products import Ascent
 from hylift.numerics.quadrature import Accuracy
 
@@ -25,7 +25,7 @@ class Objectives:
         self._known: dict[tuple[Accuracy, float], Objective] = {}
         self._ascent: Ascent | None = None
 
-    def at(self, problem: Problem, accuracy: Accuracy, hard: float) -> Objective:
+    def at(self, problem: FitProblem, accuracy: Accuracy, hard: float) -> Objective:
         """For a search, for its last steps and result, or to check that result.
 
         hard: the energy of what is impossible.
@@ -37,13 +37,13 @@ class Objectives:
             self._known[accuracy, hard] = known
         return known
 
-    def _is_large(self, problem: Problem) -> bool:
+    def _is_large(self, problem: FitProblem) -> bool:
         if problem.scopes is None or self.num_components == 1:
             return False
         points = float(problem.scopes.points(problem.graph, "final").sum())
         return points * self.num_components > MOST_POINTS
 
-    def ascent(self, problem: Problem, hard: float) -> Ascent:
+    def ascent(self, problem: FitProblem, hard: float) -> Ascent:
         """Coordinate ascent of single products, in the problem without its Betas."""
         known = self._ascent
         # Betas make no difference, limits do.
@@ -57,7 +57,7 @@ class Objectives:
         return known
 
     def value_and_error(
-        self, problem: Problem, q: Mixtures, hard: float, most_points: float = MOST_POINTS
+        self, problem: FitProblem, q: Mixtures, hard: float, most_points: float = MOST_POINTS
     ) -> tuple[float, float]:
         """The free energy of one candidate, and its error: the change on a finer grid.
 

@@ -13,7 +13,7 @@ from hylift.inference.control import Control
 from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers import Optimiser, State
-from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.problem import FitProblem, Mixtures
 from hylift.posterior import Result
 from hylift.proper.improper import LIST_ALL, ImproperDirection
 from hylift.words import worded
@@ -106,7 +106,7 @@ def again(objective: Objective, state: State) -> State:
     )
 
 
-def check_held(problem: Problem, q: Mixtures) -> None:
+def check_held(problem: FitProblem, q: Mixtures) -> None:
     """Raise if the variance of a real diverges, because the density is improper in it."""
     layout = problem.layout
     reals = np.flatnonzero(~layout.is_discrete & ~np.isfinite(layout.upper - layout.lower))
@@ -120,7 +120,7 @@ def check_held(problem: Problem, q: Mixtures) -> None:
     raise runaway(problem, int(reals[place]), q.entries[start, :, k])
 
 
-def runaway(problem: Problem, variable: int, entries: np.ndarray) -> DivergentModelError:
+def runaway(problem: FitProblem, variable: int, entries: np.ndarray) -> DivergentModelError:
     """The error for a real that diverges, with the most probable states of its neighbours."""
     terms, layout, variables = problem.terms, problem.layout, problem.graph.variables
     term_of = np.repeat(np.arange(len(terms.base)), np.diff(terms.slot_ptr))

@@ -17,7 +17,7 @@ from hylift.inference.variational.descent import again, descend
 from hylift.inference.variational.hard import with_certain_zeros
 from hylift.inference.variational.objective import Entropy, Objective
 from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
-from hylift.inference.variational.problem import Mixtures, Problem, Reals, as_betas, choose_betas
+from hylift.inference.variational.problem import FitProblem, Mixtures, Reals, as_betas, choose_betas
 from hylift.inference.variational.products import (
     FEW_SWEEPS,
     MOST_SWEEPS,
@@ -63,7 +63,7 @@ class Fit:
     """The mixture that was found, in the last view."""
 
     view: View
-    problem: Problem
+    problem: FitProblem
     q: Mixtures  # one
     value: float
     """Its free energy."""
@@ -80,7 +80,7 @@ class Fit:
 class FitState:
     """A problem, and the progress of the search in it: a state per candidate, the best first."""
 
-    problem: Problem
+    problem: FitProblem
     hard: float
     candidates: tuple[State, ...]
     is_gaussian: bool
@@ -150,7 +150,7 @@ class Fitter:
             return self._by_coordinates(problem, hard, q, alone=True)
         return self._begun(problem, hard, q, is_gaussian=False)
 
-    def _prepared(self, view: View) -> tuple[Problem, Mixtures, GaussianForm | None]:
+    def _prepared(self, view: View) -> tuple[FitProblem, Mixtures, GaussianForm | None]:
         """The problem of a view with the families of its reals, a good single product of Gaussians,
         and the form that has it as its best one, if there is such a form."""
         problem = self._problem(view)
@@ -225,28 +225,30 @@ class Fitter:
     def _go_on(self) -> bool:
         return self.control.should_continue()
 
-    def _products(self, problem: Problem, hard: float, product: Mixtures) -> Mixtures:
+    def _products(self, problem: FitProblem, hard: float, product: Mixtures) -> Mixtures:
         """Single products, the best first."""
         ascent = self.objectives.ascent(problem, hard)
         count = max(self.settings.components, ascent.num_vertices)
         return ascent.ranked_products(product, self.rng, count, self._go_on)
 
-    def _copies(self, problem: Problem, product: Mixtures) -> Mixtures:
+    def _copies(self, problem: FitProblem, product: Mixtures) -> Mixtures:
         """A mixture whose components are all the same."""
         count = self.settings.components
         entries = np.repeat(as_betas(problem, product).entries, count, axis=2)
         return Mixtures(np.full((1, count), 1.0 / count), entries)
 
-    def _problem(self, view: View) -> Problem:
+    def _problem(self, view: View) -> FitProblem:
         nowhere = np.zeros(view.graph.num_variables, dtype=bool)
-        return Problem.of(view.graph, nowhere, scopes=self.settings.needs_grids)
+        return FitProblem.of(view.graph, nowhere, scopes=self.settings.needs_grids)
 
-    def _begun(self, problem: Problem, hard: float, q: Mixtures, *, is_gaussian: bool) -> FitState:
+    def _begun(
+        self, problem: FitProblem, hard: float, q: Mixtures, *, is_gaussian: bool
+    ) -> FitState:
         state = self.settings.optimiser.begin(self.objectives.at(problem, "search", hard), q)
         return FitState(problem, hard, (state,), is_gaussian)
 
     def _by_coordinates(
-        self, problem: Problem, hard: float, q: Mixtures, *, alone: bool = False
+        self, problem: FitProblem, hard: float, q: Mixtures, *, alone: bool = False
     ) -> FitState:
         """The best product that coordinate ascent finds, from q and from some random states.
 
@@ -264,7 +266,7 @@ class Fitter:
         state = NaturalNewton().begin(self.objectives.at(problem, "final", hard), found.q)
         return FitState(problem, hard, (state,), False, bool(found.at_rest.all()))
 
-    def _searched(self, problem: Problem, hard: float, products: Mixtures) -> FitState:
+    def _searched(self, problem: FitProblem, hard: float, products: Mixtures) -> FitState:
         """Candidates from random starts, the best first."""
         settings = self.settings
         self.single = products.take([0])
@@ -277,7 +279,7 @@ class Fitter:
         return self._ranked(problem, hard, starts, most, is_gaussian=False)
 
     def _ranked(
-        self, problem: Problem, hard: float, starts: Mixtures, most: int, *, is_gaussian: bool
+        self, problem: FitProblem, hard: float, starts: Mixtures, most: int, *, is_gaussian: bool
     ) -> FitState:
         """The states after a few steps from each start, the best first."""
         optimiser = self.settings.optimiser
@@ -372,7 +374,7 @@ class Fitter:
             until="converged", most_steps=settings.max_steps, what="refining",
         )  # fmt: skip
 
-    def _with_error(self, problem: Problem, q: Mixtures, hard: float) -> tuple[float, float]:
+    def _with_error(self, problem: FitProblem, q: Mixtures, hard: float) -> tuple[float, float]:
         most = MOST_POINTS if self.control.ended is None else MOST_POINTS / 100
         return self.objectives.value_and_error(problem, q, hard, most)
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hylift.components import Gaussians
 from hylift.graph import FactorGroup
-from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
 from hylift.numerics.quadrature import Accuracy, nodes_per_slot
-from hylift.potentials.base import Expectation, along_axis, expectation_given
+from hylift.potentials.base import ExpectedLogValue, along_axis, expectation_given
 
 MAX_POINTS = 1 << 17
 """Log-potentials that are evaluated at once: more of them leave the cache."""
@@ -23,7 +23,7 @@ IMPOSSIBLE = 1e200
 """Stands for an infinite energy, which must not be multiplied by a weight of zero."""
 
 
-def needs_quadrature(problem: Problem) -> bool:
+def needs_quadrature(problem: FitProblem) -> bool:
     """True if the expectation of some function has no closed form."""
     entries = problem.layout.neutral()[:, None]
     first = [group.take(np.zeros(1, dtype=np.int64)) for group in problem.functions]
@@ -31,7 +31,7 @@ def needs_quadrature(problem: Problem) -> bool:
 
 
 def add_functions(
-    problem: Problem, q: Mixtures, accuracy: Accuracy, hard: float,
+    problem: FitProblem, q: Mixtures, accuracy: Accuracy, hard: float,
     gradient: FloatArray, value: FloatArray,
 ) -> None:  # fmt: skip
     """Add the energies of all functions to value (start, component) and gradient."""
@@ -51,7 +51,7 @@ def add_functions(
 
 
 def _blocks(
-    problem: Problem, group: FactorGroup, num_columns: int, accuracy: Accuracy
+    problem: FitProblem, group: FactorGroup, num_columns: int, accuracy: Accuracy
 ) -> Iterator[tuple[FactorGroup, slice, list[int]]]:
     """Some factors, some columns, and the points of each slot."""
     num_nodes = nodes_per_slot(group.potential.num_reals, accuracy)
@@ -66,7 +66,9 @@ def _blocks(
         yield group.take(np.arange(begin, end)), slice(low, high), sizes
 
 
-def _scatter(problem: Problem, group: FactorGroup, found: Expectation, slope: FloatArray) -> None:
+def _scatter(
+    problem: FitProblem, group: FactorGroup, found: ExpectedLogValue, slope: FloatArray
+) -> None:
     """Add gradients with respect to slots to slope (entry, column)."""
     for variable, of_slot in zip(group.scope.T, found.gradients, strict=True):
         parts = group.multiplicity[:, None, None] * of_slot.reshape(len(group), slope.shape[1], -1)
@@ -75,8 +77,8 @@ def _scatter(problem: Problem, group: FactorGroup, found: Expectation, slope: Fl
 
 
 def _closed_form(
-    problem: Problem, group: FactorGroup, entries: FloatArray, hard: float
-) -> Expectation | None:
+    problem: FitProblem, group: FactorGroup, entries: FloatArray, hard: float
+) -> ExpectedLogValue | None:
     """Expected energies (factor and column,) by the potential itself; None if it has none, or if
     not all reals are Gaussian.
 
@@ -96,14 +98,14 @@ def _closed_form(
         return None
     impossible = found.value == -np.inf
     value = np.where(impossible, min(hard, IMPOSSIBLE), -found.value)
-    return Expectation(
+    return ExpectedLogValue(
         value, [np.where(impossible[:, None], 0.0, -part) for part in found.gradients]
     )
 
 
 def _by_quadrature(
-    problem: Problem, group: FactorGroup, entries: FloatArray, sizes: list[int], hard: float
-) -> Expectation:
+    problem: FitProblem, group: FactorGroup, entries: FloatArray, sizes: list[int], hard: float
+) -> ExpectedLogValue:
     """Expected energies (factor and column,) on grids of nodes and states."""
     slots = [
         _SlotNodes.of(problem, entries, column, size)
@@ -120,7 +122,7 @@ def _by_quadrature(
     weights = [slot.weights for slot in slots]
     given = [expectation_given(energies, weights, place) for place in range(group.arity)]
     value = (slots[0].weights * given[0]).sum(axis=1)
-    return Expectation(
+    return ExpectedLogValue(
         value, [slot.gradient(part) for slot, part in zip(slots, given, strict=True)]
     )
 
@@ -135,7 +137,7 @@ class _SlotNodes:
 
     @classmethod
     def of(
-        cls, problem: Problem, entries: FloatArray, variable: NDArray[np.int32], size: int
+        cls, problem: FitProblem, entries: FloatArray, variable: NDArray[np.int32], size: int
     ) -> _SlotNodes:
         layout = problem.layout
         shape = (len(variable), entries.shape[1], size)

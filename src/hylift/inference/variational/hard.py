@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hylift.components.family import LEAST_WEIGHT
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.problem import Mixtures, Problem
+from hylift.inference.variational.problem import FitProblem, Mixtures
 from hylift.inference.variational.products import Ascent
 
 DECISIVE = 1e4
@@ -19,7 +19,7 @@ NEGLIGIBLE = 1e-8
 
 
 def with_certain_zeros(
-    problem: Problem, q: Mixtures, objective: Objective, rng: np.random.Generator
+    problem: FitProblem, q: Mixtures, objective: Objective, rng: np.random.Generator
 ) -> Mixtures | None:
     """A mixture in which nothing impossible has a probability; None if none was found.
 
@@ -57,7 +57,7 @@ def _feasible(
     return q.take(found), value[found]
 
 
-def _rounded(problem: Problem, q: Mixtures) -> Mixtures:
+def _rounded(problem: FitProblem, q: Mixtures) -> Mixtures:
     """Negligible probabilities become zero, of variables to which something is impossible."""
     layout = problem.layout
     discrete = np.flatnonzero(layout.is_discrete & _constrained(problem))
@@ -68,7 +68,7 @@ def _rounded(problem: Problem, q: Mixtures) -> Mixtures:
     return Mixtures(q.weights, entries)
 
 
-def _constrained(problem: Problem) -> NDArray[np.bool_]:
+def _constrained(problem: FitProblem) -> NDArray[np.bool_]:
     """(variable,): whether it is in a factor that may make something impossible."""
     terms = problem.terms
     found = np.zeros(len(problem.multiplicity), dtype=bool)

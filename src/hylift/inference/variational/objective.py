@@ -21,7 +21,7 @@ from hylift.components.kernels.integrals import (
 )
 from hylift.inference.variational.functions import add_functions
 from hylift.inference.variational.kernels import bethe_block, energy_block, scatter
-from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
 from hylift.numerics import threads
 from hylift.numerics.quadrature import Accuracy, hermite_rule, nodes_per_slot
 from hylift.numerics.segments import offsets
@@ -52,7 +52,7 @@ class Objective:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: FitProblem,
         entropy: Entropy,
         accuracy: Accuracy,
         hard: float = np.inf,
@@ -314,7 +314,7 @@ class Grid:
     """Points of the largest grid."""
 
     @classmethod
-    def of(cls, problem: Problem, accuracy: Accuracy) -> Grid:
+    def of(cls, problem: FitProblem, accuracy: Accuracy) -> Grid:
         scopes, num_states = problem.scopes, problem.graph.variables.num_states
         assert scopes is not None
         counts, scope_set = np.unique(scopes.num_reals, return_inverse=True)

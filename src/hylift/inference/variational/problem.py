@@ -32,7 +32,7 @@ PENALTY = 20.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class FitProblem:
     """The terms of a free energy over the variables of a graph, ground or lifted."""
 
     graph: FactorGraph
@@ -52,7 +52,7 @@ class Problem:
     """Ground variables that the variables stand for."""
 
     @classmethod
-    def of(cls, graph: FactorGraph, is_beta: NDArray[np.bool_], *, scopes: bool) -> Problem:
+    def of(cls, graph: FactorGraph, is_beta: NDArray[np.bool_], *, scopes: bool) -> FitProblem:
         found = Scopes.of(graph) if scopes else None
         if found is not None:
             found.check_size(graph)
@@ -73,7 +73,7 @@ class Problem:
             float(variables.multiplicity.sum()),
         )
 
-    def with_betas(self, is_beta: NDArray[np.bool_] | None = None) -> Problem:
+    def with_betas(self, is_beta: NDArray[np.bool_] | None = None) -> FitProblem:
         """The same problem with Beta components for these reals, by default for none."""
         if is_beta is None:
             is_beta = np.zeros(len(self.multiplicity), dtype=bool)
@@ -82,7 +82,7 @@ class Problem:
         layout = Layout.of(self.graph.variables, is_beta)
         return replace(self, layout=layout, betas=np.flatnonzero(is_beta))
 
-    def scaled(self, product: Mixtures) -> Problem:
+    def scaled(self, product: Mixtures) -> FitProblem:
         """The same problem with variances limited around those of a product of Gaussians."""
         reals = self.layout.reals
         var = np.ones(len(self.multiplicity))
@@ -226,7 +226,7 @@ class Scopes:
             )
 
 
-def choose_betas(problem: Problem, product: Mixtures, reals: Reals) -> NDArray[np.bool_]:
+def choose_betas(problem: FitProblem, product: Mixtures, reals: Reals) -> NDArray[np.bool_]:
     """(variable,): whether its components are Betas.
 
     'auto' picks bounded reals with more than `LEAK` of the mass of the best Gaussian product
@@ -257,7 +257,7 @@ def mass_outside(layout: Layout, weights: FloatArray, entries: FloatArray) -> Fl
     return found
 
 
-def check_one_sided(problem: Problem, product: Mixtures) -> None:
+def check_one_sided(problem: FitProblem, product: Mixtures) -> None:
     """Raise an error if a real has one bound only, and that bound matters."""
     layout = problem.layout
     one_sided = np.isfinite(layout.lower) != np.isfinite(layout.upper)
@@ -275,7 +275,7 @@ def check_one_sided(problem: Problem, product: Mixtures) -> None:
         )
 
 
-def as_betas(problem: Problem, q: Mixtures) -> Mixtures:
+def as_betas(problem: FitProblem, q: Mixtures) -> Mixtures:
     """Mixtures of Gaussians with Betas of nearly the same moments where the problem wants them."""
     layout, reals = problem.layout, problem.betas
     if not len(reals):

@@ -18,7 +18,7 @@ from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.prepared import parts_of
 from hylift.inference.variational.kernels import sweep
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.problem import FloatArray, Mixtures, Problem
+from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
 from hylift.posterior import Result
 from hylift.proper.gaussian import GaussianForm
 
@@ -45,7 +45,7 @@ def always() -> bool:
     return True
 
 
-def gaussian_product(problem: Problem, form: GaussianForm) -> Mixtures:
+def gaussian_product(problem: FitProblem, form: GaussianForm) -> Mixtures:
     """The best product for a Gaussian: its means, and the variances given all others."""
     limits, layout = problem.limits, problem.layout
     entries = np.empty((1, 2 * len(form.means), 1))
@@ -68,7 +68,7 @@ class Ascent:
     """True if members of a class are neighbours, and so move at once."""
 
     @classmethod
-    def of(cls, problem: Problem, hard: float) -> Ascent:
+    def of(cls, problem: FitProblem, hard: float) -> Ascent:
         """hard: the energy of what is impossible."""
         return cls.on(Objective(problem.with_betas(), "bethe", "search", hard))
 
@@ -196,7 +196,7 @@ class Ascent:
 
 
 def _state_codes(
-    problem: Problem, products: FloatArray, part: NDArray[np.int32], num_parts: int
+    problem: FitProblem, products: FloatArray, part: NDArray[np.int32], num_parts: int
 ) -> FloatArray:
     """(product, part): numbers that differ where the most probable states do."""
     layout = problem.layout

@@ -12,7 +12,7 @@ from hylift.components.family import LEAST_PROBABILITY, LEAST_WEIGHT
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.prepared import View
-from hylift.inference.variational.problem import FloatArray, Mixtures, Problem, as_betas
+from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures, as_betas
 from hylift.posterior import Posterior
 from hylift.posterior.mixture import Mixture
 from hylift.proper.gaussian import GaussianForm
@@ -27,7 +27,7 @@ WIDTHS = (1.0, 0.45)
 
 
 def random_starts(
-    problem: Problem,
+    problem: FitProblem,
     num_starts: int,
     num_components: int,
     rng: np.random.Generator,
@@ -59,7 +59,7 @@ def random_starts(
     return as_betas(problem, Mixtures(weights, entries))
 
 
-def apart(problem: Problem, q: Mixtures, rng: np.random.Generator) -> Mixtures:
+def apart(problem: FitProblem, q: Mixtures, rng: np.random.Generator) -> Mixtures:
     """Mixtures of Gaussians with all components but the first moved a little."""
     layout = problem.layout
     reals = layout.reals
@@ -73,7 +73,7 @@ def apart(problem: Problem, q: Mixtures, rng: np.random.Generator) -> Mixtures:
     return Mixtures(q.weights, entries)
 
 
-def _box(problem: Problem, products: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _box(problem: FitProblem, products: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(real,): between which values to look for each real.
 
     The bounds, where it has them and they are not much further apart than what is found; else
@@ -142,7 +142,9 @@ class WarmStart:
             )
         return cls(mixture, source)
 
-    def betas(self, view: View, problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def betas(
+        self, view: View, problem: FitProblem, chosen: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
         """(variable,): which variables of a view had Betas, as before, or as chosen if new."""
         old = self._classes(view, problem)
         known = old >= 0
@@ -150,7 +152,7 @@ class WarmStart:
         is_beta[known] = self.mixture.layout.has(Betas)[old[known]]
         return is_beta & np.isfinite(problem.layout.upper - problem.layout.lower)
 
-    def mixtures(self, view: View, problem: Problem, product: Mixtures) -> Mixtures:
+    def mixtures(self, view: View, problem: FitProblem, product: Mixtures) -> Mixtures:
         """The same mixture, over the variables of a view; the product where it knows nothing, or
         has another family."""
         count = self.mixture.num_components
@@ -166,7 +168,7 @@ class WarmStart:
         weights = np.maximum(self.mixture.weights, LEAST_WEIGHT)
         return Mixtures((weights / weights.sum())[None], entries)
 
-    def _classes(self, view: View, problem: Problem) -> NDArray[np.int64]:
+    def _classes(self, view: View, problem: FitProblem) -> NDArray[np.int64]:
         """(variable,): the class of the old mixture that a variable of the view was in, or -1."""
         member = np.zeros(len(problem.layout), dtype=np.int64)
         member[view.variable_to_class[::-1]] = np.arange(len(view.variable_to_class))[::-1]

@@ -34,7 +34,7 @@ TruthArray = NDArray[np.bool_]
 Monomial = tuple[int, ...]
 """The real slots that are multiplied, in order: () is the constant, (0, 0) the square of slot 0."""
 
-Operand: TypeAlias = "QuadraticForm | NDArray[np.bool_] | FloatArray | float"
+Operand: TypeAlias = "QuadraticPolynomial | NDArray[np.bool_] | FloatArray | float"
 
 
 class NotQuadratic(Exception):  # noqa: N818  (an answer, which the caller acts upon)
@@ -42,7 +42,7 @@ class NotQuadratic(Exception):  # noqa: N818  (an answer, which the caller acts 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class QuadraticForm:
+class QuadraticPolynomial:
     """Σ coefficient * monomial: coefficients broadcast together; missing ones are zero."""
 
     coefficients: Mapping[Monomial, FloatArray]
@@ -51,7 +51,7 @@ class QuadraticForm:
     __array_ufunc__ = None
 
     @classmethod
-    def slot(cls, index: int) -> QuadraticForm:
+    def slot(cls, index: int) -> QuadraticPolynomial:
         """The value of one real slot."""
         return cls({(index,): np.ones(())})
 
@@ -66,7 +66,7 @@ class QuadraticForm:
             raise NotQuadratic
         return self.coefficients.get((), np.zeros(()))
 
-    def __add__(self, other: Operand) -> QuadraticForm:
+    def __add__(self, other: Operand) -> QuadraticPolynomial:
         total = dict(self.coefficients)
         for monomial, coefficient in as_form(other).coefficients.items():
             here = total.get(monomial)
@@ -75,16 +75,18 @@ class QuadraticForm:
 
     __radd__ = __add__
 
-    def __neg__(self) -> QuadraticForm:
-        return QuadraticForm({m: -coefficient for m, coefficient in self.coefficients.items()})
+    def __neg__(self) -> QuadraticPolynomial:
+        return QuadraticPolynomial(
+            {m: -coefficient for m, coefficient in self.coefficients.items()}
+        )
 
-    def __sub__(self, other: Operand) -> QuadraticForm:
+    def __sub__(self, other: Operand) -> QuadraticPolynomial:
         return self + -as_form(other)
 
-    def __rsub__(self, other: Operand) -> QuadraticForm:
+    def __rsub__(self, other: Operand) -> QuadraticPolynomial:
         return as_form(other) + -self
 
-    def __mul__(self, other: Operand) -> QuadraticForm:
+    def __mul__(self, other: Operand) -> QuadraticPolynomial:
         total: dict[Monomial, FloatArray] = {}
         theirs = as_form(other).coefficients
         for left, ours in self.coefficients.items():
@@ -96,14 +98,14 @@ class QuadraticForm:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Operand) -> QuadraticForm:
+    def __truediv__(self, other: Operand) -> QuadraticPolynomial:
         divisor = as_form(other).constant
         return _without_zeros({m: quotient(c, divisor) for m, c in self.coefficients.items()})
 
-    def __rtruediv__(self, other: Operand) -> QuadraticForm:
+    def __rtruediv__(self, other: Operand) -> QuadraticPolynomial:
         return as_form(other) / self
 
-    def __pow__(self, exponent: float) -> QuadraticForm:
+    def __pow__(self, exponent: float) -> QuadraticPolynomial:
         if self.is_constant:
             return as_form(np.power(self.constant, exponent))
         if exponent == 2:
@@ -113,12 +115,12 @@ class QuadraticForm:
         raise NotQuadratic
 
 
-NumberValue = QuadraticForm | FloatArray
+NumberValue = QuadraticPolynomial | FloatArray
 
 
-def as_form(value: Operand) -> QuadraticForm:
+def as_form(value: Operand) -> QuadraticPolynomial:
     """The value itself, or the form that is this constant."""
-    if isinstance(value, QuadraticForm):
+    if isinstance(value, QuadraticPolynomial):
         return value
     return _without_zeros({(): np.asarray(value, dtype=np.float64)})
 
@@ -132,7 +134,7 @@ def product(left: NumberValue, right: NumberValue) -> NumberValue:
 
     So a truth value that multiplies a term switches it off where it is false.
     """
-    if isinstance(left, QuadraticForm) or isinstance(right, QuadraticForm):
+    if isinstance(left, QuadraticPolynomial) or isinstance(right, QuadraticPolynomial):
         return left * right
     result = np.asarray(left * right)
     if np.isfinite(result).all():
@@ -146,7 +148,7 @@ def quotient(left: FloatArray, right: FloatArray) -> FloatArray: ...
 def quotient(left: NumberValue, right: NumberValue) -> NumberValue: ...
 def quotient(left: NumberValue, right: NumberValue) -> NumberValue:
     """left / right, and zero where left is zero: left * (1 / right)."""
-    if isinstance(left, QuadraticForm) or isinstance(right, QuadraticForm):
+    if isinstance(left, QuadraticPolynomial) or isinstance(right, QuadraticPolynomial):
         return left / right
     result = np.asarray(left / right)
     if np.isfinite(result).all():
@@ -154,12 +156,12 @@ def quotient(left: NumberValue, right: NumberValue) -> NumberValue:
     return np.where(left == 0, 0.0, result)
 
 
-def _without_zeros(coefficients: Mapping[Monomial, FloatArray]) -> QuadraticForm:
+def _without_zeros(coefficients: Mapping[Monomial, FloatArray]) -> QuadraticPolynomial:
     """A form without the monomials that are zero everywhere."""
     kept = {monomial: array for monomial, array in coefficients.items() if np.any(array)}
     if any(len(monomial) > 2 for monomial in kept):
         raise NotQuadratic
-    return QuadraticForm(kept)
+    return QuadraticPolynomial(kept)
 
 
 # Expressions.
@@ -182,7 +184,7 @@ def evaluate(expr: Expr, leaf: LeafValue) -> Value:
 
 def as_number(value: Value) -> NumberValue:
     """The value with truth as 1 and falsehood as 0."""
-    return value if isinstance(value, QuadraticForm) else np.asarray(value, dtype=np.float64)
+    return value if isinstance(value, QuadraticPolynomial) else np.asarray(value, dtype=np.float64)
 
 
 def _value(expr: Expr, leaf: LeafValue) -> Value:
@@ -217,7 +219,7 @@ def _value(expr: Expr, leaf: LeafValue) -> Value:
 
 
 def _leaf_value(value: Any) -> Value:
-    return value if isinstance(value, QuadraticForm) else np.asarray(value)
+    return value if isinstance(value, QuadraticPolynomial) else np.asarray(value)
 
 
 def _number(expr: Expr, leaf: LeafValue) -> NumberValue:
@@ -227,12 +229,12 @@ def _number(expr: Expr, leaf: LeafValue) -> NumberValue:
 def _plain(expr: Expr, leaf: LeafValue) -> FloatArray:
     """The value of an expression that depends on no real slot, or `NotQuadratic`."""
     value = _number(expr, leaf)
-    return value.constant if isinstance(value, QuadraticForm) else value
+    return value.constant if isinstance(value, QuadraticPolynomial) else value
 
 
 def _truth(expr: Expr, leaf: LeafValue) -> TruthArray:
     value = _value(expr, leaf)
-    if isinstance(value, QuadraticForm) or value.dtype != np.bool_:
+    if isinstance(value, QuadraticPolynomial) or value.dtype != np.bool_:
         raise TypeError(f"a number stands where a truth is needed: {expr}")
     return np.asarray(value, dtype=np.bool_)
 
@@ -261,7 +263,7 @@ def _comparison(expr: Comparison, leaf: LeafValue) -> NumberValue:
     difference = right - left if expr.op in ("<", "<=") else left - right
     if expr.slope is not None:
         difference = product(_number(expr.slope, leaf), difference)
-    if isinstance(difference, QuadraticForm):
+    if isinstance(difference, QuadraticPolynomial):
         difference = difference.constant
     return np.asarray(-np.logaddexp(0.0, -difference))
 
@@ -308,7 +310,7 @@ def _normal(expr: Normal, leaf: LeafValue) -> NumberValue:
 def _apply(expr: Apply, leaf: LeafValue) -> FloatArray:
     """The result of a user's function, if it fits the shapes of its arguments."""
     values = [_leaf_value(leaf(atom)) for atom in expr.arguments]
-    arguments = [value for value in values if not isinstance(value, QuadraticForm)]
+    arguments = [value for value in values if not isinstance(value, QuadraticPolynomial)]
     if len(arguments) < len(values):
         raise NotQuadratic
     called = f"the function '{getattr(expr.function, '__name__', expr.function)}'"

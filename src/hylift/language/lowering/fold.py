@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from hylift.language.lowering.evaluate import QuadraticForm, evaluate
+from hylift.language.lowering.evaluate import QuadraticPolynomial, evaluate
 from hylift.language.syntax import (
     COMPARISONS,
     OPERATORS,
@@ -64,7 +64,7 @@ def _is_constant(expr: Expr) -> bool:
 def _constant(expr: Expr, known: Mapping[Expr, bool]) -> Expr:
     """The value of an expression without unknowns, unless it is undefined."""
     value = evaluate(expr, lambda node: np.asarray(known[node]))
-    assert not isinstance(value, QuadraticForm)  # no leaf is one
+    assert not isinstance(value, QuadraticPolynomial)  # no leaf is one
     if value.dtype == np.bool_:
         return Truth(bool(value), place=expr.place)
     return expr if np.isnan(value) else Number(float(value), place=expr.place)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.language.lowering.evaluate import (
     NotQuadratic,
-    QuadraticForm,
+    QuadraticPolynomial,
     TruthArray,
     Value,
     as_form,
@@ -138,7 +138,7 @@ class Formula:
         values = {node: value_of(source) for node, source in self.sources}
         values |= {Parameter(name): np.asarray(value) for name, value in self.parameters}
         value = as_number(evaluate(self.formula, values.__getitem__))
-        assert not isinstance(value, QuadraticForm)  # none of its arguments is
+        assert not isinstance(value, QuadraticPolynomial)  # none of its arguments is
         with np.errstate(all="ignore"):
             return product(arguments[self.num_slots], value)
 
@@ -237,11 +237,11 @@ class _Grid:
                 A[..., i, j] = A[..., j, i] = self.spread(form, (j, i)) / 2
         return ConditionalQuadratic(A, b, constant)
 
-    def weighted(self, hard: bool) -> QuadraticForm:
+    def weighted(self, hard: bool) -> QuadraticPolynomial:
         """weight * formula as a quadratic form, or `NotQuadratic`."""
         value = evaluate(self.formula, self.leaf)
         if hard:
-            if isinstance(value, QuadraticForm) or value.dtype != np.bool_:
+            if isinstance(value, QuadraticPolynomial) or value.dtype != np.bool_:
                 raise ModelError(
                     f"a hard formula is true or false, but '{shown(self.formula)}' is a number: "
                     "give it a weight in place of the period"
@@ -268,12 +268,12 @@ class _Grid:
             return known if source.is_real else np.asarray(known == given)
         index = self.free.index(source.slot)
         if source.is_real:
-            return QuadraticForm.slot(index - len(self.states))
+            return QuadraticPolynomial.slot(index - len(self.states))
         shape = [1] * (1 + len(self.states))
         shape[1 + index] = self.states[index]
         return np.asarray(np.arange(self.states[index]).reshape(shape) == given)
 
-    def spread(self, form: QuadraticForm, monomial: tuple[int, ...]) -> FloatArray:
+    def spread(self, form: QuadraticPolynomial, monomial: tuple[int, ...]) -> FloatArray:
         """(row, states...): one coefficient of a form over the whole grid."""
         coefficient = form.coefficients.get(monomial, np.zeros(()))
         return np.broadcast_to(coefficient, (self.num_rows, *self.states)).copy()
@@ -305,7 +305,7 @@ class _Grid:
     def _held(self, node: Expr, at: tuple[np.intp, ...], shape: tuple[int, ...]) -> str:
         """`In(p, t) is true`, `x(p) is 0.5` at a point of the grid; empty if it does not vary."""
         value = self.leaf(node)
-        if isinstance(value, QuadraticForm) or any(np.greater(value.shape, shape)):
+        if isinstance(value, QuadraticPolynomial) or any(np.greater(value.shape, shape)):
             return ""
         # An axis of length 1 stands for all of its positions.
         point = tuple(i if size > 1 else 0 for i, size in zip(at, value.shape, strict=True))

@@ -5,17 +5,17 @@ import pytest
 
 from hylift.language.lowering.evaluate import (
     NotQuadratic,
-    QuadraticForm,
+    QuadraticPolynomial,
     as_form,
     product,
     quotient,
 )
 
-X, Y = QuadraticForm.slot(0), QuadraticForm.slot(1)
+X, Y = QuadraticPolynomial.slot(0), QuadraticPolynomial.slot(1)
 GATE = np.array([False, True])
 
 
-def at(form: QuadraticForm, *reals: float) -> np.ndarray:
+def at(form: QuadraticPolynomial, *reals: float) -> np.ndarray:
     """The value of a form, one per state."""
     terms = (c * np.prod([reals[i] for i in m]) for m, c in form.coefficients.items())
     return np.asarray(sum(terms, np.zeros(())))
@@ -36,7 +36,9 @@ def at(form: QuadraticForm, *reals: float) -> np.ndarray:
         (as_form(3.0) ** 3, 27.0),
     ],
 )
-def test_a_form_has_the_value_of_what_was_computed(form: QuadraticForm, expected: float) -> None:
+def test_a_form_has_the_value_of_what_was_computed(
+    form: QuadraticPolynomial, expected: float
+) -> None:
     assert at(form, 2.0, 3.0) == pytest.approx(expected)
 
 
@@ -52,7 +54,7 @@ def test_random_expressions_agree_with_numbers(seed: int) -> None:
 
     form = compute(X, Y)
 
-    assert isinstance(form, QuadraticForm)
+    assert isinstance(form, QuadraticPolynomial)
     np.testing.assert_allclose(at(form, x, y), compute(x, y), atol=1e-12)
 
 
