@@ -3,7 +3,6 @@
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -78,11 +77,9 @@ class BatchedDistribution(ABC):
     def _with(self, **arrays: FloatArray) -> Self:
         """A copy with other arrays, which must be valid: they are not checked."""
         copy = object.__new__(type(self))
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            if field.name in arrays:
-                value = read_only(arrays[field.name])
-            object.__setattr__(copy, field.name, value)
+        for name in type(self).__match_args__:  # type: ignore[attr-defined]
+            value = read_only(arrays[name]) if name in arrays else getattr(self, name)
+            object.__setattr__(copy, name, value)
         return copy
 
     def _by_row(self, compute: Callable[[Self], FloatArray], width: int) -> FloatOrArray:

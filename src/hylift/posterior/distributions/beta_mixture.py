@@ -131,9 +131,11 @@ class BetaMixture(RealMixture):
     def _log_densities(self, spans: Intervals) -> FloatArray:
         return log_densities_in_blocks(self, spans)
 
-    def _logit_log_pdf(self, y: FloatArray) -> FloatArray:
-        """Log densities of y = log u/(1 - u), of the share u of the interval, at (row, node)."""
-        log_near, log_far = _log_shares(y)
+    def _logit_log_pdf(self, log_near: FloatArray, log_far: FloatArray) -> FloatArray:
+        """Log densities of y = log u/(1 - u), of the share u of the interval, at (row, node).
+
+        log_near, log_far: log u and log(1 - u)
+        """
         with np.errstate(divide="ignore"):
             heights = np.log(self.weights) - special.betaln(self.alpha, self.beta)
         logs = self.alpha[:, None] * log_near[..., None] + self.beta[:, None] * log_far[..., None]
@@ -176,22 +178,27 @@ class LogitLine:
         y, row = spans.nodes, spans.row
         low, high = self.lower[row, None], self.upper[row, None]
         log_near, log_far = _log_shares(y)
-        log_slope = np.log(high - low) + log_near + log_far  # of x along y
         if some is None:
-            return np.asarray(log_slope)
+            return self._log_slope(row, log_near, log_far)
         rows = some[row]
         if isinstance(rows, BetaMixture):
             ends = np.stack([rows.lower, rows.upper], axis=1)
             if (ends == np.concatenate([low, high], axis=1)).all():
-                return rows._logit_log_pdf(y)
+                return rows._logit_log_pdf(log_near, log_far)
         width = high - low
         x = np.where(y < 0, low + width * np.exp(log_near), high - width * np.exp(log_far))
-        return np.asarray(rows._log_pdf(x.T).T + log_slope)
+        return rows._log_pdf(x.T).T + self._log_slope(row, log_near, log_far)
+
+    def _log_slope(self, row: IntArray, log_near: FloatArray, log_far: FloatArray) -> FloatArray:
+        """Of reals along the line."""
+        log_width = np.log(self.upper - self.lower)[row, None]
+        return np.asarray(log_width + log_near + log_far)
 
 
 def _log_shares(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log u and log(1 - u) where y = log u/(1 - u)."""
-    return -np.logaddexp(0.0, -y), -np.logaddexp(0.0, y)
+    rest = np.log1p(np.exp(-np.abs(y)))
+    return np.minimum(y, 0.0) - rest, -np.maximum(y, 0.0) - rest
 
 
 def _positive(name: str, values: FloatArray) -> FloatArray:

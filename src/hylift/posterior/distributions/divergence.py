@@ -96,6 +96,8 @@ def _by_quadrature(p: Density, q: Density | None) -> FloatArray:
     def values(spans: Intervals) -> FloatArray:
         log_p, log_q = logs(p, spans), logs(q, spans)
         density = np.exp(log_p)
+        if q is None:
+            return np.where(density > 0, density * (log_p - log_q), 0.0)
         vanishes[spans.row[(np.isneginf(log_q) & (density > 0)).any(axis=1)]] = True
         counts = (density > 0) & np.isfinite(log_q)
         return np.where(counts, density * (log_p - log_q), 0.0)

@@ -73,6 +73,12 @@ class GaussianMixture(RealMixture):
     def _component_cdf(self, x: FloatArray) -> FloatArray:
         return np.asarray(special.ndtr((x[..., None] - self.means) / self._sds))
 
+    def _pdf(self, x: FloatArray) -> FloatArray:
+        sds = self._sds
+        with np.errstate(over="ignore"):
+            bells = np.exp(-0.5 * ((x[..., None] - self.means) / sds) ** 2)
+        return np.asarray(np.einsum("rk,prk->pr", self.weights / (sds * ROOT_TWO_PI), bells))
+
     def _component_quantiles(self, p: FloatArray) -> FloatArray:
         return np.asarray(self.means + self._sds * special.ndtri(p))
 
@@ -129,7 +135,8 @@ class GaussianMixture(RealMixture):
             z = width[block, None, None] / sds[:, :, None] * (0.5 + 0.5 * NODES)
             z += start[:, :, None]  # (interval, component, node)
             with np.errstate(over="ignore", divide="ignore"):
-                z *= -0.5 * z
+                z *= z
+                z *= -0.5
                 density = ((rows.weights / (sds * ROOT_TWO_PI))[:, None] @ np.exp(z))[:, 0]
                 found[block] = np.log(density)
                 if density.min() < TINY:
@@ -140,16 +147,23 @@ class GaussianMixture(RealMixture):
 
     def _blocks(self, spans: Intervals) -> Iterator[tuple[slice, "GaussianMixture"]]:
         """Blocks of intervals with the mixtures there, of a single one the parts that count."""
-        pending = [slice(0, len(spans.row))]
+        is_single = len(self.means) == 1
+        # The shorter the block, the fewer components of a single mixture count there.
+        most = BLOCK_SIZE // 8 if is_single else BLOCK_SIZE
+        pending = [(slice(0, len(spans.row)), self)]
         while pending:
-            block = pending.pop()
+            block, rows = pending.pop()
             size = block.stop - block.start
-            rows = self._near(spans.take(block)) if len(self.means) == 1 and size else self
-            if size > 1 and size * rows.num_components * len(NODES) > BLOCK_SIZE:
+            if is_single and size:
+                rows = rows._near(spans.take(block))
+            if size > 1 and size * rows.num_components * len(NODES) > most:
                 middle = block.start + size // 2
-                pending += [slice(middle, block.stop), slice(block.start, middle)]
+                pending += [
+                    (slice(middle, block.stop), rows),
+                    (slice(block.start, middle), rows),
+                ]
             elif size:
-                yield block, rows if len(self.means) == 1 else self[spans.row[block]]
+                yield block, rows if is_single else rows[spans.row[block]]
 
     def _near(self, spans: Intervals) -> "GaussianMixture":
         """A single mixture without the components that vanish among the others on intervals."""

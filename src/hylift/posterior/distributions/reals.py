@@ -306,11 +306,12 @@ class RealMixture(Density):
         alone = self._component_quantiles(np.minimum(p[:, None] / self.weights, 1.0))
         high = np.maximum(np.minimum(high, np.where(is_used, alone, np.inf).min(axis=1)), low)
         inner = np.flatnonzero(p > 0.0)
+        all_rows = self[inner]
         noise = 8.0 * EPS * p * (1.0 - 2.0 * np.log(p))  # of the cdf, from rounding of x
 
         def evaluate(x: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+            rows = all_rows if len(which) == len(inner) else all_rows[which]
             which = inner[which]
-            rows = self[which]
             cdf = rows._cdf(x[None])[0]
             residual = cdf - p[which]
             residual[np.abs(residual) <= noise[which]] = 0.0
