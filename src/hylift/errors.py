@@ -127,6 +127,6 @@ def proper_remedy(name: str) -> str:
 def too_narrow(name: str) -> UnsupportedError:
     """The error for a real whose bounds or density are too narrow for floating point."""
     return UnsupportedError(
-        f"'{name}' varies by less than numbers of its size can tell apart: give it another origin "
-        "or unit"
+        f"'{name}' varies by less than floating-point numbers of its size can resolve: "
+        "give it another origin or unit"
     )

@@ -32,8 +32,8 @@ def test_a_real_that_numbers_do_not_resolve_is_refused_by_name(
 
     with pytest.raises(
         UnsupportedError,
-        match=r"^'far' varies by less than numbers of its size can tell apart: give it another "
-        r"origin or unit$",
+        match=r"^'far' varies by less than floating-point numbers of its size can resolve: "
+        r"give it another origin or unit$",
     ):
         infer(graph, Exact())
 

@@ -42,7 +42,7 @@ def process() -> NoReturn:
     # The error that led here is gone, and with it what it held: databases remove their files.
     atexit._run_exitfuncs()  # so do temporary folders
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+        with contextlib.suppress(OSError, ValueError):  # its reader has closed it
             stream.flush()
     # Freeing one by one what ends with the process anyway would take half a second.
     os._exit(code)
@@ -51,7 +51,7 @@ def process() -> NoReturn:
 def main() -> NoReturn:
     """Run the command line; Ctrl-C prints one line even while modules are being loaded."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever called
+        if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     try:
         from hylift.cli.main import main as run

@@ -25,7 +25,7 @@ def main() -> NoReturn:
 def run(app: typer.Typer, name: str) -> NoReturn:
     """Run commands under the name by which users call them, and exit with a code.
 
-    0: it worked; 1: nobody reads the output; 2: bad input or a full disk, with one line on
+    0: it worked; 1: the reader closed the output; 2: bad input or a full disk, with one line on
     stderr; 130: interrupted, perhaps with an answer.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -47,7 +47,7 @@ def run(app: typer.Typer, name: str) -> NoReturn:
         _drop_output()
         sys.exit(1)
     except OSError as error:
-        if error.filename is not None:  # files are told about where they are read and written
+        if error.filename is not None:  # reported where files are read and written
             raise
         _drop_output()
         _end(2, name, f"standard output cannot be written: {error.strerror or error}")

@@ -99,7 +99,7 @@ class Control:
     def next_section(self) -> Section | None:
         """The next section of the checkpoint, with the history up to where it was stored.
 
-        None without a checkpoint, and once the run is to end: what follows is done in haste.
+        None without a checkpoint, and once the run is to end: what follows is cut short.
         """
         number, self._num_sections = self._num_sections, self._num_sections + 1
         checkpoint = self.request.checkpoint

@@ -58,7 +58,7 @@ class Answer:
     assignment: Assignment | None = None
     """The best one, where the method knows it anyway."""
     expect: Expect | None = None
-    """Expected log-values of factors, where there is neither a mixture nor draws to tell them."""
+    """Expected log-values of factors, where there is neither a mixture nor draws."""
     steps: int | None = None
     """Work that was done, where it is not the steps that `Control` has recorded."""
 

@@ -69,7 +69,7 @@ class Request:
     seed: int
     progress: Progress
     lift: Lift = "exact"
-    """How to solve look-alikes once; exact inference ignores it."""
+    """The way to solve look-alikes once; exact inference ignores it."""
     seconds: float | None = None
     """Time limit, after which the best so far is returned."""
     start: Posterior | None = None

@@ -33,7 +33,7 @@ def cut(cost: NDArray[np.int64], work: int = 1) -> list[tuple[int, int]]:
 
 
 def in_order(run: Callable[[int, int], T], blocks: Iterable[tuple[int, int]]) -> Iterator[T]:
-    """What `run` returns for each block, in order, with as many threads as Numba has.
+    """Yield the result of `run` for each block, in order, with as many threads as Numba has.
 
     Few results wait at any time.
     """

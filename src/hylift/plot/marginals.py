@@ -70,7 +70,7 @@ class Panel:
     marginals: dict[str, Any]
     looks: dict[str, dict[str, Any]]
     observed: bool
-    """Whether all posteriors observed it."""
+    """True if it is observed in all posteriors."""
     truth: float | None
     measured: list[tuple[float, float]]
     legend: dict[str, Any] = field(default_factory=dict)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hylift.posterior.counts import Expect
     from hylift.posterior.posterior import Posterior
 
-NOTE = "Components were reweighted by how well they fit what is given, not fitted anew."
+NOTE = "Components were reweighted by how well they fit what is given, not fitted again."
 
 
 class Target(ABC):

@@ -309,7 +309,7 @@ def enumerated(found: Component, constraints: Constraints) -> OpenFactors | Impr
     if num_states * num_reals**2 > MAX_ENTRIES or num_factors > MAX_FACTORS:
         return (
             f"the curvature of the density in '{found.name}' and {num_reals - 1:,} reals coupled "
-            "with it is too small, or depends on too many factors, to tell"
+            "with it is too small, or depends on too many factors, to decide"
         )
     bounds = found.variables.lower[found.reals], found.variables.upper[found.reals]
     if np.isfinite(bounds).any():
@@ -376,7 +376,7 @@ def _proper_states(
         if allowed is None:
             return f"{improper}, if the hard rules allow that, which is not known"
     if len(bad) > MAX_QUESTIONS or not good.any():
-        return f"the density is proper in '{found.name}' in no state, or in too few, to tell"
+        return f"the density is proper in '{found.name}' in no state, or in too few to decide"
     return np.asarray(good)
 
 

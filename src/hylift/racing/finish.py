@@ -23,7 +23,7 @@ class Finish:
     """Of all tasks together, without compilation; of short runs without the time to load code."""
     memory: int | None
     """Bytes by which the resident memory grew at its peak, in the run in which it grew most; None
-    where the system does not tell."""
+    where the system does not report it."""
     posterior: Posterior
     comparison: Comparison | None = None
     """Distance of its marginals from those of the yardstick; None for the yardstick itself."""

@@ -20,7 +20,7 @@ class MemoryMark:
     """The resident memory of this process at the start of some work."""
 
     resident: int | None
-    """In bytes; None where the system does not tell."""
+    """In bytes; None where the system does not report it."""
     is_now: bool
     """True for the current size, False for the largest so far."""
 

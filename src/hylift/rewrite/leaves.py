@@ -1,6 +1,6 @@
 """Leaves that nothing depends on are eliminated: reals whose integral is the same for all others.
 
-An example is a reading that nobody took: a hidden real y in a single factor normal(y | a·x, v),
+An example is a reading that was not taken: a hidden real y in a single factor normal(y | a·x, v),
 which integrates to the same number whatever x is. Left in the graph it costs time, and
 approximations that make y and x independent make x too certain.
 """

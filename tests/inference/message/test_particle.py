@@ -342,7 +342,7 @@ def test_a_real_that_varies_by_less_than_its_digits_is_refused() -> None:
         ],
     )
 
-    with pytest.raises(UnsupportedError, match=r"'x' varies by less than numbers of its size"):
+    with pytest.raises(UnsupportedError, match=r"'x' varies by less than floating-point numbers"):
         infer(graph, EPBP(20))
 
 

@@ -126,8 +126,8 @@ def test_constraints_that_nothing_satisfies_are_refused() -> None:
 
     assert str(refusal.value) == (
         "Gibbs begins where no hard constraint is broken, and local search found no such "
-        "assignment: the evidence may contradict the hard constraints, or they are too hard a "
-        "puzzle for it. Exact() can tell where it is feasible."
+        "assignment: the evidence may contradict the hard constraints, or they are too hard "
+        "for it. Exact() decides where it is feasible."
     )
 
 
@@ -141,7 +141,8 @@ def test_bounds_with_few_numbers_between_them_are_refused(low: float, high: floa
         infer(graph, SHORT)
 
     assert str(refusal.value) == (
-        "'x' varies by less than numbers of its size can tell apart: give it another origin or unit"
+        "'x' varies by less than floating-point numbers of its size can resolve: give it "
+        "another origin or unit"
     )
 
 

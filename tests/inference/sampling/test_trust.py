@@ -19,7 +19,7 @@ from hylift.rewrite.kinds import Kinds
 ALIKE = Table.weighted(np.inf, [[1, 0], [0, 1]])
 APART = (
     "Hard constraints may keep apart states between which no draw of a few variables at a time can "
-    "move: then a chain sees its own side only, and R-hat need not tell."
+    "move: then a chain sees its own side only, and R-hat may not show it."
 )
 
 
@@ -161,7 +161,7 @@ def test_one_chain_is_never_converged() -> None:
     alone, two = (infer(graph, Gibbs(chains=chains), seed=0) for chains in (1, 2))
 
     assert alone.solution.result == "max_steps"
-    assert "One chain cannot tell whether another would agree: two or more can." in (
+    assert "One chain cannot show whether another would agree: run two or more." in (
         alone.solution.notes
     )
     assert two.solution.result == "converged"

@@ -165,7 +165,7 @@ def quasi_newton(steps, changes, count, newest, slope, inverse, alpha, direction
     """Fill direction (place,) with minus the L-BFGS estimate of the inverse Hessian times the
     slope (place,); steps and changes of the slope: (memory, place), of which `count` are filled,
     `newest` the latest; inverse: the diagonal that the estimate starts from, in the size that the
-    latest step tells; alpha: (memory,), scratch."""
+    latest step gives; alpha: (memory,), scratch."""
     memory = len(steps)
     for place in range(len(slope)):
         direction[place] = -slope[place]

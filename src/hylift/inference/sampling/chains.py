@@ -206,7 +206,7 @@ def _led(
     seconds: float | None,
 ) -> FloatArray:
     """An assignment that breaks no hard constraint, by a random walk; or, where constraints are
-    too hard a puzzle for that, by local search."""
+    too hard for that, by local search."""
     began = time.monotonic()
 
     def is_late() -> bool:
@@ -228,7 +228,7 @@ def _led(
         raise ImpossibleEvidenceError(
             "Gibbs begins where no hard constraint is broken, and local search found no "
             "such assignment: the evidence may contradict the hard constraints, or they "
-            "are too hard a puzzle for it.",
-            worded(method_call("Exact"), " can tell where it is feasible."),
+            "are too hard for it.",
+            worded(method_call("Exact"), " decides where it is feasible."),
         )
     return polished.values

@@ -33,10 +33,10 @@ LEAST_DRAWS = 4
 """Of a chain, even where time has run out."""
 
 MIXED, LEAST_ESS = 1.05, 100
-"""R-hat below which chains agree, and effective draws that are enough to tell."""
+"""R-hat below which chains agree, and effective draws that suffice to judge."""
 
 COARSE_SHARE = 0.01
-"""Of a marginal that may be a histogram before it is told."""
+"""Of a marginal that may be a histogram before a note says so."""
 
 ENDED_BY: dict[Result | None, str] = {
     "stopped": "The callback ended it",
@@ -230,7 +230,7 @@ def _doubts(draws: Draws, mixing: Diagnostics, run: _Sampled) -> list[str]:
             worded("The chains disagree: use more draws, or a longer ", option("warm_up"), ".")
         )
     if len(draws.values) == 1 and len(draws.ids):
-        doubts.append("One chain cannot tell whether another would agree: two or more can.")
+        doubts.append("One chain cannot show whether another would agree: run two or more.")
     is_stuck = (draws.variables.num_states[draws.ids] == 0) & (mixing.sd == 0.0)
     if is_stuck.any():
         name = draws.variables.names[int(draws.ids[np.argmax(is_stuck)])]
@@ -238,6 +238,6 @@ def _doubts(draws: Draws, mixing: Diagnostics, run: _Sampled) -> list[str]:
     if not run.is_connected:
         doubts.append(
             "Hard constraints may keep apart states between which no draw of a few variables at a "
-            "time can move: then a chain sees its own side only, and R-hat need not tell."
+            "time can move: then a chain sees its own side only, and R-hat may not show it."
         )
     return doubts

@@ -239,7 +239,7 @@ def lay_edges(
     low = np.where(np.isfinite(lower), lower, lowest)
     high = np.where(np.isfinite(upper), upper, highest)
     least = APART * np.spacing(np.maximum(np.abs(low), np.abs(high)))
-    # Where a bound is far from 0, a density may be narrower than numbers can tell.
+    # Where a bound is far from 0, a density may be narrower than numbers can resolve.
     low = np.where(np.isfinite(lower), low, np.minimum(low, high - REACH * least))
     high = np.where(np.isfinite(upper), high, np.maximum(high, low + REACH * least))
     edges = np.empty((len(steps), num_panels + 1))

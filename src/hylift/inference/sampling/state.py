@@ -96,7 +96,7 @@ class Chain(NamedTuple):
     known: NDArray[np.uint8]  # (component,): STALE, FACTORISED, …
     is_near: NDArray[np.uint8]  # (component,): whether a bound matters in the states at hand
     is_cut: NDArray[np.uint8]  # (component,): whether a bound has mattered
-    is_aimed: NDArray[np.uint8]  # (component,): whether its factor tells directions to move in
+    is_aimed: NDArray[np.uint8]  # (component,): True if its factor gives directions to move in
     factor: FloatArray  # (edge,): of the precision
     pivot: FloatArray  # (step,)
     half: FloatArray  # (step,): L⁻¹ of the linear part, divided by the pivots
@@ -171,7 +171,7 @@ class Record(NamedTuple):
 
     A real has a mixture of the Gaussians that it had given the states; and, of the draws where a
     bound mattered, a density at the nodes of a grid. While warming up there are no grids, and the
-    mixture of a real with a bound tells where its densities lie, and how wide they are.
+    mixture of a real with a bound shows where its densities lie, and how wide they are.
     """
 
     values: FloatArray  # (stored draw, variable)

@@ -232,7 +232,7 @@ def _strong_tables(terms: LocalTerms) -> tuple[IntArray, IntArray]:
 
 
 def _held(terms: LocalTerms, tables: IntArray, fall: float) -> BoolArray:
-    """(variable,): whether tables hold it fast, as far as can be told.
+    """(variable,): True if tables fix it, as far as a quick look shows.
 
     A variable is free if it has a state into which it can go from wherever no table is at a value
     that is lower by so much than its largest, without bringing one there. It may then be thought

@@ -161,7 +161,7 @@ def loose_real(
     """
     record = terms.variable[reals]
     open_up, open_down = np.isinf(record["upper"]), np.isinf(record["lower"])
-    # What scores tell is cheap, and may be rounding: the parameters have the last word.
+    # Scores are cheap, but may be rounding: the parameters decide.
     if ((search.curve[reals] >= -record["flat"]) & (open_up | open_down)).any():
         along = _along_each(terms, search, reals)
         loose = open_up & along.grows_towards(1) | open_down & along.grows_towards(-1)

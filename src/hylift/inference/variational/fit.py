@@ -31,7 +31,7 @@ SEARCH_STEPS = 20
 HIDES = 2e-3
 """Relative difference between accuracies that shows a narrow component between the nodes."""
 FEW_STEPS = 10
-"""Steps that tell single products apart."""
+"""Steps after which single products are compared."""
 
 
 @dataclass(frozen=True, slots=True)

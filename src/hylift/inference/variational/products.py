@@ -37,7 +37,7 @@ VERTEX_WORK = 1_000_000
 """Slots that are gone over for vertices beyond the least: a tenth of a second."""
 REAL_SWEEPS, VERTEX_SWEEPS = 2, 3
 FEW_SWEEPS = 5
-"""Sweeps that tell single products apart."""
+"""Sweeps after which single products are compared."""
 
 
 def always() -> bool:

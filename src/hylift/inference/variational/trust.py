@@ -33,7 +33,7 @@ MOST_NUMBERS = 20_000_000
 MOST_LOOKED = 64
 """Reals whose deviations are compared: a solve each."""
 TOO_SMALL = 1.25
-"""Ratio of deviations from which on the user is told."""
+"""Ratio of deviations from which on a note warns the user."""
 
 
 def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[str]]:

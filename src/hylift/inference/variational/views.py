@@ -28,7 +28,7 @@ from hylift.proper.gaussian import GaussianForm, centred
 from hylift.words import option, worded
 
 MOST_STATES = 100
-"""Of a variable, up to which classes are told apart by how much their members disagree."""
+"""Of a variable, up to which classes are split by how much their members disagree."""
 GROWTH = 0.5
 """Share by which clusters of evidence become more from level to level, at least."""
 ENOUGH = 1e-4

@@ -185,7 +185,7 @@ def names_of_constants(
 ) -> Iterator[Problem]:
     """Warnings about variables that occur once in a rule and are named like a constant.
 
-    has_constant: tells if a type has a constant of that name.
+    has_constant: returns True if a type has a constant of that name.
     """
     found = occurrences(*rule.expressions)
     count = Counter(one.variable.name for one in found)

@@ -22,7 +22,7 @@ FRACTION = np.uint64((1 << 52) - 1)
 INTEGER = np.float64(2.0**52).view(np.uint64)
 """With a small integer in place of its fraction, this is 2^52 more than that integer."""
 SHIFT = 2.0**52 + 1023.0
-"""What an exponent is kept above itself, on top of 2^52."""
+"""Offset of a stored exponent, on top of 2^52."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -92,7 +92,7 @@ def log_beta(a, b):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _stirling_tail(x):
-    """What log Γ(x) is above (x - ½) log x - x + ½ log 2π."""
+    """log Γ(x) minus Stirling's (x - ½) log x - x + ½ log 2π."""
     z = 1.0 / (x * x)
     series = 1 / 1260 - z * (1 / 1680 - z * (1 / 1188 - z * (691 / 360360 - z / 156)))
     return (1 / 12 - z * (1 / 360 - z * series)) / x

@@ -10,7 +10,7 @@ HUB_DEGREE = 128
 """Variables with more neighbours are kept for later without counting the edges they would fill."""
 
 ROUNDING = 1e-9
-"""How far a sum of table sizes may pass its limit, relative to that, and still be within it."""
+"""Relative amount by which a sum of table sizes may pass its limit, because of rounding."""
 
 LINKED, RANKED, STEPS, LINKS, QUEUED, LEFT, PENDING = range(7)
 """Places in the counts of a `Greedy`: edges linked, variables with a priority, variables

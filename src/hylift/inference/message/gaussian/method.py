@@ -139,7 +139,7 @@ class Findings:
     result: Result
     num_steps: int
     cause: str
-    """Why it diverged, if it did."""
+    """The reason for divergence, if it diverged."""
     is_alone: bool
     """True if the answer ignores all couplings."""
     on_forest: bool

@@ -18,7 +18,7 @@ SMALL = 0.1
 """A step of a logarithm up to this leaves a probability about the same."""
 
 OTHERS = 1e-6
-"""What is left of `zeros` without a slot's own part above which a state is impossible."""
+"""`zeros` without a slot's own part, above which a state is impossible."""
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -84,7 +84,7 @@ def tell(begin, end, variable, first, place, message, total, zeros, log_base, ca
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
 def listen(link, variable, place, first, message, total, zeros, incoming, start):
-    """Writes what a variable tells the factor of a slot, the largest entry 0; returns that."""
+    """Write the message of a variable to a slot's factor, largest entry 0; return that entry."""
     low = first[variable[link]]
     size = first[variable[link] + 1] - low
     at = place[link]
@@ -196,7 +196,7 @@ def send(
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
 def _largest(base, theta, arity, sizes, starts, state, partial, incoming, outgoing):
-    """Per slot and state, the largest log-value of its joint states with all that is told."""
+    """Per slot and state, the largest log-value of its joint states and all incoming messages."""
     num_joint, changed = 1, 0
     for j in range(arity):
         num_joint *= sizes[j]
@@ -216,7 +216,7 @@ def _largest(base, theta, arity, sizes, starts, state, partial, incoming, outgoi
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
 def _sums(base, weight, arity, sizes, starts, state, partial, told, outgoing):
-    """Per slot and state, the sum of the weights of its joint states with what is told of them."""
+    """Per slot and state, the sum of the weights of its joint states times incoming messages."""
     for j in range(arity):
         for s in range(starts[j], starts[j] + sizes[j]):
             outgoing[s] = 0.0
@@ -246,7 +246,7 @@ def _sums(base, weight, arity, sizes, starts, state, partial, told, outgoing):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def _without(base, theta, arity, sizes, starts, state, incoming, slot, fixed, by_maximum):
-    """A message's entry for one state, computed without what that variable tells."""
+    """A message's entry for one state, computed without that variable's message."""
     num_joint = 1
     for j in range(arity):
         num_joint *= sizes[j]
@@ -272,7 +272,7 @@ def _without(base, theta, arity, sizes, starts, state, incoming, slot, fixed, by
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
 def _divide(start, size, incoming, told, outgoing, share):
-    """Takes what a variable tells out of its sums: shares of the largest, and their logarithms;
+    """Divide the sums of a variable by its message: shares of the largest, and their logarithms;
     returns whether the sums were large enough for that."""
     largest = 0.0
     for s in range(start, start + size):

@@ -38,7 +38,7 @@ def gather(begin, end, variable_ptr, order, count, own, message, total):
 
 @njit(cache=True, nogil=True, inline="always")
 def couple(start, arity, at, variable, theta, message, total, joint, linear):
-    """Writes the lower half of a factor's precision with all that its variables tell it, and the
+    """Writes the lower half of a factor's precision with the messages of its variables, and the
     linear part of that."""
     for i in range(arity):
         v = variable[start + i]
@@ -84,7 +84,7 @@ def integrate(start, arity, at, variable, theta, message, total, joint, linear, 
 
     With Σ the inverse of the joint precision and m its mean, the integral over all slots but s
     leaves J = Σ_t w_st Σ_ts / Σ_ss and h = J m_s - Σ_t w_st m_t, t ≠ s: one inverse serves all
-    slots, and nothing that the variable itself told has to be subtracted.
+    slots, and the variable's own message need not be subtracted.
     """
     couple(start, arity, at, variable, theta, message, total, joint, linear)
     if math.isnan(invert(joint, arity)):

@@ -1,6 +1,6 @@
 """Messages between factors and points: the states of discrete variables, the particles of reals.
 
-A real is told by its distance from a centre of its variable, so that nothing is lost where values
+A real is given by its distance from a centre of its variable, so that nothing is lost where values
 are large and differences small. Messages are logarithms; what is impossible is -inf.
 """
 
@@ -148,7 +148,7 @@ def send(
 
 @njit(cache=True, nogil=True)
 def settle(begin, end, place, candidate, damping, message, height, change):
-    """Takes over the messages of some links, the largest entry of each 0, and tells what it was.
+    """Takes over the messages of some links, the largest entry of each 0, and returns that entry.
 
     Their change without damping is measured as that of a probability. Returns a link that leaves
     nothing possible, or -1.

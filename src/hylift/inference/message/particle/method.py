@@ -186,8 +186,8 @@ class EPBP:
             )
         elif found.error[farthest] > FAR and not is_unsure:
             notes.append(
-                f"The particles of '{names[int(found.real[farthest])]}' are too far apart for what "
-                f"its factors tell apart: sums over them are {found.error[farthest]:.0%} off. Use "
+                f"The particles of '{names[int(found.real[farthest])]}' are too far apart to "
+                f"resolve its factors: sums over them are {found.error[farthest]:.0%} off. Use "
                 "more particles."
             )
         return tuple(notes)

@@ -23,7 +23,7 @@ exact."""
 NOTHING = 1e-10
 """Weight of a particle that proposals need not reach."""
 BEYOND, MARGIN = 1.1, 1.3
-"""How far beyond a Gaussian's tails mass must lie to widen a proposal, and by how much."""
+"""Distance of mass beyond a Gaussian's tails that widens a proposal, and the factor."""
 FASTEST = 2.0
 """Factor by which a standard deviation grows or shrinks in a step, at most."""
 FIRST_WIDTH = 2.0

@@ -58,7 +58,7 @@ def _factorise_component(terms, blocks, chain, c):
 
     A component with bounds may be no Gaussian. It fails if its reals without bounds are none,
     given those that have bounds: one at a time they might all be held, and yet run away together.
-    Otherwise it gets a factor that tells directions to move in: as if those between two bounds
+    Otherwise it gets a factor that gives directions to move in: as if those between two bounds
     were held by a Gaussian as wide as they are apart.
     """
     inside = blocks.steps[blocks.component_ptr[c] : blocks.component_ptr[c + 1]]

@@ -18,7 +18,7 @@ NARROWEST = 1e-150
 
 @inner_with_views
 def note_reals(terms, blocks, chain, record, is_warm):
-    """Adds what the draw at hand tells of the distribution of every real.
+    """Add the contribution of the current draw to the distribution of every real.
 
     That is more than its value: its Gaussian given the states, or, where a bound matters in these
     states, its truncated Gaussian given all other variables (Rao and Blackwell). Before the chain
@@ -243,7 +243,7 @@ def lay_panels(mixtures, steps, low, high, least, edges, room):
 
     A panel is half a standard deviation wide near the Gaussians of the mixture of its real, and
     wider in proportion to how far they are; all are stretched alike to make the number of panels
-    what it is. least: (grid,), the narrowest that can be told apart. room: steps on the way.
+    what it is. least: (grid,), the narrowest that can be resolved. room: steps on the way.
     """
     num_panels = edges.shape[1] - 1
     for row in range(len(steps)):

@@ -45,7 +45,7 @@ def set_out(search, goals, walk, fixed_broken, fixed_value):
 
 @inner
 def _judge(goals, x, walk, t):
-    """Puts a factor into the list where it belongs now; one that nobody can move into none.
+    """Puts a factor into the list where it belongs now; one without variables to move into none.
 
     Returns its log-value.
     """
