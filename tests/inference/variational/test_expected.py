@@ -177,3 +177,19 @@ def test_betas_are_integrated_by_quadrature() -> None:
 
     assert found.log_partition is not None
     assert found.log_partition.kind == "estimate"
+
+
+def test_a_group_with_betas_behind_gaussians_is_no_certified_bound() -> None:
+    laplace = SwitchedLaplace(np.ones((1, 1)), [])
+    graph = FactorGraph.build(
+        {"on": boolean, "x": real, "y": real, "a": interval(0, 1), "b": interval(0, 1)},
+        [
+            (laplace, [["x", "on", "y"], ["a", "on", "b"]]),
+            (ConditionalQuadratic.square(-0.5), [["x"], ["y"]]),
+        ],
+    )
+
+    found = infer(graph, NPVI(2), lift="none").log_partition
+
+    assert found is not None
+    assert found.kind == "estimate"

@@ -25,9 +25,17 @@ IMPOSSIBLE = 1e200
 
 def needs_quadrature(problem: FitProblem) -> bool:
     """True if the expectation of some function has no closed form."""
+    if not all(_are_gaussian(problem, group) for group in problem.functions):
+        return True
     entries = problem.layout.neutral()[:, None]
     first = [group.take(np.zeros(1, dtype=np.int64)) for group in problem.functions]
     return any(_closed_form(problem, group, entries, np.inf) is None for group in first)
+
+
+def _are_gaussian(problem: FitProblem, group: FactorGroup) -> bool:
+    """True if all reals of these factors have Gaussian components."""
+    layout = problem.layout
+    return bool((layout.is_discrete | layout.has(Gaussians))[group.scope].all())
 
 
 def add_functions(
@@ -84,11 +92,9 @@ def _closed_form(
 
     entries: (entry, column)
     """
-    layout = problem.layout
-    variables = group.scope.ravel()
-    if not (layout.is_discrete | layout.has(Gaussians))[variables].all():
+    if not _are_gaussian(problem, group):
         return None
-    num_columns = entries.shape[1]
+    layout, num_columns = problem.layout, entries.shape[1]
     slots = []
     for variable in group.scope.T:
         own = entries[layout.first[variable][:, None] + np.arange(layout.size[variable[0]])]
