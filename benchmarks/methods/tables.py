@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.methods.measured import Measured, Result
 from hylift.inference.capabilities import METHODS
 from hylift.inference.method import method_by_key
-from hylift.racing.result import NOTHING, SIGNS
+from hylift.racing.text import NOTHING, SIGNS
 from hylift.words import TextTable
 
 LABELS = tuple(method_by_key(info.key).name for info in METHODS)
