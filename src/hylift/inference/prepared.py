@@ -6,12 +6,11 @@ import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from hylift.graph import Conditioned, FactorGraph
 from hylift.lifting import Lifting, lift
+from hylift.numerics.sparse import connected
 from hylift.posterior import Assignment
 from hylift.posterior.answers import Kind
 from hylift.proper.check import check_proper
@@ -143,12 +142,10 @@ class View:
 
 def parts_of(graph: FactorGraph) -> tuple[NDArray[np.int32], int]:
     """(variable,): the connected part of the graph that it is in; and how many there are."""
-    size = graph.num_variables
     ends = [group.scope[:, [0, slot]] for group in graph.groups for slot in range(1, group.arity)]
     pairs = np.concatenate([np.zeros((0, 2), dtype=np.int32), *ends])
-    links = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
-    count, part = connected_components(links, directed=False)
-    return part.astype(np.int32), int(count)
+    part = connected(graph.num_variables, pairs)
+    return part, int(part.max(initial=-1)) + 1
 
 
 def is_forest(graph: FactorGraph) -> bool:

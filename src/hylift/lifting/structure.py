@@ -188,7 +188,9 @@ def _orbits(potential: Potential, rows: FloatArray, tolerance: float) -> NDArray
         # Only with slots that stand for themselves, to avoid chains of almost equal ones.
         same = (orbit[:, one] == one) & (orbit[:, other] == other)
         elsewhere = np.flatnonzero(exchange != np.arange(len(exchange)))
-        for part in np.array_split(elsewhere, 1 + elsewhere.size * len(rows) // BATCH):
+        step = max(1, BATCH // max(1, len(rows)))
+        for start in range(0, len(elsewhere), step):
+            part = elsewhere[start : start + step]
             left = np.flatnonzero(same)
             there = rows[left[:, None], exchange[part]]
             same[left] = _almost_equal(rows[left[:, None], part], there, tolerance)

@@ -9,14 +9,25 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from hylift.numerics.kernels import sparse as kernels
+from hylift.numerics.segments import offsets
 
 FloatArray = NDArray[np.float64]
 
 INDEFINITE = -2
 """Result of conjugate gradients that find a direction without positive curvature."""
+
+
+def connected(size: int, pairs: NDArray[Any]) -> NDArray[np.int32]:
+    """(node,): the connected part that it is in, from 0; pairs: (pair, 2), linked nodes."""
+    # Rows put in order here: SciPy takes longer for that where there are few.
+    order = np.argsort(pairs[:, 0], kind="stable")
+    start = offsets(np.bincount(pairs[:, 0], minlength=size))
+    links = sp.csr_array((np.ones(len(pairs)), pairs[order, 1], start), (size, size))
+    return np.asarray(connected_components(links, directed=False)[1])
 
 
 def sum_of_blocks(blocks: Iterable[tuple[NDArray[Any], FloatArray]], size: int) -> sp.csr_array:

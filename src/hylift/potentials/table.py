@@ -171,6 +171,10 @@ class Table(ByState):
     def slot_states(self) -> tuple[int, ...]:
         return self.log_table.shape[1:]
 
+    @property
+    def flat(self) -> FloatArray:
+        return self.log_table.reshape(len(self.log_table), math.prod(self.slot_states))
+
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         states = (np.asarray(slot).astype(np.int64, copy=False) for slot in slots)
         return np.asarray(self.log_table[(row, *states)])

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array
-from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
 from hylift.numerics.segments import offsets
-from hylift.numerics.sparse import SymmetricFactors
+from hylift.numerics.sparse import SymmetricFactors, connected
 from hylift.words import Wording
 
 FloatArray = NDArray[np.float64]
@@ -262,11 +262,6 @@ def _eliminate_by(order: Ids32, edges: Ids32) -> Elimination:
     start = np.searchsorted(np.sort(low), np.arange(len(order) + 1))
     ptr, later = kernels.symbolic(start, high[np.argsort(low, kind="stable")])
     return _sorted(order, ptr, later)
-
-
-def connected(num_variables: int, edges: Ids32) -> Ids32:
-    """(variable,): the connected component of each."""
-    return connected_components(_links(num_variables, edges), directed=False)[1]
 
 
 def _dominant(num_variables: int, edges: Ids32) -> csc_array:

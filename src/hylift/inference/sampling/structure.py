@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
-from hylift.inference.exact.elimination import connected, eliminate_reals
+from hylift.inference.exact.elimination import eliminate_reals
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.sweep import tie
 from hylift.inference.sampling.state import MOST_JOINT, MOST_NEAR, RealBlocks, StateGroups
 from hylift.numerics.segments import offsets, ranges
+from hylift.numerics.sparse import connected
 from hylift.words import counted
 
 IntArray = NDArray[np.int64]

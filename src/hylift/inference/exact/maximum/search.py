@@ -9,12 +9,13 @@ import numpy as np
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.axes import Axes, is_closed, resolving_edges
-from hylift.inference.exact.elimination import Flags, FloatArray, Ids, connected, scope_edges
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids, scope_edges
 from hylift.inference.exact.integral import check_closed, improper_but_closed, in_functions
 from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
 from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.one_pass import Integrated, PassResult, integrate_reals, sum_states
 from hylift.numerics.quadrature import halved
+from hylift.numerics.sparse import connected
 from hylift.posterior.answers import Kind
 from hylift.progress import Progress
 from hylift.rewrite.kinds import Kinds
