@@ -131,7 +131,7 @@ class Potential(ABC):
         """E[log ψ] when the slots are independent; None where only quadrature finds it.
 
         slots: probabilities (factor, state) of a discrete slot, mean and variance (factor, 2) of
-        a real slot, which is Gaussian.
+        a real slot, which is Gaussian. The variance of an observed real is 0.
         """
         return None
 

@@ -106,7 +106,10 @@ class Reduced(Potential):
         found = self.whole.expected(row, [given[slot] for slot in range(len(given))])
         if found is None:
             return None
-        return ExpectedLogValue(found.value, [found.gradients[slot] for slot in self.slots])
+        gradients = [found.gradients[slot] for slot in self.slots]
+        if any(np.isnan(part).any() for part in (found.value, *gradients)):
+            return None  # a closed form that divides by variances
+        return ExpectedLogValue(found.value, gradients)
 
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray

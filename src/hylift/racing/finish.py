@@ -91,11 +91,6 @@ class Skipped:
             return "there is not enough memory"
         return words or type(self.error).__name__
 
-    @property
-    def short_reason(self) -> str:
-        """As much of the reason as fits into a line."""
-        return shortened(self.reason)
-
 
 def shortened(reason: str) -> str:
     """The first clause of a sentence, cut where that is too long for a line."""

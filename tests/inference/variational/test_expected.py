@@ -193,3 +193,39 @@ def test_a_group_with_betas_behind_gaussians_is_no_certified_bound() -> None:
 
     assert found is not None
     assert found.kind == "estimate"
+
+
+class Distance:
+    """-|x - y|, whose closed form divides by both variances."""
+
+    def __call__(self, x: Array, y: Array) -> Array:
+        return np.asarray(-np.abs(x - y))
+
+    def expected(self, slots: list[Array]) -> ExpectedLogValue:
+        x, y = slots
+        with np.errstate(invalid="ignore"):
+            var = x[:, 1] ** 2 / x[:, 1] + y[:, 1] ** 2 / y[:, 1]
+        mean = x[:, 0] - y[:, 0]
+        density = np.exp(-0.5 * mean**2 / var) / np.sqrt(2 * np.pi * var)
+        sign = erf(mean / np.sqrt(2 * var))
+        own = np.column_stack([-sign, -density])
+        other = np.column_stack([sign, -density])
+        return ExpectedLogValue(-(mean * sign + 2 * var * density), [own, other])
+
+
+def test_a_closed_form_that_takes_no_observed_reals_leaves_them_to_quadrature() -> None:
+    square = (ConditionalQuadratic.square(-0.5), [["x"], ["y"]])
+    graph = FactorGraph.build(
+        {"x": real, "y": real}, [(Function(Distance(), 0, 2), ["x", "y"]), square]
+    )
+
+    found = infer(graph.observe({"x": 1.0}), NPVI(1)).log_partition
+    plain = (Function(lambda x, y: -np.abs(x - y), 0, 2), ["x", "y"])
+    wanted = infer(
+        FactorGraph.build({"x": real, "y": real}, [plain, square]).observe({"x": 1.0}), NPVI(1)
+    ).log_partition
+
+    assert found is not None
+    assert wanted is not None
+    assert found.kind == "estimate"
+    assert found.value == pytest.approx(wanted.value, abs=1e-9)
