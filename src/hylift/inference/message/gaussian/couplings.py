@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def _parts(group: FactorGroup) -> list[FactorGroup]:
     return [group] if (form.A[:, 0, apart] != 0).all() else pieces(group)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Couplings:
     """A graph of reals without evidence, laid out for the kernels."""
 
@@ -108,19 +108,21 @@ class Couplings:
             cut(ptr + np.arange(len(ptr)), WORK),
         )
 
-    def by_arity(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]]:
+    @cached_property
+    def by_arity(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]]:
         """Terms of one arity, their slots (term, slot), and their A (term, slot, slot)."""
-        terms, arity = self.terms, np.diff(self.terms.slot_ptr)
+        found, terms, arity = [], self.terms, np.diff(self.terms.slot_ptr)
         for size in np.unique(arity).tolist():
             alike = np.flatnonzero(arity == size)
             A = terms.theta[terms.base[alike][:, None] + np.arange(size**2)]
             slot = terms.slot_ptr[alike][:, None] + np.arange(size)
-            yield alike, slot, A.reshape(-1, size, size)
+            found.append((alike, slot, A.reshape(-1, size, size)))
+        return found
 
     def entries(self) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray]:
         """Row, column and size |J| of all couplings of one member of each variable."""
         rows, columns, sizes = [], [], []
-        for _, slot, A in self.by_arity():
+        for _, slot, A in self.by_arity:
             first, second = np.nonzero(~np.eye(slot.shape[1], dtype=bool))
             sizes.append((2 * np.abs(A[:, first, second]) * self.count[slot[:, first]]).ravel())
             rows.append(self.terms.slots[slot[:, first]].ravel())

@@ -104,7 +104,7 @@ class GaussianMessages:
         far from 0. Away from one the belief of a factor may be improper; it then counts as 0.
         """
         graph, shared = self.couplings.graph, 0.0
-        for term, slot, A in self.couplings.by_arity():
+        for term, slot, A in self.couplings.by_arity:
             told = self.total[self.couplings.terms.slots[slot]]
             size = slot.shape[1]
             joint = np.where(np.eye(size, dtype=bool), 0.0, -2 * A)
@@ -148,9 +148,9 @@ class Damping:
 
     def follow(self, change: float) -> None:
         """Take account of the largest change of a step."""
-        _, least, steps = self.state
         if self.is_fixed:
             return
+        _, least, steps = self.state.tolist()
         if change < FALLEN * least:
             self.state[1:] = change, 0.0
         elif steps + 1 < PATIENCE:
