@@ -123,7 +123,7 @@ class Walker:
         return int(self.walk.sizes[MOVES])
 
     def run(self, starts: Iterator[FloatArray], num_starts: int) -> bool:
-        """Walks from each start; whether the best is proved to be the best of all."""
+        """Walk from each start; return True if the best is proved to be the best of all."""
         for number in range(num_starts):
             done = number / num_starts
             self.go_to(next(starts))
@@ -160,7 +160,7 @@ class Walker:
         return self.search.x.copy()
 
     def _walk(self, done: float, share: float) -> bool:
-        """Bursts from one start; whether they end where nothing can be better."""
+        """Take bursts from one start; return True if they end where nothing can be better."""
         if self.loose is not None:
             self.control.end("diverged")
             return False
