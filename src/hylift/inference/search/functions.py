@@ -73,7 +73,7 @@ class FunctionMoves:
         return float(max(worths, default=0.0))
 
     def ascend(self, x: FloatArray) -> bool:
-        """Move each variable of `x` to its best value given the others; return True if one gained."""
+        """Move each variable of `x` to its best value given the others; True if one gained."""
         gained = False
         for some in self.sets:
             is_real = self.terms.variable["num_states"][some.variables] == 0
