@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hylift.components import Gaussians
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
 from hylift.graph.condition import Observed
@@ -17,7 +18,7 @@ from hylift.graph.rules import RuleInfo, Rules
 from hylift.numerics.segments import number_rows
 from hylift.posterior.draws import Draws
 from hylift.posterior.mixture import NODES, Mixture
-from hylift.potentials.base import QuadraticForm, along_axis
+from hylift.potentials.base import QuadraticForm, along_axis, expected_log_value
 from hylift.rewrite.kinds import by_states, in_standard_form, with_tables
 from hylift.words import method_call, worded
 
@@ -164,7 +165,7 @@ def _by_mixture(mixture: Mixture, group: FactorGroup) -> float:
     width = max(1, BLOCK // points)
     for start in range(0, len(example), width):
         some = group.take(example[start : start + width])
-        by_component = _closed(mixture, some, form) if form else _by_nodes(mixture, some)
+        by_component = _closed(mixture, some, form) if form else _of_function(mixture, some)
         total += float(times[start : start + width] @ by_component @ mixture.weights)
     return total
 
@@ -200,6 +201,24 @@ def _closed(mixture: Mixture, group: FactorGroup, form: QuadraticForm) -> FloatA
             slope = slope + 2 * A[:, None, :, i, j] * moments[j][0][..., None]
         value = value + slope * mean[..., None] + A[:, None, :, i, i] * var[..., None]
     return _weighted(share, value).sum(axis=-1)
+
+
+def _of_function(mixture: Mixture, group: FactorGroup) -> FloatArray:
+    """(factor, component): expected log-values in the potential's own closed form, where it has
+    one and all reals are Gaussian, else by quadrature."""
+    layout, classes = mixture.layout, mixture.variable_to_class[group.scope]
+    if not (layout.is_discrete | layout.has(Gaussians))[classes].all():
+        return _by_nodes(mixture, group)
+    slots = []
+    for own, variables in zip(classes.T, group.scope.T, strict=True):
+        if layout.is_discrete[own[0]]:
+            slot = _nodes(mixture, variables)[1]
+        else:
+            slot = np.stack(mixture.moments(mixture.hidden[variables]), axis=-1)
+        slots.append(slot.reshape(-1, slot.shape[-1]))
+    row = np.repeat(group.row, mixture.num_components)
+    found = expected_log_value(group.potential, row, slots)
+    return _by_nodes(mixture, group) if found is None else found.value.reshape(len(group), -1)
 
 
 def _by_nodes(mixture: Mixture, group: FactorGroup) -> FloatArray:

@@ -167,6 +167,39 @@ class Potential(ABC):
         return groups
 
 
+def expected_log_value(
+    potential: Potential, row: IntArray, slots: Sequence[FloatArray]
+) -> ExpectedLogValue | None:
+    """`potential.expected(row, slots)`, or a `ModelError` if that is no such expectation."""
+    found = shaped_expectation(potential, row, slots)
+    if found is not None and any(np.isnan(part).any() for part in (found.value, *found.gradients)):
+        raise ModelError(f"expected() of {type(potential).__name__} returned NaN")
+    return found
+
+
+def shaped_expectation(
+    potential: Potential, row: IntArray, slots: Sequence[FloatArray]
+) -> ExpectedLogValue | None:
+    """The same, with values that may be NaN."""
+    found = potential.expected(row, slots)
+    if found is None:
+        return None
+    name = type(potential).__name__
+    try:
+        value, gradients = np.asarray(found[0], dtype=np.float64), [np.asarray(g) for g in found[1]]
+    except (TypeError, ValueError, IndexError) as error:
+        raise ModelError(
+            f"expected() of {name} must return values and a list of gradients, not {found!r}"
+        ) from error
+    shapes, wanted = [g.shape for g in gradients], [slot.shape for slot in slots]
+    if value.shape != row.shape or shapes != wanted:
+        raise ModelError(
+            f"expected() of {name} must return values of shape {row.shape} and gradients of shapes "
+            f"{wanted}, like its slots, not {value.shape} and {shapes}"
+        )
+    return ExpectedLogValue(value, gradients)
+
+
 def expectation_given(values: FloatArray, weights: Sequence[FloatArray], kept: int) -> FloatArray:
     """(factor, point): expectations of values (factor, point of slot 0, …) given each point of one
     slot, over the points of all others."""

@@ -133,8 +133,7 @@ class Function(Potential):
 
     def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> ExpectedLogValue | None:
         closed_form = getattr(self.log_potential, "expected", None)
-        found = None if closed_form is None else closed_form(list(slots), *self._rows[row].T)
-        return None if found is None else ExpectedLogValue(*found)
+        return None if closed_form is None else closed_form(list(slots), *self._rows[row].T)
 
     def _called(self, *arguments: NDArray[Any]) -> FloatArray:
         """The values of the function, its own errors as errors of the model."""

@@ -19,6 +19,7 @@ from hylift.potentials.base import (
     QuadraticForm,
     checked_flat,
     checked_log_values,
+    shaped_expectation,
 )
 from hylift.potentials.function import Function
 from hylift.potentials.quadratic import closed_form
@@ -103,7 +104,7 @@ class Reduced(Potential):
                 given[slot] = np.column_stack([known, np.zeros_like(known)])
             else:
                 given[slot] = np.eye(states)[known.astype(np.int64)]
-        found = self.whole.expected(row, [given[slot] for slot in range(len(given))])
+        found = shaped_expectation(self.whole, row, [given[slot] for slot in range(len(given))])
         if found is None:
             return None
         gradients = [found.gradients[slot] for slot in self.slots]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from hylift.errors import ModelError
 from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import BVI, NPVI, Exact, MeanField, infer
 from hylift.inference.prepared import Prepared
@@ -229,3 +230,50 @@ def test_a_closed_form_that_takes_no_observed_reals_leaves_them_to_quadrature() 
     assert wanted is not None
     assert found.kind == "estimate"
     assert found.value == pytest.approx(wanted.value, abs=1e-9)
+
+
+def test_expected_counts_use_the_closed_form() -> None:
+    graph = chain(own=True)
+
+    found = infer(graph, MeanField())
+
+    mean = {name: found.marginal(name).mean for name in "xyz"}
+    var = {name: found.marginal(name).std ** 2 for name in "xyz"}
+    on = found.marginal("on").probs
+    for row, (x, y) in enumerate(("xy", "yz")):
+        potential = graph.groups[row].potential
+        slots = [np.array([[mean[x], var[x]]]), on[None], np.array([[mean[y], var[y]]])]
+        expected = potential.expected(np.zeros(1, dtype=np.int32), slots)
+        assert expected is not None
+        count = found.expected_counts()["expected"][row].as_py()
+        assert count == pytest.approx(expected.value[0], abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("returned", "text"),
+    [
+        (lambda slots: 5.0, "must return values and a list of gradients, not 5.0"),
+        (lambda slots: (np.zeros(7), []), "must return values of shape"),
+        (
+            lambda slots: (np.full(len(slots[0]), np.nan), [np.zeros_like(s) for s in slots]),
+            "returned NaN",
+        ),
+    ],
+)
+def test_an_expectation_of_another_form_is_refused(
+    returned: Callable[[list[Array]], Any], text: str
+) -> None:
+    class Square:
+        def __call__(self, x: Array) -> Array:
+            return -(x**2)
+
+        def expected(self, slots: list[Array]) -> Any:
+            return returned(slots)
+
+    graph = FactorGraph.build(
+        {"x": real},
+        [(Function(Square(), num_reals=1), ["x"]), (ConditionalQuadratic.square(-1.0), ["x"])],
+    )
+
+    with pytest.raises(ModelError, match=rf"expected\(\) of Function {text}"):
+        infer(graph, MeanField())

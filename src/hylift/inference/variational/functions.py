@@ -14,7 +14,12 @@ from hylift.components import Gaussians
 from hylift.graph import FactorGroup
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
 from hylift.numerics.quadrature import Accuracy, nodes_per_slot
-from hylift.potentials.base import ExpectedLogValue, along_axis, expectation_given
+from hylift.potentials.base import (
+    ExpectedLogValue,
+    along_axis,
+    expectation_given,
+    expected_log_value,
+)
 
 MAX_POINTS = 1 << 17
 """Log-potentials that are evaluated at once: more of them leave the cache."""
@@ -99,7 +104,7 @@ def _closed_form(
     for variable in group.scope.T:
         own = entries[layout.first[variable][:, None] + np.arange(layout.size[variable[0]])]
         slots.append(np.moveaxis(own, 2, 1).reshape(len(group) * num_columns, -1))
-    found = group.potential.expected(np.repeat(group.row, num_columns), slots)
+    found = expected_log_value(group.potential, np.repeat(group.row, num_columns), slots)
     if found is None:
         return None
     impossible = found.value == -np.inf
