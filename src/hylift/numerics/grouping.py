@@ -128,12 +128,13 @@ def snapped(values: FloatArray, tolerance: float, order: NDArray[Any] | None = N
     values = np.asarray(values, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
     order = np.argsort(values) if order is None else order
     ascending = values[order]
-    zero = int(np.searchsorted(ascending, 0.0))
-    negative = -ascending[:zero][::-1]
-    positive = ascending[zero:]
-    kernels.snap(negative, tolerance)
-    kernels.snap(positive, tolerance)
-    values[order] = np.concatenate([-negative[::-1], positive])
+    zero = int(ascending.searchsorted(0.0))
+    kernels.snap(ascending[zero:], tolerance)
+    if zero:
+        negative = -ascending[:zero][::-1]
+        kernels.snap(negative, tolerance)
+        ascending[:zero] = -negative[::-1]
+    values[order] = ascending
     return values
 
 

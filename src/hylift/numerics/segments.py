@@ -13,7 +13,9 @@ Ids = NDArray[np.int64]
 
 def offsets(sizes: NDArray[Any]) -> Ids:
     """(segment + 1,): where segments of these sizes start, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    found = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, dtype=np.int64, out=found[1:])
+    return found
 
 
 def ranges(start: NDArray[Any], size: NDArray[Any]) -> Ids:
