@@ -79,6 +79,20 @@ class Layout:
         """(variable,): whether it belongs to the family."""
         return np.asarray(self.family == family.code)
 
+    def moments_or_probs(self, scope: NDArray[Any], entries: FloatArray) -> list[FloatArray] | None:
+        """Per slot of factors, what `Potential.expected` takes: (factor and column, entry).
+
+        None if a real has other components than Gaussians. scope: (factor, slot); entries:
+        (entry, column).
+        """
+        if not (self.is_discrete | self.has(Gaussians))[scope].all():
+            return None
+        slots = []
+        for variable in scope.T:
+            own = entries[self.first[variable][:, None] + np.arange(self.size[variable[0]])]
+            slots.append(np.moveaxis(own, 2, 1).reshape(len(scope) * entries.shape[1], -1))
+        return slots
+
     def entries_of(self, variables: NDArray[Any]) -> IntArray:
         """(entry,): positions of the parameters of some variables, one variable after another."""
         size = self.size[variables]

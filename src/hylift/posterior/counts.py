@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hylift.components import Gaussians
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
 from hylift.graph.condition import Observed
@@ -206,16 +205,10 @@ def _closed(mixture: Mixture, group: FactorGroup, form: QuadraticForm) -> FloatA
 def _of_function(mixture: Mixture, group: FactorGroup) -> FloatArray:
     """(factor, component): expected log-values in the potential's own closed form, where it has
     one and all reals are Gaussian, else by quadrature."""
-    layout, classes = mixture.layout, mixture.variable_to_class[group.scope]
-    if not (layout.is_discrete | layout.has(Gaussians))[classes].all():
+    classes = mixture.variable_to_class[group.scope]
+    slots = mixture.layout.moments_or_probs(classes, mixture.entries)
+    if slots is None:
         return _by_nodes(mixture, group)
-    slots = []
-    for own, variables in zip(classes.T, group.scope.T, strict=True):
-        if layout.is_discrete[own[0]]:
-            slot = _nodes(mixture, variables)[1]
-        else:
-            slot = np.stack(mixture.moments(mixture.hidden[variables]), axis=-1)
-        slots.append(slot.reshape(-1, slot.shape[-1]))
     row = np.repeat(group.row, mixture.num_components)
     found = expected_log_value(group.potential, row, slots)
     return _by_nodes(mixture, group) if found is None else found.value.reshape(len(group), -1)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.components import Gaussians
 from hylift.graph import FactorGroup
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
 from hylift.numerics.quadrature import Accuracy, nodes_per_slot
@@ -30,17 +29,12 @@ IMPOSSIBLE = 1e200
 
 def needs_quadrature(problem: FitProblem) -> bool:
     """True if the expectation of some function has no closed form."""
-    if not all(_are_gaussian(problem, group) for group in problem.functions):
+    layout = problem.layout
+    entries = layout.neutral()[:, None]
+    if any(layout.moments_or_probs(g.scope, entries) is None for g in problem.functions):
         return True
-    entries = problem.layout.neutral()[:, None]
     first = [group.take(np.zeros(1, dtype=np.int64)) for group in problem.functions]
     return any(_closed_form(problem, group, entries, np.inf) is None for group in first)
-
-
-def _are_gaussian(problem: FitProblem, group: FactorGroup) -> bool:
-    """True if all reals of these factors have Gaussian components."""
-    layout = problem.layout
-    return bool((layout.is_discrete | layout.has(Gaussians))[group.scope].all())
 
 
 def add_functions(
@@ -97,14 +91,10 @@ def _closed_form(
 
     entries: (entry, column)
     """
-    if not _are_gaussian(problem, group):
+    slots = problem.layout.moments_or_probs(group.scope, entries)
+    if slots is None:
         return None
-    layout, num_columns = problem.layout, entries.shape[1]
-    slots = []
-    for variable in group.scope.T:
-        own = entries[layout.first[variable][:, None] + np.arange(layout.size[variable[0]])]
-        slots.append(np.moveaxis(own, 2, 1).reshape(len(group) * num_columns, -1))
-    found = expected_log_value(group.potential, np.repeat(group.row, num_columns), slots)
+    found = expected_log_value(group.potential, np.repeat(group.row, entries.shape[1]), slots)
     if found is None:
         return None
     impossible = found.value == -np.inf
