@@ -12,7 +12,7 @@ STAGES = [
 INFERENCE = [
     "capabilities", "settings", "prepared", "checkpoint",
     "method", "control", "loop", "finish", "terms", "local", "exact", "search", "sampling",
-    "message", "variational", "filtering", "run",
+    "message", "variational", "bounds", "filtering", "run",
 ]  # fmt: skip
 """Modules and folders of `inference/`."""
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from hylift.inference import Gibbs as Gibbs
     from hylift.inference import MaxWalkSAT as MaxWalkSAT
     from hylift.inference import MeanField as MeanField
+    from hylift.inference import MiniBuckets as MiniBuckets
     from hylift.inference import NaturalGradient as NaturalGradient
     from hylift.inference import NaturalNewton as NaturalNewton
     from hylift.inference import infer as infer
@@ -146,6 +147,7 @@ _HOME = {
     "BVI": "inference",
     "NPVI": "inference",
     "MeanField": "inference",
+    "MiniBuckets": "inference",
     "Adam": "inference",
     "NaturalGradient": "inference",
     "NaturalNewton": "inference",

@@ -182,8 +182,8 @@ REFUSED = {
     ),
     "convergence of draws": (
         ["-m", "gibbs", "--convergence", "way.png"],
-        "--convergence is for --method mean-field, bvi, npvi, bp, gabp, epbp or maxwalksat, not "
-        "for gibbs",
+        "--convergence is for --method mean-field, bvi, npvi, bp, gabp, epbp, maxwalksat or "
+        "mini-buckets, not for gibbs",
     ),
 }
 

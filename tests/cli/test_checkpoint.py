@@ -85,8 +85,8 @@ REFUSED = {
     "that is none": (["--checkpoint", "in.parquet"], "in.parquet: is not a checkpoint"),
     "of exact": (
         ["-m", "exact", "--checkpoint", "a.ckpt"],
-        "--checkpoint is for --method auto, mean-field, bvi, npvi, bp, gabp, epbp, gibbs or "
-        "maxwalksat, not for exact\n",
+        "--checkpoint is for --method auto, mean-field, bvi, npvi, bp, gabp, epbp, gibbs, "
+        "maxwalksat or mini-buckets, not for exact\n",
     ),
     "that is read": (["--checkpoint", "facts.db"], "facts.db: is read by this command"),
     "that is an output": (

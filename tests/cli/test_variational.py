@@ -189,14 +189,15 @@ def test_figures_are_drawn(run: Run, folder: Path) -> None:
 
 
 VARIATIONAL = "mean-field, bvi or npvi"
-STEPPING = "mean-field, bvi, npvi, bp, gabp or epbp"
-TIMED = "mean-field, bvi, npvi, bp, gabp, epbp, gibbs or maxwalksat"
+LIFTING = "mean-field, bvi, npvi, bp, gabp or epbp"
+STEPPING = "mean-field, bvi, npvi, bp, gabp, epbp or mini-buckets"
+TIMED = "mean-field, bvi, npvi, bp, gabp, epbp, gibbs, maxwalksat or mini-buckets"
 
 REFUSED = {
     "another method": (
         ["--method", "BVI"],
         "there is no method 'BVI': choose among auto, exact, mean-field, bvi, npvi, bp, gabp, "
-        "epbp, gibbs, maxwalksat. Did you mean 'bvi'?",
+        "epbp, gibbs, maxwalksat, mini-buckets. Did you mean 'bvi'?",
     ),
     "components of exact": (
         ["-m", "exact", "--components", 3],
@@ -224,7 +225,7 @@ REFUSED = {
     ),
     "lifting of exact": (
         ["-m", "exact", "--lift", "none"],
-        f"--lift is for --method auto, {STEPPING}, not for exact",
+        f"--lift is for --method auto, {LIFTING}, not for exact",
     ),
     "time of exact": (
         ["-m", "exact", "--seconds", 3],
@@ -258,8 +259,8 @@ REFUSED = {
     ),
     "convergence of auto": (
         ["--convergence", "way.png"],
-        "--convergence is for --method mean-field, bvi, npvi, bp, gabp, epbp or maxwalksat, not "
-        "for auto",
+        "--convergence is for --method mean-field, bvi, npvi, bp, gabp, epbp, maxwalksat or "
+        "mini-buckets, not for auto",
     ),
     "convergence in text": (
         ["-m", "bvi", "--convergence", "way.txt"],

@@ -22,6 +22,7 @@ from hylift.inference import (
     MaxWalkSAT,
     MeanField,
     Method,
+    MiniBuckets,
     infer,
 )
 from hylift.inference.capabilities import METHODS, info_of
@@ -197,6 +198,16 @@ def check_search(exact: Posterior, found: Posterior, model: ZooModel) -> None:
         check_map(exact, found)
 
 
+def check_interval(exact: Posterior, found: Posterior, model: ZooModel) -> None:
+    """The true value is within what is certain."""
+    assert found.log_partition is not None
+    assert exact.log_partition is not None
+    assert found.log_partition.kind in ("exact", "upper bound", "interval")
+    known = exact.log_partition
+    assert found.log_partition.lower <= known.value + known.error + 1e-9
+    assert found.log_partition.upper >= known.value - known.error
+
+
 def check_map(exact: Posterior, found: Posterior) -> None:
     assert found.map().energy == pytest.approx(exact.map().energy, abs=1e-6)
 
@@ -240,6 +251,8 @@ CLAIMS = [
     Claim(EPBP(), check_particles),
     Claim(Gibbs(), check_draws, is_closed),
     Claim(MaxWalkSAT(flips=100_000), check_search),
+    Claim(MiniBuckets(), check_interval, is_discrete),
+    Claim(MiniBuckets(max_entries=4), check_interval, is_discrete),
 ]
 
 

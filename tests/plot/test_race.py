@@ -65,7 +65,7 @@ def test_bounds_are_told_from_estimates_and_the_exact_value(toy: Race) -> None:
 
     markers = dict(zip(labels(ax), (mark[2] for mark in marks(ax)), strict=True))
     assert markers == {"exact": "D", "mean field": "^", "BVI(3)": "o", "NPVI(3)": "^"}
-    assert ax.get_title(loc="left").startswith("exact: 13.344035 (dotted); triangles are lower")
+    assert ax.get_title(loc="left").startswith("exact: 13.344035 (dotted); triangles are bounds")
 
 
 def test_variational_methods_have_a_curve_of_their_bound(toy: Race) -> None:

@@ -120,9 +120,9 @@ def num_classes_of(posterior: Posterior) -> int | None:
 
 def _log_z(log_z: LogPartition) -> str:
     """The value, its kind, and where it is not exact also its numerical error."""
-    off = log_z.kind != "exact" and log_z.error > 0
+    off = log_z.kind not in ("exact", "interval") and log_z.error > 0
     error = f", numerical error about {log_z.error:.2g}" if off else ""
-    return f"log Z = [bold]{log_z.value:.10g}[/bold] ({log_z.kind}{error})"
+    return f"log Z = [bold]{log_z.shown(10)}[/bold] ({log_z.kind}{error})"
 
 
 def print_table(out: Console, rows: TextTable) -> None:

@@ -82,7 +82,12 @@ RESTARTS = Option(
     "Random starts of a variational method or of maxwalksat, of which the best is kept.  "
     r"\[default: 5, of npvi 10, of maxwalksat 3]",
 )
-MAX_STEPS = Option("max_steps", int, r"Maximum number of steps.  \[default: 1000]")
+MAX_STEPS = Option(
+    "max_steps", int, r"Maximum number of steps.  \[default: 1000, of mini-buckets 100]"
+)
+MAX_ENTRIES = Option(
+    "max_entries", int, r"Entries of the tables of mini-buckets.  \[default: 1048576]"
+)
 OPTIMISER = Option(
     "optimiser",
     str,
@@ -218,6 +223,17 @@ METHODS = (
         is_timed=True,
         options=(RESTARTS, FLIPS),
         quick=(("restarts", 1), ("flips", 100)),
+    ),
+    MethodInfo(
+        "mini-buckets",
+        "mini-buckets",
+        "bounds:MiniBuckets",
+        answers=("logz",),
+        lift="none",
+        has_steps=True,
+        is_timed=True,
+        options=(MAX_STEPS, MAX_ENTRIES),
+        quick=(("max_steps", 2),),
     ),
 )
 """All methods, in the order in which they are listed and raced."""

@@ -50,7 +50,7 @@ DARK = (*(color for color in COLORS if color != "#F0E442"), "#332288", "#882255"
 LABELS = [info.label for info in METHODS]
 LABELS += [f"{info.label} coarse-to-fine" for info in METHODS if info.races_coarse]
 """Names without settings, in the order of their colors."""
-MARKERS = {"exact": "D", "lower bound": "^", "estimate": "o"}
+MARKERS = {"exact": "D", "lower bound": "^", "upper bound": "v", "interval": "s", "estimate": "o"}
 
 
 class _Mark(NamedTuple):
@@ -59,6 +59,8 @@ class _Mark(NamedTuple):
     finish: Finish
     height: float
     marker: str = "o"
+    reach: float = 0.0
+    """The true height is certainly no further off; 0 where that is not known."""
 
 
 @dataclass(slots=True)
@@ -212,10 +214,12 @@ def _measures(history: History | None, measure: Measure) -> bool:
 
 
 def _log_z(race: Race) -> _Panel:
-    """log Z with its kind; a lower bound points upwards, and the exact value is a line."""
+    """log Z with its kind; a lower bound points upwards, an upper one downwards, an interval is
+    drawn as long as it is, and the exact value is a line."""
 
     def frame(ax: Axes, panel: _Panel) -> None:
-        low, high = panel.points[:, 1].min(), panel.points[:, 1].max()
+        low = min(mark.height - mark.reach for mark in panel.marks)
+        high = max(mark.height + mark.reach for mark in panel.marks)
         margin = 0.15 * (high - low) or 0.1 * (1 + abs(high))
         ax.set_ylim(low - margin, high + margin)
         ax.set_ylabel("log Z")
@@ -223,7 +227,7 @@ def _log_z(race: Race) -> _Panel:
         if panel.line is not None:
             ax.axhline(panel.line, color=LINE, linewidth=1, linestyle=":", zorder=1)
             exact = f"exact: {panel.line:.8g} (dotted); "
-        words = f"{exact}triangles are lower bounds, circles estimates"
+        words = f"{exact}triangles are bounds, squares intervals, circles estimates"
         ax.set_title(words, fontsize=FONT_SIZE, loc="left")
         ax.ticklabel_format(axis="y", useOffset=False)
 
@@ -232,7 +236,8 @@ def _log_z(race: Race) -> _Panel:
         log_z, history = one.posterior.log_partition, one.posterior.solution.history
         if log_z is None or not np.isfinite(log_z.value):
             continue
-        panel.marks.append(_Mark(one, log_z.value, MARKERS[log_z.kind]))
+        reach = log_z.error if log_z.kind == "interval" else 0.0
+        panel.marks.append(_Mark(one, log_z.value, MARKERS[log_z.kind], reach))
         if log_z.kind == "exact" and panel.line is None:
             panel.line = log_z.value
         if history is not None and _measures(history, "free energy"):
@@ -256,7 +261,10 @@ def _draw(ax: Axes, panel: _Panel, color: dict[str, str]) -> None:
         end = panel.points[[mark.finish.label for mark in panel.marks].index(label)]
         rest = np.stack([way[-1], end])  # what came after the last step
         ax.plot(*rest.T, color=color[label], linewidth=0.9, linestyle=":", zorder=2)
-    for one, height, marker in panel.marks:
+    for one, height, marker, reach in panel.marks:
+        if reach:
+            ends = [height - reach, height + reach]
+            ax.plot([one.seconds] * 2, ends, color=color[one.label], linewidth=1.1, zorder=2)
         ax.plot(
             [one.seconds], [height], linestyle="", marker=marker, markersize=MARK_SIZE,
             color=color[one.label], markeredgecolor="white", markeredgewidth=0.6, zorder=3,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hylift.errors import ArgumentError
 from hylift.graph import Domain, Variables
 
-Kind = Literal["exact", "lower bound", "estimate"]
+Kind = Literal["exact", "lower bound", "upper bound", "interval", "estimate"]
 Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped", "interrupted"]
 """Reason for termination; 'stopped' by a callback, 'interrupted' by Ctrl-C."""
 
@@ -38,10 +38,35 @@ class LogPartition:
     value: float
     kind: Kind
     error: float = 0.0
-    """Bound on, or estimate of, the numerical error of `value` beyond rounding."""
+    """Bound on, or estimate of, the numerical error of `value` beyond rounding. The value of an
+    interval is its middle, and the error half its width."""
+
+    @classmethod
+    def between(cls, lower: float, upper: float) -> LogPartition:
+        """The interval between two certain bounds."""
+        middle = 0.5 * lower + 0.5 * upper
+        # Rounded outwards: value ± error must not be narrower.
+        error = max(upper - middle, middle - lower, 0.0) + np.spacing(abs(lower) + abs(upper))
+        return cls(float(middle), "interval", float(error))
+
+    @property
+    def lower(self) -> float:
+        """A certain lower bound; -inf where none is known."""
+        return -np.inf if self.kind in ("upper bound", "estimate") else self.value - self.error
+
+    @property
+    def upper(self) -> float:
+        """A certain upper bound; inf where none is known."""
+        return np.inf if self.kind in ("lower bound", "estimate") else self.value + self.error
 
     def __float__(self) -> float:
         return self.value
+
+    def shown(self, digits: int) -> str:
+        """The value with so many digits, or both ends of an interval."""
+        if self.kind == "interval":
+            return f"{self.lower:.{digits}g} to {self.upper:.{digits}g}"
+        return f"{self.value:.{digits}g}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

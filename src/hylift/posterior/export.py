@@ -39,7 +39,13 @@ def to_dict(
     tasks = set(tasks)
     if "logz" in tasks and posterior.log_partition is not None:
         log_z = posterior.log_partition
-        result["log_partition"] = {"value": log_z.value, "kind": log_z.kind, "error": log_z.error}
+        result["log_partition"] = {
+            "value": log_z.value,
+            "kind": log_z.kind,
+            "error": log_z.error,
+            "lower": log_z.lower,
+            "upper": log_z.upper,
+        }
     if "marginals" in tasks:
         rows = posterior.marginals_of(ids).to_pylist()
         result["marginals"] = {row["atom"]: _marginal(row) for row in rows}

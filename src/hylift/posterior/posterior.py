@@ -371,7 +371,7 @@ class Posterior:
 
     def __repr__(self) -> str:
         log_z = self.log_partition
-        total = f", log Z = {log_z.value:.6g} ({log_z.kind})" if log_z else ""
+        total = f", log Z = {log_z.shown(6)} ({log_z.kind})" if log_z else ""
         hidden = counted(int(np.count_nonzero(~self.observed)), "hidden variable")
         result = self.solution.result
         ended = "" if result == "converged" else f", not converged ({result})"

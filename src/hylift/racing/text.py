@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
 CERTAIN = 1e-9
 """Relative difference beyond rounding."""
 NOTHING = "–"
-SIGNS = {"exact": "", "lower bound": "≥ ", "estimate": "≈ "}
+SIGNS = {"exact": "", "lower bound": "≥ ", "upper bound": "≤ ", "interval": "", "estimate": "≈ "}
 """The sign before a log Z of each kind."""
+MEANING = {
+    "lower bound": "≥ a lower bound",
+    "upper bound": "≤ an upper bound",
+    "interval": "± a certain interval",
+    "estimate": "≈ an estimate",
+}
 
 
 def plain_text(race: Race) -> str:
@@ -56,10 +63,9 @@ def remarks(race: Race) -> list[str]:
         lines.append("MAP energy: = where no assignment has less.")
     kinds = {one.posterior.log_partition.kind for one in race if one.posterior.log_partition}
     if kinds - {"exact"}:
-        meaning = {"lower bound": "≥ a lower bound", "estimate": "≈ an estimate"}
-        said = ", ".join(meaning[kind] for kind in ("lower bound", "estimate") if kind in kinds)
+        said = ", ".join(meaning for kind, meaning in MEANING.items() if kind in kinds)
         lines.append(f"log Z: {said}.")
-    lines += _too_low(race)
+    lines += _refuted(race)
     lines += [
         worded(f"{one.label} has a MAP assignment only: ", one.refused)
         for one in race
@@ -68,24 +74,23 @@ def remarks(race: Race) -> list[str]:
     return lines + _notes(race)
 
 
-def _too_low(race: Race) -> list[str]:
-    """Estimates of log Z that a bound, or the exact value, proves to be too low."""
-    known = [
-        (one.posterior.log_partition.value - one.posterior.log_partition.error, one.label)
-        for one in race
-        if one.posterior.log_partition and one.posterior.log_partition.kind == "lower bound"
-    ]
-    if not known:
-        return []
-    bound, whose = max(known)
-    low = [
-        one.label
-        for one in race
-        if one.posterior.log_partition
-        and one.posterior.log_partition.kind == "estimate"
-        and one.posterior.log_partition.value < bound - CERTAIN * (1 + abs(bound))
-    ]
-    return [f"log Z of {listed(low)} is too low: {whose} proves more."] if low else []
+def _refuted(race: Race) -> list[str]:
+    """Estimates of log Z that bounds prove to be too low or too high."""
+    found = [(one.posterior.log_partition, one.label) for one in race]
+    known = [(log_z, label) for log_z, label in found if log_z is not None]
+    bounds = [(log_z, label) for log_z, label in known if log_z.kind != "exact"]
+    lines = []
+    for word, proves, sign in (("low", "more", 1.0), ("high", "less", -1.0)):
+        ends = [(z.lower if sign > 0 else -z.upper, label) for z, label in bounds]
+        bound, whose = max(ends, default=(-math.inf, ""))
+        wrong = [
+            label
+            for log_z, label in known
+            if log_z.kind == "estimate" and sign * log_z.value < bound - CERTAIN * (1 + abs(bound))
+        ]
+        if wrong and bound > -math.inf:
+            lines.append(f"log Z of {listed(wrong)} is too {word}: {whose} proves {proves}.")
+    return lines
 
 
 def _notes(race: Race) -> list[str]:
@@ -131,7 +136,10 @@ def _number(value: float | None) -> str:
 
 
 def _log_z(log_z: LogPartition | None) -> str:
-    return NOTHING if log_z is None else f"{SIGNS[log_z.kind]}{log_z.value + 0.0:.7g}"
+    if log_z is None:
+        return NOTHING
+    off = f" ± {log_z.error:.2g}" if log_z.kind == "interval" else ""
+    return f"{SIGNS[log_z.kind]}{log_z.value + 0.0:.7g}{off}"
 
 
 def _memory(size: int) -> str:

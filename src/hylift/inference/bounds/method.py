@@ -1,0 +1,170 @@
+"""Weighted mini-buckets: settings, and the way from a graph to a certified interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hylift.errors import DivergentModelError, ImpossibleEvidenceError, UnsupportedError
+from hylift.inference.bounds.buckets import Buckets, split_tables
+from hylift.inference.bounds.tighten import Relaxation, Tightening
+from hylift.inference.control import Control
+from hylift.inference.exact.kernels.tables import INFINITE
+from hylift.inference.finish import Answer, finish
+from hylift.inference.loop import run_steps
+from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared
+from hylift.inference.search.polish import polish
+from hylift.inference.search.walker import scattered
+from hylift.inference.settings import check_whole, refuse_start
+from hylift.inference.terms import Terms
+from hylift.inference.variational import MeanField
+from hylift.posterior import Assignment, LogPartition, Mixture, Posterior
+from hylift.rewrite.kinds import Kinds
+from hylift.words import counted, method_call, worded
+
+EPS = float(np.finfo(np.float64).eps)
+ROUNDING = 1024 * EPS
+"""Relative rounding error of a sum of log-values that a bound is raised by, to be on the safe
+side."""
+
+
+@dataclass(frozen=True, slots=True)
+class MiniBuckets:
+    """A certified upper bound on log Z, and with a lower bound an interval, however wide the graph.
+
+    Weighted mini-buckets (Dechter & Rish 2003, Liu & Ihler 2011): variables are eliminated as by
+    `Exact`, but a table that would be too large is split by Hölder's inequality. Then costs are
+    moved between the parts, and their weights chosen, so as to make the bound tight. The lower
+    bound is that of mean field. There are no marginals.
+    """
+
+    max_entries: int = 2**20
+    """Largest table that may be built, and messages together, in numbers of eight bytes."""
+    max_steps: int = 100
+    """Passes over all tables that make the bound tighter."""
+    lower: bool = True
+    """Look for a lower bound, too."""
+
+    def __post_init__(self) -> None:
+        check_whole("max_entries", self.max_entries)
+        check_whole("max_steps", self.max_steps, 0)
+        if not isinstance(self.lower, bool):
+            raise UnsupportedError(f"lower must be True or False, not {self.lower!r}")
+
+    @property
+    def name(self) -> str:
+        return "mini-buckets"
+
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
+        refuse_start("MiniBuckets", request.start)
+        control = Control(request)
+        control.enter_level(prepared.ground.num_variables)
+        kinds = _kinds_of(prepared)
+        num_states = kinds.graph.variables.num_states
+        terms = Terms.of(kinds.tables, num_states)
+        buckets = split_tables(num_states, [terms], self.max_entries)
+        tightening = Tightening(Relaxation(buckets), self.max_steps, kinds.log_constant)
+        result = run_steps(tightening, control)
+        upper = tightening.bound
+        if upper == -np.inf:
+            raise ImpossibleEvidenceError(
+                "no joint state is possible: the hard constraints and the evidence contradict "
+                "each other"
+            )
+        if not upper < INFINITE:
+            raise DivergentModelError(
+                "the model's numbers are too large to compute with: log Z is not a number"
+            )
+        upper += _rounding(terms, upper)
+        lower = None
+        if self.lower and len(buckets.split) and control.should_continue():
+            lower = _lower_bound(prepared, control)
+        log_partition = _interval(buckets, upper, lower)
+        answer = Answer(
+            control.ended or result,
+            -log_partition.value,
+            _notes(buckets, upper, lower, self.lower),
+            _find(prepared, request),
+            log_partition,
+        )
+        return finish(self.name, prepared, request, control, answer)
+
+
+def _kinds_of(prepared: Prepared) -> Kinds:
+    """The tables of a graph; raises where there is more to it."""
+    graph = prepared.ground
+    if (graph.variables.multiplicity != 1).any():
+        raise UnsupportedError(
+            "mini-buckets need a ground graph: this one is lifted, and the joint distribution of "
+            "the members of a class is not in it"
+        )
+    is_real = graph.variables.num_states == 0
+    if is_real.any():
+        name = graph.variables.names[int(np.argmax(is_real))]
+        raise UnsupportedError(
+            worded(
+                f"mini-buckets take discrete variables, and '{name}' is real: use ",
+                method_call("MeanField"),
+                " for a lower bound on log Z",
+            )
+        )
+    return Kinds.of(graph)
+
+
+def _rounding(terms: Terms, value: float) -> float:
+    """A generous bound on the rounding error of log-values that are added up to log Z."""
+    finite = np.where(np.isfinite(terms.theta), np.abs(terms.theta), 0.0)
+    return ROUNDING * (1 + abs(value) + float(finite.max(initial=0.0)))
+
+
+def _lower_bound(prepared: Prepared, control: Control) -> float | None:
+    """The lower bound of mean field, where it is certain."""
+    request = control.inner(control.remaining_seconds()).request
+    request = replace(request, tasks=frozenset({"logz"}), start=None, lift="exact")
+    found = MeanField().solve(prepared, request).log_partition
+    assert found is not None
+    return found.lower if found.kind in ("lower bound", "exact") else None
+
+
+def _interval(buckets: Buckets, upper: float, lower: float | None) -> LogPartition:
+    """The bounds as one value with its kind."""
+    if not len(buckets.split):
+        return LogPartition(upper, "exact", 2 * ROUNDING * (1 + abs(upper)))
+    if lower is None:
+        return LogPartition(upper, "upper bound")
+    return LogPartition.between(lower, upper)
+
+
+def _notes(buckets: Buckets, upper: float, lower: float | None, wanted: bool) -> list[str]:
+    split = len(buckets.replica_ptr) - 1
+    if not split:
+        return ["No table had to be split: log Z is exact."]
+    parts = len(buckets.split)
+    notes = [
+        f"The tables of {counted(split, 'variable')} were split into {parts:,} parts: log Z is at "
+        f"most {upper:.8g}."
+    ]
+    if lower is not None:
+        notes.append(f"log Z is at least {lower:.8g}, by mean field.")
+    elif wanted:
+        notes.append("No lower bound is certain here.")
+    return notes
+
+
+def _find(prepared: Prepared, request: Request) -> Callable[..., Assignment]:
+    """A search for the best assignment, from a start at random."""
+
+    def find(
+        mixture: Mixture | None = None,
+        seconds: float | None = None,
+        go_on: Callable[[], bool] | None = None,
+    ) -> Assignment:
+        graph = prepared.ground
+        start = scattered(graph.variables, np.random.default_rng(request.seed))[None]
+        best = polish(graph, start, seconds=seconds, go_on=go_on, progress=request.progress)
+        return prepared.assignment(best.values, -best.log_density)
+
+    return find
