@@ -74,6 +74,24 @@ def pieces(group: FactorGroup) -> list[FactorGroup]:
     return [piece.of(group) for piece in decouple(group.potential)]
 
 
+def dependent(group: FactorGroup) -> list[FactorGroup]:
+    """The factors of a group of tables, each over the slots on which it really depends, without
+    those that are 0 everywhere."""
+    table = group.potential
+    assert isinstance(table, Table)
+    values = table.log_table
+    varies = np.zeros((len(values), group.arity), dtype=bool)
+    for slot in range(group.arity):
+        varies[:, slot] = _varies(values, slot)
+    found = []
+    for slots, rows in by_slots(varies):
+        dropped = [slot for slot in range(group.arity) if slot not in slots]
+        rest = _first_state(values[rows], dropped)
+        if rest.any():
+            found.append(Piece(Table(rest), slots, rows).of(group))
+    return found
+
+
 def _blocks(links: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """Real slots in the blocks in which links (real slot, real slot) hold them together."""
     reached = links | np.eye(len(links), dtype=bool)

@@ -1,0 +1,335 @@
+"""Discrete variables of a single factor, summed out of it.
+
+An example is `Friends(x, y)` in `Friends(x, y) ^ Smokes(x) => Smokes(y)`: without evidence on
+friends, this rule and the weight of friendship are one table of `Smokes(x)` and `Smokes(y)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from hylift.errors import UnsupportedError
+from hylift.graph.evidence import Evidence
+from hylift.graph.factor_graph import FactorGraph
+from hylift.graph.factors import FactorGroup, by_slots
+from hylift.numerics.segments import number_lists, number_rows
+from hylift.potentials import Table
+from hylift.potentials.base import along_axis
+from hylift.potentials.table import ByState
+from hylift.rewrite.decouple import dependent
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiscreteLeaves:
+    """Leaves of factors that share one table, in the same slots of each."""
+
+    group: FactorGroup
+    """Their factors, over the variables of the graph before, times the leaves' own factors."""
+    slots: tuple[int, ...]
+    """Of the leaves."""
+
+    @property
+    def log_table(self) -> Floats:
+        table = self.group.potential
+        assert isinstance(table, Table)
+        return table.log_table
+
+    @property
+    def others(self) -> list[int]:
+        """The other slots."""
+        return [slot for slot in range(self.group.arity) if slot not in self.slots]
+
+    def summed(self, *, maximise: bool) -> FactorGroup:
+        """The factors without their leaves."""
+        axes = tuple(1 + slot for slot in self.slots)
+        table = self.log_table.max(axis=axes) if maximise else _log_sum(self.log_table, axes)
+        g = self.group
+        return FactorGroup.unchecked(
+            Table(table), g.scope[:, self.others], g.row, g.multiplicity, g.label
+        )
+
+    def given_others(self) -> Floats:
+        """(row, states…): probabilities of the leaves given the other slots; uniform where these
+        are impossible."""
+        axes = tuple(1 + slot for slot in self.slots)
+        top = _log_sum(self.log_table, axes, keepdims=True)
+        possible = top > -np.inf
+        ratio = np.exp(self.log_table - np.where(possible, top, 0.0))
+        size = np.prod([self.log_table.shape[axis] for axis in axes])
+        return np.where(possible, ratio, 1.0 / size)
+
+    def probs(self, slot: int) -> Floats:
+        """(row, other states…, state): probabilities of one of the leaves."""
+        rest = tuple(1 + other for other in self.slots if other != slot)
+        kept = [s for s in range(self.group.arity) if s == slot or s not in self.slots]
+        return np.moveaxis(self.given_others().sum(axis=rest), 1 + kept.index(slot), -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WithoutDiscreteLeaves:
+    """A graph without the discrete variables of single factors."""
+
+    graph: FactorGraph
+    kept: Ids
+    """(variable of `graph`,): its id in the graph before."""
+    eliminated: tuple[DiscreteLeaves, ...]
+
+    @property
+    def new_id(self) -> NDArray[np.int32]:
+        """(variable of the graph before,): its id in `graph`, -1 for leaves."""
+        size = len(self.kept) + sum(len(one.slots) * len(one.group) for one in self.eliminated)
+        found = np.full(size, -1, dtype=np.int32)
+        found[self.kept] = np.arange(len(self.kept), dtype=np.int32)
+        return found
+
+    def restored(self, values: Floats) -> Floats:
+        """(variable of the graph before,): values of `graph`'s, and the best states of leaves."""
+        found = np.empty(len(self.new_id))
+        found[self.kept] = values
+        for one in self.eliminated:
+            group, states = one.group, [one.log_table.shape[1 + slot] for slot in one.slots]
+            first = np.moveaxis(
+                one.log_table, [1 + s for s in one.slots], range(1, 1 + len(states))
+            )
+            best = first.reshape(len(first), int(np.prod(states)), *first.shape[1 + len(states) :])
+            given = tuple(found[group.scope[:, slot]].astype(np.int64) for slot in one.others)
+            joint = best.argmax(axis=1)[(group.row, *given)]
+            for slot, state in zip(one.slots, np.unravel_index(joint, states), strict=True):
+                found[group.scope[:, slot]] = state
+        return found
+
+    def restated(self, group: FactorGroup) -> list[tuple[FactorGroup, Ids]]:
+        """Factors over `graph` whose log-values have the expectations of those of factors over the
+        graph before; and (factor,): which of these."""
+        new_id, parts = self.new_id, [(group, np.arange(len(group)))]
+        owner, place = self._owners()
+        for number, leaves in enumerate(self.eliminated):
+            later = []
+            for part, factors in parts:
+                is_leaf = owner[part.scope] == number
+                for slots, some in by_slots(is_leaf):
+                    if not slots:
+                        later.append((part.take(some), factors[some]))
+                        continue
+                    at = place[part.scope[some, slots[0]]]
+                    for averaged, those in _averaged(part.take(some), leaves, at):
+                        later.append((averaged, factors[some][those]))
+            parts = later
+        return [
+            (
+                FactorGroup.unchecked(
+                    part.potential, new_id[part.scope], part.row, part.multiplicity, part.label
+                ),
+                factors,
+            )
+            for part, factors in parts
+        ]
+
+    def _owners(self) -> tuple[Ids, Ids]:
+        """(variable of the graph before,): which of `eliminated` it is a leaf of, or -1; and the
+        factor there."""
+        owner = np.full(len(self.new_id), -1, dtype=np.int64)
+        place = np.zeros(len(owner), dtype=np.int64)
+        for number, one in enumerate(self.eliminated):
+            for slot in one.slots:
+                owner[one.group.scope[:, slot]] = number
+                place[one.group.scope[:, slot]] = np.arange(len(one.group))
+        return owner, place
+
+
+def eliminate_discrete_leaves(
+    graph: FactorGraph, keep: Flags | None = None, *, maximise: bool = False
+) -> WithoutDiscreteLeaves:
+    """The graph without the discrete variables that stand in one table only, beside tables of
+    their own, except those (variable,) to keep. With `maximise`, tables are of their best states.
+
+    graph: ground and without evidence.
+    """
+    is_leaf = _leaves(graph)
+    if keep is not None:
+        is_leaf &= ~keep
+    if not is_leaf.any():
+        return WithoutDiscreteLeaves(graph, np.arange(graph.num_variables), ())
+    own = _OwnTables.of(graph.groups, is_leaf)
+    groups, eliminated, log_constant = list[FactorGroup](), list[DiscreteLeaves](), 0.0
+    for group in graph.groups:
+        if group.arity == 1:
+            group = group.take(np.flatnonzero(~is_leaf[group.scope[:, 0]]))
+        for slots, factors in by_slots(is_leaf[group.scope]):
+            if not slots:
+                groups.append(group if len(factors) == len(group) else group.take(factors))
+                continue
+            leaves = own.joined(group.take(factors), slots)
+            eliminated.append(leaves)
+            summed = leaves.summed(maximise=maximise)
+            for part in dependent(summed):
+                constant = part.log_sum(np.zeros(0)) if not part.arity else -np.inf
+                if constant > -np.inf:
+                    log_constant += constant
+                else:
+                    groups.append(part)
+    kept = np.flatnonzero(~is_leaf)
+    new_id = (np.cumsum(~is_leaf) - 1).astype(np.int32)
+    smaller = FactorGraph.unchecked(
+        graph.variables.take(kept),
+        [
+            FactorGroup.unchecked(g.potential, new_id[g.scope], g.row, g.multiplicity, g.label)
+            for g in groups
+        ],
+        Evidence.none(),
+        graph.log_constant + log_constant,
+    )
+    return WithoutDiscreteLeaves(smaller, kept, tuple(eliminated))
+
+
+def _leaves(graph: FactorGraph) -> Flags:
+    """(variable,): whether it is discrete, in one factor with others, which is a table, and in
+    tables of its own."""
+    found = (graph.variables.num_states > 0) & (graph.variables.multiplicity == 1)
+    num_shared = np.zeros(graph.num_variables, dtype=np.int64)
+    for group in graph.groups:
+        ends = group.scope.reshape(-1)
+        if not isinstance(group.potential, Table):
+            found[ends] = False
+        elif group.arity > 1:
+            num_shared += np.bincount(ends, minlength=len(num_shared))
+    return found & (num_shared == 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OwnTables:
+    """The tables of single leaves, added up; equal sums are stored once."""
+
+    number: Ids  # (variable,): row of `values`
+    values: Floats  # (number, state), padded with 0
+
+    @classmethod
+    def of(cls, groups: Sequence[FactorGroup], is_leaf: Flags) -> _OwnTables:
+        owners, kinds, tables = [], [], []
+        num_kinds = 1  # the first is that of leaves without a table
+        for group in groups:
+            if group.arity != 1 or not isinstance(group.potential, Table):
+                continue
+            some = group.take(np.flatnonzero(is_leaf[group.scope[:, 0]]))
+            if not len(some):
+                continue
+            power, times = np.unique(some.multiplicity, return_inverse=True)
+            kind, example = number_rows(some.row.astype(np.int64), times.reshape(-1))
+            owners.append(some.scope[:, 0].astype(np.int64))
+            kinds.append(kind + num_kinds)
+            tables.append(
+                group.potential.flat[some.row[example]] * some.multiplicity[example, None]
+            )
+            num_kinds += len(example)
+        number = np.zeros(len(is_leaf), dtype=np.int64)
+        width = max([1, *(table.shape[1] for table in tables)])
+        padded = [np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in tables]
+        values = np.concatenate([np.zeros((1, width)), *padded])
+        if not owners:
+            return cls(number, values)
+        owner, kind = np.concatenate(owners), np.concatenate(kinds)
+        number[owner] = kind
+        if np.bincount(owner).max() == 1:
+            return cls(number, values)
+        order = np.lexsort((kind, owner))
+        leaf, dense = np.unique(owner[order], return_inverse=True)
+        lists, example = number_lists(dense.reshape(-1), kind[order])
+        sums = np.zeros((len(example) + 1, width))
+        in_example = np.isin(dense, example)
+        np.add.at(sums, 1 + lists[dense[in_example]], values[kind[order][in_example]])
+        number[leaf] = 1 + lists
+        return cls(number, sums)
+
+    def joined(self, group: FactorGroup, slots: tuple[int, ...]) -> DiscreteLeaves:
+        """Factors with leaves in these slots, times the leaves' own."""
+        assert isinstance(group.potential, Table)
+        _, times = np.unique(group.multiplicity, return_inverse=True)
+        own = [self.number[group.scope[:, slot]] for slot in slots]
+        row, example = number_rows(group.row.astype(np.int64), times.reshape(-1), *own)
+        power = group.multiplicity[example].reshape(-1, *(1,) * group.arity)
+        table = group.potential.log_table[group.row[example]] * power
+        for slot, numbers in zip(slots, own, strict=True):
+            states = table.shape[1 + slot]
+            along = along_axis(slot, group.arity, len(example))
+            table = table + self.values[numbers[example], :states].reshape(along)
+        joined = FactorGroup.unchecked(
+            Table(table), group.scope, row.astype(np.int32), np.ones(len(group)), group.label
+        )
+        return DiscreteLeaves(joined, slots)
+
+
+def _averaged(
+    group: FactorGroup, leaves: DiscreteLeaves, at: Ids
+) -> Iterator[tuple[FactorGroup, Ids]]:
+    """Expectations of factors given the other slots of their leaves' factors; and which they are.
+
+    at: (factor,): the factor of its leaves.
+    """
+    split, potential = group.potential.num_discrete_slots, group.potential
+    if not isinstance(potential, ByState):
+        raise UnsupportedError(f"{group.named()} is a function of discrete variables and reals")
+    whole = leaves.group.scope[at]
+    same = group.scope[:, :split, None] == whole[:, None, :]
+    slot = np.where(same.any(axis=2), same.argmax(axis=2), -1)  # of the leaves' factor
+    probs = leaves.given_others()
+    pattern, first = number_rows(*(slot.T + 1).astype(np.int64))
+    for number, shape in enumerate(slot[first].tolist()):
+        some = np.flatnonzero(pattern == number)
+        row, example = number_rows(
+            group.row[some].astype(np.int64), leaves.group.row[at[some]].astype(np.int64)
+        )
+        beside = [own for own, there in enumerate(shape) if there < 0]
+        names = [
+            1 + there if there >= 0 else 1 + probs.ndim + own for own, there in enumerate(shape)
+        ]
+        result = [0, *(1 + other for other in leaves.others), *(names[own] for own in beside)]
+        given = probs[leaves.group.row[at[some[example]]]]
+        coefficients = [
+            weighted_sum(
+                each[group.row[some[example]]], [0, *names], given, [*range(probs.ndim)], result
+            )
+            for each in potential.coefficients
+        ]
+        scope = np.hstack(
+            [
+                whole[some][:, leaves.others],
+                group.scope[some][:, [*beside, *range(split, group.arity)]],
+            ]
+        )
+        yield (
+            FactorGroup.unchecked(
+                type(potential)(*coefficients),
+                scope.astype(np.int32),
+                row.astype(np.int32),
+                group.multiplicity[some],
+                group.label,
+            ),
+            some,
+        )
+
+
+def weighted_sum(
+    values: Floats, names: list[int], weights: Floats, axes: list[int], result: list[int]
+) -> Floats:
+    """Sums over products of values, whose first axes have these names, and weights; -inf counts
+    where it has a weight."""
+    infinite = np.isneginf(values)
+    spread = [*names, Ellipsis], [*result, Ellipsis]
+    total = np.einsum(np.where(infinite, 0.0, values), spread[0], weights, axes, spread[1])
+    if infinite.any():
+        reached = np.einsum(infinite.astype(float), spread[0], weights > 0, axes, spread[1])
+        total = np.where(reached > 0, -np.inf, total)
+    return np.asarray(total)
+
+
+def _log_sum(values: Floats, axes: tuple[int, ...], *, keepdims: bool = False) -> Floats:
+    return np.asarray(logsumexp(values, axis=axes, keepdims=keepdims))
