@@ -27,6 +27,12 @@ SMOKERS = """
 """
 
 
+def smokers() -> FactorGraph:
+    """Three people, known not to be friends of themselves."""
+    known = {f"Friends({who},{who})": False for who in "abc"}
+    return Prepared.of(hl.ground(hl.parse(SMOKERS), known)).ground
+
+
 def random_graph(seed: int) -> FactorGraph:
     """Variables 0 and 1 tied; leaves 2 to 6 beside them, two of them in one factor."""
     rng = np.random.default_rng(seed)
@@ -40,7 +46,7 @@ def random_graph(seed: int) -> FactorGraph:
 
 
 def test_only_people_who_smoke_are_left_of_the_smokers():
-    graph = Prepared.of(hl.ground(hl.parse(SMOKERS))).ground
+    graph = smokers()
 
     small = eliminate_discrete_leaves(graph)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,7 +223,7 @@ class _OwnTables:
             some = group.take(np.flatnonzero(is_leaf[group.scope[:, 0]]))
             if not len(some):
                 continue
-            power, times = np.unique(some.multiplicity, return_inverse=True)
+            _, times = np.unique(some.multiplicity, return_inverse=True)
             kind, example = number_rows(some.row.astype(np.int64), times.reshape(-1))
             owners.append(some.scope[:, 0].astype(np.int64))
             kinds.append(kind + num_kinds)
@@ -323,10 +324,11 @@ def weighted_sum(
     """Sums over products of values, whose first axes have these names, and weights; -inf counts
     where it has a weight."""
     infinite = np.isneginf(values)
-    spread = [*names, Ellipsis], [*result, Ellipsis]
-    total = np.einsum(np.where(infinite, 0.0, values), spread[0], weights, axes, spread[1])
+    einsum: Any = np.einsum  # its annotations know no axes by number
+    own, left = [*names, Ellipsis], [*result, Ellipsis]
+    total = einsum(np.where(infinite, 0.0, values), own, weights, axes, left)
     if infinite.any():
-        reached = np.einsum(infinite.astype(float), spread[0], weights > 0, axes, spread[1])
+        reached = einsum(infinite.astype(float), own, (weights > 0).astype(float), axes, left)
         total = np.where(reached > 0, -np.inf, total)
     return np.asarray(total)
 

@@ -1,0 +1,235 @@
+"""Complete pair groups of reals as stars: each of the reals tied to a common mean.
+
+If all pairs of n reals have the same coupling a x y, with a > 0, then
+
+    Σ_{i<j} a x_i x_j = -½an Σ_i (x_i - x̄)² + ½a(n - 1) Σ_i x_i²,
+    exp(-½an Σ_i (x_i - x̄)²) = n √(a / 2π) ∫ exp(-½an Σ_i (x_i - m)²) dm,
+
+so that n pairs with one real more do the work of n(n - 1)/2. With a < 0 there is no such real.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hylift.graph.domains import real
+from hylift.graph.factor_graph import FactorGraph
+from hylift.graph.factors import FactorGroup
+from hylift.graph.names import Names
+from hylift.graph.variables import Variables
+from hylift.numerics.grouping import first_members, group_rows
+from hylift.numerics.segments import counts_up, first_of_each, offsets
+from hylift.potentials import REAL, ConditionalQuadratic
+from hylift.rewrite.twins import number_kinds
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+Numbers = NDArray[np.int32]
+
+LEAST = 4
+"""Reals from which on a star has fewer factors than all pairs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Starred:
+    """A graph with a mean for each complete pair group; its first variables are as before."""
+
+    graph: FactorGraph
+    num_before: int
+    """Variables of the graph before; the others are means."""
+
+
+def tie_to_means(graph: FactorGraph, *, maximise: bool = False) -> Starred:
+    """The graph with complete pair groups of reals as stars.
+
+    Its integral over the means is the density of `graph`; with `maximise`, its maximum is.
+    graph: ground and without evidence.
+    """
+    groups, log_constant, means = list[FactorGroup](), graph.log_constant, list[Numbers]()
+    num_before, is_ground = graph.num_variables, (graph.variables.multiplicity == 1).all()
+    for group in graph.groups:
+        if group.potential.slot_states != (REAL, REAL) or not is_ground:
+            groups.append(group)
+            continue
+        cliques = _Cliques.of(group)
+        if cliques is None:
+            groups.append(group)
+            continue
+        first = num_before + sum(len(ids) for ids in means)
+        groups += [cliques.rest] if len(cliques.rest) else []
+        groups += cliques.factors(first)
+        log_constant += cliques.log_constant(maximise=maximise)
+        means.append(cliques.first_member)
+    if not means:
+        return Starred(graph, num_before)
+    variables = _with_means(graph.variables, np.concatenate(means))
+    return Starred(
+        FactorGraph.unchecked(variables, groups, graph.evidence, log_constant), num_before
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cliques:
+    """The factors of a group that are the same for all pairs of some reals."""
+
+    inside: FactorGroup
+    """All of their factors."""
+    rest: FactorGroup
+    member: Numbers  # (member,): its variable; those of one clique after those of another
+    size: Ids  # (clique,): its members
+    coupling: Floats  # (clique,): a, of all factors of a pair together
+    ends: Numbers  # (2, factor inside): members, that of the smaller variable first
+
+    @classmethod
+    def of(cls, group: FactorGroup) -> _Cliques | None:
+        potential = group.potential
+        assert isinstance(potential, ConditionalQuadratic)
+        usable = (potential.A[:, 0, 1] > 0) & np.isfinite(potential.c)
+        fits = Ellipsis if usable.all() else np.flatnonzero(usable[group.row])
+        kind, scope = number_kinds(group)[0][fits], group.scope[fits]
+        if not len(kind):
+            return None
+        low, high, variable = _nodes(kind, scope)
+        found = _complete(low, high, len(variable))
+        if found is None:
+            return None
+        clique, times, inside = found
+        size = np.bincount(clique[clique >= 0])
+        member = np.argsort(clique, kind="stable")[-int(size.sum()) :]
+        place = np.full(len(clique), -1, dtype=np.int32)
+        place[member] = np.arange(len(member), dtype=np.int32)
+        if len(inside) < len(low):
+            low, high = low[inside], high[inside]
+        of_group = inside if fits is Ellipsis else fits[inside]
+        stays = np.ones(len(group), dtype=bool)
+        stays[of_group] = False
+        part = group if not stays.any() else group.take(of_group)
+        example = first_of_each(clique[low].astype(np.int64))
+        coupling = 2 * potential.A[part.row[example], 0, 1] * part.multiplicity[example] * times
+        rest = group.take(np.flatnonzero(stays))
+        return cls(
+            part, rest, variable[member], size, coupling, np.stack([place[low], place[high]])
+        )
+
+    @property
+    def quadratic(self) -> ConditionalQuadratic:
+        assert isinstance(self.inside.potential, ConditionalQuadratic)
+        return self.inside.potential
+
+    @property
+    def first_member(self) -> Numbers:
+        """(clique,): one of its reals."""
+        return self.member[np.cumsum(self.size) - self.size]
+
+    def log_constant(self, *, maximise: bool) -> float:
+        """What the stars leave out."""
+        own, c = 0.0, self.quadratic.c
+        if c.any():
+            own = float(self.inside.multiplicity @ c[self.inside.row])
+        integral = np.log(self.size) + 0.5 * np.log(self.coupling / (2 * np.pi))
+        return own if maximise else own + float(integral.sum())
+
+    def factors(self, first: int) -> list[FactorGroup]:
+        """The factors of the stars, whose means are variables from `first` on."""
+        label = self.inside.label
+        clique = np.repeat(np.arange(len(self.size)), self.size)
+        weight, row = np.unique(0.5 * self.coupling * self.size, return_inverse=True)
+        A = weight[:, None, None] * np.array([[-1.0, 1.0], [1.0, -1.0]])
+        star = ConditionalQuadratic(A, np.zeros((len(A), 2)), np.zeros(len(A)))
+        scope = np.column_stack([self.member, first + clique]).astype(np.int32)
+        rows, ones = row.reshape(-1)[clique].astype(np.int32), np.ones(len(clique))
+        found = [FactorGroup.unchecked(star, scope, rows, ones, label)]
+        left = self._left()
+        some = np.flatnonzero(left.any(axis=1))
+        if len(some):
+            rows, _ = group_rows(left[some].view(np.int32))
+            values = left[some][first_members(rows)]
+            own = ConditionalQuadratic(values[:, :1, None], values[:, 1:], np.zeros(len(values)))
+            scope = self.member[some][:, None]
+            found.append(FactorGroup.unchecked(own, scope, rows, ones[some], label))
+        return found
+
+    def _left(self) -> Floats:
+        """(member, 2): coefficients of its square and of itself that are left; 0 for (x - y)²."""
+        A, b = self.quadratic.A, self.quadratic.b
+        square = np.stack([A[:, 0, 0] + A[:, 0, 1], A[:, 1, 1] + A[:, 0, 1]], axis=1)  # (row, slot)
+        left = np.zeros((len(self.member), 2))
+        scope, row, times = self.inside.scope, self.inside.row, self.inside.multiplicity
+        for place, values in enumerate((square, b)):
+            if values.any():
+                swapped = (scope[:, 0] > scope[:, 1]).astype(np.int64)
+                for end, members in enumerate(self.ends):
+                    own = times * values[row, swapped ^ end]
+                    left[:, place] += np.bincount(members, own, len(left))
+        return left
+
+
+def _nodes(kind: Numbers, scope: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """(factor,): nodes at both ends, a real with a kind of factors each, the smaller real first;
+    and (node,): its variable."""
+    low, high = np.minimum(*scope.T), np.maximum(*scope.T)
+    num_variables = int(high.max()) + 1
+    if not kind.any():
+        return low, high, np.arange(num_variables, dtype=np.int32)
+    both = np.concatenate([kind, kind]) * np.int64(num_variables) + np.concatenate([low, high])
+    nodes, place = np.unique(both, return_inverse=True)
+    low, high = place.reshape(2, -1).astype(np.int32)
+    return low, high, (nodes % num_variables).astype(np.int32)
+
+
+def _complete(low: Numbers, high: Numbers, num_nodes: int) -> tuple[Numbers, Ids, Ids] | None:
+    """(node,): the clique that it is in, or -1; (clique,): how often each pair is linked; and the
+    links of cliques. None without cliques of `LEAST` nodes.
+
+    low, high: (link,): nodes that it links.
+    """
+    # In a clique, each node and those linked to it have the same smallest node.
+    smallest = np.arange(num_nodes, dtype=np.int32)
+    np.minimum.at(smallest, high, low)
+    clique = smallest[low]
+    size = np.bincount(smallest, minlength=num_nodes)
+    pairs = np.maximum(size * (size - 1) // 2, 1)
+    times = np.bincount(clique, minlength=num_nodes) // pairs
+    is_clique = (size >= LEAST) & (np.bincount(clique, minlength=num_nodes) == times * pairs)
+    is_clique &= times > 0
+    outside = np.flatnonzero(smallest[high] != clique)
+    is_clique[clique[outside]] = False
+    is_clique[smallest[high[outside]]] = False
+    if not is_clique.any():
+        return None
+    inside = np.flatnonzero(is_clique[clique])
+    if len(inside) < len(low):
+        low, high, clique = low[inside], high[inside], clique[inside]
+    # As many links as there should be: none may be there more often than its share.
+    own = np.where(is_clique, size, 0)
+    member = np.argsort(np.where(is_clique[smallest], smallest, num_nodes), kind="stable")
+    place = np.zeros(num_nodes, dtype=np.int64)
+    place[member[: own.sum()]] = counts_up(own)
+    start = offsets(own * own)[:-1]
+    pair = start[clique] + place[low] * size[clique] + place[high]
+    too_often = np.bincount(pair)[pair] > times[clique]
+    if too_often.any():
+        is_clique[clique[too_often]] = False
+        inside = inside[is_clique[clique]]
+    if not len(inside):
+        return None
+    number = np.where(is_clique, np.cumsum(is_clique) - 1, -1).astype(np.int32)
+    return number[smallest], times[is_clique], inside
+
+
+def _with_means(variables: Variables, member: Numbers) -> Variables:
+    """The variables, and a mean for each clique; member: (clique,), one of it."""
+    number = pa.array(np.arange(1, 1 + len(member)).astype(str))
+    labels = pc.binary_join_element_wise("mean", number, "of", variables.names.render(member), " ")
+    domain = np.full(len(member), len(variables.domains))
+    return Variables(
+        (*variables.domains, real),
+        np.concatenate([variables.domain_id, domain]).astype(np.int32),
+        Names((*variables.names.blocks, *Names.listed(labels).blocks)),
+        np.concatenate([variables.multiplicity, np.ones(len(member))]),
+    )
