@@ -15,6 +15,7 @@ from hylift.inference.capabilities import (
     METHOD_BY_KEY,
     METHODS,
     OPTIONS,
+    REWRITE,
     SECONDS,
     fitting_methods,
 )
@@ -22,6 +23,9 @@ from hylift.inference.method import method_by_key
 from hylift.inference.settings import checked_seconds
 from hylift.posterior import Posterior
 from hylift.words import either, listed
+
+FOR_AUTO = (LIFT, REWRITE, SECONDS, CHECKPOINT)
+"""Options that also the default choice of a method takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,10 @@ class MethodOptions:
         for option in OPTIONS:
             if option.name not in self.given:
                 continue
-            is_auto = self.method == "auto" and option in (LIFT, SECONDS, CHECKPOINT)
+            is_auto = self.method == "auto" and option in FOR_AUTO
             fitting = fitting_methods(option)
             if not is_auto:
-                self._check_fits(option.name, fitting, option in (LIFT, SECONDS, CHECKPOINT))
+                self._check_fits(option.name, fitting, option in FOR_AUTO)
             if option.choices:
                 what = "family of reals" if option.name == "reals" else option.name
                 check_word(what, self.given[option.name], option.choices)
@@ -69,6 +73,14 @@ class MethodOptions:
     @property
     def lift(self) -> Lift:
         return cast(Lift, self.given.get("lift", "exact"))
+
+    @property
+    def rewrite(self) -> list[str] | None:
+        """The rewrites that are named; None where nothing is said."""
+        words = self.given.get("rewrite")
+        if words is None:
+            return None
+        return [] if words.strip() == "none" else [word.strip() for word in words.split(",")]
 
     @property
     def seconds(self) -> float | None:

@@ -108,10 +108,17 @@ class Layout:
 
     def with_gaussians(self, lower: FloatArray, upper: FloatArray) -> Layout:
         """This layout with Gaussian variables of such bounds appended."""
-        new = np.full(len(lower), Gaussians.code, dtype=np.int8)
+        size = np.full(len(lower), 2)
+        return self._with(Gaussians.code, size, lower, upper)
+
+    def with_categoricals(self, size: NDArray[Any]) -> Layout:
+        """This layout with discrete variables of so many states appended."""
+        return self._with(Categoricals.code, size, *np.full((2, len(size)), [[-np.inf], [np.inf]]))
+
+    def _with(self, code: int, size: NDArray[Any], lower: FloatArray, upper: FloatArray) -> Layout:
         return Layout(
-            np.concatenate([self.family, new]),
-            np.concatenate([self.first, self.num_entries + 2 * np.arange(1, len(lower) + 1)]),
+            np.concatenate([self.family, np.full(len(size), code, dtype=np.int8)]),
+            np.concatenate([self.first, self.num_entries + _starts(size)[1:]]),
             np.concatenate([self.lower, lower]),
             np.concatenate([self.upper, upper]),
         )

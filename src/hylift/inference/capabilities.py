@@ -13,6 +13,8 @@ from typing import Any, Literal, get_args
 
 Task = Literal["marginals", "logz", "map"]
 Lift = Literal["exact", "coarse-to-fine", "none"]
+Rewrite = Literal["hard clusters"]
+"""Ways to write a graph as an easier one of the same distribution, before inference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class MethodInfo:
     answers: tuple[Task, ...] = ("marginals", "logz", "map")
     lift: Lift = "coarse-to-fine"
     """The strongest lifting that it supports."""
+    rewrites: tuple[Rewrite, ...] = get_args(Rewrite)
+    """The rewrites of the graph that help it."""
     can_start: bool = False
     """It can start from an earlier posterior."""
     has_steps: bool = False
@@ -141,6 +145,14 @@ LIFT = Option(
     choices=get_args(Lift),
     is_field=False,
 )
+REWRITE = Option(
+    "rewrite",
+    str,
+    "Rewrites of the graph before inference, separated by commas: "
+    rf"{', '.join(get_args(Rewrite))}; or none.  \[default: those that help the method]",
+    "NAMES",
+    is_field=False,
+)
 SECONDS = Option(
     "seconds",
     float,
@@ -169,7 +181,7 @@ FITTED = (RESTARTS, MAX_STEPS, OPTIMISER, LEARNING_RATE, REALS)
 FEW_STEPS = (("restarts", 2), ("max_steps", 3))
 
 METHODS = (
-    MethodInfo("exact", "exact", "exact:Exact", lift="none", trust="exact"),
+    MethodInfo("exact", "exact", "exact:Exact", lift="none", rewrites=(), trust="exact"),
     MethodInfo("mean-field", "mean field", "variational:MeanField", options=FITTED, **VARIATIONAL),
     MethodInfo(
         "bvi",
@@ -218,6 +230,7 @@ METHODS = (
         "search.maxwalksat:MaxWalkSAT",
         answers=("map",),
         lift="none",
+        rewrites=(),
         can_start=True,
         has_steps=True,
         is_timed=True,
@@ -250,6 +263,7 @@ RACE_KEYS = tuple(
 
 ABOUT_RUNS: dict[Option, Callable[[MethodInfo], bool]] = {
     LIFT: lambda info: info.lift != "none",
+    REWRITE: lambda info: True,
     SECONDS: lambda info: info.is_timed,
     CHECKPOINT: lambda info: info.is_timed,
     START: lambda info: info.can_start,

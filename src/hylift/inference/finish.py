@@ -28,6 +28,7 @@ from hylift.posterior import (
 from hylift.posterior.counts import Expect
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
+from hylift.posterior.mapped import Joint, MappedMixture
 
 
 class FindAssignment(Protocol):
@@ -133,5 +134,6 @@ class GraphTarget(Target):
     def energy(self, values: NDArray[np.float64]) -> float:
         return -self.prepared.ground.log_density(values[self.prepared.hidden])
 
-    def map(self, mixture: Mixture | None) -> Assignment:
+    def map(self, mixture: Joint | None) -> Assignment:
+        assert not isinstance(mixture, MappedMixture)
         return self.find(mixture)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +17,8 @@ from hylift.posterior.answers import Kind
 from hylift.proper.check import check_proper
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.merge import merge_factors
+from hylift.rewrite.rewrites import rewritten
+from hylift.rewrite.rewritten import Rewritten
 
 MOST_SLOTS = 20_000_000
 """Slots of a graph up to which it is checked for loops."""
@@ -34,10 +37,22 @@ class Prepared:
     """The graph of the hidden variables, with evidence absorbed into its factors. Functions of
     discrete variables are tables, unless they have too many states."""
 
+    rewrites: tuple[Rewritten, ...] = ()
+    """What made `source` of the ground graph of `whole`."""
+    whole: Prepared | None = None
+    """The graph before these rewrites, where there are any."""
+
     @classmethod
     def of(cls, graph: FactorGraph) -> Prepared:
         found = Conditioned.of(in_standard_form(graph))
         return cls(found, with_tables(found.graph))
+
+    def rewritten(self, names: Collection[str]) -> Prepared:
+        """The graph after the rewrites of these names, as a graph without evidence."""
+        rewrites = rewritten(self.ground, names)
+        if not rewrites:
+            return self
+        return replace(Prepared.of(rewrites[-1].graph), rewrites=rewrites, whole=self)
 
     @property
     def source(self) -> FactorGraph:

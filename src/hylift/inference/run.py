@@ -10,10 +10,12 @@ from typing import Any, get_args
 from hylift.errors import IntractableError, MethodError, UnsupportedError, check_word
 from hylift.files import check_target
 from hylift.graph import FactorGraph
+from hylift.inference.capabilities import Rewrite, info_of
 from hylift.inference.checkpoint import Checkpoint, fingerprint
 from hylift.inference.exact import Exact
 from hylift.inference.method import Callback, Lift, Method, Request, Task, interruptible
 from hylift.inference.prepared import Prepared
+from hylift.inference.restored import restored
 from hylift.inference.settings import (
     check_graph,
     check_tasks,
@@ -23,7 +25,7 @@ from hylift.inference.settings import (
 from hylift.inference.variational import BVI
 from hylift.posterior import Posterior
 from hylift.progress import Progress, announce_compilation, silent
-from hylift.words import counted, worded
+from hylift.words import counted, option, worded
 
 
 def infer(
@@ -31,6 +33,7 @@ def infer(
     method: Method | None = None,
     *,
     lift: Lift = "exact",
+    rewrite: bool | str | Iterable[str] | None = None,
     tasks: Task | Iterable[Task] = ("marginals", "logz"),
     seed: int = 0,
     seconds: float | None = None,
@@ -43,7 +46,9 @@ def infer(
 
     Without a method, exact inference where it is cheap, and else `BVI()`; `solution.notes` says
     which, and why. `lift` solves look-alikes once: 'exact' (no loss), 'coarse-to-fine' (for real
-    evidence that breaks the symmetry) or 'none'.
+    evidence that breaks the symmetry) or 'none'. `rewrite` names the rewrites of the graph that are
+    tried first ('hard clusters'); False is none, and the default those that help the method. Where
+    the evidence must stay apart, with coarse-to-fine lifting, or a start is given, there are none.
 
     `tasks` are the answers to compute at once: 'marginals', 'logz', 'map'. After `seconds` a method
     that takes steps returns its best answer. Variational methods and MaxWalkSAT can start from an
@@ -58,6 +63,7 @@ def infer(
     check_tasks(wanted)
     _check(graph, method, start, callback)
     check_word("lift", lift, get_args(Lift))
+    rewrites = _rewrites(rewrite, is_apart=lift == "coarse-to-fine" or start is not None)
     seconds = None if seconds is None else checked_seconds(seconds)
     seed = checked_seed(seed)
     request = Request(wanted, seed, progress or silent, lift, seconds, start, callback)
@@ -67,12 +73,12 @@ def infer(
         prepared = Prepared.of(graph)
         if checkpoint is not None:
             check_target(checkpoint)
-            run = fingerprint(prepared.source, _settings(method, request))
+            run = fingerprint(prepared.source, _settings(method, request, rewrites))
             request = replace(request, checkpoint=Checkpoint.open(checkpoint, run))
-        solve = choose_and_solve if method is None else method.solve
-        posterior = solve(prepared, request)
-        if not isinstance(posterior, Posterior):
-            raise MethodError(f"solve returned {posterior!r}, not a Posterior")
+        if method is None:
+            posterior = choose_and_solve(prepared, request, rewrites)
+        else:
+            posterior = _solve(method, prepared, request, rewrites)
         if request.checkpoint is not None:
             request.checkpoint.try_to_write()
     if posterior.solution.result != "interrupted":
@@ -95,7 +101,39 @@ def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:
         raise UnsupportedError(f"callback must be a function of a step, not {callback!r}")
 
 
-def _settings(method: Method | None, request: Request) -> str:
+def _rewrites(
+    asked: bool | str | Iterable[str] | None, *, is_apart: bool
+) -> tuple[str, ...] | None:
+    """The rewrites to try; None leaves them to the method. is_apart: only a graph as it was given
+    will do."""
+    if asked is None or asked is True:
+        return () if is_apart else None
+    if asked is False:
+        return ()
+    names = tuple([asked] if isinstance(asked, str) else asked)
+    for name in names:
+        check_word("rewrite", name, get_args(Rewrite))
+    if names and is_apart:
+        raise UnsupportedError(
+            "coarse-to-fine lifting and a start take the graph as it is given, without rewrites",
+            worded("leave out ", option("rewrite")),
+        )
+    return names
+
+
+def _solve(
+    method: Method, prepared: Prepared, request: Request, rewrites: tuple[str, ...] | None
+) -> Posterior:
+    """The posterior by a method, of the graph that suits it."""
+    names = info_of(method).rewrites if rewrites is None else rewrites
+    own = prepared.rewritten(names)
+    posterior = method.solve(own, request)
+    if not isinstance(posterior, Posterior):
+        raise MethodError(f"solve returned {posterior!r}, not a Posterior")
+    return restored(posterior, own)
+
+
+def _settings(method: Method | None, request: Request, rewrites: tuple[str, ...] | None) -> str:
     """Text of everything but the graph that an answer depends on."""
     named = repr(method)
     if type(method).__repr__ is object.__repr__:  # which has an address in it
@@ -104,7 +142,8 @@ def _settings(method: Method | None, request: Request) -> str:
     if request.start is not None:
         found = request.start.solution
         start = f"{found.method}, {found.seed}, {found.steps}, {found.objective!r}"
-    return f"{named}, {sorted(request.tasks)}, {request.lift}, {request.seed}, {start}"
+    changed = "" if rewrites is None else f", {rewrites}"
+    return f"{named}, {sorted(request.tasks)}, {request.lift}, {request.seed}, {start}{changed}"
 
 
 CHEAP_ENTRIES = 2**24
@@ -116,17 +155,20 @@ METHOD = BVI(components=3, restarts=3, tolerance=1e-5)
 take several times as long."""
 
 
-def choose_and_solve(prepared: Prepared, request: Request) -> Posterior:
+def choose_and_solve(
+    prepared: Prepared, request: Request, rewrites: tuple[str, ...] | None = None
+) -> Posterior:
     """The posterior by exact inference where it is cheap, else by BVI, with a note that says so."""
     refused = _why_not_exact(prepared, request)
     if refused is None:
         try:
-            posterior = Exact(max_entries=CHEAP_ENTRIES).solve(prepared, request)
+            exact = Exact(max_entries=CHEAP_ENTRIES)
+            posterior = _solve(exact, prepared, request, rewrites)
         except (IntractableError, UnsupportedError) as error:
             refused = error.text
         else:
             return posterior.with_note("Exact inference was chosen, because it is cheap here.")
-    return METHOD.solve(prepared, request).with_note(
+    return _solve(METHOD, prepared, request, rewrites).with_note(
         worded(f"{METHOD.name} was chosen, because exact inference is not cheap here: ", refused)
     )
 

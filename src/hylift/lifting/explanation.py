@@ -20,6 +20,7 @@ from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.quadrature import nodes_per_slot
 from hylift.potentials import REAL
 from hylift.progress import Progress, silent
+from hylift.rewrite.rewrites import summaries
 from hylift.words import counted, num_classes
 
 MAX_LARGEST = 8
@@ -59,6 +60,8 @@ class Explanation:
     effects: tuple[EvidenceEffect, ...]
     """Per predicate with evidence, the one that breaks most symmetry first, and of all evidence
     where there are several. Not measured for coarse liftings."""
+    rewrites: dict[str, str]
+    """Rewrites that make inference in the ground graph easier: their names, and what they join."""
 
     @property
     def speed_up(self) -> float:
@@ -100,6 +103,7 @@ class Explanation:
             "num_observed": self.num_observed,
             "num_measured": self.num_measured,
             "evidence": [asdict(effect) for effect in self.effects],
+            "rewrites": self.rewrites,
         }
 
     def __str__(self) -> str:
@@ -133,6 +137,7 @@ def explain(lifting: Lifting, progress: Progress = silent) -> Explanation:
         lifting.source.evidence.num_observed,
         lifting.source.evidence.num_measured,
         effects,
+        summaries(lifting.ground),
     )
 
 

@@ -103,8 +103,14 @@ def verdict(explanation: Explanation) -> list[str]:
         ]
     lines = [_expectation(e)]
     if not e.is_exact:
-        return [*lines, "What evidence did to symmetry is measured for exact liftings."]
-    return [*lines, *_cost(e), *_reason(e), *_remedy(e)]
+        measured = "What evidence did to symmetry is measured for exact liftings."
+        return [*lines, measured, *_rewrites(e)]
+    return [*lines, *_cost(e), *_reason(e), *_remedy(e), *_rewrites(e)]
+
+
+def _rewrites(e: Explanation) -> list[str]:
+    """The rewrites that inference begins with."""
+    return [f"Rewritten before inference, {name}: {what}." for name, what in e.rewrites.items()]
 
 
 def _expectation(e: Explanation) -> str:

@@ -16,6 +16,7 @@ from hylift.graph.condition import Observed
 from hylift.graph.rules import RuleInfo, Rules
 from hylift.numerics.segments import number_rows
 from hylift.posterior.draws import Draws
+from hylift.posterior.mapped import Joint
 from hylift.posterior.mixture import NODES, Mixture
 from hylift.potentials.base import QuadraticForm, along_axis, expected_log_value
 from hylift.rewrite.kinds import by_states, in_standard_form, with_tables
@@ -108,7 +109,7 @@ def expected_counts(posterior: Posterior) -> pa.Table:
     found = statistics(target.graph, target.evidence, np.flatnonzero(~posterior.observed))
     groups = [one.groups for one in found]
     if mixture is not None:
-        sums = np.array([sum(_by_mixture(mixture, g) for g in each) for each in groups])
+        sums = np.array([_by_joint(mixture, each) for each in groups])
     elif draws is not None:
         sums = np.array([sum(_by_draws(draws, g) for g in each) for each in groups])
     elif target.expect is not None:
@@ -149,6 +150,14 @@ def _by_draws(draws: Draws, group: FactorGroup) -> float:
         means = some.potential.log_value(some.row[:, None], slots).mean(axis=1)
         total += float(some.multiplicity @ means)
     return total
+
+
+def _by_joint(joint: Joint, groups: Sequence[FactorGroup]) -> float:
+    """The expected sum of the log-values of groups."""
+    if isinstance(joint, Mixture):
+        return sum(_by_mixture(joint, group) for group in groups)
+    inside, constant = joint.factors_inside(groups)
+    return constant + sum(_by_mixture(joint.inner, group) for group in inside)
 
 
 def _by_mixture(mixture: Mixture, group: FactorGroup) -> float:

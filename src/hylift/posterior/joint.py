@@ -21,7 +21,8 @@ from hylift.errors import (
 )
 from hylift.graph import Domain
 from hylift.posterior.distributions.base import FloatOrArray, Seed, sample_arguments, unwrap
-from hylift.posterior.mixture import Expectation, Mixture
+from hylift.posterior.mapped import Joint
+from hylift.posterior.mixture import Expectation
 from hylift.words import counted, listed
 
 MAX_STATES = 1 << 24
@@ -38,7 +39,7 @@ class JointDensity:
     domains: tuple[Domain, ...]
     ids: NDArray[np.int64]  # (atom,): the variables
     known: NDArray[np.float64]  # (atom,): the value of an observed one; NaN where hidden
-    mixture: Mixture
+    mixture: Joint
     """The joint distribution of the hidden ones among the atoms."""
 
     def __repr__(self) -> str:
@@ -80,16 +81,18 @@ class JointDensity:
                 f"{len(self.atoms)} atoms have more than {MAX_STATES:,} joint states: "
                 "ask for fewer atoms, or for sample(…)"
             )
-        found = iter(self.mixture.state_probs(self.ids[self._is_hidden]))
-        one = np.ones((self.mixture.num_components, 1))
-        factors = [
-            next(found) if np.isnan(value) else one * (np.arange(num_states) == value)
-            for value, num_states in zip(self.known, shape, strict=True)
-        ]
-        total = np.zeros(shape)
+        hidden = np.flatnonzero(self._is_hidden)
+        found = self.mixture.state_tables(self.ids[hidden])
+        axes = [hidden[list(places)].tolist() for places, _ in found]
+        tables = [probs for _, probs in found]
+        for at in np.flatnonzero(~self._is_hidden).tolist():
+            axes.append([at])
+            certain = np.arange(shape[at]) == self.known[at]
+            tables.append(np.tile(certain.astype(np.float64), (self.mixture.num_components, 1)))
+        total = np.zeros([shape[axis] for some in axes for axis in some])
         for component, weight in enumerate(self.mixture.weights):
-            total += reduce(np.multiply.outer, (probs[component] for probs in factors), weight)
-        return total
+            total += reduce(np.multiply.outer, (probs[component] for probs in tables), weight)
+        return total.transpose(np.argsort([axis for some in axes for axis in some]))
 
     def table(self) -> pa.Table:
         """The joint states and their probabilities: a column of labels per atom, and prob."""

@@ -142,17 +142,9 @@ class Mixture:
 
         Each component's weight changes by its density there: w_k q^k(a) / Σ_j w_j q^j(a).
         """
-        logs = self._log_weights() + self.log_density_by_component(ids, values[None])[0]
-        top = logs.max()
-        if top == -np.inf:
-            raise ImpossibleEvidenceError(
-                "every component of the mixture gives probability 0 to these values"
-            )
-        # Where some densities are infinite, as a Beta's may be at an edge, only those count.
-        shares = (logs == np.inf).astype(np.float64) if top == np.inf else np.exp(logs - top)
+        weights = reweighted(self.weights, self.log_density_by_component(ids, values[None])[0])
         keep = np.ones(len(self.hidden), dtype=bool)
         keep[self._positions(ids)] = False
-        weights = shares / shares.sum()
         classes, hidden = self.variable_to_class[keep], self.hidden[keep]
         return Mixture(weights, self.layout, self.entries, classes, hidden)
 
@@ -241,9 +233,10 @@ class Mixture:
         """Per hidden variable: states, or Gauss nodes, and their shares (component, node)."""
         return self._rules(self._classes(ids), num_nodes)
 
-    def state_probs(self, ids: NDArray[Any]) -> list[FloatArray]:
-        """Per hidden discrete variable: its probabilities (component, state)."""
-        return [shares for _, shares in self.nodes(ids)]
+    def state_tables(self, ids: NDArray[Any]) -> list[tuple[tuple[int, ...], FloatArray]]:
+        """Positions in `ids` of discrete variables that depend on each other within a component,
+        here each by itself, and their probabilities (component, states of each)."""
+        return [((place,), shares) for place, (_, shares) in enumerate(self.nodes(ids))]
 
     def _rules(self, classes: NDArray[Any], num_nodes: int) -> list[Rule]:
         rules: dict[int, Rule] = {}
@@ -309,6 +302,20 @@ class Mixture:
 
     def _classes(self, ids: NDArray[Any]) -> NDArray[np.int32]:
         return self.variable_to_class[self._positions(ids)]
+
+
+def reweighted(weights: FloatArray, logs: FloatArray) -> FloatArray:
+    """(component,): the weights of components after values were seen with these log-densities."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights) + logs
+    top = logs.max()
+    if top == -np.inf:
+        raise ImpossibleEvidenceError(
+            "every component of the mixture gives probability 0 to these values"
+        )
+    # Where some densities are infinite, as a Beta's may be at an edge, only those count.
+    shares = (logs == np.inf).astype(np.float64) if top == np.inf else np.exp(logs - top)
+    return np.asarray(shares / shares.sum())
 
 
 def _shares(logs: FloatArray) -> FloatArray:

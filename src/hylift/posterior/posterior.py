@@ -23,8 +23,9 @@ from hylift.posterior.datasets import extra
 from hylift.posterior.distributions.base import Seed
 from hylift.posterior.draws import Draws, sample_dataset, sample_inference_data
 from hylift.posterior.joint import JointDensity
+from hylift.posterior.mapped import Joint
 from hylift.posterior.marginals import Marginals
-from hylift.posterior.mixture import Expectation, Mixture
+from hylift.posterior.mixture import Expectation
 from hylift.posterior.target import Target, check_agreement, conditioned
 from hylift.words import counted, method_call, worded
 
@@ -40,7 +41,7 @@ class Posterior:
     """log Z with its kind; None if it was not requested."""
     all_marginals: Marginals | None = None
     assignment: Assignment | None = None
-    mixture: Mixture | None = None
+    mixture: Joint | None = None
     """The joint distribution of the hidden variables that variational inference found."""
     target: Target | None = None
     """The approximated distribution, for energies and the MAP assignment; not saved."""
@@ -338,7 +339,7 @@ class Posterior:
         energy = self.target.energy(values) if self.target is not None else np.nan
         return Assignment(self.variables, values, self.observed, energy, "estimate")
 
-    def known_mixture(self, question: str) -> Mixture:
+    def known_mixture(self, question: str) -> Joint:
         """The mixture; an error that names the question if there is none."""
         if self.mixture is None:
             raise UnsupportedError(

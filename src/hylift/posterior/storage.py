@@ -25,15 +25,17 @@ from hylift.posterior.distributions import (
     PointMass,
 )
 from hylift.posterior.draws import Draws
+from hylift.posterior.mapped import MappedMixture
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Mixture
 from hylift.posterior.posterior import Posterior
+from hylift.rewrite.state_map import StateMap
 
 FILE = Archive("a saved posterior", "hylift posterior", 5, "infer again and save it")
 
 NAMES = (Names, Atoms, Listed, Numbered)
 ANSWERS = (Posterior, Variables, Domain, Solution, History, LogPartition, Assignment)
-FOUND = (Marginals, Mixture, Layout, Draws)
+FOUND = (Marginals, Mixture, MappedMixture, StateMap, Layout, Draws)
 FAMILIES = (BetaMixture, Categorical, GaussianMixture, PiecewiseDensity, PointMass)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*NAMES, *ANSWERS, *FOUND, *FAMILIES)}
 """Dataclasses that are stored, field by field."""

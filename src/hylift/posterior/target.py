@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hylift.errors import EvidenceError, ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import Evidence, FactorGraph, Variables
 from hylift.posterior.answers import Assignment, decoded
-from hylift.posterior.mixture import Mixture
+from hylift.posterior.mapped import Joint
 from hylift.words import listed
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Target(ABC):
         """-log ψ of values (variable,), where the observed ones have the values that were seen."""
 
     @abstractmethod
-    def map(self, mixture: Mixture | None) -> Assignment:
+    def map(self, mixture: Joint | None) -> Assignment:
         """The best assignment that can be found, starting from a mixture where there is one."""
 
 
@@ -70,7 +70,7 @@ class GivenTarget(Target):
     def energy(self, values: NDArray[np.float64]) -> float:
         return self.whole.energy(values)
 
-    def map(self, mixture: Mixture | None) -> Assignment:
+    def map(self, mixture: Joint | None) -> Assignment:
         raise UnsupportedError(
             "after given(…) there is no polished MAP assignment: map(polish=False) is the mode of "
             "the conditional mixture; for a better one observe the values and infer again"

@@ -125,6 +125,7 @@ def run(
             graph,
             chosen,
             lift=how.lift,
+            rewrite=how.rewrite,
             tasks=tasks,
             seed=seed,
             seconds=how.seconds,

@@ -140,7 +140,8 @@ class WarmStart:
                 "the posterior to start from is about other variables: none of its atoms, such as "
                 f"'{posterior.variables.names[int(mixture.hidden[0])]}', is hidden in this model"
             )
-        return cls(mixture, source)
+        known = mixture if isinstance(mixture, Mixture) else mixture.product()
+        return cls(known, source)
 
     def betas(
         self, view: View, problem: FitProblem, chosen: NDArray[np.bool_]

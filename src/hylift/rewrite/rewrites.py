@@ -1,0 +1,35 @@
+"""The rewrites that are tried on a graph before inference, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from hylift.errors import ImpossibleEvidenceError
+from hylift.graph.factor_graph import FactorGraph
+from hylift.rewrite.clusters import hard_clusters
+from hylift.rewrite.kinds import in_standard_form, with_tables
+from hylift.rewrite.rewritten import Rewritten
+
+REWRITES: dict[str, Callable[[FactorGraph], Rewritten | None]] = {
+    "hard clusters": hard_clusters,
+}
+"""By name: from a ground graph without evidence to another, or None where nothing is gained."""
+
+
+def rewritten(graph: FactorGraph, names: Collection[str]) -> tuple[Rewritten, ...]:
+    """The rewrites of these names that apply, each of the graph of the one before."""
+    found: list[Rewritten] = []
+    for name, rewrite in REWRITES.items():
+        if name in names and (one := rewrite(graph)) is not None:
+            found.append(one)
+            graph = one.graph
+    return tuple(found)
+
+
+def summaries(graph: FactorGraph) -> dict[str, str]:
+    """The rewrites that apply to a graph without evidence: their summaries by name."""
+    try:
+        found = rewritten(with_tables(in_standard_form(graph)), REWRITES)
+    except ImpossibleEvidenceError as error:
+        return {"hard clusters": error.text}
+    return {one.name: one.summary for one in found}
