@@ -243,6 +243,7 @@ METHODS = (
         "bounds:MiniBuckets",
         answers=("logz",),
         lift="none",
+        rewrites=(),
         has_steps=True,
         is_timed=True,
         options=(MAX_STEPS, MAX_ENTRIES),

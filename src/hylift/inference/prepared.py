@@ -47,12 +47,20 @@ class Prepared:
         found = Conditioned.of(in_standard_form(graph))
         return cls(found, with_tables(found.graph))
 
-    def rewritten(self, names: Collection[str]) -> Prepared:
-        """The graph after the rewrites of these names, as a graph without evidence."""
-        rewrites = rewritten(self.ground, names)
+    def rewritten(self, names: Collection[str], *, maximise: bool = False) -> Prepared:
+        """The graph after the rewrites of these names, as a graph without evidence.
+
+        maximise: for the best assignment, where `keeps_maximum` is False otherwise.
+        """
+        rewrites = rewritten(self.ground, names, maximise=maximise)
         if not rewrites:
             return self
         return replace(Prepared.of(rewrites[-1].graph), rewrites=rewrites, whole=self)
+
+    @property
+    def keeps_maximum(self) -> bool:
+        """True if the best assignment leads back to the best one before all rewrites."""
+        return all(one.keeps_maximum for one in self.rewrites)
 
     @property
     def source(self) -> FactorGraph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +24,13 @@ from hylift.rewrite.state_map import SAME, StateMap, WayBack
 FloatArray = NDArray[np.float64]
 
 
-def restored(posterior: Posterior, prepared: Prepared) -> Posterior:
-    """The posterior of the user's variables, from one of the graph that a method was given."""
+def restored(
+    posterior: Posterior, prepared: Prepared, best: Callable[[], Assignment] | None = None
+) -> Posterior:
+    """The posterior of the user's variables, from one of the graph that a method was given.
+
+    best: finds the best assignment, where that graph does not have it.
+    """
     whole = prepared.whole
     if whole is None:
         return posterior
@@ -38,7 +43,7 @@ def restored(posterior: Posterior, prepared: Prepared) -> Posterior:
         all_marginals=path.marginals(posterior.all_marginals),
         mixture=path.joint(posterior.mixture),
         assignment=None if assignment is None else path.assignment(assignment),
-        target=None if target is None else RestoredTarget(target, path),
+        target=None if target is None else RestoredTarget(target, path, best),
         draws=None if draws is None else path.draws(draws),
     )
 
@@ -105,6 +110,7 @@ class RestoredTarget(Target):
 
     inner: Target
     path: _Path
+    best: Callable[[], Assignment] | None
 
     @property
     def graph(self) -> FactorGraph:
@@ -132,6 +138,8 @@ class RestoredTarget(Target):
         return -whole.ground.log_density(values[whole.hidden])
 
     def map(self, mixture: Joint | None) -> Assignment:
+        if self.best is not None:
+            return self.best()
         inner = mixture.inner if isinstance(mixture, MappedMixture) else mixture
         return self.path.assignment(self.inner.map(inner))
 

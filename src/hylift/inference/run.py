@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -127,10 +128,30 @@ def _solve(
     """The posterior by a method, of the graph that suits it."""
     names = info_of(method).rewrites if rewrites is None else rewrites
     own = prepared.rewritten(names)
-    posterior = method.solve(own, request)
+    if own.keeps_maximum:
+        return restored(_solved(method, own, request), own)
+
+    @functools.cache
+    def to_maximise() -> Posterior:
+        other = prepared.rewritten(names, maximise=True)
+        only = replace(request, tasks=frozenset({"map"}))
+        return restored(_solved(method, other, only), other)
+
+    sums = request.tasks - {"map"}
+    if not sums:
+        return to_maximise()
+    found = _solved(method, own, replace(request, tasks=sums))
+    posterior = restored(found, own, lambda: to_maximise().map())
+    return (
+        replace(posterior, assignment=to_maximise().map()) if "map" in request.tasks else posterior
+    )
+
+
+def _solved(method: Method, prepared: Prepared, request: Request) -> Posterior:
+    posterior = method.solve(prepared, request)
     if not isinstance(posterior, Posterior):
         raise MethodError(f"solve returned {posterior!r}, not a Posterior")
-    return restored(posterior, own)
+    return posterior
 
 
 def _settings(method: Method | None, request: Request, rewrites: tuple[str, ...] | None) -> str:

@@ -36,7 +36,7 @@ MOST_WORK = 1 << 23
 """Entries of all factors of clusters together, each factor counted by itself."""
 
 
-def hard_clusters(graph: FactorGraph) -> Rewritten | None:
+def hard_clusters(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | None:
     """The graph with variables that hard factors tie joined; None where there are none.
 
     graph: ground, without evidence. Raises an error where no joint state is possible.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from typing import Protocol
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph.factor_graph import FactorGraph
@@ -10,17 +11,29 @@ from hylift.rewrite.clusters import hard_clusters
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.rewritten import Rewritten
 
-REWRITES: dict[str, Callable[[FactorGraph], Rewritten | None]] = {
+
+class Rewrite(Protocol):
+    """From a ground graph without evidence to another, or None where nothing is gained.
+
+    maximise: for the best assignment alone, where that needs another graph.
+    """
+
+    def __call__(self, graph: FactorGraph, *, maximise: bool) -> Rewritten | None: ...
+
+
+REWRITES: dict[str, Rewrite] = {
     "hard clusters": hard_clusters,
 }
-"""By name: from a ground graph without evidence to another, or None where nothing is gained."""
+"""By name."""
 
 
-def rewritten(graph: FactorGraph, names: Collection[str]) -> tuple[Rewritten, ...]:
+def rewritten(
+    graph: FactorGraph, names: Collection[str], *, maximise: bool = False
+) -> tuple[Rewritten, ...]:
     """The rewrites of these names that apply, each of the graph of the one before."""
     found: list[Rewritten] = []
     for name, rewrite in REWRITES.items():
-        if name in names and (one := rewrite(graph)) is not None:
+        if name in names and (one := rewrite(graph, maximise=maximise)) is not None:
             found.append(one)
             graph = one.graph
     return tuple(found)

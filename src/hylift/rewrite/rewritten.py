@@ -11,7 +11,9 @@ from hylift.rewrite.state_map import WayBack
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewritten:
     """A graph of the same distribution as another: log Z is the same, and answers about the
-    variables of the other follow from answers about its own."""
+    variables of the other follow from answers about its own.
+
+    One that was made to be maximised has the same maximum instead of the same log Z."""
 
     name: str
     graph: FactorGraph
@@ -19,3 +21,5 @@ class Rewritten:
     back: WayBack
     summary: str
     """Sizes, for explanations: `12 variables in 4 clusters of up to 3 joint states`."""
+    keeps_maximum: bool = True
+    """The best assignment to its variables leads back to the best one before."""
