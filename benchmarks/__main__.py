@@ -7,12 +7,23 @@ import sys
 from pathlib import Path
 
 import hylift as hl
-from benchmarks import build, gaussian, grounding, lifting, messages, methods, uai, variational
+from benchmarks import (
+    build,
+    certified,
+    gaussian,
+    grounding,
+    lifting,
+    messages,
+    methods,
+    uai,
+    variational,
+)
 from benchmarks.setting import VARIABLE, Setting, named_data
 
 ALL = {
     "methods": methods.run,
     "build": build.run,
+    "certified": certified.run,
     "gaussian": gaussian.run,
     "grounding": grounding.run,
     "lifting": lifting.run,
