@@ -21,8 +21,9 @@ from hylift.inference.exact.elimination import (
     scopes_by_arity,
 )
 from hylift.inference.exact.kernels import gaussian as kernels
+from hylift.inference.exact.local import MOST_AXES, LocalStates, solve_local
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import offsets, ranges, strides
+from hylift.numerics.segments import counts_up, offsets, ranges, strides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +89,7 @@ class GaussianStates:
         """
         elimination, count = components.elimination, np.diff(self.state_ptr)
         layout = _layout(components, terms)
-        D, h, E = _assembled(components, layout, self.real_ptr, self.edge_ptr)
+        D, h, E = _assembled(components, layout, count, self.real_ptr, self.edge_ptr)
         per_step = count[components.of_step]
         share = weights[ranges(self.state_ptr[components.of_step], per_step)]
         total = float(share @ (h * self.mean - 0.5 * D * (self.mean**2 + self.var)))
@@ -127,23 +128,39 @@ def find_components(terms: Terms, free: Ids) -> Components:
     )
 
 
-def solve_states(components: Components, terms: Terms, *, maximise: bool) -> GaussianStates:
-    """Integrates (or maximises) every component in every state."""
+def solve_states(
+    components: Components, terms: Terms, *, maximise: bool, moments: bool = True
+) -> GaussianStates:
+    """Integrates (or maximises) every component in every state.
+
+    Without moments, components whose steps are eliminated by themselves have none.
+    """
     elimination, count = components.elimination, components.num_states
-    state_ptr, per_step = offsets(count), count[components.of_step]
+    state_ptr, layout = offsets(count), _layout(components, terms)
+    local = None if maximise else _local_states(components, terms, layout)
+    apart = np.zeros(0, dtype=np.int64) if local is None else local.worthwhile(count)
+    if len(apart):
+        count = count.copy()
+        count[apart] = 0  # of what is solved here
+    per_step = (components.num_states if moments else count)[components.of_step]
     real_ptr = offsets(per_step)
     edge_ptr = offsets(per_step * np.diff(elimination.ptr))
-    layout = _layout(components, terms)
-    diagonal, linear, edges = _assembled(components, layout, real_ptr, edge_ptr)
     log_total, rounding, lost = np.zeros((3, state_ptr[-1]))
     failed = np.full(state_ptr[-1], -1, dtype=np.int64)
     mean, var = np.zeros((2, real_ptr[-1]))
+    diagonal, linear, edges = _assembled(components, layout, count, real_ptr, edge_ptr)
     kernels.solve(
         elimination.ptr, elimination.later, components.ptr, components.steps, count, state_ptr,
         real_ptr, edge_ptr, diagonal, linear, edges, maximise,
         log_total, rounding, failed, mean, var,
     )  # fmt: skip
     kernels.add_values(*layout, count, real_ptr, state_ptr, mean, failed, log_total, lost)
+    if local is not None and len(apart):
+        solve_local(
+            local, apart, terms, layout[-2], elimination, (components.ptr, components.steps),
+            (state_ptr, real_ptr, edge_ptr), (log_total, rounding, failed),
+            (mean, var, edges) if moments else None,
+        )  # fmt: skip
     # Overflows that cancel to NaN.
     log_total[np.isnan(log_total)] = np.inf
     return GaussianStates(
@@ -151,14 +168,40 @@ def solve_states(components: Components, terms: Terms, *, maximise: bool) -> Gau
     )
 
 
+def _local_states(
+    components: Components, terms: Terms, layout: tuple[np.ndarray, ...]
+) -> LocalStates | None:
+    """The axes that matter to each step; None if there are no axes, or too many."""
+    num_axes = np.diff(components.discrete_ptr)
+    if not 0 < num_axes.max(initial=0) <= MOST_AXES:
+        return None
+    nth = counts_up(num_axes)
+    sizes = np.ones((len(num_axes), int(num_axes.max())), dtype=np.int64)
+    sizes[components.owner, nth] = terms.num_states[components.discrete]
+    of_slot, of_term = layout[-2:]
+    axis = np.full(len(of_slot), -1)
+    axes = np.flatnonzero(of_slot < 0)
+    axis[axes] = nth[_axes_of(components, terms, of_term, axes)]
+    return LocalStates.of(terms, of_slot, axis, sizes, components.elimination, components.of_step)
+
+
+def _axes_of(components: Components, terms: Terms, of_term: Ids32, slots: Ids) -> Ids:
+    """(slot,): the entry of `components.discrete` that the variable of a slot is."""
+    known = components.owner * len(terms.num_states) + components.discrete
+    return np.searchsorted(known, _codes(terms, of_term)[slots])
+
+
 def _assembled(
-    components: Components, layout: tuple[np.ndarray, ...], real_ptr: Ids, edge_ptr: Ids
+    components: Components, layout: tuple[np.ndarray, ...], count: Ids, real_ptr: Ids, edge_ptr: Ids
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The precision and linear part of terms per step and state, and the precision per edge."""
+    """The precision and linear part of terms per step and state, and the precision per edge.
+
+    count: (component,): its states; none of those that are left out.
+    """
     elimination = components.elimination
     diagonal, linear, edges = (np.zeros(p[-1]) for p in (real_ptr, real_ptr, edge_ptr))
     kernels.assemble(
-        *layout, components.num_states, real_ptr,
+        *layout, count, real_ptr,
         elimination.ptr, elimination.later, edge_ptr, diagonal, linear, edges,
     )  # fmt: skip
     return diagonal, linear, edges
@@ -171,11 +214,9 @@ def _layout(components: Components, terms: Terms) -> tuple[np.ndarray, ...]:
     step[components.real] = np.arange(len(components.real), dtype=np.int32)
     of_slot = step[terms.slots]
     of_term = components.of_step[of_slot[terms.slot_ptr[:-1] + terms.num_discrete]]
-    known = components.owner * len(step) + components.discrete
     state_stride = np.zeros(len(of_slot), dtype=np.int64)
     axes = np.flatnonzero(of_slot < 0)
-    at = np.searchsorted(known, _codes(terms, of_term)[axes])
-    state_stride[axes] = components.stride[at]
+    state_stride[axes] = components.stride[_axes_of(components, terms, of_term, axes)]
     return (
         terms.slot_ptr, terms.num_discrete, terms.base, terms.multiplicity, terms.theta,
         terms.num_joint, terms.num_states[terms.slots], terms.stride, state_stride, of_slot,
