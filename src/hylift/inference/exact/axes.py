@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError, too_narrow
 from hylift.graph import FactorGroup, Variables, by_slots
+from hylift.inference.exact.conditional import quadratic_given, summed
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
+from hylift.inference.exact.placement import Scale
 from hylift.numerics.quadrature import at_distinct_floats, gauss_legendre_nodes, towards_ends
 from hylift.numerics.segments import offsets
 from hylift.potentials import ConditionalQuadratic, Potential, Table
@@ -48,12 +50,20 @@ class Axes:
     num_states: Ids32  # (variable,): states or nodes; 0 of a free real
     real: Ids  # (gridded,): reals on nodes
     row: Ids  # (variable,): its row in `nodes`, or -1
-    edges: FloatArray  # (gridded, panel + 1)
+    scale: Scale  # of the reals on nodes
+    edges: FloatArray  # (gridded, panel + 1), along the scale
     nodes: FloatArray  # (gridded, node)
     weights: FloatArray  # (gridded, node)
 
     @classmethod
-    def of(cls, kinds: Kinds, gridded: Flags, edges: FloatArray) -> Axes:
+    def of(
+        cls,
+        kinds: Kinds,
+        gridded: Flags,
+        edges: FloatArray,
+        scale: Scale | None = None,
+        degree: int = DEGREE,
+    ) -> Axes:
         """Nodes on the panels with these edges (gridded, panel + 1) for some reals (variable,).
 
         Edges that coincide in floating point are moved to the next floats where that changes
@@ -63,10 +73,18 @@ class Axes:
         row = np.full(len(gridded), -1)
         row[real] = np.arange(len(real))
         edges = _increasing(kinds, real, edges)
-        nodes, weights = gauss_legendre_nodes(edges, DEGREE)
+        u, weights = gauss_legendre_nodes(edges, degree)
         num_states = kinds.graph.variables.num_states.copy()
-        num_states[real] = nodes.shape[1]
-        return cls(num_states, real, row, edges, nodes, weights)
+        num_states[real] = u.shape[1]
+        scale = scale or Scale.linear(len(real))
+        nodes, weights = scale.value(u), weights * scale.slope(u)
+        return cls(num_states, real, row, scale, edges, nodes, weights)
+
+    @property
+    def width(self) -> FloatArray:
+        """(gridded,): of the intervals with nodes."""
+        ends = self.scale.value(self.edges[:, [0, -1]])
+        return ends[:, 1] - ends[:, 0]
 
     @property
     def free(self) -> Ids:
@@ -88,6 +106,12 @@ class Axes:
         """(gridded, node): entries of a flat array (state,) of all axes."""
         return states[self.first[self.real][:, None] + np.arange(self.nodes.shape[1])]
 
+    def log_density(self, marginals: FloatArray) -> FloatArray:
+        """(gridded, node): of reals along their scale, from marginals (state,) of all axes."""
+        slope = self.scale.slope(self.scale.place(self.nodes))
+        with np.errstate(divide="ignore"):
+            return np.log(self.on_nodes(marginals)) - np.log(self.weights / slope)
+
     def points(self, variable: NDArray[Any]) -> NDArray[Any]:
         """(variable, point), or one row for all: nodes, or states, of variables of one kind."""
         row = self.row[variable]
@@ -104,7 +128,8 @@ def put_on_axes(
 ) -> tuple[list[FactorGroup], list[FactorGroup]]:
     """Tables over the axes, and quadratics of the free reals given the states of axes.
 
-    When integrating, each node brings its weight. All reals of functions must be on nodes.
+    When integrating, each node brings its weight. Functions must be quadratic in their free reals
+    once those on nodes are known.
     """
     tables, quadratics = list(kinds.tables), []
     for whole in kinds.quadratics:
@@ -119,7 +144,14 @@ def put_on_axes(
                 tables.append(table)
                 quadratics.append(quadratic)
     for whole in kinds.functions:
-        tables += [_table(axes, g, max_entries) for g in by_states(whole, axes.num_states)]
+        for group in by_states(whole, axes.num_states):
+            free = axes.num_states[group.reals[0]] == 0
+            if not free.any():
+                tables.append(summed(_table(axes, group, max_entries)))
+                continue
+            table, quadratic = _function_given_nodes(axes, group, free, max_entries)
+            tables.append(table)
+            quadratics.append(quadratic)
     if len(axes.real) and not maximise:
         tables.append(FactorGroup(Table(np.log(axes.weights)), axes.real[:, None].astype(np.int32)))
     return tables, quadratics
@@ -176,6 +208,25 @@ def _given_nodes(
     return (
         _own_rows(Table(np.broadcast_to(table, whole)), group, on_axes),
         _own_rows(quadratic, group, np.concatenate([on_axes, real[:, h]], axis=1)),
+    )
+
+
+def _function_given_nodes(
+    axes: Axes, group: FactorGroup, free: Flags, max_entries: int
+) -> tuple[FactorGroup, FactorGroup]:
+    """Functions at the nodes of some of their reals: tables, and quadratics of the free ones;
+    one of each for all factors of one scope. free: (real slot,)."""
+    num_discrete, real = group.potential.num_discrete_slots, group.reals
+    g, h = np.flatnonzero(~free).tolist(), np.flatnonzero(free).tolist()
+    states = axes.num_states[group.scope[0, :num_discrete]].tolist()
+    shape = [*states, *axes.num_states[real[0, g]].tolist()]
+    _check_entries(len(group), [*shape, len(h), len(h)], len(g), max_entries)
+    whole = quadratic_given(group, tuple(g), states, [axes.points(real[:, s]) for s in g])
+    on_axes = np.concatenate([group.scope[:, :num_discrete], real[:, g]], axis=1)
+    quadratic = ConditionalQuadratic(whole.A, whole.b, np.zeros(whole.c.shape))
+    return (
+        summed(_own_rows(Table(whole.c), group, on_axes)),
+        summed(_own_rows(quadratic, group, np.concatenate([on_axes, real[:, h]], axis=1))),
     )
 
 

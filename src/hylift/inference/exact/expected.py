@@ -15,9 +15,9 @@ from hylift.errors import UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.exact import tables
 from hylift.inference.exact.axes import Axes, put_on_axes
+from hylift.inference.exact.conditional import still_needed
 from hylift.inference.exact.elimination import FloatArray
 from hylift.inference.exact.gaussian import find_components, solve_states
-from hylift.inference.exact.integral import in_functions
 from hylift.inference.exact.one_pass import Integrated, plan_tables
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import ranges
@@ -72,8 +72,7 @@ def _on_axes(
 ) -> tuple[list[FactorGroup], list[FactorGroup], float]:
     """A statistic as tables over the axes, quadratics of free reals, and a constant."""
     own = Kinds.of(FactorGraph.unchecked(graph.variables, groups, Evidence.none(), 0.0))
-    missing = in_functions(own)
-    missing[axes.real] = False
+    missing = still_needed(own, axes.row >= 0)
     if missing.any():
         name = graph.variables.names[int(np.argmax(missing))]
         raise UnsupportedError(

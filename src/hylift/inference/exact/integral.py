@@ -15,7 +15,15 @@ from scipy.special import ndtr
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.inference.exact.axes import MAX_PANELS, Axes, is_closed, resolving_edges
-from hylift.inference.exact.elimination import Flags, FloatArray, Ids
+from hylift.inference.exact.conditional import known_reals
+from hylift.inference.exact.elimination import Flags, FloatArray
+from hylift.inference.exact.grids import (
+    EPS,
+    beside_free,
+    difference,
+    improper_but_closed,
+    settled_grid,
+)
 from hylift.inference.exact.one_pass import (
     NEGLIGIBLE,
     Integrated,
@@ -29,7 +37,6 @@ from hylift.potentials.base import QuadraticForm
 from hylift.progress import Progress
 from hylift.rewrite.kinds import Kinds
 
-EPS = float(np.finfo(np.float64).eps)
 MAX_REFINED = 2**22
 """Largest table of a user's own function that is refined only to settle further digits."""
 
@@ -62,10 +69,15 @@ def integrate(
     """
     variables = kinds.graph.variables
     bounded = bool((np.isfinite(variables.lower) | np.isfinite(variables.upper)).any())
-    gridded = in_functions(kinds)
+    gridded = known_reals(kinds)
+    one_sided = np.isfinite(variables.lower) ^ np.isfinite(variables.upper)
+    placed = gridded & (one_sided | beside_free(kinds, gridded))
     while True:
-        check_closed(kinds, gridded)
-        integral = _refine(kinds, gridded, max_entries, tolerance, marginals or bounded, progress)
+        check_closed(kinds, gridded & ~placed)
+        refine = _on_windows if placed.any() else _refine
+        integral = refine(
+            kinds, gridded, placed, max_entries, tolerance, marginals or bounded, progress
+        )
         if isinstance(integral, Integrated):
             more = improper_but_closed(kinds, integral)
         else:
@@ -100,20 +112,16 @@ def check_closed(kinds: Kinds, gridded: Flags) -> None:
         )
 
 
-def improper_but_closed(kinds: Kinds, reals: Integrated) -> Ids:
-    """Reals bounded on both sides, in components without a finite integral."""
-    return reals.improper[is_closed(kinds.graph.variables)[reals.improper]]
-
-
 def _refine(
     kinds: Kinds,
     gridded: Flags,
+    _: Flags,
     max_entries: int,
     tolerance: float,
     marginals: bool,
     progress: Progress,
 ) -> Integral | Integrated:
-    """The integral on ever finer grids until it converges; or the reals, where it is infinite."""
+    """The integral on ever finer panels until it converges; or the reals, where it is infinite."""
     kind: Kind = "estimate" if in_functions(kinds).any() else "exact"
     edges = resolving_edges(kinds, gridded)
     best: Integral | None = None
@@ -142,7 +150,7 @@ def _refine(
             return Integral(outcome, "exact", 0.0, True, ())
         error, settled = np.inf, False
         if best is not None:
-            error, settled = _difference(best.outcome, outcome, tolerance)
+            error, settled = difference(best.outcome, outcome, tolerance)
         note = (
             f"{len(axes.real)} bounded reals were integrated numerically on {axes.nodes.shape[1]} "
             f"nodes each; half of them change log Z, a probability, or a mean in widths, by "
@@ -152,6 +160,35 @@ def _refine(
         if settled:
             return best
         edges = halved(edges)
+
+
+def _on_windows(
+    kinds: Kinds,
+    gridded: Flags,
+    placed: Flags,
+    max_entries: int,
+    tolerance: float,
+    marginals: bool,
+    progress: Progress,
+) -> Integral | Integrated:
+    """The integral with nodes of some reals where their probability is; or the reals, where it is
+    infinite."""
+    found = settled_grid(kinds, gridded, placed, max_entries, tolerance, progress)
+    if isinstance(found, Integrated):
+        return found
+    axes = found.grid.axes(kinds)
+    reals = integrate_reals(kinds, axes, max_entries, maximise=False)
+    outcome = sum_states(
+        kinds, reals, max_entries, maximise=False, marginals=marginals,
+        advance=_advance(progress, axes),
+    )  # fmt: skip
+    note = (
+        f"{len(axes.real)} reals were integrated numerically on {axes.nodes.shape[1]} nodes each, "
+        f"placed where their probability is; {found.compared} nodes change log Z, a probability, "
+        f"or a mean in widths, by {found.error:.1e}. Beyond them lies a probability of about "
+        f"{found.grid.beyond:.0e}."
+    )
+    return Integral(outcome, "estimate", found.error + found.grid.beyond, found.settled, (note,))
 
 
 def _advance(progress: Progress, axes: Axes) -> Callable[[float], None]:
@@ -165,22 +202,6 @@ def _advance(progress: Progress, axes: Axes) -> Callable[[float], None]:
         progress(min(done, 1.0), f"eliminating variables{nodes}")
 
     return advance
-
-
-def _difference(before: PassResult, after: PassResult, tolerance: float) -> tuple[float, bool]:
-    """The largest difference of two grids, and whether it is within the tolerance: in log Z, in
-    probabilities of states, and in means relative to the interval's width."""
-    change = abs(before.log_total - after.log_total)
-    settled = change <= tolerance + 8 * EPS * abs(after.log_total)
-    states, means = [], []
-    for outcome in (before, after):
-        axes = outcome.reals.axes
-        assert outcome.marginals is not None
-        states.append(outcome.marginals[np.repeat(axes.row < 0, axes.num_states)])
-        on_nodes = axes.on_nodes(outcome.marginals)
-        means.append((on_nodes * axes.nodes).sum(axis=1) / (axes.edges[:, -1] - axes.edges[:, 0]))
-    largest = max(float(np.abs(pair[0] - pair[1]).max(initial=0.0)) for pair in (states, means))
-    return max(change, largest), settled and largest <= tolerance
 
 
 def _with_rounding(integral: Integral, lost: float, tolerance: float) -> Integral:
@@ -203,9 +224,12 @@ def _leaks(kinds: Kinds, outcome: PassResult) -> FloatArray:
     The sum bounds what the bounds change in log Z, any probability, and any mean in widths.
     """
     gaussian, variables = outcome.reals.gaussian, kinds.graph.variables
-    real, weight = outcome.real_states()
+    bounded = np.isfinite(variables.lower) | np.isfinite(variables.upper)
+    some = bounded[outcome.reals.components.real]
+    real, weight, at = outcome.real_states(some)
     lower, upper = variables.lower[real], variables.upper[real]
-    std = np.sqrt(gaussian.var)
+    mean, var = gaussian.mean[at], gaussian.var[at]
+    std = np.sqrt(var)
     closed = np.isfinite(lower) & np.isfinite(upper)
     with np.errstate(invalid="ignore"):
         middle = np.where(closed, 0.5 * (lower + upper), 0.0)
@@ -216,10 +240,10 @@ def _leaks(kinds: Kinds, outcome: PassResult) -> FloatArray:
         # ((μ-m)² + σ²) Φ(z) - σ ((μ-m) + (bound-m)) φ(z), with signs turned for the upper bound.
         finite = np.isfinite(bound)
         edge = np.where(finite, bound, 0.0)
-        z = np.where(finite, sign * (edge - gaussian.mean) / std, -np.inf)
-        off = gaussian.mean - middle
+        z = np.where(finite, sign * (edge - mean) / std, -np.inf)
+        off = mean - middle
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-        second = (off**2 + gaussian.var) * ndtr(z) - sign * std * (off + edge - middle) * density
+        second = (off**2 + var) * ndtr(z) - sign * std * (off + edge - middle) * density
         np.add.at(leak, real, weight * ndtr(z))
         np.add.at(moment, real, weight * np.maximum(second, 0.0) / width**2)
     return np.maximum(leak, moment)
@@ -252,9 +276,11 @@ def _sizes(outcome: PassResult) -> FloatArray:
     """(variable,): how far a real is from 0, in the probable state in which it is farthest."""
     axes = outcome.reals.axes
     found = np.zeros(len(axes.num_states))
-    real, weight = outcome.real_states()
-    size = np.where(weight > NEGLIGIBLE, np.abs(outcome.reals.gaussian.mean), 0.0)
-    np.maximum.at(found, real, size)
+    gaussian, components = outcome.reals.gaussian, outcome.reals.components
+    if len(components.real):
+        _, weight, _ = outcome.real_states()
+        size = np.where(weight > NEGLIGIBLE, np.abs(gaussian.mean), 0.0)
+        found[components.real] = np.maximum.reduceat(size, gaussian.real_ptr[:-1])
     if len(axes.real) and outcome.marginals is not None:
         probs = axes.on_nodes(outcome.marginals)
         found[axes.real] = np.sqrt((probs * axes.nodes**2).sum(axis=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
@@ -20,6 +20,7 @@ from hylift.inference.exact.axes import Axes, put_on_axes
 from hylift.inference.exact.elimination import (
     OBSERVE_MORE,
     Elimination,
+    Flags,
     FloatArray,
     Ids,
     Ids32,
@@ -68,6 +69,24 @@ class Integrated:
         return self.components.real[np.isin(self.components.of_step, bad)]
 
     @property
+    def is_infinite(self) -> bool:
+        """True if some component has no finite integral in any state."""
+        gaussian = self.gaussian
+        if not len(gaussian.failed):
+            return False
+        finite = np.add.reduceat(gaussian.failed < 0, gaussian.state_ptr[:-1])
+        return bool((finite == 0).any())
+
+    def without_failed(self) -> Integrated:
+        """The same, with probability 0 where the integral diverges, unless that is everywhere."""
+        gaussian = self.gaussian
+        if self.is_infinite or not (gaussian.failed >= 0).any():
+            return self
+        log_total = np.where(gaussian.failed >= 0, -np.inf, gaussian.log_total)
+        failed = np.full_like(gaussian.failed, -1)
+        return replace(self, gaussian=replace(gaussian, log_total=log_total, failed=failed))
+
+    @property
     def component_tables(self) -> tuple[Terms, float]:
         """The log-totals of components that depend on axes, as tables, and the sum of the others.
 
@@ -101,31 +120,38 @@ class PassResult:
 
     @property
     def rounding(self) -> float:
-        """Rough rounding error of the volumes of reals, in the worst probable state."""
+        """Rough rounding error of the volumes of reals, weighted by probability where known."""
         gaussian = self.reals.gaussian
-        weights = np.ones_like(gaussian.rounding) if self.weights is None else self.weights
-        relevant = np.where(weights > NEGLIGIBLE, gaussian.rounding, 0.0)
-        if not len(relevant):
+        if self.weights is not None:
+            return float(self.weights @ gaussian.rounding)
+        if not len(gaussian.rounding):
             return 0.0
-        return float(np.maximum.reduceat(relevant, gaussian.state_ptr[:-1]).sum())
+        return float(np.maximum.reduceat(gaussian.rounding, gaussian.state_ptr[:-1]).sum())
 
-    def real_states(self) -> tuple[Ids, FloatArray]:
-        """The variable and the probability, 1 where unknown, of every state of every free real."""
+    def real_states(self, some: Flags | None = None) -> tuple[Ids, FloatArray, Ids]:
+        """Of every state of some free reals (step,), or of all: the variable, the probability, 1
+        where unknown, and the position among all states of all."""
         gaussian, components = self.reals.gaussian, self.reals.components
-        count = np.diff(gaussian.state_ptr)[components.of_step]
-        real = np.repeat(components.real, count)
+        step = np.arange(len(components.real)) if some is None else np.flatnonzero(some)
+        of_step = components.of_step[step]
+        count = np.diff(gaussian.state_ptr)[of_step]
+        real, at = np.repeat(components.real[step], count), ranges(gaussian.real_ptr[step], count)
         if self.weights is None:
-            return real, np.ones(len(real))
-        return real, self.weights[ranges(gaussian.state_ptr[components.of_step], count)]
+            return real, np.ones(len(real)), at
+        return real, self.weights[ranges(gaussian.state_ptr[of_step], count)], at
 
 
-def integrate_reals(kinds: Kinds, axes: Axes, max_entries: int, *, maximise: bool) -> Integrated:
-    """All free reals, component by component, in every state and node."""
+def integrate_reals(
+    kinds: Kinds, axes: Axes, max_entries: int, *, maximise: bool, moments: bool = True
+) -> Integrated:
+    """All free reals, component by component, in every state and node; not always with their
+    moments where these are not asked for."""
     groups, quadratics = put_on_axes(kinds, axes, max_entries, maximise=maximise)
     terms = Terms.of(quadratics, axes.num_states)
     components = find_components(terms, axes.free)
     _check_components(kinds, components, max_entries)
-    return Integrated(axes, groups, components, solve_states(components, terms, maximise=maximise))
+    gaussian = solve_states(components, terms, maximise=maximise, moments=moments)
+    return Integrated(axes, groups, components, gaussian)
 
 
 def sum_states(

@@ -16,6 +16,7 @@ from hylift.inference.exact.elimination import check_tables
 from hylift.inference.exact.expected import expected_sums
 from hylift.inference.exact.integral import Integral, integrate
 from hylift.inference.exact.maximum import maximise
+from hylift.inference.exact.placement import density_panels
 from hylift.inference.finish import Answer, categoricals, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
@@ -151,9 +152,18 @@ def _marginals(kinds: Kinds, integral: Integral) -> list[tuple[NDArray[Any], Bat
     axes = outcome.reals.axes
     batches = categoricals(kinds.graph.variables, axes.first, outcome.marginals)
     if len(axes.real):
-        density = axes.on_nodes(outcome.marginals) / axes.weights
-        panels = density.reshape(len(axes.real), axes.edges.shape[1] - 1, -1)
-        batches.append((axes.real, PiecewiseDensity.from_gauss_legendre(axes.edges, panels)))
+        shape = len(axes.real), axes.edges.shape[1] - 1, -1
+        panels = (axes.on_nodes(outcome.marginals) / axes.weights).reshape(shape)
+        log_density = axes.log_density(outcome.marginals).reshape(shape)
+        bent = axes.scale.unit > 0
+        for rows in (np.flatnonzero(~bent), np.flatnonzero(bent)):
+            if not len(rows):
+                continue
+            edges, values = axes.edges[rows], panels[rows]
+            if bent[rows[0]]:
+                edges, values = density_panels(axes.scale.take(rows), edges, log_density[rows])
+            found = PiecewiseDensity.from_gauss_legendre(edges, values)
+            batches.append((axes.real[rows], found))
 
     components, gaussian = outcome.reals.components, outcome.reals.gaussian
     count = np.diff(gaussian.state_ptr)[components.of_step]

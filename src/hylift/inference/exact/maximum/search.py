@@ -10,7 +10,8 @@ import numpy as np
 from hylift.errors import IntractableError
 from hylift.inference.exact.axes import Axes, is_closed, resolving_edges
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, scope_edges
-from hylift.inference.exact.integral import check_closed, improper_but_closed, in_functions
+from hylift.inference.exact.grids import improper_but_closed
+from hylift.inference.exact.integral import check_closed, in_functions
 from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
 from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.one_pass import Integrated, PassResult, integrate_reals, sum_states

@@ -1,0 +1,197 @@
+"""Grids of nodes that are placed where the probability is, and refined until answers stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hylift.errors import IntractableError
+from hylift.inference.exact.axes import DEGREE, Axes, is_closed, resolving_edges
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids
+from hylift.inference.exact.one_pass import Integrated, PassResult, integrate_reals, sum_states
+from hylift.inference.exact.placement import (
+    Scale,
+    Windows,
+    find_windows,
+    most_coupled,
+    nodes_within,
+)
+from hylift.numerics.quadrature import halved
+from hylift.progress import Progress
+from hylift.rewrite.kinds import Kinds
+
+EPS = float(np.finfo(np.float64).eps)
+
+SCANNED, MOST_SCANNED = 2_000, 48
+"""Joint nodes of coupled reals while windows are sought, and most of one."""
+FIRST_NODES, MOST_FIRST = 8_000, 48
+"""The same when integration begins."""
+FINER = 1.3
+"""Factor from one number of nodes to the next."""
+WIDEST_DEGREE = 64
+"""Most nodes of one panel."""
+MOST_NODES = 2**18
+"""Joint nodes of coupled reals up to which a grid is refined to settle further digits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Panels of the reals on nodes, and how many nodes each panel has."""
+
+    gridded: Flags
+    edges: FloatArray  # (gridded, panel + 1), along the scale
+    scale: Scale
+    degree: int
+    grows: bool
+    """True if panels get more nodes before they are cut in two."""
+    beyond: float
+    """Estimated probability outside of the panels."""
+
+    @classmethod
+    def of(cls, kinds: Kinds, gridded: Flags, windows: Windows, num_nodes: int) -> Grid:
+        """About so many nodes in each window; where other reals need panels, on as many panels."""
+        others = gridded.copy()
+        others[windows.real] = False
+        num_gridded, degree = int(np.count_nonzero(gridded)), DEGREE
+        scale, row = Scale.linear(num_gridded), np.cumsum(gridded) - 1
+        if others.any():
+            panels = resolving_edges(kinds, others)
+            edges = np.zeros((num_gridded, panels.shape[1]))
+            edges[row[others]] = panels
+        else:
+            num_panels = -(-num_nodes // WIDEST_DEGREE)
+            edges, degree = np.zeros((num_gridded, num_panels + 1)), num_nodes // num_panels
+        at = row[windows.real]
+        scale.centre[at], scale.unit[at] = windows.scale.centre, windows.scale.unit
+        edges[at] = windows.edges(edges.shape[1] - 1)
+        return cls(gridded, edges, scale, degree, not others.any(), windows.beyond)
+
+    @property
+    def num_nodes(self) -> int:
+        return (self.edges.shape[1] - 1) * self.degree
+
+    def axes(self, kinds: Kinds) -> Axes:
+        return Axes.of(kinds, self.gridded, self.edges, self.scale, self.degree)
+
+    def finer(self) -> Grid:
+        more = int(np.ceil(FINER * self.degree))
+        if self.grows and more <= WIDEST_DEGREE:
+            return replace(self, degree=more)
+        return replace(self, edges=halved(self.edges))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SettledGrid:
+    """A grid, and what another one changes."""
+
+    grid: Grid
+    compared: int
+    """Nodes of each real on the other grid."""
+    error: float
+    settled: bool
+
+
+def beside_free(kinds: Kinds, gridded: Flags) -> Flags:
+    """(variable,): reals on nodes in functions that have free reals besides."""
+    found = np.zeros(len(gridded), dtype=bool)
+    for group in kinds.functions:
+        found[group.reals[~gridded[group.reals].all(axis=1)]] = True
+    return found & gridded
+
+
+def improper_but_closed(kinds: Kinds, reals: Integrated) -> Ids:
+    """Reals bounded on both sides, in components without a finite integral."""
+    return reals.improper[is_closed(kinds.graph.variables)[reals.improper]]
+
+
+def settled_grid(
+    kinds: Kinds,
+    gridded: Flags,
+    placed: Flags,
+    max_entries: int,
+    tolerance: float,
+    progress: Progress,
+) -> SettledGrid | Integrated:
+    """The coarsest grid that a finer one confirms, with nodes of some reals where their probability
+    is; or the reals, where the integral is infinite."""
+    reals = np.flatnonzero(placed)
+    coupled = most_coupled(kinds, reals)
+    windows = _windows(kinds, gridded, reals, coupled, max_entries, tolerance, progress)
+    if isinstance(windows, Integrated):
+        return windows
+    grid = Grid.of(kinds, gridded, windows, nodes_within(FIRST_NODES, coupled, MOST_FIRST))
+    before: PassResult | None = None
+    error, settled, coarser = np.inf, False, grid
+    while True:
+        progress(0.0, f"choosing nodes: {grid.num_nodes} each")
+        try:
+            found = integrate_reals(
+                kinds, grid.axes(kinds), max_entries, maximise=False, moments=False
+            )
+            if len(improper_but_closed(kinds, found)):
+                return found
+            outcome = _sums(kinds, found, max_entries)
+        except IntractableError:
+            if not np.isfinite(error):
+                raise
+            return SettledGrid(coarser, grid.num_nodes, error, settled)
+        if before is not None:
+            error, settled = difference(before, outcome, tolerance)
+            if settled or float(grid.finer().num_nodes) ** coupled > MOST_NODES:
+                chosen = coarser if settled else grid
+                other = grid if settled else coarser
+                return SettledGrid(chosen, other.num_nodes, error, settled)
+        before, coarser, grid = outcome, grid, grid.finer()
+
+
+def _windows(
+    kinds: Kinds,
+    gridded: Flags,
+    reals: Ids,
+    coupled: int,
+    max_entries: int,
+    tolerance: float,
+    progress: Progress,
+) -> Windows | Integrated:
+    """Windows of some reals on nodes; or the reals, where the integral is infinite everywhere."""
+    num_nodes = nodes_within(SCANNED, coupled, MOST_SCANNED)
+    infinite: list[Integrated] = []
+
+    def scan(windows: Windows) -> tuple[FloatArray, FloatArray] | None:
+        axes = Grid.of(kinds, gridded, windows, num_nodes).axes(kinds)
+        progress(0.0, f"seeking the probability of {len(reals)} reals on {num_nodes} nodes")
+        found = integrate_reals(kinds, axes, max_entries, maximise=False, moments=False)
+        if found.is_infinite and len(improper_but_closed(kinds, found)):
+            infinite.append(found)
+            return None
+        outcome = _sums(kinds, found.without_failed(), max_entries)
+        assert outcome.marginals is not None
+        at = axes.row[windows.real]
+        u = axes.scale.place(axes.nodes)
+        return u[at], axes.log_density(outcome.marginals)[at]
+
+    return find_windows(kinds, reals, tolerance, scan) or infinite[0]
+
+
+def _sums(kinds: Kinds, reals: Integrated, max_entries: int) -> PassResult:
+    """Sums with marginals of the axes, without reports of progress."""
+    nothing: Callable[[float], None] = lambda share: None  # noqa: E731
+    return sum_states(kinds, reals, max_entries, maximise=False, marginals=True, advance=nothing)
+
+
+def difference(before: PassResult, after: PassResult, tolerance: float) -> tuple[float, bool]:
+    """The largest difference of two grids, and whether it is within the tolerance: in log Z, in
+    probabilities of states, and in means relative to the interval's width."""
+    change = abs(before.log_total - after.log_total)
+    settled = change <= tolerance + 8 * EPS * abs(after.log_total)
+    states, means = [], []
+    for outcome in (before, after):
+        axes = outcome.reals.axes
+        assert outcome.marginals is not None
+        states.append(outcome.marginals[np.repeat(axes.row < 0, axes.num_states)])
+        on_nodes = axes.on_nodes(outcome.marginals)
+        means.append((on_nodes * axes.nodes).sum(axis=1) / axes.width)
+    largest = max(float(np.abs(pair[0] - pair[1]).max(initial=0.0)) for pair in (states, means))
+    return max(change, largest), settled and largest <= tolerance

@@ -1,0 +1,281 @@
+"""Nodes placed where the probability is, for reals whose functions leave no bell to go by.
+
+A window is moved and narrowed on few nodes until it holds all but a negligible share, then nodes
+are added until the answer stays the same. Along x = centre + unit · sinh(u), steps in u are equal
+near the centre and grow with the distance beyond: variances and scales look like bells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.polynomial import legendre
+
+from hylift.errors import UnsupportedError
+from hylift.inference.exact.elimination import Flags, FloatArray, Ids, scope_edges
+from hylift.numerics.quadrature import gauss_legendre_nodes
+from hylift.numerics.sparse import connected
+from hylift.rewrite.kinds import Kinds
+
+FIRST_UNIT = 1e-4
+"""First unit, in widths of the interval, or absolute where it has none."""
+FIRST_REACH = 1e12
+"""First distance from the centre to an end without bound, in units."""
+FARTHEST = 1e30
+"""Size of a number beyond which no probability is sought."""
+SETTLED = 0.7
+"""Share of its width that a window keeps once it has settled."""
+NARROW = 1e-6
+"""Least share of a window on either side of the middle of its probability."""
+FEW_ABOVE = 5
+"""Nodes above the floor that show where a density crosses it."""
+SLACK = 3.0
+"""Log-density above the floor that is tolerated at the edge of a window."""
+MOST_ROUNDS = 60
+FEWEST = 8
+"""Nodes of a real at the least."""
+DENSITY_PANELS, DENSITY_DEGREE = 24, 16
+"""Panels of densities in x, and their nodes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scale:
+    """x = centre + unit · sinh(u), or x = u where the unit is 0."""
+
+    centre: FloatArray  # (real,)
+    unit: FloatArray  # (real,)
+
+    @classmethod
+    def linear(cls, count: int) -> Scale:
+        return cls(np.zeros(count), np.zeros(count))
+
+    def take(self, rows: Ids) -> Scale:
+        return Scale(self.centre[rows], self.unit[rows])
+
+    def value(self, u: FloatArray) -> FloatArray:
+        """(real, point): x at u (real, point)."""
+        unit = self.unit[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(unit > 0, self.centre[:, None] + unit * np.sinh(u), u)
+
+    def slope(self, u: FloatArray) -> FloatArray:
+        """(real, point): dx/du."""
+        unit = self.unit[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(unit > 0, unit * np.cosh(u), 1.0)
+
+    def place(self, x: FloatArray) -> FloatArray:
+        """(real, point): u of x (real, point)."""
+        unit = self.unit[:, None]
+        away = (x - self.centre[:, None]) / np.where(unit > 0, unit, 1.0)
+        return np.where(unit > 0, np.arcsinh(away), x)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Parts of the domains of some reals that hold almost all of the probability."""
+
+    real: Ids  # (real,)
+    lower: FloatArray  # (real,): of its domain
+    upper: FloatArray
+    scale: Scale
+    low: FloatArray  # (real,): in u
+    high: FloatArray
+    beyond: float = 0.0
+    """Estimated probability outside of the windows, of all together."""
+
+    @classmethod
+    def first(cls, kinds: Kinds, real: Ids) -> Windows:
+        """The whole domains, or of endless ones all that numbers may reasonably be."""
+        variables = kinds.graph.variables
+        lower, upper = variables.lower[real], variables.upper[real]
+        closed = np.isfinite(lower) & np.isfinite(upper)
+        with np.errstate(invalid="ignore"):
+            unit = FIRST_UNIT * np.where(closed, upper - lower, 1.0)
+        scale = Scale(_anchor(lower, upper, np.zeros(len(real))), unit)
+        reach = np.arcsinh(FIRST_REACH)
+        return cls(
+            real, lower, upper, scale,
+            np.where(np.isfinite(lower), _placed(scale, lower), -reach),
+            np.where(np.isfinite(upper), _placed(scale, upper), reach),
+        )  # fmt: skip
+
+    def edges(self, num_panels: int) -> FloatArray:
+        """(real, panel + 1): equal panels in u."""
+        share = np.linspace(0.0, 1.0, num_panels + 1)
+        edges = self.low[:, None] + (self.high - self.low)[:, None] * share
+        edges[:, -1] = self.high
+        return edges
+
+    def around(
+        self, kinds: Kinds, u: FloatArray, log_density: FloatArray, cut: float
+    ) -> tuple[Windows, bool]:
+        """The windows around what lies above exp(-cut) of the peak, and whether they have settled.
+
+        u, log_density: (real, node), of densities in u. Where few nodes lie above, the peak may be
+        between any of them and the next.
+        """
+        top = log_density.max(axis=1)
+        floor, width = top - cut, self.high - self.low
+        least, most = self._ends()
+        few = (log_density >= floor[:, None]).sum(axis=1) < FEW_ABOVE
+        low, at_low = _crossing(u, log_density, self.low, floor, few)
+        high, at_high = _crossing(-u[:, ::-1], log_density[:, ::-1], -self.high, floor, few)
+        low = np.maximum(low, np.maximum(least, self.low - 0.5 * width))
+        high = np.minimum(-high, np.minimum(most, self.high + 0.5 * width))
+        short = (self.low > least) & (at_low > floor + SLACK)
+        short |= (self.high < most) & (at_high > floor + SLACK)
+        self._check_falling(kinds, short, np.stack([low, high], axis=1))
+        settled = bool((~short & ~few & (high - low >= SETTLED * width)).all())
+        return replace(self, low=low, high=high)._rescaled(u, log_density), settled
+
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """The ends of the domains in u."""
+        has_lower, has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
+        least = np.where(has_lower, _placed(self.scale, self.lower), -np.inf)
+        most = np.where(has_upper, _placed(self.scale, self.upper), np.inf)
+        return least, most
+
+    def _check_falling(self, kinds: Kinds, short: Flags, ends: FloatArray) -> None:
+        endless = short & (np.abs(self.scale.value(ends)).max(axis=1) > FARTHEST)
+        if endless.any():
+            name = kinds.graph.variables.names[int(self.real[np.argmax(endless)])]
+            raise UnsupportedError(
+                f"exact inference cannot integrate over '{name}': its density does not fall off "
+                "where it has no bound. Give it an interval or a prior."
+            )
+
+    def outside(self, u: FloatArray, log_density: FloatArray) -> float:
+        """Probability beyond ends that are not ends of the domain, if densities fall on as
+        between their last two nodes."""
+        least, most = self._ends()
+        total = 0.0
+        peak = log_density.max(axis=1)
+        mass = np.trapezoid(np.exp(log_density - peak[:, None]), u, axis=1)
+        for inside, (outer, inner) in (
+            (self.low > least, (0, 1)),
+            (self.high < most, (-1, -2)),
+        ):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                fall = (log_density[:, inner] - log_density[:, outer]) / np.abs(
+                    u[:, inner] - u[:, outer]
+                )
+                tail = np.exp(log_density[:, outer] - peak) / np.maximum(fall, 1e-300)
+            tail = np.where(np.isneginf(log_density[:, outer]), 0.0, tail)
+            total += float((tail / mass)[inside].sum())
+        return total
+
+    def _rescaled(self, u: FloatArray, log_density: FloatArray) -> Windows:
+        """The same windows along a scale that fits them."""
+        ends = self.scale.value(np.stack([self.low, self.high], axis=1))
+        least, most = self._ends()
+        low = np.where(self.low <= least, self.lower, ends[:, 0])
+        high = np.where(self.high >= most, self.upper, ends[:, 1])
+        mass = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+        mass *= np.gradient(u, axis=1)
+        below = np.cumsum(mass, axis=1) / mass.sum(axis=1, keepdims=True)
+        rows = np.arange(len(u))
+        middle = self.scale.value(u)[rows, np.argmax(below >= 0.5, axis=1)]
+        middle = np.clip(middle, low + NARROW * (high - low), high - NARROW * (high - low))
+        centre = _anchor(self.lower, self.upper, middle)
+        unit = np.where(
+            np.isfinite(self.lower),
+            (low - centre) + 0.1 * (middle - low),
+            np.where(
+                np.isfinite(self.upper),
+                (centre - high) + 0.1 * (high - middle),
+                0.25 * (high - low),
+            ),
+        )
+        scale = Scale(centre, unit)
+        return replace(self, scale=scale, low=_placed(scale, low), high=_placed(scale, high))
+
+
+def _crossing(
+    u: FloatArray, log_density: FloatArray, edge: FloatArray, floor: FloatArray, few: Flags
+) -> tuple[FloatArray, FloatArray]:
+    """(real,): where log-densities first rise above a floor, straight between nodes u (real, node)
+    and before the first, or the node before, where there are few above; and their values at the
+    edge of the window."""
+    rows = np.arange(len(u))
+    above = np.argmax(log_density >= floor[:, None], axis=1)
+    before, after = np.maximum(above - 1, 0), np.maximum(above, 1)
+    lower, upper = (np.maximum(log_density[rows, at], floor - 1e6) for at in (before, after))
+    slope = np.maximum((upper - lower) / (u[rows, after] - u[rows, before]), 1e-300)
+    crossing = u[rows, before] + (floor - lower) / slope
+    at_edge = log_density[:, 0] - slope * (u[:, 0] - edge)
+    at_edge = np.where(above > 0, np.minimum(at_edge, log_density[:, 0]), at_edge)
+    return np.where(few, np.where(above > 0, u[rows, before], edge), crossing), at_edge
+
+
+def _anchor(lower: FloatArray, upper: FloatArray, middle: FloatArray) -> FloatArray:
+    """(real,): centres of scales: bounds, where there are any."""
+    return np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, middle))
+
+
+def _placed(scale: Scale, x: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        return scale.place(x[:, None])[:, 0]
+
+
+def most_coupled(kinds: Kinds, reals: Ids) -> int:
+    """The largest number of these reals in one connected part of the graph."""
+    groups = (*kinds.tables, *kinds.quadratics, *kinds.functions)
+    num_variables = kinds.graph.num_variables
+    part = connected(num_variables, scope_edges([g.scope for g in groups], num_variables))
+    return int(np.bincount(part[reals]).max(initial=1))
+
+
+def nodes_within(joint: int, num_coupled: int, most: int) -> int:
+    """Nodes of each of so many coupled reals that make so many joint ones."""
+    return int(np.clip(joint ** (1 / num_coupled), FEWEST, most))
+
+
+def find_windows(
+    kinds: Kinds,
+    reals: Ids,
+    tolerance: float,
+    scan: Callable[[Windows], tuple[FloatArray, FloatArray] | None],
+) -> Windows | None:
+    """Windows that hold almost all of the probability of some reals.
+
+    scan: nodes in u (real, node) of windows, and log-densities there; None ends the search.
+    """
+    windows, cut = Windows.first(kinds, reals), float(-np.log(tolerance))
+    found, done, settled = scan(windows), 0, False
+    while found is not None and not (settled and done) and done < MOST_ROUNDS:
+        others, settled = windows.around(kinds, *found, cut)
+        if not (settled and done):
+            windows, done = others, done + 1
+            found = scan(windows)
+    return None if found is None else replace(windows, beyond=windows.outside(*found))
+
+
+def density_panels(
+    scale: Scale, edges: FloatArray, log_density: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Edges (real, panel + 1) and values (real, panel, node) in x of densities in u.
+
+    edges: (real, panel + 1), in u; log_density: (real, panel, node). Logarithms are interpolated:
+    those of bells are almost parabolas.
+    """
+    num_reals, num_panels, degree = log_density.shape
+    finer = max(1, -(-DENSITY_PANELS // num_panels))
+    share = np.arange(finer) / finer
+    starts = edges[:, :-1, None] + np.diff(edges)[:, :, None] * share
+    in_u = np.concatenate([starts.reshape(num_reals, -1), edges[:, -1:]], axis=1)
+    in_x = scale.value(in_u)
+    nodes, _ = gauss_legendre_nodes(in_x, DENSITY_DEGREE)
+    at = scale.place(nodes).reshape(num_reals, num_panels, -1)
+    middle = 0.5 * (edges[:, 1:] + edges[:, :-1])[:, :, None]
+    t = np.clip((at - middle) / (0.5 * np.diff(edges)[:, :, None]), -1.0, 1.0)
+    own, weights = legendre.leggauss(degree)
+    basis = legendre.legvander(own, degree - 1) * (np.arange(degree) + 0.5) * weights[:, None]
+    least = log_density.max(axis=(1, 2), keepdims=True) - 700.0
+    series = np.maximum(log_density, least) @ basis  # (real, panel, degree)
+    values = np.einsum("rpnd,rpd->rpn", legendre.legvander(t, degree - 1), series)
+    values = values.reshape(nodes.shape) - np.log(scale.slope(scale.place(nodes)))
+    values = np.exp(values - values.max(axis=1, keepdims=True))
+    return in_x, values.reshape(num_reals, -1, DENSITY_DEGREE)
