@@ -130,6 +130,70 @@ def test_a_posterior_with_clusters_is_a_start(graph: FactorGraph) -> None:
     assert again.log_partition is not None
 
 
+ROOMS = """
+    room = {{R1, ..., R{rooms}}}
+    Heated(room)
+    Broken(room)
+    temp(room): real
+    reading(room): real
+    -1  Heated(r)
+    -2  Broken(r)
+    normal(temp(r) | 15 + 6*Heated(r), 4)
+    normal(reading(r) | temp(r), 1 + 50*Broken(r))
+"""
+
+
+def rooms(*readings: float) -> FactorGraph:
+    """Rooms without any link, each with a reading."""
+    seen = {f"reading(R{1 + at})": value for at, value in enumerate(readings)}
+    return hl.ground(hl.parse(ROOMS.format(rooms=len(readings))), seen)
+
+
+@pytest.mark.parametrize(
+    "readings", [(18.0,) * 6, (18.0, 21.0, 18.0, 21.0, 21.0, 3.0, 18.0), tuple([20.0, 22.0, 22.0])]
+)
+def test_parts_that_look_alike_are_solved_once_with_the_same_answers(
+    readings: tuple[float, ...],
+) -> None:
+    graph = rooms(*readings)
+    plain = hl.infer(graph, Exact(), rewrite=False, tasks=EVERYTHING)
+
+    found = hl.infer(graph, Exact(), tasks=EVERYTHING)
+
+    assert found.solution.steps == 3 * len(set(readings))  # variables
+    assert found.log_partition is not None
+    assert plain.log_partition is not None
+    assert found.log_partition.value == pytest.approx(plain.log_partition.value, abs=1e-10)
+    assert found.log_partition.kind == "exact"
+    assert plain.compare(found).max_l1 <= 1e-10
+    assert found.map().energy == pytest.approx(plain.map().energy, abs=1e-10)
+    assert found.energy(found.map()) == pytest.approx(found.map().energy, abs=1e-10)
+    counts = [posterior.expected_counts()["expected"].to_numpy() for posterior in (plain, found)]
+    np.testing.assert_allclose(counts[1], counts[0], atol=1e-9)
+
+
+def test_default_selection_and_clusters_go_with_parts() -> None:
+    model = hl.parse("""
+        thing = {A, B, C, D, E}
+        P(thing)
+        Q(thing)
+        P(x) v Q(x).
+        0.7 P(x)
+        0.4 P(A) ^ Q(A)
+    """)
+    graph = hl.ground(model)
+    expected = oracle.solve(graph)
+
+    for method, rewrite in ((None, None), (Exact(), ("hard clusters", "parts"))):
+        found = hl.infer(graph, method, rewrite=rewrite, tasks=EVERYTHING)
+
+        assert found.log_partition is not None
+        assert found.log_partition.value == pytest.approx(expected.log_z, abs=1e-10)
+        assert found.map().energy == pytest.approx(expected.map_energy, abs=1e-10)
+        for variable, probs in expected.probs.items():
+            np.testing.assert_allclose(found.known_marginals()[variable].probs, probs, atol=1e-10)
+
+
 def test_contradicting_rules_are_impossible_for_every_method() -> None:
     model = hl.parse("""
         thing = {A, B, C}

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 Task = Literal["marginals", "logz", "map"]
 Lift = Literal["exact", "coarse-to-fine", "none"]
-Rewrite = Literal["hard clusters"]
+Rewrite = Literal["hard clusters", "parts"]
 """Ways to write a graph as an easier one of the same distribution, before inference."""
 
 
@@ -49,7 +49,7 @@ class MethodInfo:
     answers: tuple[Task, ...] = ("marginals", "logz", "map")
     lift: Lift = "coarse-to-fine"
     """The strongest lifting that it supports."""
-    rewrites: tuple[Rewrite, ...] = get_args(Rewrite)
+    rewrites: tuple[Rewrite, ...] = ("hard clusters",)
     """The rewrites of the graph that help it."""
     can_start: bool = False
     """It can start from an earlier posterior."""
@@ -181,7 +181,7 @@ FITTED = (RESTARTS, MAX_STEPS, OPTIMISER, LEARNING_RATE, REALS)
 FEW_STEPS = (("restarts", 2), ("max_steps", 3))
 
 METHODS = (
-    MethodInfo("exact", "exact", "exact:Exact", lift="none", rewrites=(), trust="exact"),
+    MethodInfo("exact", "exact", "exact:Exact", lift="none", rewrites=("parts",), trust="exact"),
     MethodInfo("mean-field", "mean field", "variational:MeanField", options=FITTED, **VARIATIONAL),
     MethodInfo(
         "bvi",

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hylift.graph import Conditioned, FactorGraph
 from hylift.lifting import Lifting, lift
-from hylift.numerics.sparse import connected
 from hylift.posterior import Assignment
 from hylift.posterior.answers import Kind
 from hylift.proper.check import check_proper
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.merge import merge_factors
+from hylift.rewrite.parts import parts_of
 from hylift.rewrite.rewrites import rewritten
 from hylift.rewrite.rewritten import Rewritten
 
@@ -161,14 +161,6 @@ class View:
     @property
     def hidden(self) -> NDArray[np.int64]:
         return self.prepared.hidden
-
-
-def parts_of(graph: FactorGraph) -> tuple[NDArray[np.int32], int]:
-    """(variable,): the connected part of the graph that it is in; and how many there are."""
-    ends = [group.scope[:, [0, slot]] for group in graph.groups for slot in range(1, group.arity)]
-    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int32), *ends])
-    part = connected(graph.num_variables, pairs)
-    return part, int(part.max(initial=-1)) + 1
 
 
 def is_forest(graph: FactorGraph) -> bool:

@@ -18,6 +18,7 @@ from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
 from hylift.posterior.mapped import Joint, MappedMixture
 from hylift.posterior.marginals import with_observed
+from hylift.rewrite.parts import Copies
 from hylift.rewrite.rewritten import Rewritten
 from hylift.rewrite.state_map import SAME, StateMap, WayBack
 
@@ -78,6 +79,11 @@ class _Path:
     def joint(self, found: Joint | None) -> Joint | None:
         """The joint distribution; None where a rewrite does not keep it."""
         for one, graph in zip(reversed(self.rewrites), reversed(self.graphs), strict=True):
+            if isinstance(found, Mixture) and isinstance(one.back, Copies):
+                classes = found.variable_to_class[one.back.variable]
+                hidden = np.arange(len(classes))
+                found = replace(found, variable_to_class=classes, hidden=hidden)
+                continue
             if found is None or not isinstance(one.back, StateMap):
                 return None
             back, num_states = one.back, graph.variables.num_states
@@ -88,8 +94,10 @@ class _Path:
         return found and replace(found, hidden=self.whole.hidden)
 
     def assignment(self, found: Assignment) -> Assignment:
-        values = self.values(found.values)
-        return self.whole.assignment(values, found.energy, found.kind)
+        values, energy = self.values(found.values), found.energy
+        if self.rewrites[-1].copies is not None:
+            energy = -self.whole.ground.log_density(values)
+        return self.whole.assignment(values, energy, found.kind)
 
     def draws(self, found: Draws) -> Draws:
         values = self.values(found.values)

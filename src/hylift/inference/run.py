@@ -24,8 +24,9 @@ from hylift.inference.settings import (
     checked_seed,
 )
 from hylift.inference.variational import BVI
-from hylift.posterior import Posterior
+from hylift.posterior import LogPartition, Posterior
 from hylift.progress import Progress, announce_compilation, silent
+from hylift.rewrite.parts import parts_by_copies
 from hylift.words import counted, option, worded
 
 
@@ -48,7 +49,7 @@ def infer(
     Without a method, exact inference where it is cheap, and else `BVI()`; `solution.notes` says
     which, and why. `lift` solves look-alikes once: 'exact' (no loss), 'coarse-to-fine' (for real
     evidence that breaks the symmetry) or 'none'. `rewrite` names the rewrites of the graph that are
-    tried first ('hard clusters'); False is none, and the default those that help the method. Where
+    tried first ('hard clusters', 'parts'); False is none, and the default those that help the method. Where
     the evidence must stay apart, with coarse-to-fine lifting, or a start is given, there are none.
 
     `tasks` are the answers to compute at once: 'marginals', 'logz', 'map'. After `seconds` a method
@@ -122,18 +123,32 @@ def _rewrites(
     return names
 
 
+def _rewritten(
+    method: Method, prepared: Prepared, rewrites: tuple[str, ...] | None, *, maximise: bool = False
+) -> Prepared:
+    """The graph that suits a method."""
+    helpful = info_of(method).rewrites
+    names = helpful if rewrites is None else rewrites
+    # Other methods solve look-alike parts once by lifting.
+    names = tuple(name for name in names if name != "parts" or name in helpful)
+    return prepared.rewritten(names, maximise=maximise)
+
+
 def _solve(
-    method: Method, prepared: Prepared, request: Request, rewrites: tuple[str, ...] | None
+    method: Method,
+    prepared: Prepared,
+    request: Request,
+    rewrites: tuple[str, ...] | None,
+    own: Prepared | None = None,
 ) -> Posterior:
-    """The posterior by a method, of the graph that suits it."""
-    names = info_of(method).rewrites if rewrites is None else rewrites
-    own = prepared.rewritten(names)
+    """The posterior by a method, of the graph that suits it: `own`, where it is known."""
+    own = own or _rewritten(method, prepared, rewrites)
     if own.keeps_maximum:
         return restored(_solved(method, own, request), own)
 
     @functools.cache
     def to_maximise() -> Posterior:
-        other = prepared.rewritten(names, maximise=True)
+        other = _rewritten(method, prepared, rewrites, maximise=True)
         only = replace(request, tasks=frozenset({"map"}))
         return restored(_solved(method, other, only), other)
 
@@ -148,10 +163,30 @@ def _solve(
 
 
 def _solved(method: Method, prepared: Prepared, request: Request) -> Posterior:
+    """The posterior of a prepared graph, with log Z of all copies of its parts."""
     posterior = method.solve(prepared, request)
     if not isinstance(posterior, Posterior):
         raise MethodError(f"solve returned {posterior!r}, not a Posterior")
-    return posterior
+    copies = prepared.rewrites[-1].copies if prepared.rewrites else None
+    log_z = posterior.log_partition
+    if copies is None or log_z is None:
+        return posterior
+    graphs = parts_by_copies(prepared.source, copies)
+    weights, parts = [weight for weight, _ in graphs], [log_z]
+    if len(graphs) > 1:
+        alone = replace(request, tasks=frozenset({"logz"}), checkpoint=None)
+        found = (method.solve(Prepared.of(graph), alone).log_partition for _, graph in graphs)
+        parts = [one for one in found if one is not None]
+    assert prepared.whole is not None
+    graphs_before = (prepared.whole.ground, *(one.graph for one in prepared.rewrites[:-1]))
+    total = LogPartition(
+        graphs_before[-1].log_constant
+        + sum(weight * one.value for weight, one in zip(weights, parts, strict=True)),
+        log_z.kind,
+        sum(weight * one.error for weight, one in zip(weights, parts, strict=True)),
+    )
+    solution = replace(posterior.solution, objective=-total.value)
+    return replace(posterior, log_partition=total, solution=solution)
 
 
 def _settings(method: Method | None, request: Request, rewrites: tuple[str, ...] | None) -> str:
@@ -180,11 +215,12 @@ def choose_and_solve(
     prepared: Prepared, request: Request, rewrites: tuple[str, ...] | None = None
 ) -> Posterior:
     """The posterior by exact inference where it is cheap, else by BVI, with a note that says so."""
-    refused = _why_not_exact(prepared, request)
+    exact = Exact(max_entries=CHEAP_ENTRIES)
+    own = _rewritten(exact, prepared, rewrites)
+    refused = _why_not_exact(own.source, request)
     if refused is None:
         try:
-            exact = Exact(max_entries=CHEAP_ENTRIES)
-            posterior = _solve(exact, prepared, request, rewrites)
+            posterior = _solve(exact, prepared, request, rewrites, own)
         except (IntractableError, UnsupportedError) as error:
             refused = error.text
         else:
@@ -194,8 +230,7 @@ def choose_and_solve(
     )
 
 
-def _why_not_exact(prepared: Prepared, request: Request) -> str | None:
-    graph = prepared.source
+def _why_not_exact(graph: FactorGraph, request: Request) -> str | None:
     if request.start is not None:
         return "an earlier posterior is given to start from."
     if request.callback is not None:

@@ -9,6 +9,7 @@ from hylift.errors import ImpossibleEvidenceError
 from hylift.graph.factor_graph import FactorGraph
 from hylift.rewrite.clusters import hard_clusters
 from hylift.rewrite.kinds import in_standard_form, with_tables
+from hylift.rewrite.parts import alike_parts
 from hylift.rewrite.rewritten import Rewritten
 
 
@@ -23,6 +24,7 @@ class Rewrite(Protocol):
 
 REWRITES: dict[str, Rewrite] = {
     "hard clusters": hard_clusters,
+    "parts": alike_parts,
 }
 """By name."""
 
@@ -36,6 +38,8 @@ def rewritten(
         if name in names and (one := rewrite(graph, maximise=maximise)) is not None:
             found.append(one)
             graph = one.graph
+            if one.copies is not None:  # of parts of this graph, not of another
+                break
     return tuple(found)
 
 

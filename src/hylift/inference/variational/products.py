@@ -15,12 +15,12 @@ from hylift.archive import Arrays
 from hylift.components import Gaussians
 from hylift.inference.control import Control
 from hylift.inference.loop import StepInfo, run_steps
-from hylift.inference.prepared import parts_of
 from hylift.inference.variational.kernels import sweep
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
 from hylift.posterior import Result
 from hylift.proper.gaussian import GaussianForm
+from hylift.rewrite.parts import parts_of
 
 MOST_SWEEPS = 60
 FIRST_SOLVE = 10

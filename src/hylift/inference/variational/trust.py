@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hylift.components.gaussian import LEAK
 from hylift.graph import Evidence, FactorGraph, FactorGroup
-from hylift.inference.prepared import View, parts_of
+from hylift.inference.prepared import View
 from hylift.inference.terms import has_repeats
 from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.functions import needs_quadrature
@@ -20,6 +20,7 @@ from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import QuadraticForm
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
 from hylift.rewrite.leaves import WithoutLeaves
+from hylift.rewrite.parts import parts_of
 from hylift.words import counted, method_call, option, worded
 
 LEAKS = 1e-9
