@@ -150,7 +150,7 @@ def rooms(*readings: float) -> FactorGraph:
 
 
 @pytest.mark.parametrize(
-    "readings", [(18.0,) * 6, (18.0, 21.0, 18.0, 21.0, 21.0, 3.0, 18.0), tuple([20.0, 22.0, 22.0])]
+    "readings", [(18.0,) * 6, (18.0, 21.0, 18.0, 21.0, 21.0, 3.0, 18.0), (20.0, 22.0, 22.0)]
 )
 def test_parts_that_look_alike_are_solved_once_with_the_same_answers(
     readings: tuple[float, ...],
