@@ -76,6 +76,18 @@ def _solve_exactly() -> None:
         ],
     )
     hl.infer(graph, hl.Exact(), tasks=("marginals", "logz", "map"))
+    # Variances that different reals depend on.
+    levels = hl.parse("""
+        x(thing): real
+        mu: real
+        v: real[0.1, 9]
+        u: real[0.1, 9]
+        w: real[0.1, 9]
+        normal(1 | x(t), v)
+        normal(x(t) | mu, u)
+        normal(mu | 0, w)
+    """)
+    hl.infer(hl.ground(levels, {"thing": [str(i) for i in range(12)]}), hl.Exact(tolerance=0.1))
     # So many variables that orders of elimination are searched for.
     place = np.arange(1100, dtype=np.int32)
     links = np.stack([place[:-1], place[1:]], axis=1)

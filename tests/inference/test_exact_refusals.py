@@ -149,13 +149,6 @@ def test_a_function_of_an_unbounded_real_is_refused_by_name(task: str) -> None:
         infer(graph, Exact(), tasks=[task])
 
 
-def test_a_half_bounded_gaussian_is_refused_by_name() -> None:
-    graph = FactorGraph.build({"x": interval(0, np.inf)}, [(SQUARE, ["x"])])
-
-    with pytest.raises(UnsupportedError, match="cannot integrate over 'x'"):
-        infer(graph, Exact())
-
-
 def test_a_half_bounded_real_far_from_its_bound_is_a_gaussian() -> None:
     graph = FactorGraph.build(
         {"x": interval(0, np.inf)}, [(ConditionalQuadratic.gaussian([20.0], [[1.0]]), ["x"])]
@@ -165,14 +158,6 @@ def test_a_half_bounded_real_far_from_its_bound_is_a_gaussian() -> None:
 
     assert posterior.log_partition.value == pytest.approx(0.0, abs=1e-10)
     assert posterior.marginal("x").mean == pytest.approx(20.0)
-
-
-def test_a_density_that_decays_on_a_half_line_is_not_called_divergent() -> None:
-    decay = ConditionalQuadratic.shared([[0.0]], [-1.0])
-    graph = FactorGraph.build({"x": interval(0, np.inf)}, [(decay, ["x"])])
-
-    with pytest.raises(UnsupportedError, match="'x'"):
-        infer(graph, Exact())
 
 
 @pytest.mark.parametrize("task", ["logz", "map"])

@@ -10,6 +10,7 @@ import numpy as np
 from hylift.errors import IntractableError
 from hylift.inference.exact.axes import DEGREE, Axes, is_closed, resolving_edges
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids
+from hylift.inference.exact.far_ends import is_one_sided
 from hylift.inference.exact.one_pass import Integrated, PassResult, integrate_reals, sum_states
 from hylift.inference.exact.placement import (
     Scale,
@@ -28,6 +29,8 @@ SCANNED, MOST_SCANNED = 2_000, 48
 """Joint nodes of coupled reals while windows are sought, and most of one."""
 FIRST_NODES, MOST_FIRST = 8_000, 48
 """The same when integration begins."""
+CAREFUL, MANY_COUPLED = 1e-3, 3
+"""Share of the tolerance for what lies beyond windows of fewer coupled reals than this."""
 FINER = 1.3
 """Factor from one number of nodes to the next."""
 WIDEST_DEGREE = 64
@@ -106,6 +109,16 @@ def improper_but_closed(kinds: Kinds, reals: Integrated) -> Ids:
     return reals.improper[is_closed(kinds.graph.variables)[reals.improper]]
 
 
+def improper_but_bounded(kinds: Kinds, reals: Integrated) -> Ids:
+    """The same; if there are none, reals with a bound on one side."""
+    closed = improper_but_closed(kinds, reals)
+    return (
+        closed
+        if len(closed)
+        else reals.improper[is_one_sided(kinds.graph.variables)[reals.improper]]
+    )
+
+
 def settled_grid(
     kinds: Kinds,
     gridded: Flags,
@@ -130,7 +143,7 @@ def settled_grid(
             found = integrate_reals(
                 kinds, grid.axes(kinds), max_entries, maximise=False, moments=False
             )
-            if len(improper_but_closed(kinds, found)):
+            if len(improper_but_bounded(kinds, found)):
                 return found
             outcome = _sums(kinds, found, max_entries)
         except IntractableError:
@@ -163,7 +176,7 @@ def _windows(
         axes = Grid.of(kinds, gridded, windows, num_nodes).axes(kinds)
         progress(0.0, f"seeking the probability of {len(reals)} reals on {num_nodes} nodes")
         found = integrate_reals(kinds, axes, max_entries, maximise=False, moments=False)
-        if found.is_infinite and len(improper_but_closed(kinds, found)):
+        if found.is_infinite and len(improper_but_bounded(kinds, found)):
             infinite.append(found)
             return None
         outcome = _sums(kinds, found.without_failed(), max_entries)
@@ -172,7 +185,8 @@ def _windows(
         u = axes.scale.place(axes.nodes)
         return u[at], axes.log_density(outcome.marginals)[at]
 
-    return find_windows(kinds, reals, tolerance, scan) or infinite[0]
+    floor = tolerance * (CAREFUL if coupled < MANY_COUPLED else 1.0)
+    return find_windows(kinds, reals, floor, scan) or infinite[0]
 
 
 def _sums(kinds: Kinds, reals: Integrated, max_entries: int) -> PassResult:

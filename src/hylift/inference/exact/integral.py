@@ -6,6 +6,7 @@ numerically, on ever finer grids, until the answer converges.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -17,11 +18,12 @@ from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.inference.exact.axes import MAX_PANELS, Axes, is_closed, resolving_edges
 from hylift.inference.exact.conditional import known_reals
 from hylift.inference.exact.elimination import Flags, FloatArray
+from hylift.inference.exact.far_ends import FarEnds, is_one_sided
 from hylift.inference.exact.grids import (
     EPS,
     beside_free,
     difference,
-    improper_but_closed,
+    improper_but_bounded,
     settled_grid,
 )
 from hylift.inference.exact.one_pass import (
@@ -67,11 +69,11 @@ def integrate(
     integral without them, are put on a grid, and the others are Gaussian given its nodes.
     graph: with its evidence; kinds: of the conditioned graph.
     """
-    variables = kinds.graph.variables
+    whole, variables = kinds, kinds.graph.variables
     bounded = bool((np.isfinite(variables.lower) | np.isfinite(variables.upper)).any())
-    gridded = known_reals(kinds)
-    one_sided = np.isfinite(variables.lower) ^ np.isfinite(variables.upper)
+    gridded, one_sided = known_reals(kinds), is_one_sided(variables)
     placed = gridded & (one_sided | beside_free(kinds, gridded))
+    ends: list[FarEnds] = []
     while True:
         check_closed(kinds, gridded & ~placed)
         refine = _on_windows if placed.any() else _refine
@@ -79,16 +81,28 @@ def integrate(
             kinds, gridded, placed, max_entries, tolerance, marginals or bounded, progress
         )
         if isinstance(integral, Integrated):
-            more = improper_but_closed(kinds, integral)
+            more = improper_but_bounded(kinds, integral)
+            placed[more] = one_sided[more]
         else:
             leak = _leaks(kinds, integral.outcome) if bounded else np.zeros(len(variables))
             total = float(leak.sum())
             if total <= tolerance:
-                lost = rounding(graph, integral.outcome)
-                error = integral.error + total
-                return _with_rounding(replace(integral, error=error), lost, tolerance)
-            num_reals = np.count_nonzero(variables.num_states == 0)
-            more = np.flatnonzero(leak > tolerance / (2 * num_reals))
+                beyond = sum(each.share_beyond(integral.outcome.log_total) for each in ends)
+                if beyond <= tolerance:
+                    lost = rounding(graph, integral.outcome)
+                    error = integral.error + total + beyond
+                    return _with_rounding(replace(integral, error=error), lost, tolerance)
+                ends = [each.farther(whole, beyond / tolerance) for each in ends]
+                more = np.zeros(0, dtype=np.int64)
+            else:
+                num_reals = np.count_nonzero(variables.num_states == 0)
+                more = np.flatnonzero(leak > tolerance / (2 * num_reals))
+                half = more[one_sided[more] & ~is_closed(kinds.graph.variables)[more]]
+                if len(half) and placed.any():
+                    placed[half] = True
+                elif len(half):
+                    ends.append(FarEnds.of(whole, integral.outcome, half))
+            kinds = functools.reduce(lambda some, each: each.closed(some), ends, whole)
         gridded[more] = True
 
 
@@ -136,7 +150,7 @@ def _refine(
                     f"on {best.outcome.reals.axes.nodes.shape[1]} nodes each"
                 )
             reals = integrate_reals(kinds, axes, limit, maximise=False)
-            if len(improper_but_closed(kinds, reals)):
+            if len(improper_but_bounded(kinds, reals)):
                 return reals
             outcome = sum_states(
                 kinds, reals, limit, maximise=False, marginals=marginals,

@@ -123,10 +123,15 @@ class Windows:
         few = (log_density >= floor[:, None]).sum(axis=1) < FEW_ABOVE
         low, at_low = _crossing(u, log_density, self.low, floor, few)
         high, at_high = _crossing(-u[:, ::-1], log_density[:, ::-1], -self.high, floor, few)
-        low = np.maximum(low, np.maximum(least, self.low - 0.5 * width))
-        high = np.minimum(-high, np.minimum(most, self.high + 0.5 * width))
-        short = (self.low > least) & (at_low > floor + SLACK)
-        short |= (self.high < most) & (at_high > floor + SLACK)
+        short_low = (self.low > least) & (at_low > floor + SLACK)
+        short_high = (self.high < most) & (at_high > floor + SLACK)
+        # A density that still rises steeply at its edge may do so for long.
+        low = np.where(short_low & few, self.low - width - 2.0, np.maximum(low, self.low - width))
+        high = np.where(
+            short_high & few, self.high + width + 2.0, np.minimum(-high, self.high + width)
+        )
+        low, high = np.maximum(low, least), np.minimum(high, most)
+        short = short_low | short_high
         self._check_falling(kinds, short, np.stack([low, high], axis=1))
         settled = bool((~short & ~few & (high - low >= SETTLED * width)).all())
         return replace(self, low=low, high=high)._rescaled(u, log_density), settled
