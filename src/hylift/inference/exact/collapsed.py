@@ -137,6 +137,31 @@ class Collapsed:
         windows[self.row[components.real]] = np.stack([low, high], axis=1)
         return windows
 
+    def widths(self) -> FloatArray:
+        """(promoted,): the length that a real has at most in a cell, however long: √(2π / j).
+
+        Each real is given a term of its own, of precision j or more in every state: summed over the
+        real, that is at most its largest value times its width, whatever the others are.
+        """
+        shared = np.zeros((len(self.real), 2))
+        owners, reals, least = [], [], []
+        count = 0
+        for terms in (self.pure, self.of_components):
+            kernels.shared_parts(*terms.arrays, self.row, shared)
+            found = np.zeros(len(terms.slots))
+            slot_ptr, _, num_discrete, *rest = terms.arrays
+            kernels.least_curvature(slot_ptr, num_discrete, *rest, found)
+            some = np.flatnonzero(found > 0)
+            owners.append(count + terms.term[some])
+            reals.append(self.row[terms.slots[some]])
+            least.append(found[some])
+            count += len(terms)
+        owner, real, curvature = (np.concatenate(each) for each in (owners, reals, least))
+        best = np.maximum(-2 * shared[:, 0], 0.0)  # which is a term of its own for each real
+        order = np.argsort(curvature, kind="stable")[::-1]
+        kernels.match(order, owner, real, curvature, np.zeros(count, dtype=bool), best)
+        return np.sqrt(2 * np.pi / np.where(best > 0, best, 1e-300))
+
     def reach(self, center: FloatArray) -> FloatArray | None:
         """(promoted,): a distance from the center beyond which there is next to nothing in any
         joint state; None if that cannot be proven.

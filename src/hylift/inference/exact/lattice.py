@@ -55,6 +55,7 @@ class Lattice:
     ptr: Ids  # (promoted + 1,): states
     low: FloatArray  # (state,): ends of a cell, the same at a node
     high: FloatArray
+    widths: FloatArray  # (promoted,): the length that it has at most in a cell
 
     @classmethod
     def of(
@@ -64,8 +65,12 @@ class Lattice:
         spacing: FloatArray,
         windows: FloatArray,
         reach: FloatArray | None = None,
+        widths: FloatArray | None = None,
     ) -> Lattice:
-        """Nodes that cover windows (promoted, 2), and cells that reach so far beyond them."""
+        """Nodes that cover windows (promoted, 2), and cells that reach so far beyond them.
+
+        widths: (promoted,), the length that a real has at most in a cell
+        """
         begin = np.floor(windows[:, 0] / spacing)
         count = np.ceil(windows[:, 1] / spacing) - begin + 1
         if not count.max(initial=0) <= MOST_NODES:
@@ -88,8 +93,9 @@ class Lattice:
         low[cells + number], high[cells + number] = stop + before, stop + before + sizes - 1
         unit = np.repeat(spacing, np.diff(ptr))
         return cls(
-            real, row, spacing, num_nodes, spacing * begin, sizes, ptr, unit * low, unit * high
-        )
+            real, row, spacing, num_nodes, spacing * begin, sizes, ptr, unit * low, unit * high,
+            spacing if widths is None else widths,
+        )  # fmt: skip
 
     @property
     def num_states(self) -> Ids:
@@ -109,8 +115,8 @@ class Lattice:
     @property
     def log_weights(self) -> FloatArray:
         """(state,): log of the length that it stands for: the spacing, or that of a cell."""
-        unit = np.repeat(self.spacing, self.num_states)
-        return np.log(self.high - self.low + unit)
+        unit, width = (np.repeat(each, self.num_states) for each in (self.spacing, self.widths))
+        return np.log(np.minimum(self.high - self.low, width) + unit)
 
     def widened(self, probs: FloatArray, negligible: float) -> FloatArray:
         """(promoted, 2): windows with the cells that may have more than negligible probability.

@@ -265,7 +265,8 @@ def on_fine_lattice(reals: Integrated, windows: FloatArray, max_entries: int) ->
     scale, epsilon = collapsed.resolution()
     reach = collapsed.reach(windows.mean(axis=1))
     far = collapsed.unit * UNPROVEN if reach is None else reach
-    lattice = Lattice.of(before.real, before.row, scale * collapsed.unit, windows, far)
+    spacing, widths = scale * collapsed.unit, collapsed.widths()
+    lattice = Lattice.of(before.real, before.row, spacing, windows, far, widths)
     return on_lattice(
         reals.bare_axes, reals.tables, collapsed, lattice, max_entries,
         epsilon=epsilon, is_proven=reach is not None,

@@ -147,6 +147,35 @@ def shared_parts(slot_ptr, slots, num_discrete, num_joint, base, multiplicity, t
 
 
 @njit(cache=True)
+def least_curvature(slot_ptr, num_discrete, num_joint, base, multiplicity, theta, found):
+    """Writes to found (slot,) the least precision that a term of several reals gives its real in
+    any state; 0 for all other slots."""
+    for t in range(len(base)):
+        middle = slot_ptr[t] + num_discrete[t]
+        size = slot_ptr[t + 1] - middle
+        at_c = base[t] + num_joint[t] * size * (size + 1)
+        for i in range(size if size > 1 else 0):
+            least = np.inf
+            for s in range(num_joint[t]):
+                if theta[at_c + s] > -np.inf:
+                    least = min(least, -2.0 * theta[base[t] + (s * size + i) * size + i])
+            found[middle + i] = multiplicity[t] * least if least < np.inf else 0.0
+
+
+@njit(cache=True)
+def match(order, term, real, curvature, is_taken, found):
+    """Gives each real the term, of its own, that holds it most: found (real,) is its curvature.
+
+    order: of pairs of a term and a real, the largest curvature first
+    """
+    for pair in order:
+        if is_taken[term[pair]] or curvature[pair] <= found[real[pair]]:
+            continue
+        is_taken[term[pair]] = True
+        found[real[pair]] = curvature[pair]
+
+
+@njit(cache=True)
 def highest(a, b, low, high):
     """The largest value of a x² + b x from low to high."""
     best = max((a * low + b) * low, (a * high + b) * high)
