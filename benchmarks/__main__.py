@@ -16,7 +16,6 @@ from benchmarks import (
     messages,
     methods,
     uai,
-    variances,
     variational,
 )
 from benchmarks.setting import VARIABLE, Setting, named_data
@@ -30,7 +29,6 @@ ALL = {
     "lifting": lifting.run,
     "messages": messages.run,
     "uai": uai.run,
-    "variances": variances.run,
     "variational": variational.run,
 }
 

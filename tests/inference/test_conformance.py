@@ -251,8 +251,8 @@ CLAIMS = [
     Claim(EPBP(), check_particles),
     Claim(Gibbs(), check_draws, is_closed),
     Claim(MaxWalkSAT(flips=100_000), check_search),
-    Claim(MiniBuckets(), check_interval, is_discrete),
-    Claim(MiniBuckets(max_entries=4), check_interval, is_discrete),
+    Claim(MiniBuckets(), check_interval, is_closed),
+    Claim(MiniBuckets(max_entries=4), check_interval, is_closed),
 ]
 
 

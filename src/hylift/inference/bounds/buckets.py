@@ -7,11 +7,12 @@ of its own, so that the parts are the cliques of an ordinary elimination of repl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hylift.inference.bounds import kernels
+from hylift.inference.bounds.kernels import buckets as kernels
 from hylift.inference.exact import tables
 from hylift.inference.exact.elimination import (
     Elimination,
@@ -24,10 +25,12 @@ from hylift.inference.exact.elimination import (
     scope_edges,
     scopes_by_arity,
 )
-from hylift.inference.terms import Terms, joined
+from hylift.inference.terms import Terms
 from hylift.numerics.segments import counts_up, offsets, ranges
 
 LOG_2 = float(np.log(2.0))
+LARGE = 600.0
+"""A log of states that stands for more."""
 
 Split = tuple[Ids32, Ids, Ids, Ids, Ids32]
 """The variable, the parent and the scope of each mini-bucket, the mini-bucket of each factor, and
@@ -106,8 +109,8 @@ def split_tables(num_states: Ids32, terms: list[Terms], max_entries: int) -> Buc
     edges = scope_edges(scopes, len(states))
     best: tuple[float, Buckets] | None = None
     for order in (eliminate_tables(log_states, edges), eliminate_reals(len(states), edges)):
-        steps = order.step[slots]
-        made = _fitting(log_states[order.order], slot_ptr, steps, np.log(max_entries))
+        steps, by_step = order.step[slots], log_states[order.order]
+        made = fitting(by_step, slot_ptr, steps, len(states), max_entries, _entries)
         found = _planned(states[order.order], slot_ptr, steps, terms, made)
         if not len(found.split):
             return found
@@ -118,40 +121,47 @@ def split_tables(num_states: Ids32, terms: list[Terms], max_entries: int) -> Buc
     return best[1]
 
 
-def _fitting(log_states: FloatArray, slot_ptr: Ids, slots: Ids32, log_limit: float) -> Split:
-    """The mini-buckets of the largest limit, in doublings, whose messages fit together.
+def fitting(
+    sizes: FloatArray,
+    slot_ptr: Ids,
+    slots: Ids32,
+    stop: int,
+    max_entries: int,
+    entries: Callable[[FloatArray, Split], float],
+) -> Split:
+    """The mini-buckets of the largest limit, in doublings, whose `entries` fit together.
 
-    log_states: (step,); slots: steps. Mini-buckets of single factors need no more room than the
-    model itself, and are made in any case.
+    sizes: (step,), the log of states; slots: steps, of which those before `stop` are eliminated.
+    Mini-buckets of single factors need no more room than the model itself, and are made in any
+    case.
     """
     owner = np.repeat(np.arange(len(slot_ptr) - 1), np.diff(slot_ptr))
-    increasing = slots[np.lexsort((slots, owner))]
-    made = kernels.split(log_states, slot_ptr, increasing, log_limit)
-    if _log_messages(log_states, *made) <= log_limit:
+    increasing, log_limit = slots[np.lexsort((slots, owner))], float(np.log(max_entries))
+    made = kernels.split(sizes, slot_ptr, increasing, log_limit, stop)
+    if entries(sizes, made) <= max_entries:
         return made
-    of_factor = np.bincount(owner, log_states[slots], minlength=1)
-    low = int(np.ceil(max(of_factor.max(), log_states.max()) / LOG_2))
+    of_factor = np.bincount(owner, sizes[slots], minlength=1)
+    low = int(np.ceil(max(of_factor.max(), sizes.max()) / LOG_2))
     high = max(int(np.ceil(log_limit / LOG_2)), low + 1)
-    made = kernels.split(log_states, slot_ptr, increasing, LOG_2 * low)
+    made = kernels.split(sizes, slot_ptr, increasing, LOG_2 * low, stop)
     while high - low > 1:
         middle = (low + high) // 2
-        found = kernels.split(log_states, slot_ptr, increasing, LOG_2 * middle)
-        if _log_messages(log_states, *found) <= log_limit:
+        found = kernels.split(sizes, slot_ptr, increasing, LOG_2 * middle, stop)
+        if entries(sizes, found) <= max_entries:
             low, made = middle, found
         else:
             high = middle
     return made
 
 
-def _log_messages(
-    log_states: FloatArray, variable: Ids32, parent: Ids, scope_of: Ids, home: Ids, steps: Ids32
-) -> float:
-    """The log of the entries of all messages together."""
+def _entries(log_states: FloatArray, made: Split) -> float:
+    """Entries of all messages together; log_states: (step,)."""
+    variable, _, scope_of, _, steps = made
     if not len(variable):
-        return -np.inf
+        return 0.0
     width = scope_of[:, 1] - scope_of[:, 0]
     sums = np.add.reduceat(log_states[steps[scope_of[0, 0] :]], offsets(width)[:-1])
-    return float(np.logaddexp.reduce(sums - log_states[variable]))
+    return float(np.exp(np.minimum(sums - log_states[variable], LARGE)).sum())
 
 
 def _planned(
@@ -161,7 +171,7 @@ def _planned(
     variable, parent, scope_of, home, steps = made
     ptr = offsets(scope_of[:, 1] - scope_of[:, 0] - 1)
     later, slots = np.empty(ptr[-1], dtype=np.int32), slots.copy()
-    kernels.name_replicas(variable, parent, scope_of, steps, ptr, later)
+    kernels.name_replicas(variable, parent, scope_of, steps, len(num_states), ptr, later)
     kernels.rename_slots(slot_ptr, slots, home, variable, scope_of, steps, ptr, later)
     same, states = np.arange(len(variable), dtype=np.int32), num_states[variable]
     count = np.bincount(variable, minlength=len(num_states))
@@ -184,7 +194,7 @@ def _planned(
     elimination = Elimination(same, same, ptr, later)
     owner = np.repeat(np.arange(len(replica_ptr) - 1), np.diff(replica_ptr))
     return Buckets(
-        tables.plan(elimination, states, same, joined(*parts, costs)),
+        tables.plan(elimination, states, same, *parts, costs),
         len(slot_ptr) - 1,
         split,
         replica_ptr,

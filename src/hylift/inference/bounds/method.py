@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hylift.errors import DivergentModelError, ImpossibleEvidenceError, UnsupportedError
-from hylift.inference.bounds.buckets import Buckets, split_tables
+from hylift.errors import ImpossibleEvidenceError, UnsupportedError
+from hylift.inference.bounds.reals import split_reals
 from hylift.inference.bounds.tighten import Relaxation, Tightening
 from hylift.inference.control import Control
 from hylift.inference.exact.kernels.tables import INFINITE
@@ -36,9 +36,10 @@ class MiniBuckets:
     """A certified upper bound on log Z, and with a lower bound an interval, however wide the graph.
 
     Weighted mini-buckets (Dechter & Rish 2003, Liu & Ihler 2011): variables are eliminated as by
-    `Exact`, but a table that would be too large is split by Hölder's inequality. Then costs are
-    moved between the parts, and their weights chosen, so as to make the bound tight. The lower
-    bound is that of mean field. There are no marginals.
+    `Exact`, reals first and in closed form, but a table (or set of Gaussians) that would be too
+    large is split by Hölder's inequality. Then costs are moved between the parts, and their weights
+    chosen, so as to make the bound tight. The lower bound is that of mean field. There are no
+    marginals.
     """
 
     max_entries: int = 2**20
@@ -65,8 +66,12 @@ class MiniBuckets:
         kinds = _kinds_of(prepared)
         num_states = kinds.graph.variables.num_states
         terms = Terms.of(kinds.tables, num_states)
-        buckets = split_tables(num_states, [terms], self.max_entries)
-        tightening = Tightening(Relaxation(buckets), self.max_steps, kinds.log_constant)
+        reals = None
+        if (num_states == 0).any():
+            prepared.check_proper()
+            reals = split_reals(kinds.graph.variables, kinds.quadratics, self.max_entries)
+        relaxation = Relaxation.of(num_states, terms, reals, self.max_entries)
+        tightening = Tightening(relaxation, self.max_steps, kinds.log_constant)
         result = run_steps(tightening, control)
         upper = tightening.bound
         if upper == -np.inf:
@@ -75,18 +80,19 @@ class MiniBuckets:
                 "each other"
             )
         if not upper < INFINITE:
-            raise DivergentModelError(
-                "the model's numbers are too large to compute with: log Z is not a number"
+            raise UnsupportedError(
+                "mini-buckets find no finite bound on log Z: in some state nothing confines a "
+                "real, or the model's numbers are too large to compute with"
             )
-        upper += _rounding(terms, upper)
+        upper += _rounding(terms, upper) + 4 * relaxation.rounding
         lower = None
-        if self.lower and len(buckets.split) and control.should_continue():
+        if self.lower and not relaxation.is_exact and control.should_continue():
             lower = _lower_bound(prepared, control)
-        log_partition = _interval(buckets, upper, lower)
+        log_partition = _interval(relaxation, upper, lower)
         answer = Answer(
             control.ended or result,
             -log_partition.value,
-            _notes(buckets, upper, lower, self.lower),
+            _notes(relaxation, upper, lower, self.lower),
             _find(prepared, request),
             log_partition,
         )
@@ -101,17 +107,18 @@ def _kinds_of(prepared: Prepared) -> Kinds:
             "mini-buckets need a ground graph: this one is lifted, and the joint distribution of "
             "the members of a class is not in it"
         )
-    is_real = graph.variables.num_states == 0
-    if is_real.any():
-        name = graph.variables.names[int(np.argmax(is_real))]
+    kinds = Kinds.of(graph)
+    if kinds.functions:
+        group = kinds.functions[0]
+        name = graph.variables.names[int(group.scope[0, 0])]
         raise UnsupportedError(
             worded(
-                f"mini-buckets take discrete variables, and '{name}' is real: use ",
-                method_call("MeanField"),
-                " for a lower bound on log Z",
+                f"mini-buckets take tables and quadratics, and a factor of '{name}' is a function "
+                "that is neither: use ",
+                method_call("BVI"),
             )
         )
-    return Kinds.of(graph)
+    return kinds
 
 
 def _rounding(terms: Terms, value: float) -> float:
@@ -129,24 +136,32 @@ def _lower_bound(prepared: Prepared, control: Control) -> float | None:
     return found.lower if found.kind in ("lower bound", "exact") else None
 
 
-def _interval(buckets: Buckets, upper: float, lower: float | None) -> LogPartition:
+def _interval(relaxation: Relaxation, upper: float, lower: float | None) -> LogPartition:
     """The bounds as one value with its kind."""
-    if not len(buckets.split):
-        return LogPartition(upper, "exact", 2 * ROUNDING * (1 + abs(upper)))
+    if relaxation.is_exact:
+        error = 2 * (ROUNDING * (1 + abs(upper)) + 4 * relaxation.rounding)
+        return LogPartition(upper, "exact", error)
     if lower is None:
         return LogPartition(upper, "upper bound")
     return LogPartition.between(lower, upper)
 
 
-def _notes(buckets: Buckets, upper: float, lower: float | None, wanted: bool) -> list[str]:
-    split = len(buckets.replica_ptr) - 1
-    if not split:
+def _notes(relaxation: Relaxation, upper: float, lower: float | None, wanted: bool) -> list[str]:
+    if relaxation.is_exact:
         return ["No table had to be split: log Z is exact."]
-    parts = len(buckets.split)
-    notes = [
-        f"The tables of {counted(split, 'variable')} were split into {parts:,} parts: log Z is at "
-        f"most {upper:.8g}."
-    ]
+    buckets, reals = relaxation.buckets, relaxation.reals
+    split, parts, bounded = len(buckets.replica_ptr) - 1, len(buckets.split), 0
+    if reals is not None:
+        split += int(reals.owner.max(initial=-1)) + 1
+        parts += len(reals.owner)
+        bounded = len(np.unique(reals.boxes.real))
+    notes = [f"log Z is at most {upper:.8g}."]
+    if split:
+        what = counted(split, "variable")
+        notes.insert(0, f"The factors of {what} were split into {parts:,} parts.")
+    if bounded:
+        what = counted(bounded, "real")
+        notes.insert(0, f"The bounds of {what} became factors that are at least 1 inside.")
     if lower is not None:
         notes.append(f"log Z is at least {lower:.8g}, by mean field.")
     elif wanted:

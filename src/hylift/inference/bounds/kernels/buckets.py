@@ -51,10 +51,11 @@ def _union(names, begin, end, scope, width):
 
 
 @njit(cache=True)
-def split(log_states, item_ptr, names, log_limit):
+def split(log_states, item_ptr, names, log_limit, stop):
     """Mini-buckets whose tables are within the limit, where single factors are.
 
-    log_states: (step,); factors have the steps names[item_ptr[f]:item_ptr[f + 1]], increasing.
+    Only the variables of the first `stop` steps are eliminated. log_states: (step,); factors have
+    the steps names[item_ptr[f]:item_ptr[f + 1]], increasing.
     Returns the variable (step) of each mini-bucket, its parent or -1, its scope (begin, end) among
     the last array, own variable first, and the mini-bucket of each factor.
     """
@@ -74,7 +75,7 @@ def split(log_states, item_ptr, names, log_limit):
         if first[f] < last[f]:
             after[f] = head[names[first[f]]]
             head[names[first[f]]] = f
-    for step in range(num_steps):
+    for step in range(stop):
         count, item = 0, head[step]
         while item >= 0:
             count, item = count + 1, after[item]
@@ -83,11 +84,12 @@ def split(log_states, item_ptr, names, log_limit):
         while item >= 0:
             items[count], size[count] = item, 0.0
             for i in range(first[item], last[item]):
-                size[count] -= log_states[buffer[i]]
+                size[count] += log_states[buffer[i]]
             count, item = count + 1, after[item]
         made = num_made
         scopes = [np.full(1, step, dtype=np.int32)]
         sizes = [log_states[step]]
+        # Small ones first: they stay together, and a message that fills a table goes no further.
         for place in np.argsort(size, kind="mergesort"):
             item = items[place]
             best, least = -1, np.inf
@@ -99,7 +101,7 @@ def split(log_states, item_ptr, names, log_limit):
                 if fits and added < least:
                     best, least = m, added
             if best < 0:
-                best, least = len(scopes), -size[place]
+                best, least = len(scopes), size[place]
                 scopes.append(buffer[first[item] : last[item]].copy())
                 sizes.append(least)
             else:
@@ -137,13 +139,17 @@ def split(log_states, item_ptr, names, log_limit):
 
 
 @njit(cache=True)
-def name_replicas(variable, parent, scope_of, steps, ptr, later):
+def name_replicas(variable, parent, scope_of, steps, stop, ptr, later):
     """Writes the later neighbours of each mini-bucket as mini-buckets: those that eliminate these
-    variables on the way to the root. Parents come after their children."""
+    variables on the way to the root. Variables from the step `stop` on, which are not eliminated,
+    are numbered after all mini-buckets. Parents come after their children."""
     for c in range(len(variable) - 1, -1, -1):
         begin, width = scope_of[c, 0] + 1, ptr[c + 1] - ptr[c]
         at = 0
         for i in range(width):
+            if steps[begin + i] >= stop:
+                later[ptr[c] + i] = len(variable) + steps[begin + i] - stop
+                continue
             if i == 0:
                 later[ptr[c]] = parent[c]
                 continue

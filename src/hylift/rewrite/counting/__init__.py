@@ -1,1 +1,0 @@
-"""Look-alike discrete variables as counts of their states."""
