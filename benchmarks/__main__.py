@@ -16,6 +16,7 @@ from benchmarks import (
     messages,
     methods,
     uai,
+    variances,
     variational,
 )
 from benchmarks.setting import VARIABLE, Setting, named_data
@@ -29,6 +30,7 @@ ALL = {
     "lifting": lifting.run,
     "messages": messages.run,
     "uai": uai.run,
+    "variances": variances.run,
     "variational": variational.run,
 }
 

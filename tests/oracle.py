@@ -290,7 +290,7 @@ def plain_factors(graph: FactorGraph, tolerance: float) -> list[PlainFactor]:
         kinds, orbits = {}, {}
         for row in set(group.row.tolist()):
             alike = known.setdefault(signature, [])
-            kinds[row] = signature, _position(alike, _parameters(group.potential, row), tolerance)
+            kinds[row] = signature, _position(alike, parameters(group.potential, row), tolerance)
             orbits[row] = _orbits(group.potential, row)
         columns = group.scope.tolist(), group.row.tolist(), group.multiplicity.tolist()
         for scope, row, n in zip(*columns, strict=True):
@@ -298,13 +298,19 @@ def plain_factors(graph: FactorGraph, tolerance: float) -> list[PlainFactor]:
     return factors
 
 
-def _parameters(potential: Potential, row: int) -> Vector:
+def parameters(potential: Potential, row: int) -> Vector:
+    """Parameters of a row; a constant that is added to all log-values does not count."""
     if isinstance(potential, Table):
-        return potential.log_table[row].ravel()
+        return _from_top(potential.log_table[row].ravel())
     if isinstance(potential, ConditionalQuadratic):
-        parts = potential.A[row], potential.b[row], potential.c[row]
+        parts = potential.A[row], potential.b[row], _from_top(potential.c[row])
         return np.concatenate([part.ravel() for part in parts])
     return potential.flat[row]
+
+
+def _from_top(log_values: Vector) -> Vector:
+    top = log_values.max()
+    return log_values - top if np.isfinite(top) else log_values
 
 
 def _position(known: list[Vector], parameters: Vector, tolerance: float) -> int:

@@ -138,7 +138,7 @@ def test_a_model_that_is_too_wide_is_refused_with_its_width(run: Run, folder: Pa
     size = 40
     pairs = list(itertools.combinations(range(size), 2))
     scopes = " ".join(f"2 {a} {b}" for a, b in pairs)
-    tables = "4 1 2 2 1 " * len(pairs)
+    tables = " ".join(f"4 1 {2 + a / 100} {2 + b / 100} 1" for a, b in pairs)
     (folder / "wide.uai").write_text(f"MARKOV {size} {'2 ' * size} {len(pairs)} {scopes} {tables}")
 
     ended = run("infer", "wide.uai", "--method", "exact")

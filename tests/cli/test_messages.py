@@ -84,7 +84,7 @@ def test_notes_on_the_screen_speak_of_options(run: Run, folder: Path) -> None:
     size = 40
     rows = " ".join(f"2 {a} {b}" for a in range(size) for b in range(a))
     pairs = size * (size - 1) // 2
-    tables = "4 1 2 2 1 " * pairs
+    tables = " ".join(f"4 1 2 {2 + b / 100} 1" for a in range(size) for b in range(a))
     (folder / "wide.uai").write_text(f"MARKOV {size} {'2 ' * size} {pairs} {rows} {tables}")
 
     ended = run("infer", "wide.uai", "--seconds", 1)

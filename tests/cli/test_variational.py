@@ -28,11 +28,12 @@ def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def wide(folder: Path) -> Path:
-    """A model of forty variables that are all tied to each other, too wide for exact inference."""
+    """A model of forty variables that are all tied to each other, in different ways: too wide for
+    exact inference."""
     size = 40
     pairs = list(itertools.combinations(range(size), 2))
     scopes = " ".join(f"2 {a} {b}" for a, b in pairs)
-    tables = "4 1.1 1 1 1.1 " * len(pairs)
+    tables = " ".join(f"4 1.1 1 1 {1.1 + a / 1000}" for a, _ in pairs)
     path = folder / "wide.uai"
     path.write_text(f"MARKOV {size} {'2 ' * size} {len(pairs)} {scopes} {tables}")
     return path

@@ -22,7 +22,7 @@ from hylift.graph import (
 from hylift.lifting import Structure
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.potentials import ConditionalQuadratic, Function, Potential, Table
-from oracle import exchangeable
+from oracle import exchangeable, parameters
 from random_models import sums
 
 PALETTES = [[-1.0, 0.5], [-1.5, -1.0, 0.25, 0.5, 2.0], list(np.linspace(-1.5, 2.0, 29))]
@@ -132,7 +132,7 @@ def _key(
         next(s for s in range(slot + 1) if s == slot or exchangeable(group.potential, row, s, slot))
         for slot in (*part.slots, *left)
     ]
-    return part.source, *twins, len(left), tuple(group.potential.flat[row].tolist()), *seen
+    return part.source, *twins, len(left), tuple(parameters(group.potential, row).tolist()), *seen
 
 
 def _components(keys: list[set[Hashable]]) -> np.ndarray:

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
+import oracle
 from hylift.errors import ModelError
-from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, real
+from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, categorical, real
+from hylift.inference import MeanField, infer
 from hylift.lifting import lift
 from hylift.potentials import ConditionalQuadratic, Function, Potential, Table
 
@@ -120,7 +122,7 @@ def test_quadratics_are_compared_by_all_coefficients() -> None:
     A, b, c = (np.array(x) for x in ([1, 1, 2, 1, 1], [0.5, 0.5, 0.5, 1, 0.5], [0, 0, 0, 0, 3.0]))
     potential = ConditionalQuadratic(-A[:, None, None].astype(float), b[:, None], c)
 
-    assert lift(alone(potential)).variable_to_class.tolist() == [0, 0, 1, 2, 3]
+    assert lift(alone(potential)).variable_to_class.tolist() == [0, 0, 1, 2, 0]
 
 
 def test_functions_are_compared_by_their_parameters() -> None:
@@ -188,3 +190,20 @@ def test_a_tolerance_lies_between_0_and_1(tolerance: float) -> None:
 
     with pytest.raises(ModelError, match="at least 0 and less than 1"):
         lift(graph, tolerance=tolerance)
+
+
+def test_factors_that_differ_by_a_constant_are_alike_and_log_z_stays() -> None:
+    steps = np.array([0.0, 5.0, -300.0, 1e-3])
+    hard = Table(np.array([0.3, -np.inf, -0.9]) + steps[:, None])
+    names = {f"x{at}": categorical(3) for at in range(4)}
+    variables = Variables.named(names)
+    graph = FactorGraph(variables, (FactorGroup(hard, np.arange(4)[:, None]),))
+
+    lifted = lift(graph)
+
+    assert lifted.num_classes == 1
+    expected = oracle.solve(graph).log_z
+    for how in ("exact", "none"):
+        found = infer(graph, MeanField(), lift=how, rewrite=False).log_partition
+        assert found is not None
+        assert found.value == pytest.approx(expected, abs=1e-9)

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 Task = Literal["marginals", "logz", "map"]
 Lift = Literal["exact", "coarse-to-fine", "none"]
-Rewrite = Literal["hard clusters", "parts"]
+Rewrite = Literal["hard clusters", "counts", "common means", "parts"]
 """Ways to write a graph as an easier one of the same distribution, before inference."""
 
 
@@ -181,7 +181,14 @@ FITTED = (RESTARTS, MAX_STEPS, OPTIMISER, LEARNING_RATE, REALS)
 FEW_STEPS = (("restarts", 2), ("max_steps", 3))
 
 METHODS = (
-    MethodInfo("exact", "exact", "exact:Exact", lift="none", rewrites=("parts",), trust="exact"),
+    MethodInfo(
+        "exact",
+        "exact",
+        "exact:Exact",
+        lift="none",
+        rewrites=("counts", "common means", "parts"),
+        trust="exact",
+    ),
     MethodInfo("mean-field", "mean field", "variational:MeanField", options=FITTED, **VARIATIONAL),
     MethodInfo(
         "bvi",

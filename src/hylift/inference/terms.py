@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.numerics.grouping import group_rows
-from hylift.numerics.segments import offsets, strides
+from hylift.numerics.segments import offsets, ranges, strides
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -60,6 +60,19 @@ class Terms:
     def __len__(self) -> int:
         return len(self.base)
 
+    def take(self, terms: Ids) -> Terms:
+        """Some of the terms, with the same parameters."""
+        arity = np.diff(self.slot_ptr)[terms]
+        slots = self.slots[ranges(self.slot_ptr[terms], arity)]
+        chosen = (self.num_discrete[terms], self.base[terms], self.multiplicity[terms])
+        return Terms(self.num_states, offsets(arity), slots, *chosen, self.theta)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Slots, then parameters, as kernels take them."""
+        slots = (self.slot_ptr, self.slots, self.num_discrete, self.num_joint)
+        return *slots, self.base, self.multiplicity, self.theta
+
     @property
     def num_reals(self) -> Ids:
         """(term,): real slots."""
@@ -101,6 +114,20 @@ class Terms:
         """The slots of each variable."""
         counts = np.bincount(self.slots, minlength=len(self.num_states))
         return Incidence(offsets(counts), np.argsort(self.slots, kind="stable"))
+
+
+def joined(*parts: Terms) -> Terms:
+    """The terms of all parts, which have the same variables, in order."""
+    start = np.cumsum([0, *(len(each.theta) for each in parts)])
+    return Terms(
+        parts[0].num_states,
+        offsets(np.concatenate([np.diff(each.slot_ptr) for each in parts])),
+        np.concatenate([each.slots for each in parts]),
+        np.concatenate([each.num_discrete for each in parts]),
+        np.concatenate([e.base + at for e, at in zip(parts, start, strict=False)]),
+        np.concatenate([each.multiplicity for each in parts]),
+        np.concatenate([each.theta for each in parts]),
+    )
 
 
 class Incidence(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,24 +155,46 @@ class RowClasses:
 
 
 def row_classes(potential: Potential, tolerance: float) -> RowClasses:
-    """Classes of rows whose parameters are all equal to the tolerance.
+    """Classes of rows whose parameters are all equal to the tolerance, up to a constant.
 
     This is an equivalence: all values that are almost equal are snapped to one, and rows are
-    compared by their snapped parameters.
+    compared by their snapped parameters. Rows that differ by a constant are alike: the mean of
+    their class has the mean constant, so that log Z does not change.
     """
     flat = potential.flat
     group = np.zeros(len(flat), dtype=np.int32)
     count = min(len(flat), 1)
-    columns = {}
-    for entry in np.flatnonzero((flat != flat[:1]).any(axis=0)).tolist():
-        columns[entry] = snapped(flat[:, entry], tolerance)
+    columns = {
+        entry: snapped(flat[:, entry], tolerance)
+        for entry in np.flatnonzero((flat != flat[:1]).any(axis=0)).tolist()
+    }
+    if potential.constants is not None:
+        columns |= _without_constant(flat, columns, potential.constants, tolerance)
+    for column in columns.values():
         if count < len(flat):
-            group, count = group_pairs(group, columns[entry].view(np.uint64))
+            group, count = group_pairs(group, column.view(np.uint64))
     first = first_members(group)
     snapped_rows = flat[first]
     for entry, column in columns.items():
         snapped_rows[:, entry] = column[first]
     return RowClasses(group, count, _orbits(potential, snapped_rows, tolerance))
+
+
+def _without_constant(
+    flat: FloatArray, columns: Mapping[int, FloatArray], constants: slice, tolerance: float
+) -> dict[int, FloatArray]:
+    """The columns of constants, snapped, where the largest of each row is 0; none where they are
+    equal in all rows. columns: those that differ, snapped."""
+    entries = range(*constants.indices(flat.shape[1]))
+    if not any(entry in columns for entry in entries):
+        return {}
+    values = flat[:, constants].copy()
+    for place, entry in enumerate(entries):
+        if entry in columns:
+            values[:, place] = columns[entry]
+    top = values.max(axis=1, keepdims=True)
+    values -= np.where(np.isfinite(top), top, 0.0)
+    return {e: snapped(values[:, place], tolerance) for place, e in enumerate(entries)}
 
 
 def _orbits(potential: Potential, rows: FloatArray, tolerance: float) -> NDArray[np.int16]:

@@ -43,6 +43,14 @@ def hermite_rule(num_nodes: int) -> tuple[FloatArray, FloatArray]:
     return nodes, weights
 
 
+@lru_cache
+def legendre_rule(num_nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights (node,) of the Gauss rule from -1 to 1; read-only."""
+    nodes, weights = legendre.leggauss(num_nodes)
+    nodes.flags.writeable = weights.flags.writeable = False
+    return nodes, weights
+
+
 def gauss_legendre_nodes(edges: ArrayLike, degree: int) -> tuple[FloatArray, FloatArray]:
     """Quadrature nodes and weights on panels with these edges (*batch, panel + 1).
 
@@ -51,7 +59,7 @@ def gauss_legendre_nodes(edges: ArrayLike, degree: int) -> tuple[FloatArray, Flo
     edges = checked_edges(edges)
     if degree < 1:
         raise ArgumentError(f"degree must be at least 1, but is {degree}")
-    nodes, weights = legendre.leggauss(degree)
+    nodes, weights = legendre_rule(degree)
     half = 0.5 * np.diff(edges)[..., None]
     middle = 0.5 * (edges[..., 1:] + edges[..., :-1])[..., None]
     shape = (*edges.shape[:-1], (edges.shape[-1] - 1) * degree)
@@ -72,10 +80,18 @@ def checked_edges(edges: ArrayLike) -> FloatArray:
 
 def legendre_coefficients(values: FloatArray) -> FloatArray:
     """(..., degree): Legendre series of the polynomials with these values (..., node) at nodes."""
-    # c_d = (d + 1/2) ∫ P_d f, and the rule is exact for the polynomial through the nodes.
-    nodes, weights = legendre.leggauss(values.shape[-1])
-    basis = legendre.legvander(nodes, len(nodes) - 1) * (np.arange(len(nodes)) + 0.5)
-    return np.asarray(values @ (weights[:, None] * basis))
+    return np.asarray(values @ _to_series(values.shape[-1]))
+
+
+@lru_cache
+def _to_series(degree: int) -> FloatArray:
+    """(node, degree): the Legendre series of polynomials that are 1 at one node, 0 at the others.
+
+    c_d = (d + 1/2) ∫ P_d f, and the rule is exact for the polynomial through the nodes.
+    """
+    nodes, weights = legendre_rule(degree)
+    basis = legendre.legvander(nodes, degree - 1) * (np.arange(degree) + 0.5)
+    return np.asarray(weights[:, None] * basis)
 
 
 def halved(edges: FloatArray) -> FloatArray:

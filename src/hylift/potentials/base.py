@@ -99,6 +99,12 @@ class Potential(ABC):
         """True if log-values are linear in the parameters: the mean row has their mean."""
         return False
 
+    @property
+    def constants(self) -> slice | None:
+        """The entries of `flat` to which a number is added to add it to all log-values of a row;
+        None where there are none."""
+        return None
+
     def exchange(self, first: int, second: int) -> NDArray[np.intp] | None:
         """(entry,): `flat[:, exchange(i, j)]` are the rows with slots i and j swapped.
 

@@ -44,6 +44,10 @@ class ByState(Potential):
         return True
 
     @property
+    def constants(self) -> slice:
+        return slice(-math.prod(self.coefficients[-1].shape[1:]), None)
+
+    @property
     def flat(self) -> FloatArray:
         """The coefficients of each row, one behind the other; a copy where there are several."""
         entries = [each.reshape(len(each), math.prod(each.shape[1:])) for each in self.coefficients]

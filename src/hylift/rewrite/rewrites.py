@@ -8,9 +8,11 @@ from typing import Protocol
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph.factor_graph import FactorGraph
 from hylift.rewrite.clusters import hard_clusters
+from hylift.rewrite.counting.rewrite import counts
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.parts import alike_parts
 from hylift.rewrite.rewritten import Rewritten
+from hylift.rewrite.stars import common_means
 
 
 class Rewrite(Protocol):
@@ -24,6 +26,8 @@ class Rewrite(Protocol):
 
 REWRITES: dict[str, Rewrite] = {
     "hard clusters": hard_clusters,
+    "counts": counts,
+    "common means": common_means,
     "parts": alike_parts,
 }
 """By name."""

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.graph.domains import real
+from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
 from hylift.graph.names import Names
@@ -25,7 +26,10 @@ from hylift.graph.variables import Variables
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.segments import counts_up, first_of_each, offsets
 from hylift.potentials import REAL, ConditionalQuadratic
-from hylift.rewrite.twins import number_kinds
+from hylift.rewrite.counting.twins import number_kinds
+from hylift.rewrite.rewritten import Rewritten
+from hylift.rewrite.state_map import StateMap
+from hylift.words import counted
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -35,41 +39,37 @@ LEAST = 4
 """Reals from which on a star has fewer factors than all pairs."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Starred:
-    """A graph with a mean for each complete pair group; its first variables are as before."""
+def common_means(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | None:
+    """The graph with complete pair groups of reals as stars; None where there are none.
 
-    graph: FactorGraph
-    num_before: int
-    """Variables of the graph before; the others are means."""
-
-
-def tie_to_means(graph: FactorGraph, *, maximise: bool = False) -> Starred:
-    """The graph with complete pair groups of reals as stars.
-
-    Its integral over the means is the density of `graph`; with `maximise`, its maximum is.
-    graph: ground and without evidence.
+    graph: ground, without evidence.
     """
-    groups, log_constant, means = list[FactorGroup](), graph.log_constant, list[Numbers]()
-    num_before, is_ground = graph.num_variables, (graph.variables.multiplicity == 1).all()
+    if (graph.variables.multiplicity != 1).any():
+        return None
+    groups, log_constant, found = list[FactorGroup](), graph.log_constant, list[_Cliques]()
     for group in graph.groups:
-        if group.potential.slot_states != (REAL, REAL) or not is_ground:
-            groups.append(group)
-            continue
-        cliques = _Cliques.of(group)
+        is_quadratic = isinstance(group.potential, ConditionalQuadratic)
+        has_pairs = is_quadratic and group.potential.slot_states == (REAL, REAL)
+        cliques = _Cliques.of(group) if has_pairs else None
         if cliques is None:
             groups.append(group)
             continue
-        first = num_before + sum(len(ids) for ids in means)
+        first = graph.num_variables + sum(len(one.size) for one in found)
         groups += [cliques.rest] if len(cliques.rest) else []
         groups += cliques.factors(first)
         log_constant += cliques.log_constant(maximise=maximise)
-        means.append(cliques.first_member)
-    if not means:
-        return Starred(graph, num_before)
-    variables = _with_means(graph.variables, np.concatenate(means))
-    return Starred(
-        FactorGraph.unchecked(variables, groups, graph.evidence, log_constant), num_before
+        found.append(cliques)
+    if not found:
+        return None
+    variables = _with_means(graph.variables, np.concatenate([one.first_member for one in found]))
+    num_before, num_means = graph.num_variables, len(variables) - graph.num_variables
+    num_reals = sum(len(one.member) for one in found)
+    return Rewritten(
+        "common means",
+        FactorGraph.unchecked(variables, groups, Evidence.none(), log_constant),
+        StateMap.same(num_before),
+        f"{counted(num_reals, 'real')} around {counted(num_means, 'mean')}",
+        keeps_maximum=False,
     )
 
 

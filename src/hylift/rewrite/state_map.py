@@ -80,6 +80,12 @@ class StateMap(WayBack):
         object.__setattr__(self, "states", freeze(self.states, np.int32))
 
     @classmethod
+    def same(cls, count: int) -> StateMap:
+        """The first variables of the other graph are those of this one."""
+        same = np.full(count, SAME, dtype=np.int64)
+        return cls(np.arange(count, dtype=np.int32), same, np.zeros(0, dtype=np.int32))
+
+    @classmethod
     def of_kept(cls, kept: NDArray[Any], state: NDArray[Any]) -> StateMap:
         """The variables `kept` are in the other graph, in their order; of the others the states
         are known. kept: increasing ids; state: (variable,), read where it is not kept."""

@@ -25,7 +25,7 @@ from hylift.inference.exact.elimination import (
     scope_edges,
     scopes_by_arity,
 )
-from hylift.inference.terms import Terms
+from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import counts_up, offsets, ranges
 
 LOG_2 = float(np.log(2.0))
@@ -194,7 +194,7 @@ def _planned(
     elimination = Elimination(same, same, ptr, later)
     owner = np.repeat(np.arange(len(replica_ptr) - 1), np.diff(replica_ptr))
     return Buckets(
-        tables.plan(elimination, states, same, *parts, costs),
+        tables.plan(elimination, states, same, joined(*parts, costs)),
         len(slot_ptr) - 1,
         split,
         replica_ptr,

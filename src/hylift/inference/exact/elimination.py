@@ -98,6 +98,8 @@ def eliminate_tables(
     num_components = int(component.max(initial=-1)) + 1
     cost = np.full(num_components, log_limit + HOPELESS)
     rank = np.full(num_variables, -1)
+    # Of a forest each pair of neighbours is a table: no order can do better.
+    least = np.logaddexp.reduce(log_states[edges].sum(axis=1)) if len(edges) else -np.inf
     orders = _orders(log_states, edges, component, cost, np.random.default_rng(seed))
     for tried, (found, given_up) in enumerate(orders):
         by_step = log_states[found.order]
@@ -110,6 +112,8 @@ def eliminate_tables(
         np.minimum(cost, found_cost, out=cost)
         total = float(np.logaddexp.reduce(cost)) if num_components else -np.inf
         if total < np.log(SMALL_TABLES) or (tried >= 3 and total >= log_limit + HOPELESS):
+            break
+        if total <= least + np.log(2):
             break
     if (rank < 0).any():
         raise IntractableError(
@@ -238,9 +242,13 @@ def _bandwidth(order: Ids32, edges: Ids32) -> int:
     return int(np.abs(step[edges[:, 0]] - step[edges[:, 1]]).max(initial=0))
 
 
-def eliminate_reals(num_variables: int, edges: Ids32) -> Elimination:
+def eliminate_reals(num_variables: int, edges: Ids32, num_last: int = 0) -> Elimination:
     """An order that keeps the factor of a sparse matrix sparse: SciPy's minimum degree, with
-    variables of very many neighbours last."""
+    variables of very many neighbours last, and after them `num_last` more in their own order."""
+    if num_last:
+        first = eliminate_reals(num_variables, edges[(edges < num_variables).all(axis=1)])
+        last = num_variables + np.arange(num_last, dtype=np.int32)
+        return _eliminate_by(np.concatenate([first.order, last]), edges)
     degree = np.bincount(edges.reshape(-1), minlength=num_variables)
     hub = degree > max(64.0, 10 * np.sqrt(num_variables))
     rank = np.where(hub, num_variables, 0)

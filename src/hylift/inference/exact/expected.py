@@ -7,7 +7,7 @@ are in the cliques of the elimination: the joint distribution of each scope is t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from hylift.errors import UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.exact import tables
 from hylift.inference.exact.axes import Axes, put_on_axes
+from hylift.inference.exact.collapsed import Collapsed, pure_and_coupled
 from hylift.inference.exact.conditional import still_needed
-from hylift.inference.exact.elimination import FloatArray
-from hylift.inference.exact.gaussian import find_components, solve_states
-from hylift.inference.exact.one_pass import Integrated, plan_tables
+from hylift.inference.exact.elimination import FloatArray, Ids
+from hylift.inference.exact.gaussian import NONE
+from hylift.inference.exact.one_pass import Integrated, on_lattice, plan_tables
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import ranges
 from hylift.potentials import Table
@@ -26,64 +27,101 @@ from hylift.rewrite.kinds import Kinds
 
 
 def expected_sums(
-    kinds: Kinds, axes: Axes, wanted: Sequence[Sequence[FactorGroup]], max_entries: int
+    kinds: Kinds, reals: Integrated, wanted: Sequence[Sequence[FactorGroup]], max_entries: int
 ) -> FloatArray:
     """(set,): the expected sum of the log-values of each set of groups, over hidden variables.
 
-    kinds, axes: of the model, as exact inference has settled on them.
+    kinds, reals: of the model, as exact inference has settled on them.
     """
-    own = [_on_axes(kinds.graph, groups, axes, max_entries) for groups in wanted]
-    model_tables, model_quadratics = put_on_axes(kinds, axes, max_entries, maximise=False)
-    quadratics = [*model_quadratics, *(group for one in own for group in one[1])]
-    terms = Terms.of(quadratics, axes.num_states)
-    counts = terms.multiplicity.copy()
-    counts[sum(len(group) for group in model_quadratics) :] = 0.0
-    model = replace(terms, multiplicity=counts)
-    components = find_components(model, axes.free)
-    gaussian = solve_states(components, model, maximise=False)
-    quiet = [_without_effect(table) for one in own for table in one[0]]
-    reals = Integrated(axes, [*model_tables, *quiet], components, gaussian)
-    plan, _, factors, of_components, _ = plan_tables(reals, max_entries)
+    axes, lattice = reals.bare_axes, reals.promoted.lattice if reals.promoted else None
+    promoted = lattice.real if lattice else NONE
+    own = [_Statistic.of(kinds.graph, groups, axes, promoted, max_entries) for groups in wanted]
+    model_tables, quadratics = put_on_axes(kinds, axes, max_entries, maximise=False)
+    pure = len(Terms.of(pure_and_coupled(quadratics, promoted)[0], axes.num_states))
+    quadratics += [_without_effect(group) for one in own for group in one.pure]
+    quadratics += [_without_effect(group) for one in own for group in one.coupled]
+    groups = [*model_tables, *(_nothing(table) for one in own for table in one.tables)]
+    collapsed = Collapsed.of(quadratics, axes.num_states, axes.free, promoted, maximise=False)
+    components, gaussian = collapsed.components, collapsed.gaussian
+    whole = Integrated(axes, groups, components, gaussian)
+    if lattice:
+        whole = on_lattice(axes, groups, collapsed, lattice, max_entries)
+    plan, _, factors, of_components, _ = plan_tables(whole, max_entries)
     messages, _ = tables.collect(plan, maximise=False)
-    first, last = sum(len(table) for table in model_tables), len(factors) + len(of_components)
-    _, joints = tables.distribute(
-        plan, messages, np.arange(first, last), advance=lambda share: None
-    )
-    weights = np.ones(len(gaussian.log_total))
-    num_own = int(factors.num_joint[first:].sum())
-    weights[ranges(of_components.base, of_components.num_joint)] = joints[num_own:]
-    sums, at = np.zeros(len(wanted)), 0
-    for place, (found, of_reals, constant) in enumerate(own):
-        sums[place] = constant
-        for table in found:
-            values = table.potential.flat[table.row]
-            share = joints[at : at + values.size].reshape(values.shape)
-            at += values.size
-            mean = (share * np.where(share > 0, values, 0.0)).sum(axis=1)
-            sums[place] += float(table.multiplicity @ mean)
-        if of_reals:
-            own_terms = Terms.of(of_reals, axes.num_states)
-            sums[place] += gaussian.expected(components, own_terms, weights)
+    first, then = sum(len(table) for table in model_tables), len(factors) + len(of_components)
+    num_pure = sum(len(group) for one in own for group in one.pure)
+    asked = np.concatenate([np.arange(first, then), then + pure + np.arange(num_pure)])
+    _, joints = tables.distribute(plan, messages, asked, advance=lambda share: None)
+    by_tables = int(factors.num_joint[first:].sum())
+    size = int(of_components.num_joint.sum())
+    weights = np.ones(len(whole.gaussian.log_total))
+    weights[ranges(of_components.base, of_components.num_joint)] = joints[by_tables:][:size]
+    sums, at, at_pure = np.zeros(len(wanted)), 0, by_tables + size
+    for place, one in enumerate(own):
+        values = np.concatenate([NONE, *(_entries(table) for table in one.tables)])
+        sums[place] = one.constant + _mean(joints[at : at + len(values)], values)
+        at += len(values)
+        if one.coupled:
+            found = gaussian.expected(components, Terms.of(one.coupled, axes.num_states))
+            values = lattice.values(found).theta if lattice else found.theta
+            sums[place] += _mean(weights, values)
+        if one.pure and lattice:
+            values = lattice.values(Terms.of(one.pure, axes.num_states)).theta
+            sums[place] += _mean(joints[at_pure : at_pure + len(values)], values)
+            at_pure += len(values)
     return sums
 
 
-def _on_axes(
-    graph: FactorGraph, groups: Sequence[FactorGroup], axes: Axes, max_entries: int
-) -> tuple[list[FactorGroup], list[FactorGroup], float]:
-    """A statistic as tables over the axes, quadratics of free reals, and a constant."""
-    own = Kinds.of(FactorGraph.unchecked(graph.variables, groups, Evidence.none(), 0.0))
-    missing = still_needed(own, axes.row >= 0)
-    if missing.any():
-        name = graph.variables.names[int(np.argmax(missing))]
-        raise UnsupportedError(
-            f"a rule of weight 0 is a function of '{name}', which is Gaussian without it: give the "
-            "rule a small weight"
-        )
-    return *put_on_axes(own, axes, max_entries, maximise=True), own.log_constant
+def _mean(probs: FloatArray, values: FloatArray) -> float:
+    """The expected value; what is impossible does not count."""
+    return float((probs * np.where(probs > 0, values, 0.0)).sum())
 
 
-def _without_effect(table: FactorGroup) -> FactorGroup:
+def _entries(table: FactorGroup) -> FloatArray:
+    """(entry,): the log-values of all factors, times their multiplicity."""
+    values = table.potential.flat[table.row]
+    with np.errstate(invalid="ignore"):
+        return np.asarray((table.multiplicity[:, None] * values).ravel())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Statistic:
+    """A sum of factors: tables over axes, quadratics, and a constant."""
+
+    tables: list[FactorGroup]
+    pure: list[FactorGroup]  # of promoted reals alone
+    coupled: list[FactorGroup]  # with free reals
+    constant: float
+
+    @classmethod
+    def of(
+        cls,
+        graph: FactorGraph,
+        groups: Sequence[FactorGroup],
+        axes: Axes,
+        promoted: Ids,
+        max_entries: int,
+    ) -> _Statistic:
+        own = Kinds.of(FactorGraph.unchecked(graph.variables, groups, Evidence.none(), 0.0))
+        missing = still_needed(own, axes.row >= 0)
+        if missing.any():
+            name = graph.variables.names[int(np.argmax(missing))]
+            raise UnsupportedError(
+                f"a rule of weight 0 is a function of '{name}', which is Gaussian without it: give "
+                "the rule a small weight"
+            )
+        found, quadratics = put_on_axes(own, axes, max_entries, maximise=True)
+        return cls(found, *pure_and_coupled(quadratics, promoted), own.log_constant)
+
+
+def _nothing(table: FactorGroup) -> FactorGroup:
     """Factors of the same scopes that are 0 everywhere."""
     row = np.zeros(len(table), dtype=np.int32)
     nothing = Table(np.zeros((1, *table.potential.slot_states)))
     return FactorGroup.unchecked(nothing, table.scope, row, table.multiplicity, table.label)
+
+
+def _without_effect(group: FactorGroup) -> FactorGroup:
+    """The same factors, each counted no time."""
+    none = np.zeros(len(group))
+    return FactorGroup.unchecked(group.potential, group.scope, group.row, none, group.label)

@@ -7,7 +7,7 @@ the structure of an elimination.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from hylift.inference.exact.local import MOST_AXES, LocalStates, solve_local
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import counts_up, offsets, ranges, strides
 
+NONE = np.zeros(0, dtype=np.int64)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
@@ -39,6 +41,9 @@ class Components:
     discrete: Ids32  # variables on axes of each component, increasing
     stride: Ids  # of these among the joint states of the component
     log_num_states: FloatArray  # (component,): of their joint states
+    promoted_ptr: Ids  # (component + 1,)
+    promoted: Ids  # steps of the promoted reals coupled to each component, which follow all others
+    promoted_real: Ids  # (promoted,): their variables, in the order of their steps
 
     @property
     def num_components(self) -> int:
@@ -60,9 +65,15 @@ class Components:
         np.add.at(joint, self.owner, self.stride * state[self.discrete])
         return joint
 
+    def term_step(self, terms: Terms) -> Ids32:
+        """(term,): the step of its first free real."""
+        step = np.full(len(terms.num_states), np.iinfo(np.int32).max, dtype=np.int32)
+        step[self.real] = np.arange(len(self.real), dtype=np.int32)
+        return _first_step(terms, step[terms.slots])
+
     def log_work(self) -> FloatArray:
         """(component,): log of the numbers that its Gaussians take up in all states together."""
-        degree = np.diff(self.elimination.ptr) + 2.0
+        degree = np.diff(self.elimination.ptr)[: len(self.real)] + 2.0
         per_state = np.bincount(self.of_step, weights=degree, minlength=self.num_components)
         return self.log_num_states + np.log(np.maximum(per_state, 1.0))
 
@@ -80,44 +91,79 @@ class GaussianStates:
     var: FloatArray  # per step and state
     edge_ptr: Ids  # (step + 1,)
     cov: FloatArray  # per step, later neighbour and state; not when maximising
+    forms: FloatArray  # per component: A and b, in all states, of its promoted reals
+    form_ptr: Ids  # (component + 1,)
+    response: FloatArray  # per step, promoted real and state: change of the mean
+    response_ptr: Ids  # (step + 1,)
 
-    def expected(self, components: Components, terms: Terms, weights: FloatArray) -> float:
-        """The expected sum of quadratic terms within the components; weights: (state,).
-
-        With their precision D, and E between neighbours, and their linear part h it is
-        Σ h E[x] - ½ Σ D E[x²] - Σ E E[x y].
-        """
-        elimination, count = components.elimination, np.diff(self.state_ptr)
-        layout = _layout(components, terms)
-        D, h, E = _assembled(components, layout, count, self.real_ptr, self.edge_ptr)
-        per_step = count[components.of_step]
-        share = weights[ranges(self.state_ptr[components.of_step], per_step)]
-        total = float(share @ (h * self.mean - 0.5 * D * (self.mean**2 + self.var)))
-        low = np.repeat(np.arange(len(per_step)), np.diff(elimination.ptr))
-        own, times = self.real_ptr[low], per_step[low]
-        other = self.real_ptr[elimination.later]
-        own, other = ranges(own, times), ranges(other, times)
-        return total - float(share[own] @ (E * (self.mean[own] * self.mean[other] + self.cov)))
+    def expected(self, components: Components, terms: Terms) -> Terms:
+        """The expected sum of quadratic terms within each component, given its states: a quadratic
+        of its promoted reals."""
+        elimination, count = components.elimination, components.num_states
+        found = forms_of(components, self, terms.num_states, np.zeros_like(self.log_total))
+        forms = np.zeros_like(found.theta)
+        kernels.expected(
+            *_layout(components, terms), count, self.real_ptr, elimination.ptr, elimination.later,
+            self.edge_ptr, self.mean, self.var, self.cov, self.response_ptr, self.response,
+            components.promoted_ptr, components.promoted, found.base, forms,
+        )  # fmt: skip
+        return replace(found, theta=forms)
 
 
-def find_components(terms: Terms, free: Ids) -> Components:
-    """Components of the free reals under quadratic terms."""
+def forms_of(
+    components: Components, gaussian: GaussianStates, num_states: Ids32, constant: FloatArray
+) -> Terms:
+    """What integrating over each component leaves: a quadratic of its promoted reals per state,
+    with these constants (state of a component,)."""
+    num_free, beside = len(components.real), np.diff(components.promoted_ptr)
+    owner = np.repeat(np.arange(len(beside)), beside)
+    promoted = components.promoted_real[components.promoted - num_free]
+    order = np.argsort(np.concatenate([components.owner, owner]), kind="stable")
+    num_discrete, count = np.diff(components.discrete_ptr), components.num_states
+    size = np.diff(gaussian.form_ptr)
+    base = offsets(size + count)
+    theta = np.empty(base[-1])
+    theta[ranges(base[:-1], size)] = gaussian.forms
+    theta[ranges(base[:-1] + size, count)] = constant
+    return Terms(
+        num_states,
+        offsets(num_discrete + beside),
+        np.concatenate([components.discrete, promoted])[order].astype(np.int32),
+        num_discrete.astype(np.int32),
+        base[:-1],
+        np.ones(len(count)),
+        theta,
+    )
+
+
+def find_components(terms: Terms, free: Ids, promoted: Ids = NONE) -> Components:
+    """Components of the free reals under quadratic terms, each with a free real.
+
+    promoted: reals that are eliminated later, and only coupled to the components.
+    """
+    num_free = len(free)
     number = np.full(len(terms.num_states), -1, dtype=np.int32)
-    number[free] = np.arange(len(free), dtype=np.int32)
+    number[free] = np.arange(num_free, dtype=np.int32)
+    number[promoted] = num_free + np.arange(len(promoted), dtype=np.int32)
     middle = terms.slot_ptr[:-1] + terms.num_discrete
     scopes = scopes_by_arity(middle, terms.num_reals, terms.slots)
-    elimination = eliminate_reals(len(free), scope_edges([number[s] for s in scopes], len(free)))
-    roots, which = np.unique(_roots(elimination.parent), return_inverse=True)
+    edges = scope_edges([number[s] for s in scopes], num_free + len(promoted))
+    elimination = eliminate_reals(num_free, edges, num_last=len(promoted))
+    parent = elimination.parent[:num_free]
+    roots, which = np.unique(_roots(np.where(parent < num_free, parent, -1)), return_inverse=True)
     of_step = which.astype(np.int32)
-    of_term = of_step[elimination.step[number[terms.slots[middle]]]]
-    code = np.unique(_codes(terms, of_term)[terms.num_states[terms.slots] > 0])
-    owner, discrete = np.divmod(code, max(len(number), 1))
+    of_term = of_step[_first_step(terms, elimination.step[number[terms.slots]])]
+    codes = _codes(terms, of_term)
+    is_state = terms.num_states[terms.slots] > 0
+    owner, discrete = np.divmod(np.unique(codes[is_state]), max(len(number), 1))
     states = terms.num_states[discrete]
     discrete_ptr = offsets(np.bincount(owner, minlength=len(roots)))
     log_states = np.bincount(owner, np.log(states), minlength=len(roots))
+    is_promoted = ~is_state & (number[terms.slots] >= num_free)
+    by, beside = np.divmod(np.unique(codes[is_promoted]), max(len(number), 1))
     return Components(
         elimination,
-        free[elimination.order],
+        free[elimination.order[:num_free]],
         of_step,
         offsets(np.bincount(of_step, minlength=len(roots))),
         np.argsort(of_step, kind="stable"),
@@ -125,7 +171,19 @@ def find_components(terms: Terms, free: Ids) -> Components:
         discrete.astype(np.int32),
         strides(states, discrete_ptr),
         log_states.astype(np.float64),
+        offsets(np.bincount(by, minlength=len(roots))),
+        number[beside].astype(np.int64),
+        promoted,
     )
+
+
+def _first_step(terms: Terms, step: Ids32) -> Ids32:
+    """(term,): the earliest step of its reals; step: (slot,)."""
+    if not len(terms):
+        return step[:0]
+    is_real = terms.num_states[terms.slots] == 0
+    late = np.where(is_real, step, np.iinfo(np.int32).max)
+    return np.minimum.reduceat(late, terms.slot_ptr[:-1])
 
 
 def solve_states(
@@ -137,14 +195,19 @@ def solve_states(
     """
     elimination, count = components.elimination, components.num_states
     state_ptr, layout = offsets(count), _layout(components, terms)
-    local = None if maximise else _local_states(components, terms, layout)
+    num_free, num_beside = len(components.real), np.diff(components.promoted_ptr)
+    alone = not maximise and not len(components.promoted)
+    local = _local_states(components, terms, layout) if alone else None
     apart = np.zeros(0, dtype=np.int64) if local is None else local.worthwhile(count)
     if len(apart):
         count = count.copy()
         count[apart] = 0  # of what is solved here
     per_step = (components.num_states if moments else count)[components.of_step]
     real_ptr = offsets(per_step)
-    edge_ptr = offsets(per_step * np.diff(elimination.ptr))
+    edge_ptr = offsets(per_step * np.diff(elimination.ptr)[:num_free])
+    form_ptr = offsets(count * num_beside * (num_beside + 1))
+    response_ptr = offsets(per_step * num_beside[components.of_step])
+    forms, response = np.zeros(form_ptr[-1]), np.zeros(response_ptr[-1])
     log_total, rounding, lost = np.zeros((3, state_ptr[-1]))
     failed = np.full(state_ptr[-1], -1, dtype=np.int64)
     mean, var = np.zeros((2, real_ptr[-1]))
@@ -153,8 +216,12 @@ def solve_states(
         elimination.ptr, elimination.later, components.ptr, components.steps, count, state_ptr,
         real_ptr, edge_ptr, diagonal, linear, edges, maximise,
         log_total, rounding, failed, mean, var,
+        components.promoted_ptr, components.promoted, form_ptr, forms, response_ptr, response,
     )  # fmt: skip
-    kernels.add_values(*layout, count, real_ptr, state_ptr, mean, failed, log_total, lost)
+    kernels.add_values(
+        *layout, count, real_ptr, state_ptr, mean, failed, log_total, lost,
+        components.promoted_ptr, components.promoted, form_ptr, forms,
+    )  # fmt: skip
     if local is not None and len(apart):
         solve_local(
             local, apart, terms, layout[-2], elimination, (components.ptr, components.steps),
@@ -164,8 +231,9 @@ def solve_states(
     # Overflows that cancel to NaN.
     log_total[np.isnan(log_total)] = np.inf
     return GaussianStates(
-        state_ptr, log_total, rounding, failed, real_ptr, mean, var, edge_ptr, edges
-    )
+        state_ptr, log_total, rounding, failed, real_ptr, mean, var, edge_ptr, edges,
+        forms, form_ptr, response, response_ptr,
+    )  # fmt: skip
 
 
 def _local_states(
@@ -211,9 +279,10 @@ def _layout(components: Components, terms: Terms) -> tuple[np.ndarray, ...]:
     """The terms as kernels take them; last, the stride of each slot in the joint states of its
     component, the step of each real slot, and the component of each term."""
     step = np.full(len(terms.num_states), -1, dtype=np.int32)
-    step[components.real] = np.arange(len(components.real), dtype=np.int32)
+    reals = np.concatenate([components.real, components.promoted_real])
+    step[reals] = np.arange(len(reals), dtype=np.int32)
     of_slot = step[terms.slots]
-    of_term = components.of_step[of_slot[terms.slot_ptr[:-1] + terms.num_discrete]]
+    of_term = components.of_step[_first_step(terms, of_slot)]
     state_stride = np.zeros(len(of_slot), dtype=np.int64)
     axes = np.flatnonzero(of_slot < 0)
     state_stride[axes] = components.stride[_axes_of(components, terms, of_term, axes)]

@@ -31,13 +31,16 @@ from hylift.inference.exact.one_pass import (
     Integrated,
     PassResult,
     integrate_reals,
+    on_finer_lattice,
     sum_states,
 )
 from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind
 from hylift.potentials.base import QuadraticForm
 from hylift.progress import Progress
+from hylift.proper.check import check_proper
 from hylift.rewrite.kinds import Kinds
+from hylift.words import counted
 
 MAX_REFINED = 2**22
 """Largest table of a user's own function that is refined only to settle further digits."""
@@ -149,19 +152,16 @@ def _refine(
                     f"numerical integration over {len(axes.real)} bounded reals does not settle "
                     f"on {best.outcome.reals.axes.nodes.shape[1]} nodes each"
                 )
-            reals = integrate_reals(kinds, axes, limit, maximise=False)
+            reals = integrate_reals(kinds, axes, limit, maximise=False, promote=True)
             if len(improper_but_bounded(kinds, reals)):
                 return reals
-            outcome = sum_states(
-                kinds, reals, limit, maximise=False, marginals=marginals,
-                advance=_advance(progress, axes),
-            )  # fmt: skip
+            outcome = _summed(kinds, reals, limit, marginals, progress)
         except IntractableError:
             if best is None or not enough:
                 raise
             return replace(best, notes=(*best.notes, "A finer grid would cost too much."))
         if not gridded.any():
-            return Integral(outcome, "exact", 0.0, True, ())
+            return _certified(kinds, outcome)
         error, settled = np.inf, False
         if best is not None:
             error, settled = difference(best.outcome, outcome, tolerance)
@@ -191,11 +191,8 @@ def _on_windows(
     if isinstance(found, Integrated):
         return found
     axes = found.grid.axes(kinds)
-    reals = integrate_reals(kinds, axes, max_entries, maximise=False)
-    outcome = sum_states(
-        kinds, reals, max_entries, maximise=False, marginals=marginals,
-        advance=_advance(progress, axes),
-    )  # fmt: skip
+    reals = integrate_reals(kinds, axes, max_entries, maximise=False, promote=True)
+    outcome = _summed(kinds, reals, max_entries, marginals, progress)
     note = (
         f"{len(axes.real)} reals were integrated numerically on {axes.nodes.shape[1]} nodes each, "
         f"placed where their probability is; {found.compared} nodes change log Z, a probability, "
@@ -203,6 +200,43 @@ def _on_windows(
         f"{found.grid.beyond:.0e}."
     )
     return Integral(outcome, "estimate", found.error + found.grid.beyond, found.settled, (note,))
+
+
+def _summed(
+    kinds: Kinds, reals: Integrated, max_entries: int, marginals: bool, progress: Progress
+) -> PassResult:
+    """The sum over the axes, on lattices that resolve the reals on them."""
+    found: Integrated | None = reals
+    while found is not None:
+        outcome = sum_states(
+            kinds, found, max_entries, maximise=False,
+            marginals=marginals or found.promoted is not None,
+            advance=_advance(progress, found.axes),
+        )  # fmt: skip
+        found = on_finer_lattice(outcome, max_entries)
+    return outcome
+
+
+def _certified(kinds: Kinds, outcome: PassResult) -> Integral:
+    """The integral with no error but that of lattices, which is bounded."""
+    promoted = outcome.reals.promoted
+    if promoted is None:
+        return Integral(outcome, "exact", 0.0, True, ())
+    lattice = promoted.lattice
+    error = 2 * promoted.epsilon + 2 * outcome.beyond
+    note = (
+        f"The integral over {counted(len(lattice.real), 'real')} is a sum over lattices of up to "
+        f"{lattice.num_nodes.max():,} nodes, which changes log Z, or any probability, by "
+        f"{error:.1e} at most."
+    )
+    if promoted.is_proven:
+        return Integral(outcome, "exact", error, True, (note,))
+    check_proper(kinds.graph)
+    doubt = (
+        "It is not proven that nothing lies farther than a million standard deviations away: in "
+        "some joint state of the discrete variables the reals may have no finite width."
+    )
+    return Integral(outcome, "estimate", error, True, (note, doubt))
 
 
 def _advance(progress: Progress, axes: Axes) -> Callable[[float], None]:
@@ -260,6 +294,11 @@ def _leaks(kinds: Kinds, outcome: PassResult) -> FloatArray:
         second = (off**2 + var) * ndtr(z) - sign * std * (off + edge - middle) * density
         np.add.at(leak, real, weight * ndtr(z))
         np.add.at(moment, real, weight * np.maximum(second, 0.0) / width**2)
+    if (promoted := outcome.reals.promoted) is not None:
+        lattice = promoted.lattice
+        real = np.repeat(lattice.real, lattice.num_states)
+        outside = (lattice.low < variables.lower[real]) | (lattice.high > variables.upper[real])
+        np.add.at(leak, real, np.where(outside, outcome.on_lattice, 0.0))
     return np.maximum(leak, moment)
 
 
@@ -271,7 +310,7 @@ def rounding(graph: FactorGraph, outcome: PassResult) -> float:
     absorbed, and when factors are added up.
     """
     axes = outcome.reals.axes
-    if not len(axes.real) and not len(axes.free):
+    if not len(axes.real) and not len(outcome.reals.bare_axes.free):
         return 0.0
     quadratic = [group for group in graph.groups if _quadratic(group)]
     # Functions and soft evidence may become quadratic once evidence is absorbed.
@@ -295,6 +334,12 @@ def _sizes(outcome: PassResult) -> FloatArray:
         _, weight, _ = outcome.real_states()
         size = np.where(weight > NEGLIGIBLE, np.abs(gaussian.mean), 0.0)
         found[components.real] = np.maximum.reduceat(size, gaussian.real_ptr[:-1])
+    if (promoted := outcome.reals.promoted) is not None:
+        lattice = promoted.lattice
+        # A cell counts with its nearer end: farther points are improbable to the same degree.
+        nearer = np.minimum(np.abs(lattice.low), np.abs(lattice.high))
+        squares = np.add.reduceat(outcome.on_lattice * nearer**2, lattice.ptr[:-1])
+        found[lattice.real] = np.sqrt(squares)
     if len(axes.real) and outcome.marginals is not None:
         probs = axes.on_nodes(outcome.marginals)
         found[axes.real] = np.sqrt((probs * axes.nodes**2).sum(axis=1))

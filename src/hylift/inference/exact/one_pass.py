@@ -17,6 +17,7 @@ from hylift.errors import (
 from hylift.graph import FactorGroup
 from hylift.inference.exact import tables
 from hylift.inference.exact.axes import Axes, put_on_axes
+from hylift.inference.exact.collapsed import DIVERGES, Collapsed
 from hylift.inference.exact.elimination import (
     OBSERVE_MORE,
     Elimination,
@@ -31,24 +32,48 @@ from hylift.inference.exact.elimination import (
     scopes_by_arity,
 )
 from hylift.inference.exact.gaussian import (
+    NONE,
     Components,
     GaussianStates,
     find_components,
     solve_states,
 )
 from hylift.inference.exact.kernels.tables import INFINITE
-from hylift.inference.terms import Terms
+from hylift.inference.exact.lattice import Lattice
+from hylift.inference.exact.promotion import to_promote
+from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import offsets, ranges
+from hylift.proper.check import check_proper
 from hylift.proper.improper import ImproperDirection
 from hylift.rewrite.kinds import Kinds
-
-DIVERGES = 10 * INFINITE
-"""Log-value of an infinite integral: larger than any finite one, yet it adds up."""
 
 NO_STATE = "no joint state is possible: the hard constraints and the evidence contradict each other"
 
 NEGLIGIBLE = 1e-12
 """Probability of a state below which its rounding errors do not matter."""
+
+
+COARSE = 2.5
+"""Spacing of the first lattice, in standard deviations: good enough to see where a real can be."""
+OCCUPIED = 1e-18
+"""Probability of a node of it, relative to the largest, that is looked at more closely."""
+UNPROVEN = 1e6
+"""Standard deviations that cells reach where nothing proves how far they must."""
+BEYOND = 1e-12
+"""Probability that may lie beyond the windows of lattices."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnLattice:
+    """Reals that are summed over a lattice, and their factors."""
+
+    collapsed: Collapsed
+    lattice: Lattice
+    tables: Terms  # of what does not depend on free reals
+    epsilon: float
+    """The relative error of the sum over the whole lattice, at most; inf of a coarse one."""
+    is_proven: bool
+    """True if next to nothing lies beyond the last cells, in any joint state."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +84,16 @@ class Integrated:
     tables: list[FactorGroup]  # of the axes
     components: Components  # of the free reals
     gaussian: GaussianStates
+    promoted: OnLattice | None = None
+
+    @property
+    def bare_axes(self) -> Axes:
+        """The axes without the lattice."""
+        if self.promoted is None:
+            return self.axes
+        num_states = self.axes.num_states.copy()
+        num_states[self.promoted.lattice.real] = 0
+        return replace(self.axes, num_states=num_states)
 
     @property
     def improper(self) -> Ids:
@@ -119,6 +154,21 @@ class PassResult:
     weights: FloatArray | None  # per component of reals and state: its probability
 
     @property
+    def on_lattice(self) -> FloatArray:
+        """(state of the lattice,): its probability, of cells a bound on it."""
+        assert self.reals.promoted is not None
+        assert self.marginals is not None
+        lattice = self.reals.promoted.lattice
+        return self.marginals[ranges(self.reals.axes.first[lattice.real], lattice.num_states)]
+
+    @property
+    def beyond(self) -> float:
+        """A bound on the probability of all that lies beyond the windows of lattices."""
+        if self.reals.promoted is None:
+            return 0.0
+        return float(self.on_lattice[self.reals.promoted.lattice.cells].sum())
+
+    @property
     def rounding(self) -> float:
         """Rough rounding error of the volumes of reals, weighted by probability where known."""
         gaussian = self.reals.gaussian
@@ -142,16 +192,85 @@ class PassResult:
 
 
 def integrate_reals(
-    kinds: Kinds, axes: Axes, max_entries: int, *, maximise: bool, moments: bool = True
+    kinds: Kinds,
+    axes: Axes,
+    max_entries: int,
+    *,
+    maximise: bool,
+    moments: bool = True,
+    promote: bool = False,
 ) -> Integrated:
     """All free reals, component by component, in every state and node; not always with their
-    moments where these are not asked for."""
+    moments where these are not asked for.
+
+    promote: put reals on a coarse lattice where closed forms would have too many states
+    """
     groups, quadratics = put_on_axes(kinds, axes, max_entries, maximise=maximise)
     terms = Terms.of(quadratics, axes.num_states)
     components = find_components(terms, axes.free)
-    _check_components(kinds, components, max_entries)
-    gaussian = solve_states(components, terms, maximise=maximise, moments=moments)
-    return Integrated(axes, groups, components, gaussian)
+    promoted = NONE
+    if promote:
+        promoted = to_promote(terms, components, [g.scope for g in groups], max_entries)
+    if not len(promoted):
+        _check_components(kinds, components, max_entries)
+        gaussian = solve_states(components, terms, maximise=maximise, moments=moments)
+        return Integrated(axes, groups, components, gaussian)
+    collapsed = Collapsed.of(quadratics, axes.num_states, axes.free, promoted, maximise=maximise)
+    unit, windows = collapsed.unit, collapsed.first_windows()
+    loose = np.isnan(unit) | ~np.isfinite(windows).all(axis=1)
+    if loose.any():
+        check_proper(kinds.graph)
+        name = kinds.graph.variables.names[int(promoted[np.argmax(loose)])]
+        raise IntractableError(f"a lattice of '{name}' would have no ends: nothing bounds it.")
+    lattice = Lattice.of(promoted, collapsed.row, COARSE * unit, windows)
+    return on_lattice(axes, groups, collapsed, lattice, max_entries)
+
+
+def on_lattice(
+    axes: Axes,
+    groups: list[FactorGroup],
+    collapsed: Collapsed,
+    lattice: Lattice,
+    max_entries: int,
+    *,
+    epsilon: float = np.inf,
+    is_proven: bool = False,
+) -> Integrated:
+    """Everything as tables over the axes and a lattice."""
+    components, gaussian, found = collapsed.on(lattice, max_entries)
+    axes = replace(axes, num_states=lattice.with_states(axes.num_states))
+    promoted = OnLattice(collapsed, lattice, found, epsilon, is_proven)
+    return Integrated(axes, groups, components, gaussian, promoted)
+
+
+def on_finer_lattice(outcome: PassResult, max_entries: int) -> Integrated | None:
+    """The same reals on a lattice that resolves them where they can be, or on wider windows; None
+    if that makes no difference."""
+    reals, promoted = outcome.reals, outcome.reals.promoted
+    if promoted is None or (promoted.epsilon < np.inf and outcome.beyond <= BEYOND):
+        return None
+    before, probs = promoted.lattice, outcome.on_lattice
+    if promoted.epsilon < np.inf:
+        windows = before.widened(probs, 0.25 * BEYOND / before.cells.size)
+    else:
+        ends = np.stack(before.occupied(probs, OCCUPIED), axis=1) + np.array([-1.5, 1.5])
+        windows = before.first[:, None] + before.spacing[:, None] * ends
+    return on_fine_lattice(reals, windows, max_entries)
+
+
+def on_fine_lattice(reals: Integrated, windows: FloatArray, max_entries: int) -> Integrated:
+    """The same reals on a lattice that resolves them, in these windows (promoted, 2)."""
+    assert reals.promoted is not None
+    collapsed, before = reals.promoted.collapsed, reals.promoted.lattice
+    scale, epsilon = collapsed.resolution()
+    reach = collapsed.reach(windows.mean(axis=1))
+    far = collapsed.unit * UNPROVEN if reach is None else reach
+    spacing, widths = scale * collapsed.unit, collapsed.widths()
+    lattice = Lattice.of(before.real, before.row, spacing, windows, far, widths)
+    return on_lattice(
+        reals.bare_axes, reals.tables, collapsed, lattice, max_entries,
+        epsilon=epsilon, is_proven=reach is not None,
+    )  # fmt: skip
 
 
 def sum_states(
@@ -205,18 +324,19 @@ def plan_tables(
     number, num_states = number_axes(reals.axes.num_states)
     of_components, constant = reals.component_tables
     scopes = [group.scope for group in reals.tables]
-    scopes += scopes_by_arity(
-        of_components.slot_ptr[:-1], np.diff(of_components.slot_ptr), of_components.slots
-    )
+    own = Terms.of(reals.tables, reals.axes.num_states)
+    beside = [reals.promoted.tables] if reals.promoted else []
+    for part in (of_components, *beside):
+        scopes += scopes_by_arity(part.slot_ptr[:-1], np.diff(part.slot_ptr), part.slots)
     order = eliminate_tables(
         np.log(num_states.astype(np.float64)),
         scope_edges([number[scope] for scope in scopes], len(num_states)),
         log_limit=float(np.log(max_entries)),
     )
     _check_cliques(order, num_states, len(reals.axes.real), max_entries)
-    own = Terms.of(reals.tables, reals.axes.num_states)
     step = reals.axes.spread(order.step)
-    plan = tables.plan(order, num_states[order.order], step, own, of_components)
+    terms = joined(own, of_components, *beside)
+    plan = tables.plan(order, num_states[order.order], step, terms)
     return plan, order, own, of_components, constant
 
 
@@ -272,7 +392,7 @@ def raise_divergent(kinds: Kinds, reals: Integrated, state: Ids32, maximise: boo
     variables, within = kinds.graph.variables, components.real[inside]
     names = [variables.names[int(real)] for real in components.real[steps]]
     near = components.discrete[slice(*components.discrete_ptr[component : component + 2])]
-    states = [_setting(kinds, reals.axes, int(d), int(state[d])) for d in near[:12]]
+    states = [_setting(kinds, reals, int(d), int(state[d])) for d in near[:12]]
     coupled = f" ('{names[0]}' is coupled to {', '.join(names[1:])})" if len(names) > 1 else ""
     if (np.isfinite(variables.lower) | np.isfinite(variables.upper))[within].any():
         where = ", ".join(f"{name} = {value}" for name, value in states)
@@ -285,10 +405,13 @@ def raise_divergent(kinds: Kinds, reals: Integrated, state: Ids32, maximise: boo
     raise ImproperDirection(((names[0], 1.0),), tuple(states), context=trouble).error(coupled)
 
 
-def _setting(kinds: Kinds, axes: Axes, variable: int, state: int) -> tuple[str, str]:
+def _setting(kinds: Kinds, reals: Integrated, variable: int, state: int) -> tuple[str, str]:
     """The name of a variable on an axis, and its state or value."""
-    name, states = (
-        kinds.graph.variables.names[variable],
-        kinds.graph.variables.domain(variable).states,
-    )
-    return name, states[state] if states else f"{axes.nodes[axes.row[variable], state]:.3g}"
+    variables, axes = kinds.graph.variables, reals.axes
+    name, states = variables.names[variable], variables.domain(variable).states
+    if states:
+        return name, states[state]
+    if reals.promoted and reals.promoted.lattice.row[variable] >= 0:
+        lattice = reals.promoted.lattice
+        return name, f"{lattice.low[lattice.ptr[lattice.row[variable]] + state]:.3g}"
+    return name, f"{axes.nodes[axes.row[variable], state]:.3g}"

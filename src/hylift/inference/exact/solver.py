@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +17,21 @@ from hylift.inference.exact.elimination import check_tables
 from hylift.inference.exact.expected import expected_sums
 from hylift.inference.exact.integral import Integral, integrate
 from hylift.inference.exact.maximum import maximise
+from hylift.inference.exact.one_pass import PassResult
 from hylift.inference.exact.placement import density_panels
 from hylift.inference.finish import Answer, categoricals, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.settings import refuse_start
+from hylift.numerics.segments import offsets
 from hylift.posterior import Assignment, GaussianMixture, LogPartition, PiecewiseDensity, Posterior
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.rewrite.kinds import Kinds
 
 LEAST_TOLERANCE = 1e-13
+
+NEGLIGIBLE = 1e-18
+"""Weight of a Gaussian at the node of a lattice that is left out of a marginal."""
 
 LARGEST = 1e290
 """Finite log-values beyond this, in size, are refused: their sums would pass for infinite ones."""
@@ -88,8 +94,8 @@ class Exact:
             if "marginals" in request.tasks:
                 marginals = _marginals(kinds, integral)
             objective = -log_partition.value
-            axes = integral.outcome.reals.axes
-            expect = functools.partial(expected_sums, kinds, axes, max_entries=self.max_entries)
+            reals = integral.outcome.reals
+            expect = functools.partial(expected_sums, kinds, reals, max_entries=self.max_entries)
 
         @functools.cache
         def best() -> Assignment:
@@ -148,7 +154,6 @@ def _marginals(kinds: Kinds, integral: Integral) -> list[tuple[NDArray[Any], Bat
     """Batches of one family and size each, with the positions of their variables."""
     outcome = integral.outcome
     assert outcome.marginals is not None
-    assert outcome.weights is not None
     axes = outcome.reals.axes
     batches = categoricals(kinds.graph.variables, axes.first, outcome.marginals)
     if len(axes.real):
@@ -165,12 +170,30 @@ def _marginals(kinds: Kinds, integral: Integral) -> list[tuple[NDArray[Any], Bat
             found = PiecewiseDensity.from_gauss_legendre(edges, values)
             batches.append((axes.real[rows], found))
 
+    if outcome.reals.promoted is not None:
+        batches += outcome.reals.promoted.lattice.densities(outcome.on_lattice)
+    return [*batches, *_mixtures(outcome)]
+
+
+def _mixtures(outcome: PassResult) -> Iterator[tuple[NDArray[Any], BatchedDistribution]]:
+    """The free reals: a Gaussian for every state of their component that is not negligible."""
     components, gaussian = outcome.reals.components, outcome.reals.gaussian
-    count = np.diff(gaussian.state_ptr)[components.of_step]
-    for size in np.unique(count):
-        steps = np.flatnonzero(count == size)
-        own = gaussian.real_ptr[steps][:, None] + np.arange(size)
-        shared = gaussian.state_ptr[components.of_step[steps]][:, None] + np.arange(size)
-        mixture = GaussianMixture(outcome.weights[shared], gaussian.mean[own], gaussian.var[own])
-        batches.append((components.real[steps], mixture))
-    return batches
+    assert outcome.weights is not None
+    count = np.diff(gaussian.state_ptr)
+    kept = np.arange(len(outcome.weights))
+    if outcome.reals.promoted is not None:
+        kept = np.flatnonzero(outcome.weights > NEGLIGIBLE)
+        count = np.bincount(np.repeat(np.arange(len(count)), count)[kept], minlength=len(count))
+    first = offsets(count)[:-1]
+    # Batches of equal sizes; the rest of a row has no weight.
+    room = count if outcome.reals.promoted is None else 2 ** np.ceil(np.log2(count)).astype(int)
+    for size in np.unique(room[components.of_step]):
+        steps = np.flatnonzero(room[components.of_step] == size)
+        own = components.of_step[steps]
+        place = np.minimum(np.arange(size), count[own][:, None] - 1)
+        shared = kept[first[own][:, None] + place]
+        weights = np.where(np.arange(size) < count[own][:, None], outcome.weights[shared], 0.0)
+        weights /= weights.sum(axis=1, keepdims=True)
+        at = gaussian.real_ptr[steps][:, None] + shared - gaussian.state_ptr[own][:, None]
+        mixture = GaussianMixture(weights, gaussian.mean[at], gaussian.var[at])
+        yield components.real[steps], mixture

@@ -56,21 +56,18 @@ class TablePlan:
         )  # fmt: skip
 
 
-def plan(elimination: Elimination, num_states: Ids32, step: Ids32, *terms: Terms) -> TablePlan:
+def plan(elimination: Elimination, num_states: Ids32, step: Ids32, terms: Terms) -> TablePlan:
     """Assign each factor to the clique in which its first variable is eliminated.
 
     num_states: (step,); step: (variable,); terms: tables of variables, which become the factors
     """
-    slots = step[np.concatenate([each.slots for each in terms])]
-    slot_ptr = offsets(np.concatenate([np.diff(each.slot_ptr) for each in terms]))
-    start = np.cumsum([0, *(len(each.theta) for each in terms)])
-    factor = np.zeros(len(slot_ptr) - 1, dtype=kernels.FACTOR)
-    factor["slots"] = _begin_and_end(slot_ptr)
-    factor["base"] = np.concatenate([e.base + at for e, at in zip(terms, start, strict=False)])
-    factor["multiplicity"] = np.concatenate([each.multiplicity for each in terms])
+    slots = step[terms.slots]
+    factor = np.zeros(len(terms), dtype=kernels.FACTOR)
+    factor["slots"] = _begin_and_end(terms.slot_ptr)
+    factor["base"], factor["multiplicity"] = terms.base, terms.multiplicity
     first = np.zeros(0, dtype=np.int64)
     if len(factor):
-        first = np.minimum.reduceat(slots, slot_ptr[:-1]).astype(np.int64)
+        first = np.minimum.reduceat(slots, terms.slot_ptr[:-1]).astype(np.int64)
     parent = elimination.parent
     inner = np.flatnonzero(parent >= 0)
     log_states = np.log(num_states.astype(np.float64))
@@ -88,8 +85,8 @@ def plan(elimination: Elimination, num_states: Ids32, step: Ids32, *terms: Terms
         slots,
         np.argsort(first, kind="stable"),
         inner[np.argsort(parent[inner], kind="stable")],
-        np.concatenate([each.theta for each in terms]),
-        np.concatenate([each.num_joint for each in terms]),
+        terms.theta,
+        terms.num_joint,
     )
 
 

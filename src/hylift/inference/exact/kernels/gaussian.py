@@ -35,7 +35,11 @@ def assemble(
     slot_ptr, num_discrete, base, multiplicity, theta, num_joint, states, stride, state_stride,
     step, component, count, real_ptr, ptr, later, edge_ptr, diagonal, linear, edges,
 ):  # fmt: skip
-    """Adds each term's precision -2A and linear part b, in every state of its component."""
+    """Adds each term's precision -2A and linear part b, in every state of its component.
+
+    What concerns promoted reals alone is left out: their steps come after those of all free ones.
+    """
+    num_free = len(real_ptr) - 1
     for t in range(len(base)):
         first, middle = slot_ptr[t], slot_ptr[t] + num_discrete[t]
         reals = slot_ptr[t + 1] - middle
@@ -46,6 +50,8 @@ def assemble(
                 low, high = step[middle + i], step[middle + j]
                 if low > high:
                     low, high = high, low
+                if low >= num_free:
+                    continue
                 edge = np.int64(0)
                 if i != j:
                     edge = _position(later, ptr[low], ptr[low + 1], high)
@@ -64,13 +70,16 @@ def assemble(
 def add_values(
     slot_ptr, num_discrete, base, multiplicity, theta, num_joint, states, stride, state_stride,
     step, component, count, real_ptr, state_ptr, mean, failed, log_total, lost,
+    promoted_ptr, promoted, form_ptr, forms,
 ):  # fmt: skip
     """Adds each term's value at the means, in every state of its component that has some.
 
     That is the largest value of hᵀ x - ½ xᵀ J x, up to the square of the error of the means;
     ½ hᵀ J⁻¹ h would carry the error of J, in which thousands of terms may have been added up.
-    `lost` is what rounding took from each total so far.
+    `lost` is what rounding took from each total so far. Promoted reals are 0 there; what concerns
+    them alone is added to the forms of the component.
     """
+    num_free = len(real_ptr) - 1
     for t in range(len(base)):
         first, middle = slot_ptr[t], slot_ptr[t] + num_discrete[t]
         reals = slot_ptr[t + 1] - middle
@@ -81,10 +90,23 @@ def add_values(
                 continue
             local = _local(state, first, middle, states, stride, state_stride)
             value = 0.0
+            beside = promoted[promoted_ptr[component[t]] : promoted_ptr[component[t] + 1]]
+            size, start = len(beside), form_ptr[component[t]]
             for i in range(reals):
+                if step[middle + i] >= num_free:
+                    p = np.searchsorted(beside, step[middle + i])
+                    at_linear = start + (count[component[t]] * size + state) * size
+                    forms[at_linear + p] += multiplicity[t] * theta[at_b + local * reals + i]
+                    for j in range(reals):
+                        if step[middle + j] >= num_free:
+                            q = np.searchsorted(beside, step[middle + j])
+                            a = theta[base[t] + (local * reals + i) * reals + j]
+                            forms[start + (state * size + p) * size + q] += multiplicity[t] * a
+                    continue
                 slope, row = theta[at_b + local * reals + i], base[t] + (local * reals + i) * reals
                 for j in range(reals):
-                    slope += theta[row + j] * mean[real_ptr[step[middle + j]] + state]
+                    if step[middle + j] < num_free:
+                        slope += theta[row + j] * mean[real_ptr[step[middle + j]] + state]
                 value += slope * mean[real_ptr[step[middle + i]] + state]
             term = multiplicity[t] * value - lost[at]
             total = log_total[at] + term
@@ -96,18 +118,27 @@ def add_values(
 def solve(
     ptr, later, component_ptr, steps, count, state_ptr, real_ptr, edge_ptr,
     diagonal, linear, edges, maximise, log_total, rounding, failed, mean, var,
+    promoted_ptr, promoted, form_ptr, forms, response_ptr, response,
 ):  # fmt: skip
     """Means and variances in every state, and in `log_total` the volumes, which are 1 when
-    maximising. When not, `edges` become covariances."""
+    maximising. When not, `edges` become covariances.
+
+    Promoted reals x are 0 there. `forms` gets A and b of the quadratic in x that integrating over
+    the others leaves, and `response` the change of each mean with each of them.
+    """
     num_steps = len(ptr) - 1
-    factor, inverse = np.empty(len(later)), np.empty(len(later))
-    pivot, spread, column = np.empty(num_steps), np.empty(num_steps), np.empty(num_steps)
-    x = np.empty(num_steps)
+    factor, inverse = np.empty(len(later)), np.zeros(len(later))
+    pivot, spread, column = np.empty(num_steps), np.zeros(num_steps), np.empty(num_steps)
+    x = np.zeros(num_steps)
     head = np.empty(num_steps, dtype=np.int64)
     link = np.empty(num_steps, dtype=np.int64)
     place = np.empty(num_steps, dtype=np.int64)
+    local = np.zeros(num_steps, dtype=np.int64)
     for component in range(len(count)):
         inside = steps[component_ptr[component] : component_ptr[component + 1]]
+        beside = promoted[promoted_ptr[component] : promoted_ptr[component + 1]]
+        for i in range(len(beside)):
+            local[beside[i]] = i
         for state in range(count[component]):
             at = state_ptr[component] + state
             bad = factorise(
@@ -117,6 +148,8 @@ def solve(
             if bad < 0:
                 for v in inside:
                     x[v] = linear[real_ptr[v] + state]
+                for p in beside:
+                    x[p] = 0.0
                 bad = forward(inside, ptr, later, factor, pivot, x)
             failed[at] = bad
             if bad >= 0:
@@ -124,6 +157,11 @@ def solve(
                     mean[real_ptr[v] + state] = 0.0
                     var[real_ptr[v] + state] = 1.0
                 continue
+            if len(beside):
+                _form(
+                    inside, beside, local, ptr, later, factor, pivot, x, state, count[component],
+                    form_ptr[component], forms,
+                )  # fmt: skip
             total, lost, unsure = 0.0, 0.0, 0.0
             for v in inside:
                 # What cancels in a pivot is lost in its logarithm.
@@ -135,11 +173,19 @@ def solve(
                 lost = (total + term - total) - term
                 total += term
                 x[v] /= pivot[v]
-            for i in range(len(inside) - 1, -1, -1):
-                v = inside[i]
-                for e in range(ptr[v], ptr[v + 1]):
-                    x[v] -= factor[e] * x[later[e]]
+            for p in beside:
+                x[p] = 0.0
+            _backward(inside, ptr, later, factor, x)
+            for v in inside:
                 mean[real_ptr[v] + state] = x[v]
+            for p in beside:
+                for v in inside:
+                    x[v] = 0.0
+                x[p] = 1.0
+                _backward(inside, ptr, later, factor, x)
+                x[p] = 0.0
+                for v in inside:
+                    response[response_ptr[v] + local[p] * count[component] + state] = x[v]
             log_total[at] = total
             rounding[at] = EPS * unsure
             if not maximise:
@@ -148,3 +194,83 @@ def solve(
                     var[real_ptr[v] + state] = spread[v]
                     for e in range(ptr[v], ptr[v + 1]):
                         edges[edge_ptr[v] + (e - ptr[v]) * count[component] + state] = inverse[e]
+
+
+@njit(cache=True)
+def _backward(inside, ptr, later, factor, x):
+    """Solves Lᵀ y = x in place, given the x of promoted reals."""
+    for i in range(len(inside) - 1, -1, -1):
+        v = inside[i]
+        for e in range(ptr[v], ptr[v + 1]):
+            x[v] -= factor[e] * x[later[e]]
+
+
+@njit(cache=True)
+def _form(
+    inside, beside, local, ptr, later, factor, pivot, x, state, count, start, forms
+):  # fmt: skip
+    """Writes A = ½ Bᵀ J⁻¹ B and b = -Bᵀ J⁻¹ h of promoted reals that B couples to free ones."""
+    size, num_free = len(beside), beside[0]
+    for p in beside:
+        num_free = min(num_free, p)
+    for v in inside:
+        for e in range(ptr[v], ptr[v + 1]):
+            if later[e] < num_free:
+                continue
+            row = start + (state * size + local[later[e]]) * size
+            for f in range(ptr[v], ptr[v + 1]):
+                if later[f] >= num_free:
+                    forms[row + local[later[f]]] += 0.5 * factor[e] * pivot[v] * factor[f]
+    for i in range(size):
+        forms[start + (count * size + state) * size + i] = x[beside[i]]
+
+
+@njit(cache=True)
+def expected(
+    slot_ptr, num_discrete, base, multiplicity, theta, num_joint, states, stride, state_stride,
+    step, component, count, real_ptr, ptr, later, edge_ptr, mean, var, cov, response_ptr, response,
+    promoted_ptr, promoted, form_ptr, forms,
+):  # fmt: skip
+    """Adds the expected value of each term, a quadratic of the promoted reals of its component, to
+    `forms`: A, then b, then c of all states of the component."""
+    num_free = len(real_ptr) - 1
+    for t in range(len(base)):
+        first, middle = slot_ptr[t], slot_ptr[t] + num_discrete[t]
+        reals, c = slot_ptr[t + 1] - middle, component[t]
+        beside = promoted[promoted_ptr[c] : promoted_ptr[c + 1]]
+        size, at_b = len(beside), base[t] + num_joint[t] * reals * reals
+        # Each real of the term is mid + Σ slope x of the promoted reals x.
+        mid, slope = np.zeros(reals), np.zeros((reals, size))
+        for state in range(count[c]):
+            local = _local(state, first, middle, states, stride, state_stride)
+            for i in range(reals):
+                v = step[middle + i]
+                for p in range(size):
+                    slope[i, p] = 1.0 if beside[p] == v else 0.0
+                    if v < num_free:
+                        slope[i, p] = response[response_ptr[v] + p * count[c] + state]
+                mid[i] = mean[real_ptr[v] + state] if v < num_free else 0.0
+            at_A = form_ptr[c] + state * size * size
+            at_linear = form_ptr[c] + count[c] * size * size + state * size
+            at_c = form_ptr[c] + count[c] * size * (size + 1) + state
+            for i in range(reals):
+                own = multiplicity[t] * theta[at_b + local * reals + i]
+                forms[at_c] += own * mid[i]
+                for p in range(size):
+                    forms[at_linear + p] += own * slope[i, p]
+                for j in range(reals):
+                    a = multiplicity[t] * theta[base[t] + (local * reals + i) * reals + j]
+                    low, high = min(step[middle + i], step[middle + j]), step[middle + i]
+                    high = max(high, step[middle + j])
+                    both = 0.0
+                    if high < num_free:
+                        if low == high:
+                            both = var[real_ptr[low] + state]
+                        else:
+                            edge = _position(later, ptr[low], ptr[low + 1], high)
+                            both = cov[edge_ptr[low] + edge * count[c] + state]
+                    forms[at_c] += a * (mid[i] * mid[j] + both)
+                    for p in range(size):
+                        forms[at_linear + p] += 2.0 * a * mid[i] * slope[j, p]
+                        for q in range(size):
+                            forms[at_A + p * size + q] += a * slope[i, p] * slope[j, q]

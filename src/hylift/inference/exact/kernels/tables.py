@@ -6,6 +6,9 @@ from numba import njit
 BLOCK = 1024
 """Joint states whose offsets are tabulated, so that the walk over the others costs little."""
 
+NEGLIGIBLE = -45.0
+"""Log-values this far below the largest of a sum are lost in its rounding."""
+
 INFINITE = 1e299
 """Log-sums from here on stand for infinite ones."""
 
@@ -155,7 +158,9 @@ def collect(
             if not maximise and top > -np.inf:
                 total = 0.0
                 for k in range(first, first + block):
-                    total += np.exp(work[k] - top)
+                    below = work[k] - top
+                    if below > NEGLIGIBLE:  # most entries of a narrow kernel are not
+                        total += np.exp(below)
                 top += np.log(total)
             messages[at] = top
             if top < INFINITE:

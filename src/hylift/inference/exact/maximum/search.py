@@ -8,13 +8,20 @@ from collections.abc import Callable
 import numpy as np
 
 from hylift.errors import IntractableError
+from hylift.graph import Conditioned, Evidence
 from hylift.inference.exact.axes import Axes, is_closed, resolving_edges
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, scope_edges
 from hylift.inference.exact.grids import improper_but_closed
 from hylift.inference.exact.integral import check_closed, in_functions
 from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
 from hylift.inference.exact.maximum.dominated import without_dominated
-from hylift.inference.exact.one_pass import Integrated, PassResult, integrate_reals, sum_states
+from hylift.inference.exact.one_pass import (
+    Integrated,
+    PassResult,
+    integrate_reals,
+    on_fine_lattice,
+    sum_states,
+)
 from hylift.numerics.quadrature import halved
 from hylift.numerics.sparse import connected
 from hylift.posterior.answers import Kind
@@ -29,7 +36,8 @@ def maximise(
 ) -> tuple[FloatArray, float, Kind]:
     """Values of all hidden variables, their energy, and whether they are certainly the best: where
     every bounded real has its unbounded optimum inside its interval. Otherwise bounded reals are
-    searched on a grid, and polished given the best discrete states."""
+    searched on a grid, and polished given the best discrete states; so are, on lattices, reals that
+    depend on too many states."""
 
     def by_tables(kinds: Kinds, reals: Integrated) -> PassResult:
         return sum_states(
@@ -37,15 +45,18 @@ def maximise(
             advance=lambda share: progress(share, "maximising"),
         )  # fmt: skip
 
-    gridded, forgiven = in_functions(kinds), 0.0
+    gridded, forgiven, on_lattice = in_functions(kinds), 0.0, False
     try:
         values = _search(kinds, gridded, max_entries, by_tables)
     except IntractableError as refusal:
-        values, gridded, forgiven = _search_beyond(
-            kinds, gridded, max_entries, by_tables, seconds, refusal
-        )
+        try:
+            values, gridded, forgiven = _search_beyond(
+                kinds, gridded, max_entries, by_tables, seconds, refusal
+            )
+        except IntractableError as second:
+            values, on_lattice = _search_lattices(kinds, max_entries, by_tables, second), True
     energy = -kinds.graph.log_density(values)
-    unsure = gridded.any() or forgiven > negligible_gap(energy)
+    unsure = on_lattice or gridded.any() or forgiven > negligible_gap(energy)
     return values, energy, "estimate" if unsure else "exact"
 
 
@@ -112,12 +123,40 @@ def _search_beyond(
     return values, gridded, reduced.forgiven
 
 
+def _search_lattices(
+    kinds: Kinds, max_entries: int, by_tables: BestStates, refusal: IntractableError
+) -> FloatArray:
+    """The best assignment on lattices of reals that depend on too many states, then the best reals
+    given its states; raises the refusal where lattices do not help."""
+    none = np.zeros(kinds.graph.num_variables, dtype=bool)
+    axes = Axes.of(kinds, none, resolving_edges(kinds, none))
+    if in_functions(kinds).any():
+        raise refusal
+    try:
+        reals = integrate_reals(kinds, axes, max_entries, maximise=True, promote=True)
+        if reals.promoted is None:
+            raise refusal
+        windows = reals.promoted.collapsed.first_windows()
+        values = _values(by_tables(kinds, on_fine_lattice(reals, windows, max_entries)))
+    except IntractableError:
+        raise refusal from None
+    states = np.flatnonzero(kinds.graph.variables.num_states > 0)
+    known = Conditioned.of(kinds.graph.observe(Evidence.of(states, values[states])))
+    rest = Kinds.of(known.graph)
+    values[known.hidden] = _search(rest, in_functions(rest), max_entries, by_tables)
+    return values
+
+
 def _values(outcome: PassResult) -> FloatArray:
     """The assignment (variable,) that a maximising pass has found."""
     assert outcome.state is not None
     axes, components = outcome.reals.axes, outcome.reals.components
     values = outcome.state.astype(np.float64)
     values[axes.real] = axes.nodes[np.arange(len(axes.real)), outcome.state[axes.real]]
+    if (promoted := outcome.reals.promoted) is not None:
+        lattice = promoted.lattice
+        at = lattice.ptr[:-1] + outcome.state[lattice.real]
+        values[lattice.real] = 0.5 * (lattice.low + lattice.high)[at]
     joint = components.joint_states(outcome.state)
     gaussian = outcome.reals.gaussian
     values[components.real] = gaussian.mean[gaussian.real_ptr[:-1] + joint[components.of_step]]

@@ -27,8 +27,8 @@ from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.segments import offsets
 from hylift.potentials import Table
 from hylift.potentials.table import ByState
-from hylift.rewrite.discrete_leaves import weighted_sum
-from hylift.rewrite.twins import twins
+from hylift.rewrite.counting.leaves import weighted_sum
+from hylift.rewrite.counting.twins import twins
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
@@ -75,6 +75,14 @@ class Classes:
         every = [np.flatnonzero(alike == number) for number in range(num_shapes)]
         return [(*shape[some[0]].tolist(), some) for some in every]
 
+    def alike(self, group: FactorGroup) -> tuple[Numbers, Ids]:
+        """(factor,): the same for factors of equal parameters whose variables are the same, or of
+        the same classes; and (number,): a factor that has it."""
+        own = self.number[group.scope]
+        columns = np.where(own >= 0, len(self.number) + own, group.scope)
+        number, _ = group_rows(np.column_stack([group.row, columns]).astype(np.int32))
+        return number, first_members(number)
+
     def without(self, dropped: NDArray[np.bool_]) -> Classes:
         """The classes that are not dropped, (class,)."""
         new = np.append(np.where(dropped, -1, np.cumsum(~dropped) - 1), -1)
@@ -96,17 +104,21 @@ class Counted:
     def restated(self, group: FactorGroup) -> list[tuple[FactorGroup, Ids]]:
         """Factors over `graph` whose log-values have the expectations of those of factors over the
         graph before; and (factor,): which of these."""
-        return _restated(group, self.classes, self._new_id())
+        return _restated(group, self.classes, self.new_id())
 
-    def restored(self, values: Floats) -> Floats:
-        """(variable of the graph before,): values of `graph`'s, the first members of a class in the
-        first of its states."""
-        found = np.empty(len(self.classes.number))
-        found[self.kept] = values[: len(self.kept)]
-        counts = values[len(self.kept) :].astype(np.int64)
+    def restored(self, values: Floats, rng: np.random.Generator | None = None) -> Floats:
+        """(…, variable of the graph before): values of `graph`'s, (…, its variable); members have
+        the states of their counts in order, or in a random one."""
+        found = np.empty((*values.shape[:-1], len(self.classes.number)))
+        found[..., self.kept] = values[..., : len(self.kept)]
+        counts = values[..., len(self.kept) :].astype(np.int64)
         for n, k, some in self.classes.shapes():
-            ends = np.cumsum(compositions(n, k)[counts[some]], axis=1)
-            found[self._members(n, some)] = (np.arange(n)[:, None] >= ends[:, None]).sum(axis=2)
+            ends = np.cumsum(compositions(n, k)[counts[..., some]], axis=-1)
+            order = np.broadcast_to(np.arange(n), (*ends.shape[:-1], n))
+            if rng is not None:
+                order = rng.permuted(order, axis=-1)
+            state = (order[..., None] >= ends[..., None, :]).sum(axis=-1)
+            found[..., self._members(n, some)] = state
         return found
 
     def member_probs(self, probs: Sequence[Floats]) -> list[tuple[NDArray[np.int64], Floats]]:
@@ -124,34 +136,42 @@ class Counted:
         start = offsets(self.classes.size)[classes]
         return order[start[:, None] + np.arange(size)]
 
-    def _new_id(self) -> tuple[Numbers, Numbers]:
+    def new_id(self) -> tuple[Numbers, Numbers]:
         """Ids in `graph` of variables of the graph before, and of classes."""
         variable = np.full(len(self.classes.number), -1, dtype=np.int32)
         variable[self.kept] = np.arange(len(self.kept), dtype=np.int32)
         return variable, len(self.kept) + np.arange(len(self.classes), dtype=np.int32)
 
 
-def count_twins(graph: FactorGraph, *, maximise: bool = False) -> Counted:
+def find_classes(graph: FactorGraph) -> Classes:
+    """The classes of twins that are worth counting. graph: ground and without evidence."""
+    return _affordable(graph, Classes.of(graph, twins(graph, LEAST)))
+
+
+def count_twins(graph: FactorGraph, classes: Classes, *, maximise: bool = False) -> Counted:
     """The graph with classes of twins replaced by counts of their states.
 
     With `maximise` the weight of a count is that of one of its joint states, not of all.
-    graph: ground and without evidence.
     """
-    classes = _affordable(graph, Classes.of(graph, twins(graph, LEAST)))
     kept = np.flatnonzero(classes.number < 0)
-    if not len(classes):
-        return Counted(graph, kept, classes)
     counted = Counted(graph, kept, classes)
-    new_id = counted._new_id()
+    if not len(classes):
+        return counted
+    new_id = counted.new_id()
     groups = []
     for group in graph.groups:
-        if not isinstance(group.potential, ByState):
-            scope = new_id[0][group.scope]
-            groups.append(_moved(group, scope))
-            continue
-        touched = np.asarray((classes.number[group.scope] >= 0).any(axis=1))
-        for part, factors in _restated(group, classes, new_id):
-            groups.append(_added_up(part) if touched[factors[0]] else part)
+        touched = (classes.number[group.scope] >= 0).any(axis=1)
+        rest = group.take(np.flatnonzero(~touched)) if touched.any() else group
+        if len(rest):
+            groups.append(moved(rest, new_id[0][rest.scope]))
+        own = group.take(np.flatnonzero(touched))
+        if len(own):
+            number, first = classes.alike(own)
+            times = np.bincount(number, own.multiplicity).astype(np.float64)
+            groups += [
+                _to_the_power(part, times[some])
+                for part, some in _restated(own.take(first), classes, new_id)
+            ]
     if not maximise:
         groups += _ways(classes, new_id[1])
     smaller = FactorGraph.unchecked(
@@ -185,24 +205,22 @@ def _ways(classes: Classes, count: Numbers) -> list[FactorGroup]:
     return found
 
 
-def _added_up(group: FactorGroup) -> FactorGroup:
-    """Factors of equal parameters and scopes as one, with the sum of their log-values."""
-    same, _ = group_rows(np.column_stack([group.row, group.scope]))
-    first = first_members(same)
-    times = np.bincount(same, group.multiplicity)
+def _to_the_power(group: FactorGroup, times: Floats) -> FactorGroup:
+    """Factors of multiplicity 1 whose log-values are so many (factor,) times those of others."""
     powers, power = np.unique(times, return_inverse=True)
-    row, _ = group_rows(np.column_stack([group.row[first], power]).astype(np.int32))
+    row, _ = group_rows(np.column_stack([group.row, power.reshape(-1)]).astype(np.int32))
     example = first_members(row)
-    by = powers[power.reshape(-1)[example]]
-    potential = group.potential.take(group.row[first[example]])
+    potential = group.potential.take(group.row[example])
     assert isinstance(potential, ByState)
+    by = powers[power.reshape(-1)[example]]
     scaled = [each * by.reshape(-1, *(1,) * (each.ndim - 1)) for each in potential.coefficients]
     return FactorGroup.unchecked(
-        type(potential)(*scaled), group.scope[first], row, np.ones(len(first)), group.label
+        type(potential)(*scaled), group.scope, row, np.ones(len(group)), group.label
     )
 
 
-def _moved(group: FactorGroup, scope: Numbers) -> FactorGroup:
+def moved(group: FactorGroup, scope: Numbers) -> FactorGroup:
+    """The factors with other scopes."""
     return FactorGroup.unchecked(group.potential, scope, group.row, group.multiplicity, group.label)
 
 
@@ -235,7 +253,7 @@ def _restated(
         )
         if lead:
             part = _averaged(part, heads, sizes, lead)
-        found.append((_moved(part, scope), some))
+        found.append((moved(part, scope), some))
     return found
 
 

@@ -11,8 +11,8 @@ from hylift.graph import FactorGraph, FactorGroup, Names, Variables, boolean, ca
 from hylift.graph.factors import merge_groups
 from hylift.inference.prepared import Prepared
 from hylift.potentials import ConditionalQuadratic, Table
-from hylift.rewrite.discrete_leaves import eliminate_discrete_leaves
-from rewrite.enumeration import expectations, random_tables
+from hylift.rewrite.counting.leaves import eliminate_discrete_leaves
+from rewrite.counting.enumeration import expectations, random_tables
 
 SMOKERS = """
     person = {a, b, c}
@@ -124,3 +124,19 @@ def test_a_variable_to_keep_is_kept():
     assert eliminate_discrete_leaves(graph).graph.num_variables == 0
     small = eliminate_discrete_leaves(graph, np.array([False, True]))
     assert list(small.graph.variables.names) == ["b"]
+
+
+def test_a_leaf_may_have_more_states_than_any_with_a_table_of_its_own():
+    graph = FactorGraph.build(
+        {"a": categorical(3), "b": boolean, "c": boolean},
+        [
+            (Table.shared(np.arange(6.0).reshape(3, 2) / 3), ["a", "b"]),
+            (Table.shared([[0.0, 1.0], [0.5, 0.0]]), ["b", "c"]),
+            (Table.shared([0.0, 0.7]), ["c"]),
+        ],
+    )
+
+    small = eliminate_discrete_leaves(graph)
+
+    assert list(small.graph.variables.names) == ["b"]
+    assert oracle.solve(small.graph).log_z == pytest.approx(oracle.solve(graph).log_z, abs=1e-12)

@@ -13,11 +13,16 @@ from hylift.graph import FactorGraph, FactorGroup, Names, Variables, categorical
 from hylift.graph.factors import merge_groups
 from hylift.inference.prepared import Prepared
 from hylift.potentials import Table
-from hylift.rewrite.counts import Counted, compositions, count_twins, drawn
-from hylift.rewrite.discrete_leaves import eliminate_discrete_leaves
-from hylift.rewrite.twins import twins
-from rewrite.enumeration import expectations, random_tables
-from rewrite.test_discrete_leaves import smokers
+from hylift.rewrite.counting import counts
+from hylift.rewrite.counting.counts import Counted, compositions, drawn, find_classes
+from hylift.rewrite.counting.leaves import eliminate_discrete_leaves
+from hylift.rewrite.counting.twins import twins
+from rewrite.counting.enumeration import expectations, random_tables
+from rewrite.counting.test_discrete_leaves import smokers
+
+
+def count_twins(graph: FactorGraph, *, maximise: bool = False) -> Counted:
+    return counts.count_twins(graph, find_classes(graph), maximise=maximise)
 
 
 def group(table: np.ndarray, scopes: object) -> FactorGroup:
@@ -33,10 +38,10 @@ def graph_of(num_states: list[int], groups: list[FactorGroup]) -> FactorGraph:
 def probs_of_members(counted: Counted, found: oracle.Answer) -> dict[int, np.ndarray]:
     """Probabilities of the states of all variables that were counted."""
     first = len(counted.kept)
-    counts = [found.probs[first + number] for number in range(len(counted.classes))]
+    of_classes = [found.probs[first + number] for number in range(len(counted.classes))]
     return {
         int(member): probs
-        for members, of_class in counted.member_probs(counts)
+        for members, of_class in counted.member_probs(of_classes)
         for row, probs in zip(members, of_class, strict=True)
         for member in row
     }
@@ -177,7 +182,7 @@ def test_repulsive_twins_are_counted_like_attractive_ones():
 
 def test_classes_whose_tables_would_be_too_large_are_not_counted(monkeypatch):
     graph = two_classes(0)
-    monkeypatch.setattr("hylift.rewrite.counts.MOST_ENTRIES", 20)
+    monkeypatch.setattr("hylift.rewrite.counting.counts.MOST_ENTRIES", 20)
 
     counted = count_twins(graph)
 

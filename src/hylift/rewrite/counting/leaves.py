@@ -92,20 +92,24 @@ class WithoutDiscreteLeaves:
         found[self.kept] = np.arange(len(self.kept), dtype=np.int32)
         return found
 
-    def restored(self, values: Floats) -> Floats:
-        """(variable of the graph before,): values of `graph`'s, and the best states of leaves."""
-        found = np.empty(len(self.new_id))
-        found[self.kept] = values
+    def restored(self, values: Floats, rng: np.random.Generator | None = None) -> Floats:
+        """(…, variable of the graph before): values of `graph`'s, (…, its variable); leaves have
+        the best of their states given these, or a random one."""
+        found = np.empty((*values.shape[:-1], len(self.new_id)))
+        found[..., self.kept] = values
         for one in self.eliminated:
             group, states = one.group, [one.log_table.shape[1 + slot] for slot in one.slots]
-            first = np.moveaxis(
-                one.log_table, [1 + s for s in one.slots], range(1, 1 + len(states))
-            )
-            best = first.reshape(len(first), int(np.prod(states)), *first.shape[1 + len(states) :])
-            given = tuple(found[group.scope[:, slot]].astype(np.int64) for slot in one.others)
-            joint = best.argmax(axis=1)[(group.row, *given)]
+            table = one.log_table if rng is None else one.given_others()
+            last = np.moveaxis(table, [1 + s for s in one.slots], range(-len(states), 0))
+            last = last.reshape(*last.shape[: last.ndim - len(states)], -1)
+            given = tuple(found[..., group.scope[:, slot]].astype(np.int64) for slot in one.others)
+            if rng is None:
+                joint = last.argmax(axis=-1)[(group.row, *given)]
+            else:
+                below = np.cumsum(last, axis=-1)[..., :-1][(group.row, *given)]
+                joint = (rng.random(below.shape[:-1])[..., None] >= below).sum(axis=-1)
             for slot, state in zip(one.slots, np.unravel_index(joint, states), strict=True):
-                found[group.scope[:, slot]] = state
+                found[..., group.scope[:, slot]] = state
         return found
 
     def restated(self, group: FactorGroup) -> list[tuple[FactorGroup, Ids]]:
@@ -160,7 +164,7 @@ def eliminate_discrete_leaves(
         is_leaf &= ~keep
     if not is_leaf.any():
         return WithoutDiscreteLeaves(graph, np.arange(graph.num_variables), ())
-    own = _OwnTables.of(graph.groups, is_leaf)
+    own = _OwnTables.of(graph.groups, np.where(is_leaf, graph.variables.num_states, 0))
     groups, eliminated, log_constant = list[FactorGroup](), list[DiscreteLeaves](), 0.0
     for group in graph.groups:
         if group.arity == 1:
@@ -214,7 +218,9 @@ class _OwnTables:
     values: Floats  # (number, state), padded with 0
 
     @classmethod
-    def of(cls, groups: Sequence[FactorGroup], is_leaf: Flags) -> _OwnTables:
+    def of(cls, groups: Sequence[FactorGroup], num_states: NDArray[np.int32]) -> _OwnTables:
+        """num_states: (variable,): those of leaves, 0 for others."""
+        is_leaf = num_states > 0
         owners, kinds, tables = [], [], []
         num_kinds = 1  # the first is that of leaves without a table
         for group in groups:
@@ -232,7 +238,7 @@ class _OwnTables:
             )
             num_kinds += len(example)
         number = np.zeros(len(is_leaf), dtype=np.int64)
-        width = max([1, *(table.shape[1] for table in tables)])
+        width = int(num_states.max(initial=1))
         padded = [np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in tables]
         values = np.concatenate([np.zeros((1, width)), *padded])
         if not owners:

@@ -1,0 +1,412 @@
+"""Conditional quadratics of promoted reals: bounds on their curvature, and tables on lattices.
+
+Terms are laid out as in `inference.terms.Terms`: A of all joint states, then b, then c.
+"""
+
+import numpy as np
+from numba import njit
+
+LARGE = 1e200
+"""Log-values beyond this mark infinite integrals, or what is impossible."""
+
+SAME = 1e-9
+"""Relative difference of curvatures that count as equal."""
+
+
+@njit(cache=True)
+def curvature(slot_ptr, slots, num_discrete, num_joint, base, multiplicity, theta, row, found):
+    """Adds to found (real,) the largest precision that each term gives its reals in any state."""
+    for t in range(len(base)):
+        middle = slot_ptr[t] + num_discrete[t]
+        size = slot_ptr[t + 1] - middle
+        at_c = base[t] + num_joint[t] * size * (size + 1)
+        for i in range(size):
+            most = -np.inf
+            for s in range(num_joint[t]):
+                if theta[at_c + s] > -np.inf:
+                    most = max(most, -2.0 * theta[base[t] + (s * size + i) * size + i])
+            if most > -np.inf:
+                found[row[slots[middle + i]]] += multiplicity[t] * most
+
+
+@njit(cache=True)
+def _largest(matrix, size):
+    """An upper bound on the largest eigenvalue: exact for one and two rows, else Gershgorin's."""
+    if size == 2:
+        a, b, d = matrix[0, 0], matrix[0, 1], matrix[1, 1]
+        return 0.5 * (a + d) + np.sqrt(0.25 * (a - d) ** 2 + b * b)
+    most = -np.inf
+    for i in range(size):
+        total = matrix[i, i]
+        for j in range(size):
+            if j != i:
+                total += abs(matrix[i, j])
+        most = max(most, total)
+    return most
+
+
+@njit(cache=True)
+def _precision(theta, at, size, unit, here, into):
+    """The precision of a term in one state, its reals in their units."""
+    for i in range(size):
+        for j in range(size):
+            into[i, j] = -2.0 * theta[at + i * size + j] * unit[here[i]] * unit[here[j]]
+
+
+@njit(cache=True)
+def eigenvalues(
+    slot_ptr, slots, num_discrete, num_joint, base, multiplicity, theta, row, unit, found
+):  # fmt: skip
+    """Adds to found (real,) an upper bound on the largest eigenvalue of each term's precision in
+    any state, in units (real,) of its reals."""
+    for t in range(len(base)):
+        middle = slot_ptr[t] + num_discrete[t]
+        size = slot_ptr[t + 1] - middle
+        at_c = base[t] + num_joint[t] * size * (size + 1)
+        here, matrix = row[slots[middle : slot_ptr[t + 1]]], np.empty((size, size))
+        most = -np.inf
+        for s in range(num_joint[t]):
+            if size and theta[at_c + s] > -np.inf:
+                _precision(theta, base[t] + s * size * size, size, unit, here, matrix)
+                most = max(most, _largest(matrix, size))
+        if most > -np.inf:
+            for i in range(size):
+                found[here[i]] += multiplicity[t] * most
+
+
+@njit(cache=True)
+def floors(
+    slot_ptr, slots, num_discrete, num_joint, base, multiplicity, theta, row, unit, center,
+    start, forms, slope,
+):  # fmt: skip
+    """Writes a quadratic of each term, flatter than it is in any state, to forms from `start` on,
+    and adds to slope (real,) the largest slope at the center (real,) in any state."""
+    for t in range(len(base)):
+        middle = slot_ptr[t] + num_discrete[t]
+        size = slot_ptr[t + 1] - middle
+        at_b = base[t] + num_joint[t] * size * size
+        at_c = at_b + num_joint[t] * size
+        here = row[slots[middle : slot_ptr[t + 1]]]
+        flat, other, steep = np.zeros((size, size)), np.empty((size, size)), np.zeros(size)
+        least, flattest = np.inf, -1
+        for s in range(num_joint[t]):
+            if not theta[at_c + s] > -np.inf:
+                continue
+            _precision(theta, base[t] + s * size * size, size, unit, here, other)
+            trace = 0.0
+            for i in range(size):
+                trace += other[i, i]
+                pull = theta[at_b + s * size + i]
+                for j in range(size):
+                    pull += 2.0 * theta[base[t] + (s * size + i) * size + j] * center[here[j]]
+                steep[i] = max(steep[i], abs(pull))
+            if trace < least:
+                least, flattest = trace, s
+                flat[:] = other
+        excess = 0.0
+        for s in range(num_joint[t]):
+            if s != flattest and theta[at_c + s] > -np.inf:
+                _precision(theta, base[t] + s * size * size, size, unit, here, other)
+                excess = max(excess, _largest(flat - other, size))
+        for i in range(size):
+            slope[here[i]] += multiplicity[t] * steep[i]
+            flat[i, i] -= excess
+            for j in range(size):
+                scale = -0.5 * multiplicity[t] / (unit[here[i]] * unit[here[j]])
+                forms[start[t] + i * size + j] = scale * flat[i, j]
+
+
+@njit(cache=True)
+def _shared(t, num_joint, base, theta):
+    """The part a x² + b x of a term of one real that is taken out of all its states: the flattest
+    a, with its b. Summed over terms it bounds tails better than each by itself."""
+    at_b, at_c = base[t] + num_joint[t], base[t] + 2 * num_joint[t]
+    a, b, count = 0.0, 0.0, 0
+    for s in range(num_joint[t]):
+        if theta[at_c + s] > -np.inf:
+            own = theta[base[t] + s]
+            if count == 0 or own > a + SAME * abs(a):
+                a, b, count = own, 0.0, 0
+            if own >= a - SAME * abs(a):
+                b += theta[at_b + s]
+                count += 1
+    if count == 0:
+        return 0.0, 0.0
+    return a, b / count
+
+
+@njit(cache=True)
+def shared_parts(slot_ptr, slots, num_discrete, num_joint, base, multiplicity, theta, row, found):
+    """Adds to found (real, 2) the parts a x² + b x that all states of terms of one real share."""
+    for t in range(len(base)):
+        middle = slot_ptr[t] + num_discrete[t]
+        if slot_ptr[t + 1] - middle == 1:
+            a, b = _shared(t, num_joint, base, theta)
+            found[row[slots[middle]], 0] += multiplicity[t] * a
+            found[row[slots[middle]], 1] += multiplicity[t] * b
+
+
+@njit(cache=True)
+def least_curvature(slot_ptr, num_discrete, num_joint, base, multiplicity, theta, found):
+    """Writes to found (slot,) the least precision that a term of several reals gives its real in
+    any state; 0 for all other slots."""
+    for t in range(len(base)):
+        middle = slot_ptr[t] + num_discrete[t]
+        size = slot_ptr[t + 1] - middle
+        at_c = base[t] + num_joint[t] * size * (size + 1)
+        for i in range(size if size > 1 else 0):
+            least = np.inf
+            for s in range(num_joint[t]):
+                if theta[at_c + s] > -np.inf:
+                    least = min(least, -2.0 * theta[base[t] + (s * size + i) * size + i])
+            found[middle + i] = multiplicity[t] * least if least < np.inf else 0.0
+
+
+@njit(cache=True)
+def match(order, term, real, curvature, is_taken, found):
+    """Gives each real the term, of its own, that holds it most: found (real,) is its curvature.
+
+    order: of pairs of a term and a real, the largest curvature first
+    """
+    for pair in order:
+        if is_taken[term[pair]] or curvature[pair] <= found[real[pair]]:
+            continue
+        is_taken[term[pair]] = True
+        found[real[pair]] = curvature[pair]
+
+
+@njit(cache=True)
+def highest(a, b, low, high):
+    """The largest value of a x² + b x from low to high."""
+    best = max((a * low + b) * low, (a * high + b) * high)
+    if a < 0.0:
+        top = -0.5 * b / a
+        if low < top < high:
+            best = max(best, 0.5 * b * top)
+    return best
+
+
+@njit(cache=True)
+def _highest_of_two(A, b, at_A, at_b, low, high):
+    """The largest value of a quadratic of two reals in a box: inside, or on an edge."""
+    best = -np.inf
+    p, q, r = A[at_A], A[at_A + 1], A[at_A + 3]
+    u, v = b[at_b], b[at_b + 1]
+    for end in (low[0], high[0]):
+        best = max(best, (p * end + u) * end + highest(r, v + 2.0 * q * end, low[1], high[1]))
+    for end in (low[1], high[1]):
+        best = max(best, (r * end + v) * end + highest(p, u + 2.0 * q * end, low[0], high[0]))
+    det = p * r - q * q
+    if p < 0.0 and det > 0.0:
+        x, y = 0.5 * (q * v - r * u) / det, 0.5 * (q * u - p * v) / det
+        if low[0] < x < high[0] and low[1] < y < high[1]:
+            best = max(best, 0.5 * (u * x + v * y))
+    return best
+
+
+@njit(cache=True)
+def _highest_of_many(theta, at_A, at_b, size, low, high):
+    """An upper bound on a quadratic in a box: the lower of two.
+
+    Near -(w·x - t)², which regressions are, it is bounded by the range of w·x and by the largest
+    difference; any form by the sum of the largest values of its pairs of reals.
+    """
+    w = np.empty(size)
+    for i in range(size):
+        w[i] = np.sqrt(max(-theta[at_A + i * size + i], 0.0))
+    lead = np.argmax(w)
+    for i in range(size):
+        if i != lead and theta[at_A + lead * size + i] > 0.0:
+            w[i] = -w[i]
+    target = 0.5 * theta[at_b + lead] / w[lead] if w[lead] > 0.0 else 0.0
+    least, most, off = 0.0, 0.0, 0.0
+    for i in range(size):
+        one, other, reach = w[i] * low[i], w[i] * high[i], max(abs(low[i]), abs(high[i]))
+        least, most = least + min(one, other), most + max(one, other)
+        off += abs(theta[at_b + i] - 2.0 * w[i] * target) * reach
+        for j in range(size):
+            far = reach * max(abs(low[j]), abs(high[j]))
+            off += abs(theta[at_A + i * size + j] + w[i] * w[j]) * far
+    near = min(max(target, least), most)
+    by_range = target * target - (near - target) ** 2 + off
+    by_pairs, pair = 0.0, np.empty(4)
+    begin, end, slopes = np.empty(2), np.empty(2), np.empty(2)
+    for i in range(size):
+        for j in range(i):
+            pair[0] = theta[at_A + i * size + i] / (size - 1)
+            pair[1] = pair[2] = theta[at_A + i * size + j]
+            pair[3] = theta[at_A + j * size + j] / (size - 1)
+            slopes[0], slopes[1] = theta[at_b + i] / (size - 1), theta[at_b + j] / (size - 1)
+            begin[0], begin[1], end[0], end[1] = low[i], low[j], high[i], high[j]
+            by_pairs += _highest_of_two(pair, slopes, 0, 0, begin, end)
+    return min(by_range, by_pairs)
+
+
+@njit(cache=True)
+def _tabulate_two(theta, own_A, own_b, constant, times, low, high, other_low, other_high, num_nodes,
+                  at, table):  # fmt: skip
+    """Writes a quadratic of two reals at their nodes and cells; num_nodes: of the second real."""
+    p, q, r = theta[own_A], theta[own_A + 1], theta[own_A + 3]
+    u, v = theta[own_b], theta[own_b + 1]
+    box, corner = np.empty(2), np.empty(2)
+    for i in range(len(low)):
+        x = low[i]
+        own, slope = (p * x + u) * x, v + 2.0 * q * x
+        row = table[at + i * len(other_low) : at + (i + 1) * len(other_low)]
+        if x == high[i]:
+            for j in range(num_nodes):
+                y = other_low[j]
+                row[j] = times * (constant + own + (r * y + slope) * y)
+            for j in range(num_nodes, len(other_low)):
+                above = highest(r, slope, other_low[j], other_high[j])
+                row[j] = times * (constant + own + above)
+            continue
+        for j in range(num_nodes):
+            y = other_low[j]
+            above = highest(p, u + 2.0 * q * y, x, high[i])
+            row[j] = times * (constant + (r * y + v) * y + above)
+        for j in range(num_nodes, len(other_low)):
+            box[0], box[1], corner[0], corner[1] = x, other_low[j], high[i], other_high[j]
+            above = _highest_of_two(theta, theta, own_A, own_b, box, corner)
+            row[j] = times * (constant + above)
+
+
+@njit(cache=True)
+def _value(theta, own_A, own_b, size, low, high):
+    """A quadratic at a node, or an upper bound on it in a cell."""
+    is_node = True
+    for i in range(size):
+        is_node = is_node and low[i] == high[i]
+    if not is_node:
+        return _highest_of_many(theta, own_A, own_b, size, low, high)
+    value = 0.0
+    for i in range(size):
+        slope = theta[own_b + i]
+        for j in range(size):
+            slope += theta[own_A + i * size + j] * low[j]
+        value += slope * low[i]
+    return value
+
+
+@njit(cache=True)
+def tabulate(
+    slot_ptr, slots, num_discrete, num_joint, base, multiplicity, theta, row, state_ptr, num_nodes,
+    state_low, state_high, start, table, whole,
+):  # fmt: skip
+    """Writes each term, times its multiplicity, as a table over its states and those of its reals.
+
+    At a node the table has the term's value, at a cell an upper bound on it. Unless `whole`, terms
+    of one real leave out what `shared_parts` has.
+    """
+    most = 1
+    for t in range(len(base)):
+        most = max(most, slot_ptr[t + 1] - slot_ptr[t] - num_discrete[t])
+    low, high, digit = np.zeros(most), np.zeros(most), np.zeros(most, dtype=np.int64)
+    place = np.zeros(most, dtype=np.int64)
+    for t in range(len(base)):
+        middle = slot_ptr[t] + num_discrete[t]
+        size = slot_ptr[t + 1] - middle
+        at_b = base[t] + num_joint[t] * size * size
+        at_c = at_b + num_joint[t] * size
+        count, times = 1, multiplicity[t]
+        for i in range(size):
+            place[i] = row[slots[middle + i]]
+            count *= state_ptr[place[i] + 1] - state_ptr[place[i]]
+        shared_a, shared_b = 0.0, 0.0
+        if size == 1 and not whole:
+            shared_a, shared_b = _shared(t, num_joint, base, theta)
+        for s in range(num_joint[t]):
+            own_A, own_b, at = base[t] + s * size * size, at_b + s * size, start[t] + s * count
+            constant = theta[at_c + s]
+            if size == 0 or constant == -np.inf:
+                table[at : at + count] = times * constant
+                continue
+            here = slice(state_ptr[place[0]], state_ptr[place[0] + 1])
+            if size == 1:
+                a, b = theta[own_A] - shared_a, theta[own_b] - shared_b
+                for k in range(count):
+                    above = highest(a, b, state_low[here][k], state_high[here][k])
+                    table[at + k] = times * (constant + above)
+                continue
+            if size == 2:
+                there = slice(state_ptr[place[1]], state_ptr[place[1] + 1])
+                _tabulate_two(
+                    theta, own_A, own_b, constant, times, state_low[here], state_high[here],
+                    state_low[there], state_high[there], num_nodes[place[1]], at, table,
+                )  # fmt: skip
+                continue
+            digit[:size] = 0
+            for k in range(count):
+                for i in range(size):
+                    low[i] = state_low[state_ptr[place[i]] + digit[i]]
+                    high[i] = state_high[state_ptr[place[i]] + digit[i]]
+                value = _value(theta, own_A, own_b, size, low, high)
+                table[at + k] = times * (constant + value)
+                for i in range(size - 1, -1, -1):
+                    digit[i] += 1
+                    if digit[i] < state_ptr[place[i] + 1] - state_ptr[place[i]]:
+                        break
+                    digit[i] = 0
+
+
+@njit(cache=True)
+def move_maxima(
+    slot_ptr, slots, num_discrete, num_joint, row, state_ptr, start, table, moved
+):  # fmt: skip
+    """Takes off each table its largest value for each state of its first real, and adds it to
+    moved (state,), so that cells far away make no message large."""
+    for t in range(len(num_joint)):
+        middle = slot_ptr[t] + num_discrete[t]
+        if middle == slot_ptr[t + 1]:
+            continue
+        first = row[slots[middle]]
+        states = state_ptr[first + 1] - state_ptr[first]
+        inner = (start[t + 1] - start[t]) // (num_joint[t] * states)
+        for k in range(states):
+            most = -np.inf
+            for s in range(num_joint[t]):
+                at = start[t] + (s * states + k) * inner
+                for i in range(at, at + inner):
+                    most = max(most, table[i])
+            if not -LARGE < most < LARGE:
+                continue
+            moved[state_ptr[first] + k] += most
+            for s in range(num_joint[t]):
+                at = start[t] + (s * states + k) * inner
+                for i in range(at, at + inner):
+                    table[i] -= most
+
+
+@njit(cache=True)
+def expand(
+    of_step, count, promoted_ptr, promoted, num_free, state_ptr, state_low, real_ptr, response_ptr,
+    mean, var, response, new_ptr, new_mean, new_var,
+):  # fmt: skip
+    """Writes means and variances of free reals at every joint state of promoted ones."""
+    most = 0
+    for c in range(len(count)):
+        most = max(most, promoted_ptr[c + 1] - promoted_ptr[c])
+    digit = np.zeros(most, dtype=np.int64)
+    for v in range(num_free):
+        c = of_step[v]
+        beside = promoted[promoted_ptr[c] : promoted_ptr[c + 1]]
+        total = 1
+        for p in beside:
+            total *= state_ptr[p - num_free + 1] - state_ptr[p - num_free]
+        for s in range(count[c]):
+            digit[:] = 0
+            for k in range(total):
+                value = mean[real_ptr[v] + s]
+                for i in range(len(beside)):
+                    x = state_low[state_ptr[beside[i] - num_free] + digit[i]]
+                    value += response[response_ptr[v] + i * count[c] + s] * x
+                new_mean[new_ptr[v] + s * total + k] = value
+                new_var[new_ptr[v] + s * total + k] = var[real_ptr[v] + s]
+                i = len(beside) - 1
+                while i >= 0:
+                    digit[i] += 1
+                    r = beside[i] - num_free
+                    if digit[i] < state_ptr[r + 1] - state_ptr[r]:
+                        break
+                    digit[i] = 0
+                    i -= 1

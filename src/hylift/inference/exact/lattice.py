@@ -1,0 +1,250 @@
+"""Reals on lattices: sums in place of integrals.
+
+A promoted real takes the values h k of a window as its states. What lies beyond the window is
+bounded by the same elimination: *cells* beside it, ever wider, are states too, in which each factor
+has the largest value that it takes anywhere in the cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from hylift.errors import IntractableError
+from hylift.inference.exact.elimination import FloatArray, Ids, Ids32
+from hylift.inference.exact.kernels import lattice as kernels
+from hylift.inference.terms import Terms
+from hylift.numerics.quadrature import gauss_legendre_nodes
+from hylift.numerics.segments import counts_up, offsets, ranges
+from hylift.posterior import PiecewiseDensity
+from hylift.posterior.distributions import BatchedDistribution
+
+NUM_CELLS = 10
+"""Cells on each side of a window. The first has `FIRST_CELL` points of the lattice, each further
+one at least `GROWTH` times as many."""
+FIRST_CELL = 4
+GROWTH = 4.0
+
+PANEL = 8
+"""Spacings in a panel of a density, which is a polynomial of degree `DEGREE` - 1 there."""
+DEGREE = 16
+NEAR = 64
+"""Nodes on each side of a panel that its density depends on."""
+TAPER = 10.0
+"""Spacings in a standard deviation of the bell by which cardinal sines are multiplied."""
+
+NO_DENSITY = 1e-19
+"""Probability of a node, relative to the largest, that is left out at the ends of a density."""
+
+MOST_NODES = 20_000
+"""Largest number of nodes of one real."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lattice:
+    """Promoted reals with their states: first the nodes of a window, then the cells beside it."""
+
+    real: Ids  # (promoted,): variables
+    row: Ids  # (variable,): its place in `real`, or -1
+    spacing: FloatArray  # (promoted,)
+    num_nodes: Ids  # (promoted,)
+    first: FloatArray  # (promoted,): the first node
+    sizes: FloatArray  # (promoted, cell): points of the lattice in cells, on either side
+    ptr: Ids  # (promoted + 1,): states
+    low: FloatArray  # (state,): ends of a cell, the same at a node
+    high: FloatArray
+    widths: FloatArray  # (promoted,): the length that it has at most in a cell
+
+    @classmethod
+    def of(
+        cls,
+        real: Ids,
+        row: Ids,
+        spacing: FloatArray,
+        windows: FloatArray,
+        reach: FloatArray | None = None,
+        widths: FloatArray | None = None,
+    ) -> Lattice:
+        """Nodes that cover windows (promoted, 2), and cells that reach so far beyond them.
+
+        widths: (promoted,), the length that a real has at most in a cell
+        """
+        begin = np.floor(windows[:, 0] / spacing)
+        count = np.ceil(windows[:, 1] / spacing) - begin + 1
+        if not count.max(initial=0) <= MOST_NODES:
+            raise IntractableError(
+                f"a real would need a lattice of {count.max():.3g} nodes, {MOST_NODES:,} are the "
+                "limit: what it depends on is too precise for its range."
+            )
+        num_nodes = count.astype(np.int64)
+        sizes = np.zeros((len(real), 0)) if reach is None else _cell_sizes(reach / spacing)
+        number = sizes.shape[1]
+        before = np.cumsum(sizes, axis=1) - sizes + 1.0  # the nearest point, from the last node
+        ptr = offsets(num_nodes + 2 * number)
+        nodes = ranges(ptr[:-1], num_nodes)
+        low, high = np.empty((2, ptr[-1]))
+        low[nodes] = np.repeat(begin, num_nodes) + counts_up(num_nodes)
+        high[nodes] = low[nodes]
+        cells = (ptr[:-1] + num_nodes)[:, None] + np.arange(number)
+        start, stop = begin[:, None], (begin + num_nodes - 1)[:, None]
+        low[cells], high[cells] = start - before - sizes + 1, start - before
+        low[cells + number], high[cells + number] = stop + before, stop + before + sizes - 1
+        unit = np.repeat(spacing, np.diff(ptr))
+        return cls(
+            real, row, spacing, num_nodes, spacing * begin, sizes, ptr, unit * low, unit * high,
+            spacing if widths is None else widths,
+        )  # fmt: skip
+
+    @property
+    def num_states(self) -> Ids:
+        """(promoted,): nodes and cells."""
+        return np.diff(self.ptr)
+
+    @property
+    def last(self) -> FloatArray:
+        """(promoted,): the last node."""
+        return np.asarray(self.first + self.spacing * (self.num_nodes - 1))
+
+    @property
+    def cells(self) -> Ids:
+        """(promoted, cell): states of the cells, those on the left first."""
+        return (self.ptr[:-1] + self.num_nodes)[:, None] + np.arange(2 * self.sizes.shape[1])
+
+    @property
+    def log_weights(self) -> FloatArray:
+        """(state,): log of the length that it stands for: the spacing, or that of a cell."""
+        unit, width = (np.repeat(each, self.num_states) for each in (self.spacing, self.widths))
+        return np.log(np.minimum(self.high - self.low, width) + unit)
+
+    def widened(self, probs: FloatArray, negligible: float) -> FloatArray:
+        """(promoted, 2): windows with the cells that may have more than negligible probability.
+
+        probs: (state,), bounds for cells. At most twice as wide: what is far away may no longer
+        matter then.
+        """
+        number = self.sizes.shape[1]
+        side = (probs[self.cells] > negligible).reshape(len(self.real), 2, number)
+        farthest = np.where(side.any(axis=2), number - np.argmax(side[:, :, ::-1], axis=2), 0)
+        points = np.concatenate([np.zeros((len(self.real), 1)), np.cumsum(self.sizes, axis=1)], 1)
+        added = np.minimum(np.take_along_axis(points, farthest, axis=1), self.num_nodes[:, None])
+        ends = np.stack([self.first, self.last], axis=1)
+        return np.asarray(ends + added * self.spacing[:, None] * np.array([-1.0, 1.0]))
+
+    def occupied(self, probs: FloatArray, share: float) -> tuple[Ids, Ids]:
+        """(promoted,): the first and the last node with more than a share of the largest
+        probability."""
+        owner = np.repeat(np.arange(len(self.real)), self.num_nodes)
+        place = counts_up(self.num_nodes)
+        values = probs[ranges(self.ptr[:-1], self.num_nodes)]
+        largest = np.maximum.reduceat(values, offsets(self.num_nodes)[:-1])
+        some = np.flatnonzero(values > share * largest[owner])
+        first, last = self.num_nodes.copy(), np.zeros_like(self.num_nodes)
+        np.minimum.at(first, owner[some], place[some])
+        np.maximum.at(last, owner[some], place[some])
+        return first, last
+
+    def values(self, terms: Terms) -> Terms:
+        """Quadratics of promoted reals as tables over their states, cells being the last nodes."""
+        ends = (np.repeat(end, self.num_states) for end in (self.first, self.last))
+        inside = np.clip(self.low, *ends)
+        return replace(self, low=inside, high=inside).tables(terms)
+
+    def tables(self, terms: Terms, moved: FloatArray | None = None) -> Terms:
+        """Quadratics of promoted reals as tables over their states.
+
+        moved: (state,), gets what is taken out of them: their largest values for each state of
+        their first real, beyond the parts of terms of one real that `shared_tables` has.
+        """
+        size = np.ones(len(terms), dtype=np.int64)
+        is_real = self.row[terms.slots] >= 0
+        np.multiply.at(size, terms.term[is_real], self.num_states[self.row[terms.slots[is_real]]])
+        start = offsets(size * terms.num_joint)
+        table = np.empty(start[-1])
+        kernels.tabulate(
+            *terms.arrays, self.row, self.ptr, self.num_nodes, self.low, self.high, start,
+            table, moved is None,
+        )  # fmt: skip
+        if moved is not None:
+            kernels.move_maxima(*terms.arrays[:4], self.row, self.ptr, start, table, moved)
+        return Terms(
+            self.with_states(terms.num_states),
+            terms.slot_ptr,
+            terms.slots,
+            np.diff(terms.slot_ptr).astype(np.int32),
+            start[:-1],
+            np.ones(len(terms)),
+            table,
+        )
+
+    def log_entries(self, terms: Terms) -> float:
+        """Log of the entries of the tables of quadratics of promoted reals."""
+        is_real = self.row[terms.slots] >= 0
+        log_states = np.log(self.num_states)[self.row[terms.slots[is_real]]]
+        sizes = np.bincount(terms.term[is_real], log_states, minlength=len(terms))
+        sizes = sizes + np.log(terms.num_joint)
+        return float(np.logaddexp.reduce(sizes)) if len(sizes) else -np.inf
+
+    def shared_tables(self, *parts: Terms) -> Terms:
+        """The parts a x² + b x that all states of terms of one real share."""
+        shared = np.zeros((len(self.real), 2))
+        for terms in parts:
+            kernels.shared_parts(*terms.arrays, self.row, shared)
+        a, b = np.repeat(shared, self.num_states, axis=0).T
+        ends = np.maximum((a * self.low + b) * self.low, (a * self.high + b) * self.high)
+        top = -0.5 * b / np.where(a < 0, a, -1.0)
+        inside = (a < 0) & (self.low < top) & (top < self.high)
+        each = np.ones(len(self.real), dtype=np.int32)
+        return Terms(
+            self.with_states(parts[0].num_states),
+            offsets(each),
+            self.real.astype(np.int32),
+            each,
+            self.ptr[:-1],
+            each.astype(np.float64),
+            np.where(inside, np.maximum(ends, 0.5 * b * top), ends),
+        )
+
+    def densities(self, probs: FloatArray) -> list[tuple[Ids, BatchedDistribution]]:
+        """Reals with as many panels each, and their densities; probs: (state,).
+
+        A density has no frequencies that its nodes do not resolve: between them it is their sum
+        times cardinal sines.
+        """
+        found: list[tuple[Ids, BatchedDistribution]] = []
+        first, last = self.occupied(probs, NO_DENSITY)
+        num_panels = np.maximum(-(-(last - first) // PANEL), 1)
+        for number in np.unique(num_panels):
+            some = np.flatnonzero(num_panels == number)
+            count = (last - first + 1)[some]
+            values = np.zeros((len(some), number * PANEL + 1 + 2 * NEAR))
+            values[np.repeat(np.arange(len(some)), count), NEAR + counts_up(count)] = probs[
+                ranges(self.ptr[some] + first[some], count)
+            ]
+            near = np.lib.stride_tricks.sliding_window_view(values, PANEL + 1 + 2 * NEAR, axis=1)
+            density = np.maximum(near[:, ::PANEL] @ _between(), 0.0)
+            edges = first[some][:, None] + np.arange(number + 1.0) * PANEL
+            edges = self.first[some][:, None] + self.spacing[some][:, None] * edges
+            found.append((self.real[some], PiecewiseDensity.from_gauss_legendre(edges, density)))
+        return found
+
+    def with_states(self, num_states: Ids32) -> Ids32:
+        """(variable,): numbers of states, with those of promoted reals."""
+        found = num_states.copy()
+        found[self.real] = self.num_states
+        return found
+
+
+def _cell_sizes(reach: FloatArray) -> FloatArray:
+    """(promoted, cell): points of the lattice in cells that together reach so many spacings."""
+    growth = np.maximum(GROWTH, (reach / FIRST_CELL) ** (1 / (NUM_CELLS - 1)))
+    return np.ceil(FIRST_CELL * growth[:, None] ** np.arange(NUM_CELLS))
+
+
+@lru_cache
+def _between() -> FloatArray:
+    """(node near a panel, point of the panel): shares of the nodes in the density at a point."""
+    points = gauss_legendre_nodes(np.array([0.0, PANEL]), DEGREE)[0]
+    away = np.arange(-NEAR, PANEL + NEAR + 1)[:, None] - points
+    return np.asarray(np.sinc(away) * np.exp(-0.5 * (away / TAPER) ** 2))

@@ -1,0 +1,1 @@
+"""Look-alike discrete variables as counts of their states."""
