@@ -5,6 +5,7 @@ import pytest
 
 import hylift as hl
 import oracle
+from hard_models import hard_model
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference import BP, BVI, EPBP, NPVI, Exact, Gibbs, MaxWalkSAT, MeanField, Method
@@ -192,6 +193,24 @@ def test_default_selection_and_clusters_go_with_parts() -> None:
         assert found.map().energy == pytest.approx(expected.map_energy, abs=1e-10)
         for variable, probs in expected.probs.items():
             np.testing.assert_allclose(found.known_marginals()[variable].probs, probs, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "method", [BVI(2), NPVI(2), MeanField(), EPBP(), Gibbs(draws=500)], ids=str
+)
+def test_no_state_of_random_hard_rules_is_missed_or_invented(method: Method) -> None:
+    for seed in range(30):
+        graph = hard_model(np.random.default_rng(seed))
+        try:
+            exact = hl.infer(graph, Exact(), rewrite=False)
+        except ImpossibleEvidenceError:
+            with pytest.raises(ImpossibleEvidenceError):
+                hl.infer(graph, method, tasks="marginals")
+            continue
+
+        found = hl.infer(graph, method, tasks="marginals")
+
+        assert np.isfinite(exact.compare(found).max_kl)
 
 
 def test_contradicting_rules_are_impossible_for_every_method() -> None:
