@@ -62,6 +62,7 @@ class Answer:
     """Expected log-values of factors, where there is neither a mixture nor draws."""
     steps: int | None = None
     """Work that was done, where it is not the steps that `Control` has recorded."""
+    predicted_seconds: float | None = None
 
 
 def finish(
@@ -85,6 +86,7 @@ def finish(
         assignment.energy if objective is None and assignment else objective,
         tuple(answer.notes),
         control.history() if control.steps or answer.steps is None else None,
+        answer.predicted_seconds,
     )
     return Posterior(
         prepared.source.variables,

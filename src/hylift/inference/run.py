@@ -203,10 +203,10 @@ def _settings(method: Method | None, request: Request, rewrites: tuple[str, ...]
     return f"{named}, {sorted(request.tasks)}, {request.lift}, {request.seed}, {start}{changed}"
 
 
-CHEAP_ENTRIES = 2**24
-"""Largest table of exact inference that is cheap: about a second of work."""
-CHEAP_FACTORS = 200_000
-"""Factors of which exact inference is tried without being asked for."""
+CHEAP_SECONDS = 20.0
+"""Predicted time up to which exact inference is chosen, and half the time that the user allows."""
+CHEAP_FACTORS = 2_000_000
+"""Factors up to which exact inference is planned without being asked for."""
 METHOD = BVI(components=3, restarts=3, tolerance=1e-5)
 """The method where exact inference is not cheap. Tighter settings change marginals little, and
 take several times as long."""
@@ -216,16 +216,21 @@ def choose_and_solve(
     prepared: Prepared, request: Request, rewrites: tuple[str, ...] | None = None
 ) -> Posterior:
     """The posterior by exact inference where it is cheap, else by BVI, with a note that says so."""
-    exact = Exact(max_entries=CHEAP_ENTRIES)
+    exact = Exact()
     own = _rewritten(exact, prepared, rewrites)
     refused = _why_not_exact(own.source, request)
     if refused is None:
+        limit = CHEAP_SECONDS if request.seconds is None else request.seconds / 2
         try:
-            posterior = _solve(exact, prepared, request, rewrites, own)
+            posterior = _solve(exact, prepared, replace(request, seconds=limit), rewrites, own)
         except (IntractableError, UnsupportedError) as error:
             refused = error.text
         else:
-            return posterior.with_note("Exact inference was chosen, because it is cheap here.")
+            seconds = posterior.solution.predicted_seconds or 0.0
+            why = (
+                "because it is cheap here" if seconds < 1 else f"predicted to take {seconds:.1g} s"
+            )
+            return posterior.with_note(f"Exact inference was chosen, {why}.")
     return _solve(METHOD, prepared, request, rewrites).with_note(
         worded(f"{METHOD.name} was chosen, because exact inference is not cheap here: ", refused)
     )

@@ -113,6 +113,8 @@ class Solution:
     """Remarks on this answer for the user, in sentences."""
     history: History | None = field(default=None, compare=False, repr=False)
     """The steps of an iterative solver."""
+    predicted_seconds: float | None = field(default=None, compare=False)
+    """The time that the plan of exact inference predicted; not saved."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

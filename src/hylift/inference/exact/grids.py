@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +10,13 @@ from hylift.errors import IntractableError
 from hylift.inference.exact.axes import DEGREE, Axes, is_closed, resolving_edges
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids
 from hylift.inference.exact.far_ends import is_one_sided
-from hylift.inference.exact.one_pass import Integrated, PassResult, integrate_reals, sum_states
+from hylift.inference.exact.one_pass import (
+    Integrated,
+    Meter,
+    PassResult,
+    integrate_reals,
+    sum_states,
+)
 from hylift.inference.exact.placement import (
     Scale,
     Windows,
@@ -20,7 +25,7 @@ from hylift.inference.exact.placement import (
     nodes_within,
 )
 from hylift.numerics.quadrature import halved
-from hylift.progress import Progress
+from hylift.progress import Progress, silent
 from hylift.rewrite.kinds import Kinds
 
 EPS = float(np.finfo(np.float64).eps)
@@ -191,8 +196,8 @@ def _windows(
 
 def _sums(kinds: Kinds, reals: Integrated, max_entries: int) -> PassResult:
     """Sums with marginals of the axes, without reports of progress."""
-    nothing: Callable[[float], None] = lambda share: None  # noqa: E731
-    return sum_states(kinds, reals, max_entries, maximise=False, marginals=True, advance=nothing)
+    meter = Meter(silent)
+    return sum_states(kinds, reals, max_entries, maximise=False, marginals=True, meter=meter)
 
 
 def difference(before: PassResult, after: PassResult, tolerance: float) -> tuple[float, bool]:
@@ -204,7 +209,7 @@ def difference(before: PassResult, after: PassResult, tolerance: float) -> tuple
     for outcome in (before, after):
         axes = outcome.reals.axes
         assert outcome.marginals is not None
-        states.append(outcome.marginals[np.repeat(axes.row < 0, axes.num_states)])
+        states.append(outcome.marginals[np.repeat(outcome.reals.is_state, axes.num_states)])
         on_nodes = axes.on_nodes(outcome.marginals)
         means.append((on_nodes * axes.nodes).sum(axis=1) / axes.width)
     largest = max(float(np.abs(pair[0] - pair[1]).max(initial=0.0)) for pair in (states, means))

@@ -7,7 +7,6 @@ numerically, on ever finer grids, until the answer converges.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +28,7 @@ from hylift.inference.exact.grids import (
 from hylift.inference.exact.one_pass import (
     NEGLIGIBLE,
     Integrated,
+    Meter,
     PassResult,
     integrate_reals,
     on_finer_lattice,
@@ -37,7 +37,6 @@ from hylift.inference.exact.one_pass import (
 from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind
 from hylift.potentials.base import QuadraticForm
-from hylift.progress import Progress
 from hylift.proper.check import check_proper
 from hylift.rewrite.kinds import Kinds
 from hylift.words import counted
@@ -64,7 +63,7 @@ def integrate(
     max_entries: int,
     tolerance: float,
     marginals: bool,
-    progress: Progress,
+    meter: Meter,
 ) -> Integral:
     """The integral over all hidden variables, and their marginals where asked for.
 
@@ -81,7 +80,7 @@ def integrate(
         check_closed(kinds, gridded & ~placed)
         refine = _on_windows if placed.any() else _refine
         integral = refine(
-            kinds, gridded, placed, max_entries, tolerance, marginals or bounded, progress
+            kinds, gridded, placed, max_entries, tolerance, marginals or bounded, meter
         )
         if isinstance(integral, Integrated):
             more = improper_but_bounded(kinds, integral)
@@ -136,7 +135,7 @@ def _refine(
     max_entries: int,
     tolerance: float,
     marginals: bool,
-    progress: Progress,
+    meter: Meter,
 ) -> Integral | Integrated:
     """The integral on ever finer panels until it converges; or the reals, where it is infinite."""
     kind: Kind = "estimate" if in_functions(kinds).any() else "exact"
@@ -152,10 +151,10 @@ def _refine(
                     f"numerical integration over {len(axes.real)} bounded reals does not settle "
                     f"on {best.outcome.reals.axes.nodes.shape[1]} nodes each"
                 )
-            reals = integrate_reals(kinds, axes, limit, maximise=False, promote=True)
+            reals = integrate_reals(kinds, axes, limit, maximise=False, promote=True, meter=meter)
             if len(improper_but_bounded(kinds, reals)):
                 return reals
-            outcome = _summed(kinds, reals, limit, marginals, progress)
+            outcome = _summed(kinds, reals, limit, marginals, meter)
         except IntractableError:
             if best is None or not enough:
                 raise
@@ -183,16 +182,16 @@ def _on_windows(
     max_entries: int,
     tolerance: float,
     marginals: bool,
-    progress: Progress,
+    meter: Meter,
 ) -> Integral | Integrated:
     """The integral with nodes of some reals where their probability is; or the reals, where it is
     infinite."""
-    found = settled_grid(kinds, gridded, placed, max_entries, tolerance, progress)
+    found = settled_grid(kinds, gridded, placed, max_entries, tolerance, meter.progress)
     if isinstance(found, Integrated):
         return found
     axes = found.grid.axes(kinds)
-    reals = integrate_reals(kinds, axes, max_entries, maximise=False, promote=True)
-    outcome = _summed(kinds, reals, max_entries, marginals, progress)
+    reals = integrate_reals(kinds, axes, max_entries, maximise=False, promote=True, meter=meter)
+    outcome = _summed(kinds, reals, max_entries, marginals, meter)
     note = (
         f"{len(axes.real)} reals were integrated numerically on {axes.nodes.shape[1]} nodes each, "
         f"placed where their probability is; {found.compared} nodes change log Z, a probability, "
@@ -203,15 +202,14 @@ def _on_windows(
 
 
 def _summed(
-    kinds: Kinds, reals: Integrated, max_entries: int, marginals: bool, progress: Progress
+    kinds: Kinds, reals: Integrated, max_entries: int, marginals: bool, meter: Meter
 ) -> PassResult:
     """The sum over the axes, on lattices that resolve the reals on them."""
     found: Integrated | None = reals
     while found is not None:
         outcome = sum_states(
             kinds, found, max_entries, maximise=False,
-            marginals=marginals or found.promoted is not None,
-            advance=_advance(progress, found.axes),
+            marginals=marginals or found.promoted is not None, meter=meter,
         )  # fmt: skip
         found = on_finer_lattice(outcome, max_entries)
     return outcome
@@ -237,19 +235,6 @@ def _certified(kinds: Kinds, outcome: PassResult) -> Integral:
         "some joint state of the discrete variables the reals may have no finite width."
     )
     return Integral(outcome, "estimate", error, True, (note, doubt))
-
-
-def _advance(progress: Progress, axes: Axes) -> Callable[[float], None]:
-    """Adds up shares of one pass, and reports them."""
-    done = 0.0
-    nodes = f" on {axes.nodes.shape[1]} nodes" if len(axes.real) else ""
-
-    def advance(share: float) -> None:
-        nonlocal done
-        done += share
-        progress(min(done, 1.0), f"eliminating variables{nodes}")
-
-    return advance
 
 
 def _with_rounding(integral: Integral, lost: float, tolerance: float) -> Integral:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -43,6 +42,7 @@ from hylift.inference.exact.lattice import Lattice
 from hylift.inference.exact.promotion import to_promote
 from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import offsets, ranges
+from hylift.progress import Progress
 from hylift.proper.check import check_proper
 from hylift.proper.improper import ImproperDirection
 from hylift.rewrite.kinds import Kinds
@@ -61,6 +61,44 @@ UNPROVEN = 1e6
 """Standard deviations that cells reach where nothing proves how far they must."""
 BEYOND = 1e-12
 """Probability that may lie beyond the windows of lattices."""
+
+
+SECONDS_PER_PASS, SECONDS_PER_ENTRY, SECONDS_PER_NUMBER = 5e-3, 5e-9, 4e-8
+"""Rough times for a pass, an entry of a table that is summed once, and a number of a Gaussian."""
+
+LONG = 2.0
+"""Seconds from which on a pass is announced with the time that it will take."""
+
+
+@dataclass(slots=True)
+class Meter:
+    """Progress of exact inference, the time that it should take, and the time that it may take."""
+
+    progress: Progress
+    limit: float = np.inf
+    """Seconds; a pass that would take longer is refused before it begins."""
+    what: str = "eliminating variables"
+    seconds: float = 0.0
+    """Predicted for all passes so far."""
+    done: float = 0.0
+    """The share of this pass."""
+
+    def begin(self, seconds: float) -> None:
+        """A pass that should take so many seconds."""
+        self.seconds += seconds + SECONDS_PER_PASS
+        self.done = 0.0
+        if self.seconds > self.limit:
+            raise IntractableError(
+                f"exact inference would take about {self.seconds:.2g} seconds here, more than "
+                f"{self.limit:.3g}."
+            )
+        if seconds > LONG:
+            self.progress(0.0, f"{self.what}: about {seconds:.0f} s")
+
+    def advance(self, share: float) -> None:
+        """A further share of the pass is done."""
+        self.done += share
+        self.progress(min(self.done, 1.0), self.what)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,6 +132,11 @@ class Integrated:
         num_states = self.axes.num_states.copy()
         num_states[self.promoted.lattice.real] = 0
         return replace(self.axes, num_states=num_states)
+
+    @property
+    def is_state(self) -> Flags:
+        """(variable,): True for a discrete variable."""
+        return (self.bare_axes.num_states > 0) & (self.axes.row < 0)
 
     @property
     def improper(self) -> Ids:
@@ -199,6 +242,7 @@ def integrate_reals(
     maximise: bool,
     moments: bool = True,
     promote: bool = False,
+    meter: Meter | None = None,
 ) -> Integrated:
     """All free reals, component by component, in every state and node; not always with their
     moments where these are not asked for.
@@ -213,6 +257,8 @@ def integrate_reals(
         promoted = to_promote(terms, components, [g.scope for g in groups], max_entries)
     if not len(promoted):
         _check_components(kinds, components, max_entries)
+        if meter is not None:
+            meter.begin(float(np.exp(components.log_work()).sum()) * SECONDS_PER_NUMBER)
         gaussian = solve_states(components, terms, maximise=maximise, moments=moments)
         return Integrated(axes, groups, components, gaussian)
     collapsed = Collapsed.of(quadratics, axes.num_states, axes.free, promoted, maximise=maximise)
@@ -280,14 +326,15 @@ def sum_states(
     *,
     maximise: bool,
     marginals: bool,
-    advance: Callable[[float], None],
+    meter: Meter,
 ) -> PassResult:
     """Sums (or maximises) over the axes, the free reals having been dealt with."""
     plan, order, own, of_components, constant = plan_tables(reals, max_entries)
     _, num_states = number_axes(reals.axes.num_states)
     share = 0.5 if marginals else 1.0
+    meter.begin(float(plan.size.sum()) * SECONDS_PER_ENTRY / share)
     messages, log_sum = tables.collect(
-        plan, maximise=maximise, advance=lambda s: advance(share * s)
+        plan, maximise=maximise, advance=lambda s: meter.advance(share * s)
     )
 
     def decoded(best: FloatArray) -> Ids32:
@@ -308,7 +355,7 @@ def sum_states(
         return PassResult(log_total, reals, state, None, None)
     wanted = np.arange(len(own), len(own) + len(of_components))
     by_step, joints = tables.distribute(
-        plan, messages, wanted, advance=lambda s: advance(share * s)
+        plan, messages, wanted, advance=lambda s: meter.advance(share * s)
     )
     first = offsets(num_states[order.order])[order.step]
     weights = np.ones(len(reals.gaussian.log_total))

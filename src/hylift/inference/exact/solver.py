@@ -17,7 +17,7 @@ from hylift.inference.exact.elimination import check_tables
 from hylift.inference.exact.expected import expected_sums
 from hylift.inference.exact.integral import Integral, integrate
 from hylift.inference.exact.maximum import maximise
-from hylift.inference.exact.one_pass import PassResult
+from hylift.inference.exact.one_pass import Meter, PassResult
 from hylift.inference.exact.placement import density_panels
 from hylift.inference.finish import Answer, categoricals, finish
 from hylift.inference.method import Request
@@ -74,6 +74,7 @@ class Exact:
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         refuse_start("Exact", request.start)
         control = Control(request)
+        meter = Meter(request.progress, np.inf if request.seconds is None else request.seconds)
         kinds = _kinds_of(prepared.ground)
         log_partition, marginals, objective, expect = None, None, None, None
         notes: tuple[str, ...] = ()
@@ -87,7 +88,7 @@ class Exact:
                 max_entries=self.max_entries,
                 tolerance=self.tolerance,
                 marginals="marginals" in request.tasks,
-                progress=request.progress,
+                meter=meter,
             )
             notes, settled = integral.notes, integral.settled
             log_partition = LogPartition(integral.outcome.log_total, integral.kind, integral.error)
@@ -116,6 +117,7 @@ class Exact:
             marginals,
             expect=expect,
             steps=kinds.graph.num_variables,
+            predicted_seconds=meter.seconds,
         )
         return finish(self.name, prepared, request, control, answer)
 

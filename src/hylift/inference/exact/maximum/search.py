@@ -17,6 +17,7 @@ from hylift.inference.exact.maximum.branch_and_bound import best_states, negligi
 from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.one_pass import (
     Integrated,
+    Meter,
     PassResult,
     integrate_reals,
     on_fine_lattice,
@@ -42,7 +43,7 @@ def maximise(
     def by_tables(kinds: Kinds, reals: Integrated) -> PassResult:
         return sum_states(
             kinds, reals, max_entries, maximise=True, marginals=False,
-            advance=lambda share: progress(share, "maximising"),
+            meter=Meter(progress, what="maximising"),
         )  # fmt: skip
 
     gridded, forgiven, on_lattice = in_functions(kinds), 0.0, False
