@@ -143,7 +143,7 @@ class Collapsed:
         Each real is given a term of its own, of precision j or more in every state: summed over the
         real, that is at most its largest value times its width, whatever the others are.
         """
-        shared = np.zeros((len(self.real), 2))
+        shared = np.zeros((len(self.real), 3))
         owners, reals, least = [], [], []
         count = 0
         for terms in (self.pure, self.of_components):

@@ -188,10 +188,12 @@ class Lattice:
 
     def shared_tables(self, *parts: Terms) -> Terms:
         """The parts a x² + b x that all states of terms of one real share."""
-        shared = np.zeros((len(self.real), 2))
+        shared = np.zeros((len(self.real), 3))
         for terms in parts:
             kernels.shared_parts(*terms.arrays, self.row, shared)
-        a, b = np.repeat(shared, self.num_states, axis=0).T
+        a, _, b = np.repeat(shared, self.num_states, axis=0).T
+        on_left = self.cells[:, : self.sizes.shape[1]]
+        b[on_left] = shared[:, 1:2]
         ends = np.maximum((a * self.low + b) * self.low, (a * self.high + b) * self.high)
         top = -0.5 * b / np.where(a < 0, a, -1.0)
         inside = (a < 0) & (self.low < top) & (top < self.high)

@@ -119,31 +119,32 @@ def floors(
 @njit(cache=True)
 def _shared(t, num_joint, base, theta):
     """The part a x² + b x of a term of one real that is taken out of all its states: the flattest
-    a, with its b. Summed over terms it bounds tails better than each by itself."""
+    a, with the least of its b (for cells on the left) and the largest (on the right), so that it
+    bounds the state that matters there. Summed over terms it bounds tails better than each alone.
+    """
     at_b, at_c = base[t] + num_joint[t], base[t] + 2 * num_joint[t]
-    a, b, count = 0.0, 0.0, 0
+    a, low, high, found = 0.0, 0.0, 0.0, False
     for s in range(num_joint[t]):
         if theta[at_c + s] > -np.inf:
-            own = theta[base[t] + s]
-            if count == 0 or own > a + SAME * abs(a):
-                a, b, count = own, 0.0, 0
-            if own >= a - SAME * abs(a):
-                b += theta[at_b + s]
-                count += 1
-    if count == 0:
-        return 0.0, 0.0
-    return a, b / count
+            own, b = theta[base[t] + s], theta[at_b + s]
+            if not found or own > a + SAME * abs(a):
+                a, low, high, found = own, b, b, True
+            elif own >= a - SAME * abs(a):
+                low, high = min(low, b), max(high, b)
+    return a, low, high
 
 
 @njit(cache=True)
 def shared_parts(slot_ptr, slots, num_discrete, num_joint, base, multiplicity, theta, row, found):
-    """Adds to found (real, 2) the parts a x² + b x that all states of terms of one real share."""
+    """Adds to found (real, 3) the parts that all states of terms of one real share: a, and b on
+    the left and on the right."""
     for t in range(len(base)):
         middle = slot_ptr[t] + num_discrete[t]
         if slot_ptr[t + 1] - middle == 1:
-            a, b = _shared(t, num_joint, base, theta)
+            a, low, high = _shared(t, num_joint, base, theta)
             found[row[slots[middle]], 0] += multiplicity[t] * a
-            found[row[slots[middle]], 1] += multiplicity[t] * b
+            found[row[slots[middle]], 1] += multiplicity[t] * low
+            found[row[slots[middle]], 2] += multiplicity[t] * high
 
 
 @njit(cache=True)
@@ -312,9 +313,9 @@ def tabulate(
         for i in range(size):
             place[i] = row[slots[middle + i]]
             count *= state_ptr[place[i] + 1] - state_ptr[place[i]]
-        shared_a, shared_b = 0.0, 0.0
+        a, left, right = 0.0, 0.0, 0.0
         if size == 1 and not whole:
-            shared_a, shared_b = _shared(t, num_joint, base, theta)
+            a, left, right = _shared(t, num_joint, base, theta)
         for s in range(num_joint[t]):
             own_A, own_b, at = base[t] + s * size * size, at_b + s * size, start[t] + s * count
             constant = theta[at_c + s]
@@ -323,9 +324,11 @@ def tabulate(
                 continue
             here = slice(state_ptr[place[0]], state_ptr[place[0] + 1])
             if size == 1:
-                a, b = theta[own_A] - shared_a, theta[own_b] - shared_b
+                last_left = (count + num_nodes[place[0]]) // 2
                 for k in range(count):
-                    above = highest(a, b, state_low[here][k], state_high[here][k])
+                    shared = left if num_nodes[place[0]] <= k < last_left else right
+                    slope, ends = theta[own_b] - shared, (state_low[here][k], state_high[here][k])
+                    above = highest(theta[own_A] - a, slope, ends[0], ends[1])
                     table[at + k] = times * (constant + above)
                 continue
             if size == 2:
