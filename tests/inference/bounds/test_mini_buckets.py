@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -87,12 +88,15 @@ def test_the_truth_is_within_the_interval_of_any_model(graph: FactorGraph, entri
         assert found.value == pytest.approx(known.value, abs=known.error + ROUNDING)
 
 
+@pytest.mark.parametrize("count", [6, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", get_args(Family))
-def test_the_truth_is_within_intervals_that_shrink_as_tables_grow(family: Family) -> None:
-    """60 random models of each of five families, too wide for exact inference."""
+def test_the_truth_is_within_intervals_that_shrink_as_tables_grow(
+    family: Family, count: int
+) -> None:
+    """Up to 300 random models, of five families, that are too wide for exact inference."""
     widths: dict[int, list[float]] = {8: [], 128: [], 512: [], 2**18: []}
 
-    for seed in range(60):
+    for seed in range(count):
         graph = wide_model(family, seed)
         known = hl.infer(graph, hl.Exact(), tasks="logz").log_partition
         with pytest.raises(IntractableError):
@@ -195,13 +199,37 @@ def test_notes_state_the_split_and_both_bounds() -> None:
     assert "(interval)" in repr(posterior)
 
 
-def test_an_interval_survives_storage_and_json(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_interval_survives_storage(tmp_path: Path) -> None:
     posterior = bounds(grid(6), max_entries=64)
 
     posterior.save(tmp_path / "answer.npz")
     loaded = hl.Posterior.load(tmp_path / "answer.npz")
 
     assert loaded.log_partition == posterior.log_partition
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Segmentation_11",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("Alchemy_11", "CSP_11", "DBN_11", "Pedigree_11")
+        ),
+    ],
+)
+def test_published_instances_are_within_their_intervals(name: str, data_dir: Path) -> None:
+    model = hl.read_uai(data_dir / "uai" / f"{name}.uai")
+    seen = data_dir / "uai" / f"{name}.uai.evid"
+    graph = model.observe(hl.read_evidence(seen, model.variables.num_states))
+    known = log_z(graph)
+
+    loose, tight = (bounds(graph, max_entries=2**k).log_partition for k in (8, 16))
+
+    assert loose is not None
+    assert tight is not None
+    assert tight.kind == "interval"
+    assert loose.lower - ROUNDING <= known <= tight.upper < loose.upper
 
 
 def test_impossible_evidence_is_found_out() -> None:

@@ -38,8 +38,8 @@ class MiniBuckets:
     Weighted mini-buckets (Dechter & Rish 2003, Liu & Ihler 2011): variables are eliminated as by
     `Exact`, reals first and in closed form, but a table (or set of Gaussians) that would be too
     large is split by Hölder's inequality. Then costs are moved between the parts, and their weights
-    chosen, so as to make the bound tight. The lower bound is that of mean field. There are no
-    marginals.
+    chosen, so as to make the bound tight. The lower bound is that of mean field, or the best state
+    found where that is not certain. There are no marginals.
     """
 
     max_entries: int = 2**20
@@ -84,15 +84,21 @@ class MiniBuckets:
                 "mini-buckets find no finite bound on log Z: in some state nothing confines a "
                 "real, or the model's numbers are too large to compute with"
             )
-        upper += _rounding(terms, upper) + 4 * relaxation.rounding
-        lower = None
+        relaxation.bound(tightening.point.place)  # whose rounding errors count
+        upper += _rounding(kinds, upper) + 4 * relaxation.rounding
+        lower, by = None, ""
         if self.lower and not relaxation.is_exact and control.should_continue():
-            lower = _lower_bound(prepared, control)
+            lower, by = _lower_bound(prepared, control)
         log_partition = _interval(relaxation, upper, lower)
+        notes = _notes(relaxation, upper)
+        if lower is not None:
+            notes.append(f"log Z is at least {_outwards(lower, -1)}, by {by}.")
+        elif self.lower and not relaxation.is_exact:
+            notes.append("No lower bound is certain here.")
         answer = Answer(
             control.ended or result,
             -log_partition.value,
-            _notes(relaxation, upper, lower, self.lower),
+            notes,
             _find(prepared, request),
             log_partition,
         )
@@ -121,19 +127,30 @@ def _kinds_of(prepared: Prepared) -> Kinds:
     return kinds
 
 
-def _rounding(terms: Terms, value: float) -> float:
+def _rounding(kinds: Kinds, value: float) -> float:
     """A generous bound on the rounding error of log-values that are added up to log Z."""
-    finite = np.where(np.isfinite(terms.theta), np.abs(terms.theta), 0.0)
-    return ROUNDING * (1 + abs(value) + float(finite.max(initial=0.0)))
+    sizes = 0.0
+    for group in kinds.tables:
+        flat = group.potential.flat
+        largest = np.abs(flat).max(axis=1, where=np.isfinite(flat), initial=0.0)
+        sizes += float(group.multiplicity @ largest[group.row])
+    return ROUNDING * (1 + abs(value)) + 16 * EPS * sizes
 
 
-def _lower_bound(prepared: Prepared, control: Control) -> float | None:
-    """The lower bound of mean field, where it is certain."""
+def _lower_bound(prepared: Prepared, control: Control) -> tuple[float | None, str]:
+    """A certain lower bound, and its source: mean field, or else the probability of one state."""
     request = control.inner(control.remaining_seconds()).request
     request = replace(request, tasks=frozenset({"logz"}), start=None, lift="exact")
     found = MeanField().solve(prepared, request).log_partition
     assert found is not None
-    return found.lower if found.kind in ("lower bound", "exact") else None
+    if found.kind in ("lower bound", "exact"):
+        return found.lower, "mean field"
+    if (prepared.ground.variables.num_states == 0).any() or not control.should_continue():
+        return None, ""
+    best = _find(prepared, request)(None, control.remaining_seconds(), control.not_interrupted)
+    if not np.isfinite(best.energy):
+        return None, ""
+    return -best.energy - ROUNDING * (1 + abs(best.energy)), "the best state that was found"
 
 
 def _interval(relaxation: Relaxation, upper: float, lower: float | None) -> LogPartition:
@@ -146,7 +163,14 @@ def _interval(relaxation: Relaxation, upper: float, lower: float | None) -> LogP
     return LogPartition.between(lower, upper)
 
 
-def _notes(relaxation: Relaxation, upper: float, lower: float | None, wanted: bool) -> list[str]:
+def _outwards(value: float, sign: int) -> str:
+    """A bound with some digits, rounded up (sign 1) or down (-1)."""
+    digit = 10.0 ** (np.floor(np.log10(max(abs(value), 1e-300))) - 6)
+    return f"{sign * np.ceil(sign * value / digit) * digit:.7g}"
+
+
+def _notes(relaxation: Relaxation, upper: float) -> list[str]:
+    """Notes on what was split, and on the upper bound."""
     if relaxation.is_exact:
         return ["No table had to be split: log Z is exact."]
     buckets, reals = relaxation.buckets, relaxation.reals
@@ -155,17 +179,13 @@ def _notes(relaxation: Relaxation, upper: float, lower: float | None, wanted: bo
         split += int(reals.owner.max(initial=-1)) + 1
         parts += len(reals.owner)
         bounded = len(np.unique(reals.boxes.real))
-    notes = [f"log Z is at most {upper:.8g}."]
+    notes = [f"log Z is at most {_outwards(upper, 1)}."]
     if split:
         what = counted(split, "variable")
         notes.insert(0, f"The factors of {what} were split into {parts:,} parts.")
     if bounded:
         what = counted(bounded, "real")
         notes.insert(0, f"The bounds of {what} became factors that are at least 1 inside.")
-    if lower is not None:
-        notes.append(f"log Z is at least {lower:.8g}, by mean field.")
-    elif wanted:
-        notes.append("No lower bound is certain here.")
     return notes
 
 
