@@ -102,6 +102,20 @@ def _draws(posterior: Posterior, atoms: list[str]) -> np.ndarray:
     return np.stack([drawn[atom].to_numpy(zero_copy_only=False) == "true" for atom in atoms], 1)
 
 
+def test_rules_between_the_members_of_two_clusters_make_no_loop() -> None:
+    discrete = [line for line in MODEL.splitlines() if "flow" not in line]
+    graph = hl.ground(hl.parse("\n".join(discrete)))
+    expected = oracle.solve(graph)
+
+    found = hl.infer(graph, BP())
+
+    assert found.log_partition is not None
+    assert found.log_partition.kind == "exact"
+    assert found.log_partition.value == pytest.approx(expected.log_z, abs=1e-9)
+    for variable, probs in expected.probs.items():
+        np.testing.assert_allclose(found.known_marginals()[variable].probs, probs, atol=1e-9)
+
+
 def test_a_joint_question_about_a_cluster_is_answered_exactly(graph: FactorGraph) -> None:
     found = hl.infer(graph, BVI(1))
 

@@ -7,7 +7,7 @@ one of the ways to satisfy it. A cluster has a state for each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from hylift.graph.domains import categorical
 from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
-from hylift.graph.factors import FactorGroup
+from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.graph.variables import Variables
+from hylift.numerics.grouping import first_members, group_pairs, group_rows
 from hylift.numerics.segments import counts_up, first_of_each, number_lists, offsets, ranges
 from hylift.potentials import Table
 from hylift.potentials.table import ByState
@@ -61,7 +62,7 @@ def hard_clusters(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | 
     found, back = smaller, known
     if clusters is not None:
         variables = _variables(smaller.variables, clusters)
-        found = _moved(smaller, clusters.map, variables)
+        found = _summed(_moved(smaller, clusters.map, variables), clusters)
         back = known.then(clusters.map, variables.num_states)
         texts.append(
             f"{counted(int(np.count_nonzero(clusters.map.is_mapped)), 'variable')} in "
@@ -77,6 +78,48 @@ def _moved(graph: FactorGraph, states: StateMap, variables: Variables) -> Factor
     kept, more = _without_constants(groups)
     total = graph.log_constant + constant + more
     return FactorGraph.unchecked(variables, kept, Evidence.none(), total)
+
+
+def _summed(graph: FactorGraph, clusters: _Clusters) -> FactorGraph:
+    """The graph with tables of the same variables, clusters among them, added up: they would be
+    loops, where the rules were about different members."""
+    is_cluster = np.zeros(graph.num_variables, dtype=bool)
+    is_cluster[np.searchsorted(clusters.kept, clusters.first)] = True
+    found: list[FactorGroup] = []
+    sorted_: list[FactorGroup] = []
+    for group in graph.groups:
+        touches = is_cluster[group.scope].any(axis=1)
+        if not isinstance(group.potential, Table) or not touches.any():
+            found.append(group)
+            continue
+        if not touches.all():
+            found.append(group.take(np.flatnonzero(~touches)))
+        some = group.take(np.flatnonzero(touches))
+        orders, which = np.unique(np.argsort(some.scope, axis=1), axis=0, return_inverse=True)
+        for number, order in enumerate(orders.tolist()):
+            own = some.take(np.flatnonzero(which.reshape(-1) == number))
+            table = Table(group.potential.log_table.transpose(0, *(1 + slot for slot in order)))
+            sorted_.append(replace(own, potential=table, scope=own.scope[:, order]))
+    added = [_added(group) for group in merge_groups(sorted_)]
+    return replace(graph, groups=merge_groups([*found, *added]))
+
+
+def _added(group: FactorGroup) -> FactorGroup:
+    """A factor for each scope, the sum of those that have it."""
+    alike, count = group_rows(group.scope)
+    if count == len(group):
+        return group
+    order = np.argsort(alike, kind="stable")
+    values = group.potential.flat[group.row[order]] * group.multiplicity[order, None]
+    sums = np.add.reduceat(values, offsets(np.bincount(alike, minlength=count))[:-1], axis=0)
+    number = np.zeros(count, dtype=np.int32)
+    for column in sums.T:
+        number, _ = group_pairs(number, np.ascontiguousarray(column + 0.0).view(np.uint64))
+    rows = first_members(number)
+    return FactorGroup(
+        group.potential.with_flat(sums[rows]), group.scope[first_members(alike)], number,
+        label=group.label,
+    )  # fmt: skip
 
 
 def _without_constants(groups: Sequence[FactorGroup]) -> tuple[list[FactorGroup], float]:
