@@ -198,7 +198,8 @@ def solve_states(
     num_free, num_beside = len(components.real), np.diff(components.promoted_ptr)
     alone = not maximise and not len(components.promoted)
     local = _local_states(components, terms, layout) if alone else None
-    apart = np.zeros(0, dtype=np.int64) if local is None else local.worthwhile(count)
+    none = np.zeros(0, dtype=np.int64)
+    apart = none if local is None else local.worthwhile(count, moments=moments)
     if len(apart):
         count = count.copy()
         count[apart] = 0  # of what is solved here

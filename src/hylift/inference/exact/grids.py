@@ -71,9 +71,10 @@ class Grid:
         else:
             num_panels = -(-num_nodes // WIDEST_DEGREE)
             edges, degree = np.zeros((num_gridded, num_panels + 1)), num_nodes // num_panels
-        at = row[windows.real]
-        scale.centre[at], scale.unit[at] = windows.scale.centre, windows.scale.unit
-        edges[at] = windows.edges(edges.shape[1] - 1)
+        at, inner = row[windows.real], windows.inner()
+        scale.centre[at], scale.unit[at] = inner.centre, inner.unit
+        scale.middle[at], scale.half[at], scale.bend[at] = inner.middle, inner.half, inner.bend
+        edges[at] = np.linspace(-1.0, 1.0, edges.shape[1])
         return cls(gridded, edges, scale, degree, not others.any(), windows.beyond)
 
     @property
@@ -187,8 +188,10 @@ def _windows(
         outcome = _sums(kinds, found.without_failed(), max_entries)
         assert outcome.marginals is not None
         at = axes.row[windows.real]
-        u = axes.scale.place(axes.nodes)
-        return u[at], axes.log_density(outcome.marginals)[at]
+        u = windows.scale.place(axes.nodes[at])
+        weights = axes.weights[at] / windows.scale.slope(u)
+        with np.errstate(divide="ignore"):
+            return u, np.log(axes.on_nodes(outcome.marginals)[at]) - np.log(weights)
 
     floor = tolerance * (CAREFUL if coupled < MANY_COUPLED else 1.0)
     return find_windows(kinds, reals, floor, scan) or infinite[0]

@@ -22,6 +22,9 @@ MOST_AXES = 60
 WORTHWHILE = 4
 """Steps times states, over the states of steps, from which on these are worth keeping apart."""
 
+MANY_STATES = 32
+"""Joint states from which on it is faster to go step by step, if only totals are asked for."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalStates:
@@ -58,12 +61,14 @@ class LocalStates:
         kernels.spread_masks(elimination.parent, term_step, term_mask, mask)
         return cls(sizes, axis, term_step, term_mask, of_step[term_step], mask, of_step)
 
-    def worthwhile(self, num_states: Ids) -> Ids:
-        """Components whose steps have far fewer states than the component."""
+    def worthwhile(self, num_states: Ids, *, moments: bool) -> Ids:
+        """Components whose steps have far fewer states than the component; without moments, also
+        those with many states."""
         count, num_components = self.num_states(self.of_step, self.mask), len(num_states)
         own = np.bincount(self.of_step, count, minlength=num_components)
         whole = np.bincount(self.of_step, minlength=num_components) * num_states
-        return np.flatnonzero((WORTHWHILE * own <= whole) & (num_states > 1))
+        few = (WORTHWHILE * own <= whole) & (num_states > 1)
+        return np.flatnonzero(few if moments else few | (num_states >= MANY_STATES))
 
     def num_states(self, component: Ids32, mask: Ids) -> FloatArray:
         """(item,): joint states of the axes of a component in a mask."""

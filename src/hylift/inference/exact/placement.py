@@ -2,7 +2,8 @@
 
 A window is moved and narrowed on few nodes until it holds all but a negligible share, then nodes
 are added until the answer stays the same. Along x = centre + unit · sinh(u), steps in u are equal
-near the centre and grow with the distance beyond: variances and scales look like bells.
+near the centre and grow with the distance beyond: variances and scales look like bells. Where they
+do, nodes are gathered in the middle of the window.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ FARTHEST = 1e30
 """Size of a number beyond which no probability is sought."""
 SETTLED = 0.7
 """Share of its width that a window keeps once it has settled."""
+BEND = 0.2
+"""Of scales of bells, with which the fewest nodes are as good as more without."""
+BELL = 0.5
+"""Share of the depth of a window to which the density of a bell falls at both ends."""
 NARROW = 1e-6
 """Least share of a window on either side of the middle of its probability."""
 FEW_ABOVE = 5
@@ -42,35 +47,53 @@ DENSITY_PANELS, DENSITY_DEGREE = 24, 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scale:
-    """x = centre + unit · sinh(u), or x = u where the unit is 0."""
+    """x = centre + unit · sinh(u), or x = u where the unit is 0, with
+    u = middle + half (t + bend t³) / (1 + bend): a bend gathers points in the middle."""
 
     centre: FloatArray  # (real,)
     unit: FloatArray  # (real,)
+    middle: FloatArray  # (real,)
+    half: FloatArray  # (real,)
+    bend: FloatArray  # (real,)
 
     @classmethod
     def linear(cls, count: int) -> Scale:
-        return cls(np.zeros(count), np.zeros(count))
+        return cls.along(np.zeros(count), np.zeros(count))
+
+    @classmethod
+    def along(cls, centre: FloatArray, unit: FloatArray) -> Scale:
+        """With t = u."""
+        return cls(centre, unit, np.zeros(len(unit)), np.ones(len(unit)), np.zeros(len(unit)))
 
     def take(self, rows: Ids) -> Scale:
-        return Scale(self.centre[rows], self.unit[rows])
+        parts = (self.centre, self.unit, self.middle, self.half, self.bend)
+        return Scale(*(part[rows] for part in parts))
 
-    def value(self, u: FloatArray) -> FloatArray:
-        """(real, point): x at u (real, point)."""
-        unit = self.unit[:, None]
+    def _u(self, t: FloatArray) -> FloatArray:
+        bend = self.bend[:, None]
+        return self.middle[:, None] + self.half[:, None] * (t + bend * t**3) / (1.0 + bend)
+
+    def value(self, t: FloatArray) -> FloatArray:
+        """(real, point): x at t (real, point)."""
+        u, unit = self._u(t), self.unit[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             return np.where(unit > 0, self.centre[:, None] + unit * np.sinh(u), u)
 
-    def slope(self, u: FloatArray) -> FloatArray:
-        """(real, point): dx/du."""
-        unit = self.unit[:, None]
+    def slope(self, t: FloatArray) -> FloatArray:
+        """(real, point): dx/dt."""
+        unit, bend = self.unit[:, None], self.bend[:, None]
+        inner = self.half[:, None] * (1.0 + 3.0 * bend * t**2) / (1.0 + bend)
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.where(unit > 0, unit * np.cosh(u), 1.0)
+            return inner * np.where(unit > 0, unit * np.cosh(self._u(t)), 1.0)
 
     def place(self, x: FloatArray) -> FloatArray:
-        """(real, point): u of x (real, point)."""
-        unit = self.unit[:, None]
+        """(real, point): t of x (real, point)."""
+        unit, bend = self.unit[:, None], self.bend[:, None]
         away = (x - self.centre[:, None]) / np.where(unit > 0, unit, 1.0)
-        return np.where(unit > 0, np.arcsinh(away), x)
+        s = (np.where(unit > 0, np.arcsinh(away), x) - self.middle[:, None]) / self.half[:, None]
+        # t + bend t³ = (1 + bend) s has the root k sinh(θ) with k² = 4 / (3 bend).
+        k = 2.0 / np.sqrt(3.0 * np.where(bend > 0, bend, 1.0))
+        return np.where(bend > 0, k * np.sinh(np.arcsinh(3.0 * (1.0 + bend) * s / k) / 3.0), s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +108,8 @@ class Windows:
     high: FloatArray
     beyond: float = 0.0
     """Estimated probability outside of the windows, of all together."""
+    is_bell: Flags | None = None
+    """(real,): whether its density is small at both ends of the window."""
 
     @classmethod
     def first(cls, kinds: Kinds, real: Ids) -> Windows:
@@ -94,7 +119,7 @@ class Windows:
         closed = np.isfinite(lower) & np.isfinite(upper)
         with np.errstate(invalid="ignore"):
             unit = FIRST_UNIT * np.where(closed, upper - lower, 1.0)
-        scale = Scale(_anchor(lower, upper, np.zeros(len(real))), unit)
+        scale = Scale.along(_anchor(lower, upper, np.zeros(len(real))), unit)
         reach = np.arcsinh(FIRST_REACH)
         return cls(
             real, lower, upper, scale,
@@ -102,12 +127,13 @@ class Windows:
             np.where(np.isfinite(upper), _placed(scale, upper), reach),
         )  # fmt: skip
 
-    def edges(self, num_panels: int) -> FloatArray:
-        """(real, panel + 1): equal panels in u."""
-        share = np.linspace(0.0, 1.0, num_panels + 1)
-        edges = self.low[:, None] + (self.high - self.low)[:, None] * share
-        edges[:, -1] = self.high
-        return edges
+    def inner(self) -> Scale:
+        """The scale that runs through the windows from -1 to 1."""
+        bend = np.zeros(len(self.real))
+        if self.is_bell is not None:
+            bend[self.is_bell] = BEND
+        middle, half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
+        return Scale(self.scale.centre, self.scale.unit, middle, half, bend)
 
     def around(
         self, kinds: Kinds, u: FloatArray, log_density: FloatArray, cut: float
@@ -194,7 +220,7 @@ class Windows:
                 0.25 * (high - low),
             ),
         )
-        scale = Scale(centre, unit)
+        scale = Scale.along(centre, unit)
         return replace(self, scale=scale, low=_placed(scale, low), high=_placed(scale, high))
 
 
@@ -255,7 +281,11 @@ def find_windows(
         if not (settled and done):
             windows, done = others, done + 1
             found = scan(windows)
-    return None if found is None else replace(windows, beyond=windows.outside(*found))
+    if found is None:
+        return None
+    low = found[1].max(axis=1) - BELL * cut
+    is_bell = (found[1][:, 0] < low) & (found[1][:, -1] < low)
+    return replace(windows, beyond=windows.outside(*found), is_bell=is_bell)
 
 
 def density_panels(
