@@ -196,3 +196,21 @@ def test_options_that_do_not_fit_are_refused_before_any_work(
 
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"hylift: {expected}")
+
+
+def test_mini_buckets_give_an_interval_for_log_z(run: Run, folder: Path) -> None:
+    pairs = [(a, b) for b in range(6) for a in range(b)]
+    lines = ["MARKOV", "6", "2 " * 6, str(len(pairs)), *(f"2 {a} {b}" for a, b in pairs)]
+    lines += [f"4\n{1 + a} 1 2 {3 + b}" for a, b in pairs]
+    (folder / "complete.uai").write_text("\n".join(lines))
+    complete = ("infer", "complete.uai", "-t", "logz")
+    exact = solved(run, *complete, "-m", "exact")["log_partition"]["value"]
+
+    found = solved(run, *complete, "-m", "mini-buckets", "--max-entries", 8)["log_partition"]
+    shown = run(*complete, "-m", "mini-buckets", "--max-entries", 8)
+
+    assert found["kind"] == "interval"
+    assert found["lower"] < exact < found["upper"]
+    assert found["value"] == pytest.approx((found["lower"] + found["upper"]) / 2)
+    line = next(line for line in shown.out.splitlines() if line.startswith("log Z"))
+    assert line == f"log Z = {found['lower']:.10g} to {found['upper']:.10g} (interval)"

@@ -9,6 +9,7 @@ from hylift.errors import UnknownNameError, UnsupportedError
 from hylift.graph import FactorGraph, Soft, boolean, categorical, interval, real
 from hylift.inference import infer
 from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity, PointMass, Posterior
+from hylift.posterior.answers import LogPartition
 from hylift.potentials import ConditionalQuadratic, Table
 
 COLUMNS = ["atom", "mean", "std", "mode", "q05", "q50", "q95", "states", "probs"]
@@ -251,3 +252,17 @@ def test_marginals_come_in_the_order_asked_for() -> None:
     table = infer(graph).marginals(["c", "a"])
 
     assert table["atom"].to_pylist() == ["c", "a"]
+
+
+def test_bounds_on_log_z_follow_from_its_kind() -> None:
+    interval = LogPartition.between(0.1, 0.7)
+
+    assert interval.kind == "interval"
+    assert (interval.lower <= 0.1, interval.upper >= 0.7) == (True, True)
+    assert interval.shown(6) == "0.1 to 0.7"
+    exact = LogPartition(2.0, "exact", 0.5)
+    assert (exact.lower, exact.upper) == (1.5, 2.5)
+    assert LogPartition(2.0, "lower bound").upper == np.inf
+    assert LogPartition(2.0, "upper bound").lower == -np.inf
+    assert LogPartition(2.0, "estimate", 0.1).lower == -np.inf
+    assert LogPartition(2.0, "estimate", 0.1).upper == np.inf
