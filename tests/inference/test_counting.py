@@ -60,8 +60,9 @@ def test_smokers_are_exact_for_any_number_of_people(count):
     assert best.energy == pytest.approx(-nobody, rel=1e-12)
 
 
-def test_expected_counts_of_rules_are_those_without_rewrites():
-    graph = smokers(3)
+@pytest.mark.parametrize("model", ["smokers", "rooms"])
+def test_expected_counts_of_rules_are_those_without_rewrites(model):
+    graph = smokers(3) if model == "smokers" else rooms(6, -0.3)
     plain = hl.infer(graph, hl.Exact(), rewrite=False).expected_counts()
 
     found = hl.infer(graph, hl.Exact()).expected_counts()
@@ -112,6 +113,45 @@ def rooms(count: int, prior: float) -> FactorGraph:
     return hl.ground(hl.parse(model))
 
 
+def rooms_by_hand(n: int, prior: float) -> tuple[float, float]:
+    """log Z, and the probability that a room is heated, by the number of heated rooms c.
+
+    Given c, the precision of the temperatures is (1/4 + 0.4 n) I - 0.4 11ᵀ, with eigenvalue 1/4
+    along 1, where ties change nothing, and 1/4 + 0.4 n across.
+    """
+    c = np.arange(n + 1)
+    spread = 64 * c * (n - c) / n  # sum of squares around the mean
+    stiff = 0.25 + 0.4 * n
+    logs = gammaln(n + 1) - gammaln(c + 1) - gammaln(n - c + 1) + prior * c
+    logs += -0.5 * (n - 1) * np.log(4 * stiff) - spread / 8 + spread / (32 * stiff)
+    log_z = float(logsumexp(logs))
+    return log_z, float(np.exp(logs - log_z) @ c) / n
+
+
+@pytest.mark.parametrize(
+    ("count", "prior"),
+    [
+        (8, -0.5),
+        (30, -0.05),
+        pytest.param(1000, -0.00084852740830149, marks=pytest.mark.slow),
+    ],
+)
+def test_any_number_of_rooms_is_exact(count, prior):
+    log_z, heated = rooms_by_hand(count, prior)
+
+    found = hl.infer(rooms(count, prior), tasks=("marginals", "logz", "map"))
+
+    assert found.log_partition.kind == "exact"
+    assert found.log_partition.error < 1e-9
+    assert found.log_partition.value == pytest.approx(log_z, abs=found.log_partition.error)
+    assert found.marginal("Heated(5)").prob("true") == pytest.approx(heated, abs=1e-9)
+    assert found.marginal("temperature(2)").mean == pytest.approx(12 + 8 * heated, abs=1e-8)
+    best = found.map()
+    assert best.kind == "exact"
+    assert found.energy(best) == pytest.approx(best.energy, abs=1e-8)
+    assert best.energy == pytest.approx(0.5 * count * np.log(8 * np.pi), abs=1e-8)  # all cold
+
+
 @pytest.mark.parametrize("count", [3, 5])
 def test_rooms_with_a_common_mean_have_the_answers_of_enumeration(count):
     graph = rooms(count, -0.5)
@@ -132,7 +172,10 @@ def test_explain_names_counts_and_means():
     tied = hl.lift(rooms(6, -0.5)).explain().rewrites
 
     assert counted == {"counts": "5 variables in 1 count, beside 30 leaves"}
-    assert tied == {"common means": "6 reals around 1 mean"}
+    assert tied == {
+        "common means": "6 reals around 1 mean",
+        "counts": "6 variables in 1 count, beside 6 leaves",
+    }
 
 
 @pytest.mark.parametrize("seed", range(6))

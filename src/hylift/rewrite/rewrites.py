@@ -26,8 +26,8 @@ class Rewrite(Protocol):
 
 REWRITES: dict[str, Rewrite] = {
     "hard clusters": hard_clusters,
-    "counts": counts,
     "common means": common_means,
+    "counts": counts,
     "parts": alike_parts,
 }
 """By name."""
