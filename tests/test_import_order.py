@@ -11,8 +11,8 @@ STAGES = [
 ]  # fmt: skip
 INFERENCE = [
     "capabilities", "settings", "prepared", "checkpoint",
-    "method", "control", "loop", "finish", "restored", "terms", "local", "exact", "search",
-    "sampling", "message", "variational", "bounds", "filtering", "run",
+    "method", "control", "loop", "finish", "restored", "started", "terms", "local", "exact",
+    "search", "sampling", "message", "variational", "bounds", "filtering", "run",
 ]  # fmt: skip
 """Modules and folders of `inference/`."""
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]

@@ -9,7 +9,10 @@ from hard_models import hard_model
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference import BP, BVI, EPBP, NPVI, Exact, Gibbs, MaxWalkSAT, MeanField, Method
+from hylift.inference.prepared import Prepared
+from hylift.inference.started import started
 from hylift.posterior import Mixture, Posterior
+from hylift.posterior.mapped import MappedMixture
 
 MODEL = """
     line = {0, 1}
@@ -133,16 +136,39 @@ def test_rewrites_can_be_chosen_and_switched_off(graph: FactorGraph) -> None:
     assert not isinstance(hl.infer(graph, MeanField()).mixture, Mixture)
     with pytest.raises(UnsupportedError, match=r"'hard cluster'.*hard clusters"):
         hl.infer(graph, MeanField(), rewrite=("hard cluster",))
-    with pytest.raises(UnsupportedError, match="take the graph as it is given, without rewrites"):
+    with pytest.raises(UnsupportedError, match="takes the graph as it is given, without rewrites"):
         hl.infer(graph, MeanField(), lift="coarse-to-fine", rewrite=("hard clusters",))
 
 
 def test_a_posterior_with_clusters_is_a_start(graph: FactorGraph) -> None:
     first = hl.infer(graph, BVI(2))
+    plain = hl.infer(graph, BVI(2), rewrite=False)
 
-    again = hl.infer(graph, BVI(2), start=first)
+    again, other = (hl.infer(graph, BVI(2), start=start) for start in (first, plain))
 
     assert again.log_partition is not None
+    assert first.log_partition is not None
+    assert again.log_partition.value == pytest.approx(first.log_partition.value, abs=1e-4)
+    assert isinstance(other.mixture, MappedMixture)
+    assert hl.infer(graph, BVI(2), start=first, rewrite=False).mixture is not None
+
+
+def test_a_start_without_clusters_has_their_members_independent(graph: FactorGraph) -> None:
+    first = hl.infer(graph, NPVI(2), rewrite=False)
+    whole = Prepared.of(graph)
+
+    found = started(first, whole.rewritten(["hard clusters"]))
+
+    assert isinstance(found.mixture, Mixture)
+    assert first.mixture is not None
+    member = first.variables.ids(["On(0,A)", "On(0,B)", "On(0,C)", "Hot(0)"])
+    alone = [np.maximum(p, 1e-12) for _, p in first.mixture.state_tables(member)]
+    states = [(0, 0, 1, 0), (0, 0, 1, 1), (0, 1, 0, 0), (0, 1, 0, 1), (1, 0, 0, 1)]
+    expected = np.array(
+        [np.prod([p[:, s] for p, s in zip(alone, state, strict=True)], 0) for state in states]
+    )
+    cluster = found.mixture.state_tables(found.variables.ids(["On(0,A)"]))[0][1]
+    np.testing.assert_allclose(cluster.T, expected / expected.sum(axis=0), atol=1e-9)
 
 
 ROOMS = """

@@ -23,6 +23,7 @@ from hylift.inference.settings import (
     checked_seconds,
     checked_seed,
 )
+from hylift.inference.started import started
 from hylift.inference.variational import BVI
 from hylift.posterior import LogPartition, Posterior
 from hylift.progress import Progress, announce_compilation, silent
@@ -50,8 +51,8 @@ def infer(
     which, and why. `lift` solves look-alikes once: 'exact' (no loss), 'coarse-to-fine' (for real
     evidence that breaks the symmetry) or 'none'. `rewrite` names the rewrites of the graph that are
     tried first ('hard clusters', 'counts', 'common means', 'parts'); False is none, and the default
-    those that help the method. With coarse-to-fine lifting, which needs the evidence apart, and
-    with a start there are none.
+    those that help the method. With coarse-to-fine lifting, which needs the evidence apart, there
+    are none.
 
     `tasks` are the answers to compute at once: 'marginals', 'logz', 'map'. After `seconds` a method
     that takes steps returns its best answer. Variational methods and MaxWalkSAT can start from an
@@ -66,7 +67,7 @@ def infer(
     check_tasks(wanted)
     _check(graph, method, start, callback)
     check_word("lift", lift, get_args(Lift))
-    rewrites = _rewrites(rewrite, is_apart=lift == "coarse-to-fine" or start is not None)
+    rewrites = _rewrites(rewrite, is_apart=lift == "coarse-to-fine")
     seconds = None if seconds is None else checked_seconds(seconds)
     seed = checked_seed(seed)
     request = Request(wanted, seed, progress or silent, lift, seconds, start, callback)
@@ -107,8 +108,8 @@ def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:
 def _rewrites(
     asked: bool | str | Iterable[str] | None, *, is_apart: bool
 ) -> tuple[str, ...] | None:
-    """The rewrites to try; None leaves them to the method. is_apart: only a graph as it was given
-    will do."""
+    """The rewrites to try; None leaves them to the method. is_apart: the evidence must stay apart
+    from the factors."""
     if asked is None or asked is True:
         return () if is_apart else None
     if asked is False:
@@ -118,7 +119,7 @@ def _rewrites(
         check_word("rewrite", name, get_args(Rewrite))
     if names and is_apart:
         raise UnsupportedError(
-            "coarse-to-fine lifting and a start take the graph as it is given, without rewrites",
+            "coarse-to-fine lifting takes the graph as it is given, without rewrites",
             worded("leave out ", option("rewrite")),
         )
     return names
@@ -144,6 +145,8 @@ def _solve(
 ) -> Posterior:
     """The posterior by a method, of the graph that suits it: `own`, where it is known."""
     own = own or _rewritten(method, prepared, rewrites)
+    if request.start is not None:
+        request = replace(request, start=started(request.start, own))
     if own.keeps_maximum:
         return restored(_solved(method, own, request), own)
 
