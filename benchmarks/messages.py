@@ -19,7 +19,7 @@ DAMPING = 0.5
 
 def run(setting: Setting) -> None:
     """time per step of a grid beside PGMax's; Alchemy_11 lifted and ground; other instances"""
-    hl.infer(_grid(3, 2)[0], hl.BP(max_steps=2))
+    hl.infer(grid(3, 2)[0], hl.BP(max_steps=2))
     try:
         import pgmax
     except ImportError:
@@ -33,7 +33,7 @@ def run(setting: Setting) -> None:
         _instances(folder)
 
 
-def _grid(side: int, num_states: int) -> tuple[hl.FactorGraph, NDArray[Any], NDArray[Any], Any]:
+def grid(side: int, num_states: int) -> tuple[hl.FactorGraph, NDArray[Any], NDArray[Any], Any]:
     """A square grid with random potentials, the ends of its links, and both kinds of tables."""
     rng = np.random.default_rng(0)
     ids = np.arange(side * side).reshape(side, side)
@@ -54,7 +54,7 @@ def _grid(side: int, num_states: int) -> tuple[hl.FactorGraph, NDArray[Any], NDA
 
 
 def _beside_pgmax(side: int, num_states: int, *, with_pgmax: bool) -> None:
-    graph, links, own, pairs = _grid(side, num_states)
+    graph, links, own, pairs = grid(side, num_states)
     method = hl.BP(damping=DAMPING, max_steps=NUM_STEPS, tolerance=1e-300)
     found = hl.infer(graph, method, lift="none")
     # PGMax prepares and compiles its graph beforehand: ours is timed from the first step on.

@@ -54,12 +54,12 @@ class Sensors:
             reading += np.random.default_rng(0).normal(0, 2, len(reading))
         return cls(np.repeat(np.arange(num_rooms), 2), reading)
 
-    def graph(self) -> hl.FactorGraph:
+    def graph(self, rules: str = QUICK_START) -> hl.FactorGraph:
         tables = {
             "In": pa.table({"sensor": np.arange(len(self.room)), "room": self.room}),
             "reading": _along("sensor", self.reading),
         }
-        return hl.ground(hl.parse(QUICK_START), tables, closed=["In"])
+        return hl.ground(hl.parse(rules), tables, closed=["In"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from benchmarks.certified.families import FAMILIES, drawn
 from benchmarks.certified.models import COUNTED, Hamilton, Regimes, Rooms, Sensors, Walk
 from benchmarks.certified.truth import Apart, Truth
 from benchmarks.measure import best_of, timed
+from benchmarks.messages import grid as discrete_grid
 from benchmarks.setting import Setting
 from hylift.inference.method import Method
 from hylift.inference.prepared import Prepared
@@ -46,6 +47,7 @@ def run(setting: Setting) -> None:
     for case in _cases(setting):
         print(_row(_measured(case)), flush=True)
     _random_models()
+    _predictions()
     uai.run(setting)
 
 
@@ -140,6 +142,28 @@ def _random_models(num_models: int = NUM_RANDOM) -> None:
             f"{off:14.1e} {over:8} {spent:8.2f}",
             flush=True,
         )
+
+
+def _predictions(num_models: int = 100) -> None:
+    """Seconds that plans predict and take, on random models of all sizes and discrete grids."""
+    families = list(FAMILIES)
+    graphs = [
+        drawn(families[seed % len(families)], seed, size=4 + seed // 2).graph
+        for seed in range(num_models - 10)
+    ]
+    graphs += [discrete_grid(side, 2)[0] for side in range(7, 17)]
+    ratio, taken = [], []
+    for graph in graphs:
+        found = hl.infer(graph, hl.Exact())
+        taken.append(best_of(3, lambda graph=graph: hl.infer(graph, hl.Exact())))
+        ratio.append((found.solution.predicted_seconds or np.nan) / taken[-1])
+    share = np.mean(np.abs(np.log(ratio)) <= np.log(3))
+    low, median, high = np.nanquantile(ratio, [0.0, 0.5, 1.0])
+    print(
+        f"predicted seconds: {share:.0%} of {num_models} models within a factor of 3; predicted to "
+        f"taken {low:.2f} to {high:.2f}, median {median:.2f}; {1e3 * min(taken):.1f} ms to "
+        f"{max(taken):.2f} s"
+    )
 
 
 def rounding(graph: hl.FactorGraph) -> float:

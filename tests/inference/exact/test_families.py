@@ -49,6 +49,15 @@ def test_enumeration_at_once_agrees_with_state_by_state(graph):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_models_are_as_certified(family, seed):
-    model = drawn(family, seed, size=3)
+    model = drawn(family, seed, size=4 + 4 * seed)
 
     assert_certified(model.graph, on_grid(model.graph, model.low, model.high))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_many_random_models_are_as_certified(family):
+    for seed in range(63):
+        model = drawn(family, seed, size=3 + seed % 18)
+
+        assert_certified(model.graph, on_grid(model.graph, model.low, model.high))
