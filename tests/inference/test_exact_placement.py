@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hylift.inference.exact.placement import Scale, density_panels
+from hylift.inference.exact.nodes.placement import Scale, density_panels
 from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior import PiecewiseDensity
 

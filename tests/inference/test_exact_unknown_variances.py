@@ -17,7 +17,7 @@ from hierarchies import (
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, interval, real
 from hylift.inference import Exact
-from hylift.inference.exact.conditional import known_reals
+from hylift.inference.exact.nodes.conditional import known_reals
 from hylift.potentials import Function
 from hylift.rewrite.kinds import Kinds
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import hylift as hl
-from hylift.inference.exact import collapsed, one_pass, promotion
+from hylift.inference.exact import one_pass
+from hylift.inference.exact.lattices import collapsed, promotion
 
 ANYTHING = float(np.log(4.0))
 """Log work beyond which every component is dear here."""

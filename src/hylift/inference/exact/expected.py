@@ -14,12 +14,13 @@ import numpy as np
 from hylift.errors import UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.exact import tables
-from hylift.inference.exact.axes import Axes, put_on_axes
-from hylift.inference.exact.collapsed import Collapsed, pure_and_coupled
-from hylift.inference.exact.conditional import still_needed
 from hylift.inference.exact.elimination import FloatArray, Ids
 from hylift.inference.exact.gaussian import NONE
-from hylift.inference.exact.one_pass import Integrated, on_lattice, plan_tables
+from hylift.inference.exact.integrated import Integrated, on_lattice
+from hylift.inference.exact.lattices.collapsed import Collapsed, pure_and_coupled
+from hylift.inference.exact.nodes.axes import Axes, put_on_axes
+from hylift.inference.exact.nodes.conditional import still_needed
+from hylift.inference.exact.one_pass import plan_tables
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import ranges
 from hylift.potentials import Table

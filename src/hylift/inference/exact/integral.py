@@ -14,26 +14,20 @@ from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import Conditioned, FactorGraph, FactorGroup
-from hylift.inference.exact.axes import MAX_PANELS, Axes, is_closed, resolving_edges
-from hylift.inference.exact.conditional import known_reals
 from hylift.inference.exact.elimination import Flags, FloatArray
-from hylift.inference.exact.far_ends import FarEnds, is_one_sided
-from hylift.inference.exact.grids import (
+from hylift.inference.exact.integrated import Integrated, integrate_reals
+from hylift.inference.exact.meter import Meter
+from hylift.inference.exact.nodes.axes import MAX_PANELS, Axes, is_closed, resolving_edges
+from hylift.inference.exact.nodes.conditional import known_reals
+from hylift.inference.exact.nodes.far_ends import FarEnds, is_one_sided
+from hylift.inference.exact.nodes.grids import (
     EPS,
     beside_free,
     difference,
     improper_but_bounded,
     settled_grid,
 )
-from hylift.inference.exact.one_pass import (
-    NEGLIGIBLE,
-    Integrated,
-    Meter,
-    PassResult,
-    integrate_reals,
-    on_finer_lattice,
-    sum_states,
-)
+from hylift.inference.exact.one_pass import NEGLIGIBLE, PassResult, on_finer_lattice, sum_states
 from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind
 from hylift.potentials.base import QuadraticForm

@@ -17,8 +17,9 @@ from hylift.inference.exact.elimination import check_tables
 from hylift.inference.exact.expected import expected_sums
 from hylift.inference.exact.integral import Integral, integrate
 from hylift.inference.exact.maximum import maximise
-from hylift.inference.exact.one_pass import Meter, PassResult
-from hylift.inference.exact.placement import density_panels
+from hylift.inference.exact.meter import Meter
+from hylift.inference.exact.nodes.placement import density_panels
+from hylift.inference.exact.one_pass import PassResult
 from hylift.inference.finish import Answer, categoricals, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared

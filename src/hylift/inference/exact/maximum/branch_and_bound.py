@@ -15,9 +15,10 @@ import numpy as np
 from hylift.errors import ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGroup
 from hylift.inference.exact.elimination import Flags, Ids32, number_axes, scope_edges
+from hylift.inference.exact.integrated import Integrated
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.maximum.linear_program import Program, make_program, num_entries
-from hylift.inference.exact.one_pass import NO_STATE, Integrated, PassResult, raise_divergent
+from hylift.inference.exact.one_pass import NO_STATE, PassResult, raise_divergent
 from hylift.inference.terms import Terms
 from hylift.numerics.sparse import connected
 from hylift.potentials import Table

@@ -9,20 +9,15 @@ import numpy as np
 
 from hylift.errors import IntractableError
 from hylift.graph import Conditioned, Evidence
-from hylift.inference.exact.axes import Axes, is_closed, resolving_edges
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, scope_edges
-from hylift.inference.exact.grids import improper_but_closed
 from hylift.inference.exact.integral import check_closed, in_functions
+from hylift.inference.exact.integrated import Integrated, integrate_reals, on_fine_lattice
 from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
 from hylift.inference.exact.maximum.dominated import without_dominated
-from hylift.inference.exact.one_pass import (
-    Integrated,
-    Meter,
-    PassResult,
-    integrate_reals,
-    on_fine_lattice,
-    sum_states,
-)
+from hylift.inference.exact.meter import Meter
+from hylift.inference.exact.nodes.axes import Axes, is_closed, resolving_edges
+from hylift.inference.exact.nodes.grids import improper_but_closed
+from hylift.inference.exact.one_pass import PassResult, sum_states
 from hylift.numerics.quadrature import halved
 from hylift.numerics.sparse import connected
 from hylift.posterior.answers import Kind

@@ -34,7 +34,7 @@ from hylift.inference.exact.gaussian import (
 )
 from hylift.inference.exact.kernels import lattice as kernels
 from hylift.inference.exact.kernels.tables import INFINITE
-from hylift.inference.exact.lattice import Lattice
+from hylift.inference.exact.lattices.lattice import Lattice
 from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import offsets, strides
 from hylift.potentials import ConditionalQuadratic

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError, too_narrow
 from hylift.graph import FactorGroup, Variables, by_slots
-from hylift.inference.exact.conditional import quadratic_given, summed
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
-from hylift.inference.exact.placement import Scale
+from hylift.inference.exact.nodes.conditional import quadratic_given, summed
+from hylift.inference.exact.nodes.placement import Scale
 from hylift.numerics.quadrature import at_distinct_floats, gauss_legendre_nodes, towards_ends
 from hylift.numerics.segments import offsets
 from hylift.potentials import ConditionalQuadratic, Potential, Table

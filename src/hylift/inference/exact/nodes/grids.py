@@ -7,23 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hylift.errors import IntractableError
-from hylift.inference.exact.axes import DEGREE, Axes, is_closed, resolving_edges
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids
-from hylift.inference.exact.far_ends import is_one_sided
-from hylift.inference.exact.one_pass import (
-    Integrated,
-    Meter,
-    PassResult,
-    integrate_reals,
-    sum_states,
-)
-from hylift.inference.exact.placement import (
+from hylift.inference.exact.integrated import Integrated, integrate_reals
+from hylift.inference.exact.meter import Meter
+from hylift.inference.exact.nodes.axes import DEGREE, Axes, is_closed, resolving_edges
+from hylift.inference.exact.nodes.far_ends import is_one_sided
+from hylift.inference.exact.nodes.placement import (
     Scale,
     Windows,
     find_windows,
     most_coupled,
     nodes_within,
 )
+from hylift.inference.exact.one_pass import PassResult, sum_states
 from hylift.numerics.quadrature import halved
 from hylift.progress import Progress, silent
 from hylift.rewrite.kinds import Kinds

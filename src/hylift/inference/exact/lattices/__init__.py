@@ -1,0 +1,1 @@
+"""Reals on lattices: sums in place of integrals, with a certificate."""

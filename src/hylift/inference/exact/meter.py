@@ -1,0 +1,47 @@
+"""The time that exact inference should take, and may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hylift.errors import IntractableError
+from hylift.progress import Progress
+
+SECONDS_PER_PASS, SECONDS_PER_ENTRY, SECONDS_PER_NUMBER = 5e-3, 5e-9, 4e-8
+"""Rough times for a pass, an entry of a table that is summed once, and a number of a Gaussian."""
+
+LONG = 2.0
+"""Seconds from which on a pass is announced with the time that it will take."""
+
+
+@dataclass(slots=True)
+class Meter:
+    """Progress of exact inference, the time that it should take, and the time that it may take."""
+
+    progress: Progress
+    limit: float = np.inf
+    """Seconds; a pass that would take longer is refused before it begins."""
+    what: str = "eliminating variables"
+    seconds: float = 0.0
+    """Predicted for all passes so far."""
+    done: float = 0.0
+    """The share of this pass."""
+
+    def begin(self, seconds: float) -> None:
+        """A pass that should take so many seconds."""
+        self.seconds += seconds + SECONDS_PER_PASS
+        self.done = 0.0
+        if self.seconds > self.limit:
+            raise IntractableError(
+                f"exact inference would take about {self.seconds:.2g} seconds here, more than "
+                f"{self.limit:.3g}."
+            )
+        if seconds > LONG:
+            self.progress(0.0, f"{self.what}: about {seconds:.0f} s")
+
+    def advance(self, share: float) -> None:
+        """A further share of the pass is done."""
+        self.done += share
+        self.progress(min(self.done, 1.0), self.what)
