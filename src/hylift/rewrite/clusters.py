@@ -95,9 +95,10 @@ def _summed(graph: FactorGraph, clusters: _Clusters) -> FactorGraph:
         if not touches.all():
             found.append(group.take(np.flatnonzero(~touches)))
         some = group.take(np.flatnonzero(touches))
-        orders, which = np.unique(np.argsort(some.scope, axis=1), axis=0, return_inverse=True)
-        for number, order in enumerate(orders.tolist()):
-            own = some.take(np.flatnonzero(which.reshape(-1) == number))
+        orders = np.argsort(some.scope, axis=1).astype(np.int32)
+        which, _ = group_rows(orders)
+        for number, order in enumerate(orders[first_members(which)].tolist()):
+            own = some.take(np.flatnonzero(which == number))
             table = Table(group.potential.log_table.transpose(0, *(1 + slot for slot in order)))
             sorted_.append(replace(own, potential=table, scope=own.scope[:, order]))
     added = [_added(group) for group in merge_groups(sorted_)]

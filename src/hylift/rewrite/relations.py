@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph.factor_graph import FactorGraph
+from hylift.numerics.grouping import by_number, first_members, group_rows
 from hylift.numerics.segments import counts_up, offsets, ranges
 from hylift.numerics.sparse import connected
 from hylift.words import counted, listed
@@ -22,12 +23,12 @@ Flags = NDArray[np.bool_]
 
 BLOCK = 1 << 22
 """Entries of the largest temporary."""
-MOST_ROUNDS = 1000
+MOST_ROUNDS = 10_000
 """Rounds of propagation; where more would be needed, some states that are impossible stay."""
 MOST_MEMBERS = 1 << 16
 """Variables of one part whose joint states are listed."""
-PARTS = 256
-"""Parts whose joint states are found together."""
+MOST_JOINT = 1 << 21
+"""Joint states that are extended together, at most, where no relation excludes any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +44,11 @@ class Relation:
 
     def take(self, factors: NDArray[Any]) -> Relation:
         return Relation(self.scope[factors], self.row[factors], self.possible)
+
+    def links(self, num_variables: int) -> tuple[NDArray[np.int32], Ids]:
+        """The factors of each variable, and where they begin, (variable + 1,)."""
+        factor = np.repeat(np.arange(len(self), dtype=np.int32), self.scope.shape[1])
+        return by_number(self.scope.reshape(-1), num_variables, factor)
 
     def blocks(self) -> Iterator[Relation]:
         """The factors in blocks of limited joint states."""
@@ -79,17 +85,22 @@ class Possible:
         """By propagation: a state without support in a relation is impossible."""
         first = offsets(graph.variables.num_states)
         found = cls(graph, first, np.ones(first[-1], dtype=bool))
-        changed = np.ones(graph.num_variables, dtype=bool)
+        owner = np.repeat(np.arange(graph.num_variables), np.diff(first))
+        links = [relation.links(graph.num_variables) for relation in relations]
+        active = [np.arange(len(relation)) for relation in relations]
         for _ in range(MOST_ROUNDS):
-            before, look = found.count, changed
-            for relation in relations:
-                for some in relation.take(
-                    np.flatnonzero(look[relation.scope].any(axis=1))
-                ).blocks():
-                    found._exclude(some)
-            changed = found.count < before
-            if not changed.any():
+            gone = [
+                found._exclude(some)
+                for relation, factors in zip(relations, active, strict=True)
+                for some in relation.take(factors).blocks()
+            ]
+            changed = np.unique(owner[np.concatenate([np.zeros(0, dtype=np.int64), *gone])])
+            if not len(changed):
                 break
+            active = [
+                np.unique(factor[ranges(start[changed], start[changed + 1] - start[changed])])
+                for factor, start in links
+            ]
         return found
 
     def take(self, graph: FactorGraph, keep: Flags) -> Possible:
@@ -103,16 +114,34 @@ class Possible:
         total = np.concatenate([[0], np.cumsum(self.state)])
         return np.diff(total[self.first])
 
-    def _exclude(self, relation: Relation) -> None:
-        """Mark the states that have no support in these factors."""
+    def _exclude(self, relation: Relation) -> Ids:
+        """Exclude the states that have no support in these factors, and return them."""
         allowed = relation.possible[relation.row] & self.within(relation)
+        gone = [np.zeros(0, dtype=np.int64)]
         for slot in range(relation.scope.shape[1]):
             others = tuple(axis for axis in range(1, allowed.ndim) if axis != 1 + slot)
             at = self.first[relation.scope[:, slot]][:, None] + np.arange(allowed.shape[1 + slot])
-            self.state[at[~allowed.any(axis=others)]] = False
-        empty = np.flatnonzero((self.count == 0) & (np.diff(self.first) > 0))
-        if len(empty):
-            raise contradiction(self.graph, empty[:1])
+            without = np.asarray(~allowed.any(axis=others))
+            empty = np.flatnonzero(without.all(axis=1))
+            if len(empty):
+                raise contradiction(self.graph, relation.scope[empty[:1], slot])
+            lost = at[without]
+            gone.append(lost[self.state[lost]])
+            self.state[lost] = False
+        found = np.concatenate(gone)
+        self._check_some(relation, found)
+        return found
+
+    def _check_some(self, relation: Relation, gone: Ids) -> None:
+        """Raise if a variable of these factors has lost its last state."""
+        if not len(gone):
+            return
+        variable = np.unique(relation.scope)
+        size = self.first[variable + 1] - self.first[variable]
+        is_left = self.state[ranges(self.first[variable], size)]
+        is_empty = ~np.logical_or.reduceat(is_left, offsets(size)[:-1])
+        if is_empty.any():
+            raise contradiction(self.graph, variable[is_empty][:1])
 
     def within(self, relation: Relation) -> Flags:
         """(factor, states…): whether all states are possible."""
@@ -192,8 +221,9 @@ def joint_states(
     owner[members] = part_of
     checks = [check for relation in tying for check in _checks(relation, position)]
     search = _Search(possible, offsets(size), members, position, owner, checks, most_states)
-    blocks = range(0, len(size), PARTS)
-    runs = (search.run(np.arange(first, min(first + PARTS, len(size)))) for first in blocks)
+    most = np.minimum(np.bincount(part_of, np.log(count[members])), np.log(4.0 * most_states))
+    block = (np.cumsum(np.exp(most)) // MOST_JOINT).astype(np.int64)
+    runs = (search.run(np.flatnonzero(block == number)) for number in np.unique(block))
     by_size: dict[int, list[JointStates]] = {}
     for found in (found for run in runs for found in run):
         by_size.setdefault(found.member.shape[1], []).append(found)
@@ -231,10 +261,10 @@ def _checks(relation: Relation, position: Ids) -> Iterator[_Check]:
     """The checks of a relation, for each number of its slots that have states."""
     if not len(relation):
         return
-    orders = np.argsort(position[relation.scope], axis=1, kind="stable")
-    kinds, which = np.unique(orders, axis=0, return_inverse=True)
-    for number, order in enumerate(kinds.tolist()):
-        some = relation.take(np.flatnonzero(which.reshape(-1) == number))
+    orders = np.argsort(position[relation.scope], axis=1, kind="stable").astype(np.int32)
+    which, _ = group_rows(orders)
+    for number, order in enumerate(orders[first_members(which)].tolist()):
+        some = relation.take(np.flatnonzero(which == number))
         scope = some.scope[:, order]
         possible = some.possible.transpose(0, *(1 + slot for slot in order))
         for count in range(2, len(order) + 1):

@@ -14,7 +14,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph.factors import FactorGroup, by_slots, merge_groups
 from hylift.graph.variables import freeze
 from hylift.numerics.grouping import group_rows
-from hylift.numerics.segments import counts_up, first_of_each, offsets, ranges
+from hylift.numerics.segments import counts_up, number_rows, offsets, ranges
 from hylift.potentials.table import ByState
 
 SAME = -1
@@ -196,9 +196,10 @@ class StateMap(WayBack):
             some = np.flatnonzero(shape == number)
             slots = np.unique(first[some[0]])
             sizes = num_states[new[some[0], slots]].tolist()
-            key = np.hstack([group.row[some][:, None], self.table[old[some]]])
-            row = np.unique(key, axis=0, return_inverse=True)[1].reshape(-1)
-            example = some[first_of_each(row)]
+            row, first_row = number_rows(
+                group.row[some].astype(np.int64), *(self.table[old[some]] - SAME).T
+            )
+            example = some[first_row]
             joint = np.zeros((len(example), *(1 for _ in sizes)), dtype=np.int64)
             for slot, place in enumerate(np.searchsorted(slots, first[some[0]]).tolist()):
                 shaped = [len(example), *(1 for _ in sizes)]
