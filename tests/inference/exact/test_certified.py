@@ -27,7 +27,7 @@ def test_a_thousand_sensors_are_as_integration_room_by_room():
     assert_certified(model.graph(), truth.sensors(model))
 
 
-@pytest.mark.parametrize("num_rooms", [3, 8, 30, 100])
+@pytest.mark.parametrize("num_rooms", [3, 8, 30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_rooms_tied_to_each_other_are_as_a_sum_over_the_number_of_heated_ones(num_rooms):
     weight = truth.weight_for(num_rooms) if num_rooms > 3 else -0.5
     model, heated = Rooms(num_rooms, weight), 0.3 if num_rooms > 3 else 0.1902
