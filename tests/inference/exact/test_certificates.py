@@ -12,6 +12,8 @@ from scipy.stats import norm
 import hylift as hl
 from benchmarks.certified.families import Sketch
 from benchmarks.certified.models import QUICK_START, Sensors
+from inference.exact.certified import assert_certified
+from tests.fine_grid import on_grid
 
 
 def with_sensors(sketch: Sketch, x: int, readings: np.ndarray, var: tuple[float, float]) -> None:
@@ -106,3 +108,62 @@ def test_units_and_origins_change_no_probability(unit, origin):
 
     # In other units numbers are rounded elsewhere: 1e4² eps / 0.3 in the worst case.
     np.testing.assert_allclose(probs[1], probs[0], atol=max(1e-10, stated))
+
+
+def with_outliers(rng: np.random.Generator, sketch: Sketch) -> None:
+    """A walk, with some readings sixty steps away."""
+    x, sketch.reach = sketch.real(), 90.0
+    sketch.normal((), (x,), [1.0], 0.0, 1.0)
+    for day in range(20):
+        after, broken = sketch.real(), sketch.discrete()
+        sketch.normal((), (x, after), [-1.0, 1.0], 0.0, 1.0)
+        sketch.table(np.array([0.0, -3.0]), broken)
+        reading = 60.0 if day % 7 == 3 else rng.normal()
+        sketch.normal((broken,), (after,), [[1.0], [0.0]], reading, [0.25, 1600.0])
+        x = after
+
+
+def with_jumps(rng: np.random.Generator, sketch: Sketch) -> None:
+    """A walk whose steps are small or large."""
+    x, sketch.reach = sketch.real(), 30.0
+    sketch.normal((), (x,), [1.0], 0.0, 1.0)
+    for _ in range(18):
+        after, jumps = sketch.real(), sketch.discrete()
+        sketch.table(np.array([0.0, -1.0]), jumps)
+        sketch.normal((jumps,), (x, after), [-1.0, 1.0], 0.0, [0.05, 2.0])
+        sketch.sensor(rng, after, rng.normal(0, 1.5), 0.5)
+        x = after
+
+
+def with_hard_chain(rng: np.random.Generator, sketch: Sketch) -> None:
+    """One real beside a chain of categoricals with an impossible pair of states."""
+    x, sketch.reach, before = sketch.real(), 30.0, None
+    sketch.normal((), (x,), [1.0], 0.0, 4.0)
+    for _ in range(20):
+        state = sketch.discrete(3)
+        slope = [[1.0], [1.0], [0.0]]
+        sketch.normal((state,), (x,), slope, rng.normal(0, 2, 3), [0.3, 2.0, 20.0])
+        if before is not None:
+            log_table = rng.normal(size=(3, 3))
+            log_table[1, 1] = -np.inf
+            sketch.table(log_table, before, state)
+        before = state
+
+
+def in_a_cycle(rng: np.random.Generator, sketch: Sketch) -> None:
+    """Reals in a ring, with three sensors each."""
+    ring, sketch.reach = [sketch.real() for _ in range(6)], 11.0
+    for x, after in zip(ring, [*ring[1:], ring[0]], strict=True):
+        sketch.normal((), (x,), [1.0], 0.0, 2.0)
+        sketch.normal((), (x, after), [1.0, -1.0], 0.0, 1.0)
+        for _ in range(3):
+            sketch.sensor(rng, x, rng.normal(0, 1.5), 1.0)
+
+
+@pytest.mark.parametrize("draw", [with_outliers, with_jumps, with_hard_chain, in_a_cycle])
+def test_outliers_jumps_impossible_states_and_cycles_are_as_on_a_fine_grid(draw):
+    sketch = Sketch(1.0, 0.0)
+    draw(np.random.default_rng(5), sketch)
+    model = sketch.done()
+
+    assert_certified(model.graph, on_grid(model.graph, model.low, model.high))
