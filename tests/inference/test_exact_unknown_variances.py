@@ -117,6 +117,34 @@ def test_one_coefficient_is_on_nodes_rather_than_all_that_it_multiplies() -> Non
     assert posterior.log_partition.value == pytest.approx(log_z, abs=1e-7)
 
 
+@pytest.mark.parametrize("domain", ["", "[-5, 9]", "[-3, 100]"])
+def test_both_signs_of_a_coefficient_are_found_however_narrow_they_are(domain: str) -> None:
+    y = 2.0 * np.random.default_rng(0).normal(size=3000) + 0.02
+    model = hl.parse(f"""
+        y(row): real
+        x(row): real
+        b: real{domain}
+        normal(y(i) | b * x(i), 1)
+        normal(x(i) | 0.01, 1)
+        normal(b | 0, 25)
+    """)
+    graph = hl.ground(model, {"y": [(f"r{i}", float(v)) for i, v in enumerate(y)]})
+
+    posterior = hl.infer(graph, Exact())
+
+    # Given b, each y is N(0.01 b, 1 + b²); a fine sum over both peaks.
+    b = np.linspace(-3.0, 3.0, 600_001)
+    residual = (y**2).sum() - 0.02 * b * y.sum() + len(y) * 1e-4 * b**2
+    log_density = stats.norm(0, 5).logpdf(b) - 0.5 * len(y) * np.log(2 * np.pi * (1 + b**2))
+    log_density -= 0.5 * residual / (1 + b**2)
+    share = np.exp(log_density - log_density.max())
+    log_z = np.log(share.sum() * (b[1] - b[0])) + log_density.max()
+    mean = share @ b / share.sum()
+    std = np.sqrt(share @ (b - mean) ** 2 / share.sum())
+    assert posterior.log_partition.value == pytest.approx(log_z, abs=1e-8)
+    assert_moments(posterior, ["b"], np.array([mean]), np.array([std]))
+
+
 def test_a_variance_that_depends_on_a_switch_is_integrated_in_both_states() -> None:
     model = hl.parse("""
         y(row): real

@@ -95,6 +95,14 @@ class Integrated:
         failed = np.full_like(gaussian.failed, -1)
         return replace(self, gaussian=replace(gaussian, log_total=log_total, failed=failed))
 
+    def to_the_power(self, power: float) -> Integrated:
+        """The same with the joint density of the axes to a power."""
+        if power == 1.0:
+            return self
+        tables = [replace(table, multiplicity=power * table.multiplicity) for table in self.tables]
+        gaussian = replace(self.gaussian, log_total=power * self.gaussian.log_total)
+        return replace(self, tables=tables, gaussian=gaussian)
+
     @property
     def component_tables(self) -> tuple[Terms, float]:
         """The log-totals of components that depend on axes, as tables, and the sum of the others.

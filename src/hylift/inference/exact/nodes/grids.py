@@ -14,6 +14,7 @@ from hylift.inference.exact.nodes.axes import DEGREE, Axes, is_closed, resolving
 from hylift.inference.exact.nodes.far_ends import is_one_sided
 from hylift.inference.exact.nodes.placement import (
     Scale,
+    Scan,
     Windows,
     find_windows,
     most_coupled,
@@ -30,6 +31,8 @@ SCANNED, MOST_SCANNED = 2_000, 48
 """Joint nodes of coupled reals while windows are sought, and most of one."""
 FIRST_NODES, MOST_FIRST = 8_000, 48
 """The same when integration begins."""
+POWERS = (1.0, 1e-2, 1e-4, 1e-6)
+"""Of the joint density, to see far nodes where the first underflows."""
 CAREFUL, MANY_COUPLED = 1e-3, 3
 """Share of the tolerance for what lies beyond windows of fewer coupled reals than this."""
 FINER = 1.3
@@ -174,23 +177,35 @@ def _windows(
     num_nodes = nodes_within(SCANNED, coupled, MOST_SCANNED)
     infinite: list[Integrated] = []
 
-    def scan(windows: Windows) -> tuple[FloatArray, FloatArray] | None:
+    def scan(windows: Windows) -> Scan | None:
         axes = Grid.of(kinds, gridded, windows, num_nodes).axes(kinds)
         progress(0.0, f"seeking the probability of {len(reals)} reals on {num_nodes} nodes")
         found = integrate_reals(kinds, axes, max_entries, maximise=False, moments=False)
         if found.is_infinite and len(improper_but_bounded(kinds, found)):
             infinite.append(found)
             return None
-        outcome = _sums(kinds, found.without_failed(), max_entries)
-        assert outcome.marginals is not None
         at = axes.row[windows.real]
         u = windows.scale.place(axes.nodes[at])
-        weights = axes.weights[at] / windows.scale.slope(u)
-        with np.errstate(divide="ignore"):
-            return u, np.log(axes.on_nodes(outcome.marginals)[at]) - np.log(weights)
+        log_weights = np.log(axes.weights[at] / windows.scale.slope(u))
+        found = found.without_failed()
+        log_probs = [_log_probs(kinds, found, power, max_entries)[at] for power in POWERS[:1]]
+        for power in POWERS[1:]:
+            if np.isfinite(log_probs[-1]).all():
+                break
+            log_probs.append(_log_probs(kinds, found, power, max_entries)[at])
+        return Scan(u, log_probs[0] - log_weights, log_probs[-1] - log_weights)
 
     floor = tolerance * (CAREFUL if coupled < MANY_COUPLED else 1.0)
     return find_windows(kinds, reals, floor, scan) or infinite[0]
+
+
+def _log_probs(kinds: Kinds, reals: Integrated, power: float, max_entries: int) -> FloatArray:
+    """(gridded, node): logarithms of the probabilities of nodes, or, of a power of the joint
+    density, so many times smaller: far nodes then do not underflow. For one real, both agree."""
+    outcome = _sums(kinds, reals.to_the_power(power), max_entries)
+    assert outcome.marginals is not None
+    with np.errstate(divide="ignore"):
+        return np.log(reals.axes.on_nodes(outcome.marginals)) / power
 
 
 def _sums(kinds: Kinds, reals: Integrated, max_entries: int) -> PassResult:

@@ -32,6 +32,8 @@ BEND = 0.2
 """Of scales of bells, with which the fewest nodes are as good as more without."""
 BELL = 0.5
 """Share of the depth of a window to which the density of a bell falls at both ends."""
+LOWEST = 1e8
+"""Logarithm of the largest ratio of densities that is told apart."""
 NARROW = 1e-6
 """Least share of a window on either side of the middle of its probability."""
 FEW_ABOVE = 5
@@ -41,8 +43,12 @@ SLACK = 3.0
 MOST_ROUNDS = 60
 FEWEST = 8
 """Nodes of a real at the least."""
-DENSITY_PANELS, DENSITY_DEGREE = 24, 16
-"""Panels of densities in x, and their nodes."""
+DENSITY_PANELS, DENSITY_DEGREE, DENSITY_NODES = 24, 16, 4
+"""Panels of densities in x at the least, nodes of each, and nodes for each that was computed."""
+LOCAL = 8
+"""Nodes of a local interpolation."""
+DEEPEST = 600.0
+"""Logarithm of the largest ratio of densities that is interpolated as a logarithm."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +103,42 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """Densities of some reals at nodes of their windows."""
+
+    u: FloatArray  # (real, node)
+    log_density: FloatArray  # (real, node), in u; -inf where it underflows
+    outline: FloatArray  # (real, node): the same, or the like without underflow
+
+    def peaks(self, low: FloatArray, high: FloatArray, cut: float) -> tuple[FloatArray, FloatArray]:
+        """(real,): first and last end of the gaps between nodes in which there may be a peak above
+        exp(-cut) of the largest density seen.
+
+        Where densities rise before a gap and fall after it, a peak in it lies below both straight
+        lines, if logarithms are concave there.
+        """
+        top = self.outline.max(axis=1, keepdims=True)
+        heights = np.maximum(self.outline, top - LOWEST)
+        # Beyond the window, the first and last slopes go on.
+        u = np.concatenate([low[:, None], self.u, high[:, None]], axis=1)
+        step = np.diff(self.u, axis=1)
+        slope = np.diff(heights, axis=1) / step
+        ends = [heights[:, 0] - slope[:, 0] * (self.u[:, 0] - low),
+                heights[:, -1] + slope[:, -1] * (high - self.u[:, -1])]  # fmt: skip
+        heights = np.concatenate([ends[0][:, None], heights, ends[1][:, None]], axis=1)
+        slope = np.concatenate([slope[:, :1], slope[:, :1], slope, slope[:, -1:], slope[:, -1:]], 1)
+        # Of the gap from u[k] to u[k + 1]: slopes before and after it.
+        before, after, gap = slope[:, :-2], slope[:, 2:], np.diff(u, axis=1)
+        rises = (before > 0) & (after < 0)
+        steep = np.where(rises, before - after, 1.0)
+        along = np.clip((np.diff(heights, axis=1) - after * gap) / steep, 0.0, gap)
+        height = np.where(rises, heights[:, :-1] + before * along, -np.inf)
+        found = height >= top - cut
+        first = np.where(found, u[:, :-1], np.inf).min(axis=1)
+        return first, np.where(found, u[:, 1:], -np.inf).max(axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Windows:
     """Parts of the domains of some reals that hold almost all of the probability."""
 
@@ -135,14 +177,10 @@ class Windows:
         middle, half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
         return Scale(self.scale.centre, self.scale.unit, middle, half, bend)
 
-    def around(
-        self, kinds: Kinds, u: FloatArray, log_density: FloatArray, cut: float
-    ) -> tuple[Windows, bool]:
-        """The windows around what lies above exp(-cut) of the peak, and whether they have settled.
-
-        u, log_density: (real, node), of densities in u. Where few nodes lie above, the peak may be
-        between any of them and the next.
-        """
+    def around(self, kinds: Kinds, scan: Scan, cut: float) -> tuple[Windows, bool]:
+        """The windows around what lies above exp(-cut) of the peak, or may do so between nodes,
+        and whether they have settled."""
+        u, log_density = scan.u, scan.log_density
         top = log_density.max(axis=1)
         floor, width = top - cut, self.high - self.low
         least, most = self._ends()
@@ -156,10 +194,12 @@ class Windows:
         high = np.where(
             short_high & few, self.high + width + 2.0, np.minimum(-high, self.high + width)
         )
-        low, high = np.maximum(low, least), np.minimum(high, most)
+        first, last = scan.peaks(self.low, self.high, cut)
+        low = np.maximum(np.minimum(low, first), least)
+        high = np.minimum(np.maximum(high, last), most)
         short = short_low | short_high
         self._check_falling(kinds, short, np.stack([low, high], axis=1))
-        settled = bool((~short & ~few & (high - low >= SETTLED * width)).all())
+        settled = bool((~short & (high - low >= SETTLED * width)).all())
         return replace(self, low=low, high=high)._rescaled(u, log_density), settled
 
     def _ends(self) -> tuple[FloatArray, FloatArray]:
@@ -268,24 +308,22 @@ def find_windows(
     kinds: Kinds,
     reals: Ids,
     tolerance: float,
-    scan: Callable[[Windows], tuple[FloatArray, FloatArray] | None],
+    scan: Callable[[Windows], Scan | None],
 ) -> Windows | None:
-    """Windows that hold almost all of the probability of some reals.
-
-    scan: nodes in u (real, node) of windows, and log-densities there; None ends the search.
-    """
+    """Windows that hold almost all of the probability of some reals; None if a scan is None."""
     windows, cut = Windows.first(kinds, reals), float(-np.log(tolerance))
     found, done, settled = scan(windows), 0, False
     while found is not None and not (settled and done) and done < MOST_ROUNDS:
-        others, settled = windows.around(kinds, *found, cut)
+        others, settled = windows.around(kinds, found, cut)
         if not (settled and done):
             windows, done = others, done + 1
             found = scan(windows)
     if found is None:
         return None
-    low = found[1].max(axis=1) - BELL * cut
-    is_bell = (found[1][:, 0] < low) & (found[1][:, -1] < low)
-    return replace(windows, beyond=windows.outside(*found), is_bell=is_bell)
+    log_density = found.log_density
+    low = log_density.max(axis=1) - BELL * cut
+    is_bell = (log_density[:, 0] < low) & (log_density[:, -1] < low)
+    return replace(windows, beyond=windows.outside(found.u, log_density), is_bell=is_bell)
 
 
 def density_panels(
@@ -297,20 +335,39 @@ def density_panels(
     those of bells are almost parabolas.
     """
     num_reals, num_panels, degree = log_density.shape
-    finer = max(1, -(-DENSITY_PANELS // num_panels))
+    finer = max(-(-DENSITY_PANELS // num_panels), DENSITY_NODES * degree // DENSITY_DEGREE)
     share = np.arange(finer) / finer
     starts = edges[:, :-1, None] + np.diff(edges)[:, :, None] * share
-    in_u = np.concatenate([starts.reshape(num_reals, -1), edges[:, -1:]], axis=1)
-    in_x = scale.value(in_u)
+    in_t = np.concatenate([starts.reshape(num_reals, -1), edges[:, -1:]], axis=1)
+    in_x = scale.value(in_t)
     nodes, _ = gauss_legendre_nodes(in_x, DENSITY_DEGREE)
     at = scale.place(nodes).reshape(num_reals, num_panels, -1)
     middle = 0.5 * (edges[:, 1:] + edges[:, :-1])[:, :, None]
     t = np.clip((at - middle) / (0.5 * np.diff(edges)[:, :, None]), -1.0, 1.0)
     own, weights = legendre.leggauss(degree)
     basis = legendre.legvander(own, degree - 1) * (np.arange(degree) + 0.5) * weights[:, None]
-    least = log_density.max(axis=(1, 2), keepdims=True) - 700.0
-    series = np.maximum(log_density, least) @ basis  # (real, panel, degree)
-    values = np.einsum("rpnd,rpd->rpn", legendre.legvander(t, degree - 1), series)
-    values = values.reshape(nodes.shape) - np.log(scale.slope(scale.place(nodes)))
-    values = np.exp(values - values.max(axis=1, keepdims=True))
+    powers = legendre.legvander(t, degree - 1)
+    log_density = log_density - log_density.max(axis=(1, 2), keepdims=True)
+    series = np.maximum(log_density, -DEEPEST) @ basis  # (real, panel, degree)
+    values = np.exp(np.einsum("rpnd,rpd->rpn", powers, series))
+    cut_off = log_density.min(axis=2) < -DEEPEST
+    if cut_off.any():  # and so has kinks, which must not be felt from afar
+        near = _interpolated(np.maximum(log_density[cut_off], -DEEPEST), own, t[cut_off])
+        values[cut_off] = np.exp(near)
+    values = values.reshape(nodes.shape)
+    values /= scale.slope(scale.place(nodes))
     return in_x, values.reshape(num_reals, -1, DENSITY_DEGREE)
+
+
+def _interpolated(heights: FloatArray, nodes: FloatArray, t: FloatArray) -> FloatArray:
+    """(panel, point): the polynomials through the heights (panel, node) at the `LOCAL` nodes around
+    each point t (panel, point)."""
+    size = min(LOCAL, len(nodes))
+    start = np.clip(np.searchsorted(nodes, t) - size // 2, 0, len(nodes) - size)
+    at = start[..., None] + np.arange(size)
+    own, total = nodes[at], np.zeros(t.shape)
+    for place in range(size):
+        others = np.arange(size) != place
+        factors = (t[..., None] - own[..., others]) / (own[..., [place]] - own[..., others])
+        total += np.take_along_axis(heights, at[..., place], axis=1) * factors.prod(axis=-1)
+    return total
