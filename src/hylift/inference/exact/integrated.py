@@ -38,7 +38,7 @@ class OnLattice:
 
     collapsed: Collapsed
     lattice: Lattice
-    tables: Terms  # of what does not depend on free reals
+    tables: tuple[Terms, ...]  # of what does not depend on free reals
     epsilon: float
     """The relative error of the sum over the whole lattice, at most; inf of a coarse one."""
     is_proven: bool

@@ -163,7 +163,7 @@ def plan_tables(
     of_components, constant = reals.component_tables
     scopes = [group.scope for group in reals.tables]
     own = Terms.of(reals.tables, reals.axes.num_states)
-    beside = [reals.promoted.tables] if reals.promoted else []
+    beside = reals.promoted.tables if reals.promoted else ()
     for part in (of_components, *beside):
         scopes += scopes_by_arity(part.slot_ptr[:-1], np.diff(part.slot_ptr), part.slots)
     order = eliminate_tables(

@@ -9,6 +9,9 @@ BLOCK = 1024
 NEGLIGIBLE = -45.0
 """Log-values this far below the largest of a sum are lost in its rounding."""
 
+IMPROBABLE = -150.0
+"""Log-probability, relative to the largest, of a joint state that counts as 0."""
+
 INFINITE = 1e299
 """Log-sums from here on stand for infinite ones."""
 
@@ -196,7 +199,8 @@ def distribute(
                 top = max(top, work[k])
         total = 0.0
         for k in range(size):
-            work[k] = np.exp(work[k] - top)
+            below = work[k] - top
+            work[k] = np.exp(below) if below > IMPROBABLE else 0.0
             total += work[k]
         for s in range(0, size, block):
             for k in range(block):

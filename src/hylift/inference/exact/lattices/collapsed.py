@@ -195,7 +195,9 @@ class Collapsed:
         reach[place] = std * (pull[components.of_step] + FAR)
         return reach
 
-    def on(self, lattice: Lattice, max_entries: int) -> tuple[Components, GaussianStates, Terms]:
+    def on(
+        self, lattice: Lattice, max_entries: int
+    ) -> tuple[Components, GaussianStates, tuple[Terms, Terms]]:
         """The free reals at every node and cell beside them, and tables of all else."""
         entries = [lattice.log_entries(terms) for terms in (self.pure, self.of_components)]
         if max(entries) > np.log(max_entries):
@@ -246,7 +248,7 @@ class Collapsed:
         )
         pure = lattice.tables(self.pure, rest)
         shared = lattice.shared_tables(self.pure, self.of_components)
-        return wider, spread, joined(pure, replace(shared, theta=shared.theta + rest))
+        return wider, spread, (pure, replace(shared, theta=shared.theta + rest))
 
 
 def pure_and_coupled(
