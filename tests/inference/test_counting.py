@@ -100,6 +100,31 @@ def test_two_modes_of_two_tied_predicates_are_both_found():
     assert expected == pytest.approx(0.75, abs=1e-4)
 
 
+@pytest.mark.parametrize("count", [24, 200])
+def test_booleans_of_different_weights_with_one_coupling_are_exact(count):
+    weights = np.random.default_rng(count).normal(-0.5, 1.0, count).round(3)
+    own = "\n".join(f"{weight} On({i})" for i, weight in enumerate(weights))
+    model = f"n = {{0, ..., {count - 1}}}\nOn(n)\n{own}\n{2 / count} On(x) ^ On(y) where x < y"
+    graph = hl.ground(hl.parse(model))
+
+    def log_sum(fields: np.ndarray, more: float) -> float:
+        """Over the number of Booleans that are on, one Boolean after the other."""
+        logs = np.zeros(1)
+        for field in fields:
+            logs = np.logaddexp(np.append(logs, -np.inf), np.append(-np.inf, logs + field + more))
+        k = np.arange(len(logs))
+        return float(logsumexp(logs + 2 / count * k * (k - 1) / 2))
+
+    log_z = log_sum(weights, 0.0)
+    on = np.exp(weights[0] + log_sum(weights[1:], 2 / count) - log_z)
+
+    found = hl.infer(graph)
+
+    assert found.log_partition.kind == "exact"
+    assert found.log_partition.value == pytest.approx(log_z, abs=1e-9)
+    assert found.marginal("On(0)").prob("true") == pytest.approx(on, abs=1e-9)
+
+
 def rooms(count: int, prior: float) -> FactorGraph:
     """The rooms of the docs, with so many of them."""
     model = f"""

@@ -12,8 +12,8 @@ import hylift as hl
 import oracle
 from hylift.graph import FactorGraph, boolean, real
 from hylift.inference.prepared import Prepared
-from hylift.potentials import ConditionalQuadratic
-from hylift.rewrite.stars import common_means
+from hylift.potentials import ConditionalQuadratic, Table
+from hylift.rewrite.stars import common_fields, common_means
 
 Q = ConditionalQuadratic
 
@@ -108,6 +108,51 @@ def test_all_else_stays_as_it_is(factors):
     graph = reals(5, *factors)
 
     assert common_means(graph) is None
+
+
+def spins(coupling: np.ndarray, scopes: list[tuple[int, ...]], count: int) -> FactorGraph:
+    """Booleans with a table each, and the same table for these pairs."""
+    rng = np.random.default_rng(count)
+    own = [
+        (Table.shared([0.0, field]), [[f"s{i}"]]) for i, field in enumerate(rng.normal(size=count))
+    ]
+    tied = (Table.shared(coupling), [[f"s{i}" for i in scope] for scope in scopes])
+    return FactorGraph.build({f"s{i}": boolean for i in range(count)}, [*own, tied])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [np.diag([0.0, 0.4]), np.array([[0.3, -0.2], [0.1, 0.4]])],
+    ids=["both", "in order"],
+)
+def test_stars_of_booleans_have_the_same_integral_and_marginals(table, monkeypatch):
+    monkeypatch.setattr("hylift.rewrite.stars.LEAST_BOOLEANS", 4)
+    graph = spins(table, pairs(0, 1, 2, 3, 4), 6)
+    expected = oracle.solve(graph)
+
+    fields = common_fields(graph)
+
+    assert fields is not None
+    assert fields.summary == "5 Booleans in 1 field"
+    found = oracle.solve(fields.graph)
+    assert found.log_z == pytest.approx(expected.log_z, abs=1e-9)
+    for variable, probs in expected.probs.items():
+        assert found.probs[variable] == pytest.approx(probs, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("table", "scopes"),
+    [
+        (np.diag([0.0, -0.4]), pairs(0, 1, 2, 3, 4)),
+        (np.diag([-np.inf, 0.4]), pairs(0, 1, 2, 3, 4)),
+        (np.diag([0.0, 0.4]), pairs(0, 1, 2, 3, 4)[1:]),
+    ],
+    ids=["repulsive", "impossible", "incomplete"],
+)
+def test_other_booleans_stay_as_they_are(table, scopes, monkeypatch):
+    monkeypatch.setattr("hylift.rewrite.stars.LEAST_BOOLEANS", 4)
+
+    assert common_fields(spins(table, scopes, 5)) is None
 
 
 def rooms(count: int, prior: float = -0.5) -> FactorGraph:

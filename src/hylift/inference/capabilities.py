@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 Task = Literal["marginals", "logz", "map"]
 Lift = Literal["exact", "coarse-to-fine", "none"]
-Rewrite = Literal["hard clusters", "counts", "common means", "parts"]
+Rewrite = Literal["hard clusters", "common means", "counts", "common fields", "parts"]
 """Ways to write a graph as an easier one of the same distribution, before inference."""
 
 
@@ -186,7 +186,7 @@ METHODS = (
         "exact",
         "exact:Exact",
         lift="none",
-        rewrites=("counts", "common means", "parts"),
+        rewrites=("common means", "counts", "common fields", "parts"),
         trust="exact",
     ),
     MethodInfo("mean-field", "mean field", "variational:MeanField", options=FITTED, **VARIATIONAL),

@@ -50,9 +50,9 @@ def infer(
     Without a method, exact inference where it is cheap, and else `BVI()`; `solution.notes` says
     which, and why. `lift` solves look-alikes once: 'exact' (no loss), 'coarse-to-fine' (for real
     evidence that breaks the symmetry) or 'none'. `rewrite` names the rewrites of the graph that are
-    tried first ('hard clusters', 'counts', 'common means', 'parts'); False is none, and the default
-    those that help the method. With coarse-to-fine lifting, which needs the evidence apart, there
-    are none.
+    tried first ('hard clusters', 'common means', 'counts', 'common fields', 'parts'); False is
+    none, and the default those that help the method. With coarse-to-fine lifting, which needs the
+    evidence apart, there are none.
 
     `tasks` are the answers to compute at once: 'marginals', 'logz', 'map'. After `seconds` a method
     that takes steps returns its best answer. Variational methods and MaxWalkSAT can start from an

@@ -12,7 +12,7 @@ from hylift.rewrite.counting.rewrite import counts
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.parts import alike_parts
 from hylift.rewrite.rewritten import Rewritten
-from hylift.rewrite.stars import common_means
+from hylift.rewrite.stars import common_fields, common_means
 
 
 class Rewrite(Protocol):
@@ -28,6 +28,7 @@ REWRITES: dict[str, Rewrite] = {
     "hard clusters": hard_clusters,
     "common means": common_means,
     "counts": counts,
+    "common fields": common_fields,
     "parts": alike_parts,
 }
 """By name."""

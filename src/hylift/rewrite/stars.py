@@ -1,16 +1,18 @@
-"""Complete pair groups of reals as stars: each of the reals tied to a common mean.
+"""Complete pair groups of reals or Booleans as stars: each of them tied to a common mean.
 
 If all pairs of n reals have the same coupling a x y, with a > 0, then
 
     Σ_{i<j} a x_i x_j = -½an Σ_i (x_i - x̄)² + ½a(n - 1) Σ_i x_i²,
     exp(-½an Σ_i (x_i - x̄)²) = n √(a / 2π) ∫ exp(-½an Σ_i (x_i - m)²) dm,
 
-so that n pairs with one real more do the work of n(n - 1)/2. With a < 0 there is no such real.
+so that n pairs with one real more do the work of n(n - 1)/2. Booleans are the numbers 0 and 1. With
+a < 0 there is no such real.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +27,7 @@ from hylift.graph.names import Names
 from hylift.graph.variables import Variables
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.segments import counts_up, first_of_each, offsets
-from hylift.potentials import REAL, ConditionalQuadratic
+from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 from hylift.rewrite.counting.twins import number_kinds
 from hylift.rewrite.rewritten import Rewritten
 from hylift.rewrite.state_map import StateMap
@@ -37,6 +39,8 @@ Numbers = NDArray[np.int32]
 
 LEAST = 4
 """Reals from which on a star has fewer factors than all pairs."""
+LEAST_BOOLEANS = 24
+"""Booleans from which on an integral over their mean is cheaper than a table of all of them."""
 
 
 def common_means(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | None:
@@ -44,33 +48,85 @@ def common_means(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | N
 
     graph: ground, without evidence.
     """
+    pairs = {
+        at: group
+        for at, group in enumerate(graph.groups)
+        if isinstance(group.potential, ConditionalQuadratic)
+        and group.potential.slot_states == (REAL, REAL)
+    }
+    found = _starred(graph, pairs, LEAST, maximise=maximise)
+    if found is None:
+        return None
+    starred, reals = found
+    num_means = starred.num_variables - graph.num_variables
+    summary = f"{counted(len(np.unique(reals)), 'real')} around {counted(num_means, 'mean')}"
+    back = StateMap.same(graph.num_variables)
+    return Rewritten("common means", starred, back, summary, keeps_maximum=False)
+
+
+def common_fields(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | None:
+    """The graph with complete pair groups of Booleans as stars; None where there are none or a
+    Boolean is in several, and for the best assignment, which is easier to find without.
+
+    graph: ground, without evidence.
+    """
+    if maximise:
+        return None
+    pairs = {
+        at: _of_numbers(group)
+        for at, group in enumerate(graph.groups)
+        if isinstance(group.potential, Table) and group.potential.slot_states == (2, 2)
+    }
+    found = _starred(graph, pairs, LEAST_BOOLEANS, maximise=False)
+    if found is None or len(np.unique(found[1])) < len(found[1]):
+        return None
+    starred, booleans = found
+    num_fields = starred.num_variables - graph.num_variables
+    summary = f"{counted(len(booleans), 'Boolean')} in {counted(num_fields, 'field')}"
+    back = StateMap.same(graph.num_variables)
+    return Rewritten("common fields", starred, back, summary, keeps_maximum=False)
+
+
+def _of_numbers(group: FactorGroup) -> FactorGroup:
+    """Tables of two Booleans as quadratics of the numbers 0 and 1; impossible where a table is."""
+    table = group.potential
+    assert isinstance(table, Table)
+    possible = np.asarray(np.isfinite(table.log_table).all(axis=(1, 2)))
+    T = np.where(possible[:, None, None], table.log_table, 0.0)
+    c = T[:, 0, 0]
+    half = 0.5 * (T[:, 1, 1] - T[:, 1, 0] - T[:, 0, 1] + c)
+    none = np.zeros_like(half)
+    A = np.stack([none, half, half, none], axis=1).reshape(-1, 2, 2)
+    b = np.stack([T[:, 1, 0] - c, T[:, 0, 1] - c], axis=1)
+    return replace(group, potential=ConditionalQuadratic(A, b, np.where(possible, c, -np.inf)))
+
+
+def _starred(
+    graph: FactorGraph, pairs: Mapping[int, FactorGroup], least: int, *, maximise: bool
+) -> tuple[FactorGraph, Numbers] | None:
+    """The graph with some of its groups as stars, and their members.
+
+    pairs: by position, as quadratics of two numbers.
+    """
     if (graph.variables.multiplicity != 1).any():
         return None
     groups, log_constant, found = list[FactorGroup](), graph.log_constant, list[_Cliques]()
-    for group in graph.groups:
-        is_quadratic = isinstance(group.potential, ConditionalQuadratic)
-        has_pairs = is_quadratic and group.potential.slot_states == (REAL, REAL)
-        cliques = _Cliques.of(group) if has_pairs else None
+    for at, group in enumerate(graph.groups):
+        cliques = _Cliques.of(pairs[at], least) if at in pairs else None
         if cliques is None:
             groups.append(group)
             continue
+        rest = np.flatnonzero(cliques.stays)
+        groups += [group.take(rest)] if len(rest) else []
         first = graph.num_variables + sum(len(one.size) for one in found)
-        groups += [cliques.rest] if len(cliques.rest) else []
-        groups += cliques.factors(first)
+        groups += cliques.factors(first, of_states=isinstance(group.potential, Table))
         log_constant += cliques.log_constant(maximise=maximise)
         found.append(cliques)
     if not found:
         return None
     variables = _with_means(graph.variables, np.concatenate([one.first_member for one in found]))
-    num_before, num_means = graph.num_variables, len(variables) - graph.num_variables
-    num_reals = sum(len(one.member) for one in found)
-    return Rewritten(
-        "common means",
-        FactorGraph.unchecked(variables, groups, Evidence.none(), log_constant),
-        StateMap.same(num_before),
-        f"{counted(num_reals, 'real')} around {counted(num_means, 'mean')}",
-        keeps_maximum=False,
-    )
+    starred = FactorGraph.unchecked(variables, groups, Evidence.none(), log_constant)
+    return starred, np.concatenate([one.member for one in found])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,14 +135,14 @@ class _Cliques:
 
     inside: FactorGroup
     """All of their factors."""
-    rest: FactorGroup
+    stays: NDArray[np.bool_]  # (factor of the group,): whether it is none of them
     member: Numbers  # (member,): its variable; those of one clique after those of another
     size: Ids  # (clique,): its members
     coupling: Floats  # (clique,): a, of all factors of a pair together
     ends: Numbers  # (2, factor inside): members, that of the smaller variable first
 
     @classmethod
-    def of(cls, group: FactorGroup) -> _Cliques | None:
+    def of(cls, group: FactorGroup, least: int) -> _Cliques | None:
         potential = group.potential
         assert isinstance(potential, ConditionalQuadratic)
         usable = (potential.A[:, 0, 1] > 0) & np.isfinite(potential.c)
@@ -95,7 +151,7 @@ class _Cliques:
         if not len(kind):
             return None
         low, high, variable = _nodes(kind, scope)
-        found = _complete(low, high, len(variable))
+        found = _complete(low, high, len(variable), least)
         if found is None:
             return None
         clique, times, inside = found
@@ -111,9 +167,8 @@ class _Cliques:
         part = group if not stays.any() else group.take(of_group)
         example = first_of_each(clique[low].astype(np.int64))
         coupling = 2 * potential.A[part.row[example], 0, 1] * part.multiplicity[example] * times
-        rest = group.take(np.flatnonzero(stays))
         return cls(
-            part, rest, variable[member], size, coupling, np.stack([place[low], place[high]])
+            part, stays, variable[member], size, coupling, np.stack([place[low], place[high]])
         )
 
     @property
@@ -134,25 +189,36 @@ class _Cliques:
         integral = np.log(self.size) + 0.5 * np.log(self.coupling / (2 * np.pi))
         return own if maximise else own + float(integral.sum())
 
-    def factors(self, first: int) -> list[FactorGroup]:
-        """The factors of the stars, whose means are variables from `first` on."""
+    def factors(self, first: int, *, of_states: bool) -> list[FactorGroup]:
+        """The factors of the stars, whose means are variables from `first` on; members are reals,
+        or states as the numbers 0 and 1."""
         label = self.inside.label
         clique = np.repeat(np.arange(len(self.size)), self.size)
         weight, row = np.unique(0.5 * self.coupling * self.size, return_inverse=True)
-        A = weight[:, None, None] * np.array([[-1.0, 1.0], [1.0, -1.0]])
-        star = ConditionalQuadratic(A, np.zeros((len(A), 2)), np.zeros(len(A)))
-        scope = np.column_stack([self.member, first + clique]).astype(np.int32)
-        rows, ones = row.reshape(-1)[clique].astype(np.int32), np.ones(len(clique))
-        found = [FactorGroup.unchecked(star, scope, rows, ones, label)]
+        star = ConditionalQuadratic.squared_distance(weight, [1.0, -1.0])
         left = self._left()
         some = np.flatnonzero(left.any(axis=1))
-        if len(some):
-            rows, _ = group_rows(left[some].view(np.int32))
-            values = left[some][first_members(rows)]
-            own = ConditionalQuadratic(values[:, :1, None], values[:, 1:], np.zeros(len(values)))
-            scope = self.member[some][:, None]
-            found.append(FactorGroup.unchecked(own, scope, rows, ones[some], label))
-        return found
+        own_row, _ = group_rows(left[some].view(np.int32))
+        values = left[some][first_members(own_row)]
+        own: Potential = ConditionalQuadratic(
+            values[:, :1, None], values[:, 1:], np.zeros(len(values))
+        )
+        if of_states:
+            x = np.array([0.0, 1.0])
+            square = np.broadcast_to(-weight[:, None], (len(weight), 2))[..., None, None]
+            star = ConditionalQuadratic(
+                square, (2 * weight[:, None] * x)[..., None], -weight[:, None] * x
+            )
+            own = Table(values.sum(axis=1)[:, None] * x)
+        scope = np.column_stack([self.member, first + clique]).astype(np.int32)
+        ones = np.ones(len(clique))
+        stars = FactorGroup.unchecked(
+            star, scope, row.reshape(-1)[clique].astype(np.int32), ones, label
+        )
+        if not len(some):
+            return [stars]
+        owns = FactorGroup.unchecked(own, self.member[some][:, None], own_row, ones[some], label)
+        return [stars, owns]
 
     def _left(self) -> Floats:
         """(member, 2): coefficients of its square and of itself that are left; 0 for (x - y)²."""
@@ -182,9 +248,11 @@ def _nodes(kind: Numbers, scope: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     return low, high, (nodes % num_variables).astype(np.int32)
 
 
-def _complete(low: Numbers, high: Numbers, num_nodes: int) -> tuple[Numbers, Ids, Ids] | None:
+def _complete(
+    low: Numbers, high: Numbers, num_nodes: int, least: int
+) -> tuple[Numbers, Ids, Ids] | None:
     """(node,): the clique that it is in, or -1; (clique,): how often each pair is linked; and the
-    links of cliques. None without cliques of `LEAST` nodes.
+    links of cliques. None without cliques of so many nodes.
 
     low, high: (link,): nodes that it links.
     """
@@ -195,7 +263,7 @@ def _complete(low: Numbers, high: Numbers, num_nodes: int) -> tuple[Numbers, Ids
     size = np.bincount(smallest, minlength=num_nodes)
     pairs = np.maximum(size * (size - 1) // 2, 1)
     times = np.bincount(clique, minlength=num_nodes) // pairs
-    is_clique = (size >= LEAST) & (np.bincount(clique, minlength=num_nodes) == times * pairs)
+    is_clique = (size >= least) & (np.bincount(clique, minlength=num_nodes) == times * pairs)
     is_clique &= times > 0
     outside = np.flatnonzero(smallest[high] != clique)
     is_clique[clique[outside]] = False
