@@ -106,6 +106,28 @@ def _solve_exactly() -> None:
         hl.infer(hl.read_uai(path), hl.Exact())
 
 
+def _sum_over_lattices() -> None:
+    """Two coupled reals with twenty sensors each, with and without a third that has none."""
+    import hylift as hl
+
+    near = hl.ConditionalQuadratic.linear_gaussian([1.0], 1.0)
+    own = hl.ConditionalQuadratic.square(-1.0)
+    sensor = own.times([0.1, 1.0])
+    broken = [f"{real}{i}" for real in "xy" for i in range(20)]
+    weights = hl.Table(np.stack([np.zeros(40), np.linspace(-3, -1, 40)], axis=1))
+    for free in ([], ["z"]):
+        graph = hl.FactorGraph.build(
+            dict.fromkeys(broken, hl.boolean) | dict.fromkeys(["x", "y", *free], hl.real),
+            [
+                (weights, [[name] for name in broken]),
+                (sensor, [[name, name[0]] for name in broken]),
+                (near, [["x", "y"], *([real, "x"] for real in free)]),
+                (own, [["x"], *([real] for real in free)]),
+            ],
+        )
+        hl.infer(graph, hl.Exact(), tasks=("marginals", "logz", "map"))
+
+
 def _lift() -> None:
     """Exactly, by distance, and from coarse to fine with hard and soft evidence; explained."""
     import hylift as hl
@@ -267,6 +289,7 @@ PARTS: tuple[Callable[[], None], ...] = (
     _pass_messages,
     _lift,
     _solve_exactly,
+    _sum_over_lattices,
 )
 """The longest first."""
 

@@ -158,7 +158,7 @@ class Collapsed:
             count += len(terms)
         owner, real, curvature = (np.concatenate(each) for each in (owners, reals, least))
         best = np.maximum(-2 * shared[:, 0], 0.0)  # which is a term of its own for each real
-        order = np.argsort(curvature, kind="stable")[::-1]
+        order = np.argsort(np.negative(curvature), kind="stable")
         kernels.match(order, owner, real, curvature, np.zeros(count, dtype=bool), best)
         return np.sqrt(2 * np.pi / np.where(best > 0, best, 1e-300))
 
