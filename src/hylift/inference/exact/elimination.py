@@ -125,6 +125,11 @@ def eliminate_tables(
     return _eliminate_by(np.lexsort((rank, component)).astype(np.int32), edges)
 
 
+def num_tries(num_variables: int) -> int:
+    """Orders that are tried, at most, where tables are large."""
+    return int(np.clip(MAX_TRIED_VARIABLES // max(num_variables, 1), 1, MAX_TRIES))
+
+
 def _orders(
     log_states: FloatArray,
     edges: Ids32,
@@ -138,7 +143,7 @@ def _orders(
     num, none = len(log_states), np.zeros(len(log_limit), dtype=bool)
     if num <= FEW_TO_FACTORISE:
         yield eliminate_reals(num, edges), none
-    tries = int(np.clip(MAX_TRIED_VARIABLES // max(num, 1), 1, MAX_TRIES))
+    tries = num_tries(num)
     graph = (log_states, edges, component, log_limit)
     first, passed, work = _greedy(*graph, np.zeros(num), True)
     yield first, passed

@@ -205,7 +205,7 @@ def _summed(
             kinds, found, max_entries, maximise=False,
             marginals=marginals or found.promoted is not None, meter=meter,
         )  # fmt: skip
-        found = on_finer_lattice(outcome, max_entries)
+        found = on_finer_lattice(outcome, max_entries, meter)
     return outcome
 
 

@@ -149,7 +149,8 @@ def integrate_reals(
     if not len(promoted):
         _check_components(kinds, components, max_entries)
         if meter is not None:
-            meter.begin(float(np.exp(components.log_work()).sum()) * SECONDS_PER_NUMBER)
+            work = float(np.exp(components.log_work()).sum())
+            meter.begin(work * SECONDS_PER_NUMBER, len(axes.free))
         gaussian = solve_states(components, terms, maximise=maximise, moments=moments)
         return Integrated(axes, groups, components, gaussian)
     collapsed = Collapsed.of(quadratics, axes.num_states, axes.free, promoted, maximise=maximise)
@@ -160,7 +161,7 @@ def integrate_reals(
         name = kinds.graph.variables.names[int(promoted[np.argmax(loose)])]
         raise IntractableError(f"a lattice of '{name}' would have no ends: nothing bounds it.")
     lattice = Lattice.of(promoted, collapsed.row, COARSE * unit, windows)
-    return on_lattice(axes, groups, collapsed, lattice, max_entries)
+    return on_lattice(axes, groups, collapsed, lattice, max_entries, meter)
 
 
 def on_lattice(
@@ -169,18 +170,23 @@ def on_lattice(
     collapsed: Collapsed,
     lattice: Lattice,
     max_entries: int,
+    meter: Meter | None = None,
     *,
     epsilon: float = np.inf,
     is_proven: bool = False,
 ) -> Integrated:
     """Everything as tables over the axes and a lattice."""
+    if meter is not None:
+        meter.begin(collapsed.seconds(lattice), len(lattice.real))
     components, gaussian, found = collapsed.on(lattice, max_entries)
     axes = replace(axes, num_states=lattice.with_states(axes.num_states))
     promoted = OnLattice(collapsed, lattice, found, epsilon, is_proven)
     return Integrated(axes, groups, components, gaussian, promoted)
 
 
-def on_fine_lattice(reals: Integrated, windows: FloatArray, max_entries: int) -> Integrated:
+def on_fine_lattice(
+    reals: Integrated, windows: FloatArray, max_entries: int, meter: Meter | None = None
+) -> Integrated:
     """The same reals on a lattice that resolves them, in these windows (promoted, 2)."""
     assert reals.promoted is not None
     collapsed, before = reals.promoted.collapsed, reals.promoted.lattice
@@ -190,7 +196,7 @@ def on_fine_lattice(reals: Integrated, windows: FloatArray, max_entries: int) ->
     spacing, widths = scale * collapsed.unit, collapsed.widths()
     lattice = Lattice.of(before.real, before.row, spacing, windows, far, widths)
     return on_lattice(
-        reals.bare_axes, reals.tables, collapsed, lattice, max_entries,
+        reals.bare_axes, reals.tables, collapsed, lattice, max_entries, meter,
         epsilon=epsilon, is_proven=reach is not None,
     )  # fmt: skip
 

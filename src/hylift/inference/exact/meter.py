@@ -9,8 +9,15 @@ import numpy as np
 from hylift.errors import IntractableError
 from hylift.progress import Progress
 
-SECONDS_PER_PASS, SECONDS_PER_ENTRY, SECONDS_PER_NUMBER = 5e-3, 5e-9, 4e-8
-"""Rough times for a pass, an entry of a table that is summed once, and a number of a Gaussian."""
+SECONDS_PER_PASS, SECONDS_PER_VARIABLE = 2e-3, 5e-6
+"""Rough times for a pass, and for each variable in it."""
+SECONDS_PER_ENTRY, SECONDS_PER_NUMBER = 5e-9, 4e-8
+"""For an entry of a table that is summed once, and for a number of a Gaussian."""
+SECONDS_PER_POINT = (0.0, 6e-9, 6e-9, 8e-8)
+"""For an entry of a table on lattices, by the number of its reals; the last for three or more."""
+SECONDS_PER_LATTICE = 4e-3
+SECONDS_PER_TRY = 3e-6
+"""For a variable in each order of elimination that is tried, where tables are large."""
 
 LONG = 2.0
 """Seconds from which on a pass is announced with the time that it will take."""
@@ -29,9 +36,9 @@ class Meter:
     done: float = 0.0
     """The share of this pass."""
 
-    def begin(self, seconds: float) -> None:
-        """A pass that should take so many seconds."""
-        self.seconds += seconds + SECONDS_PER_PASS
+    def begin(self, seconds: float, num_variables: int) -> None:
+        """A pass over so many variables, whose numbers should take so many seconds."""
+        self.seconds += seconds + SECONDS_PER_PASS + num_variables * SECONDS_PER_VARIABLE
         self.done = 0.0
         if self.seconds > self.limit:
             raise IntractableError(

@@ -16,6 +16,7 @@ from hylift.errors import (
 from hylift.inference.exact import tables
 from hylift.inference.exact.elimination import (
     OBSERVE_MORE,
+    SMALL_TABLES,
     Elimination,
     Flags,
     FloatArray,
@@ -23,13 +24,14 @@ from hylift.inference.exact.elimination import (
     Ids32,
     eliminate_tables,
     limit_of,
+    num_tries,
     number_axes,
     scope_edges,
     scopes_by_arity,
 )
 from hylift.inference.exact.integrated import Integrated, on_fine_lattice
 from hylift.inference.exact.kernels.tables import INFINITE
-from hylift.inference.exact.meter import SECONDS_PER_ENTRY, Meter
+from hylift.inference.exact.meter import SECONDS_PER_ENTRY, SECONDS_PER_TRY, Meter
 from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import offsets, ranges
 from hylift.proper.improper import ImproperDirection
@@ -95,7 +97,7 @@ class PassResult:
         return real, self.weights[ranges(gaussian.state_ptr[of_step], count)], at
 
 
-def on_finer_lattice(outcome: PassResult, max_entries: int) -> Integrated | None:
+def on_finer_lattice(outcome: PassResult, max_entries: int, meter: Meter) -> Integrated | None:
     """The same reals on a lattice that resolves them where they can be, or on wider windows; None
     if that makes no difference."""
     reals, promoted = outcome.reals, outcome.reals.promoted
@@ -107,7 +109,7 @@ def on_finer_lattice(outcome: PassResult, max_entries: int) -> Integrated | None
     else:
         ends = np.stack(before.occupied(probs, OCCUPIED), axis=1) + np.array([-1.5, 1.5])
         windows = before.first[:, None] + before.spacing[:, None] * ends
-    return on_fine_lattice(reals, windows, max_entries)
+    return on_fine_lattice(reals, windows, max_entries, meter)
 
 
 def sum_states(
@@ -123,7 +125,11 @@ def sum_states(
     plan, order, own, of_components, constant = plan_tables(reals, max_entries)
     _, num_states = number_axes(reals.axes.num_states)
     share = 0.5 if marginals else 1.0
-    meter.begin(float(plan.size.sum()) * SECONDS_PER_ENTRY / share)
+    entries, num = float(plan.size.sum()), len(plan.clique)
+    is_forest = np.diff(plan.clique["later"]).max(initial=0) <= 1
+    tried = 0 if is_forest or entries < SMALL_TABLES else num * num_tries(num)
+    work = SECONDS_PER_ENTRY * (entries / share + len(plan.values)) + SECONDS_PER_TRY * tried
+    meter.begin(work, num)
     messages, log_sum = tables.collect(
         plan, maximise=maximise, advance=lambda s: meter.advance(share * s)
     )

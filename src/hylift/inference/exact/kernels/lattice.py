@@ -3,8 +3,13 @@
 Terms are laid out as in `inference.terms.Terms`: A of all joint states, then b, then c.
 """
 
+import math
+
 import numpy as np
 from numba import njit
+
+MAX_SWEEPS = 12
+"""Sweeps of Jacobi's method; it converges quadratically."""
 
 LARGE = 1e200
 """Log-values beyond this mark infinite integrals, or what is impossible."""
@@ -31,16 +36,31 @@ def curvature(slot_ptr, slots, num_discrete, num_joint, base, multiplicity, thet
 
 @njit(cache=True)
 def _largest(matrix, size):
-    """An upper bound on the largest eigenvalue: exact for one and two rows, else Gershgorin's."""
-    if size == 2:
-        a, b, d = matrix[0, 0], matrix[0, 1], matrix[1, 1]
-        return 0.5 * (a + d) + np.sqrt(0.25 * (a - d) ** 2 + b * b)
+    """An upper bound on the largest eigenvalue: Jacobi's rotations, then Gershgorin's circles."""
+    a = matrix.copy()
+    for _ in range(MAX_SWEEPS if size > 1 else 0):
+        off = 0.0
+        for p in range(size):
+            for q in range(p + 1, size):
+                off = max(off, abs(a[p, q]))
+                if a[p, q] == 0.0:
+                    continue
+                angle = 0.5 * math.atan2(2.0 * a[p, q], a[q, q] - a[p, p])
+                c, s = math.cos(angle), math.sin(angle)
+                for k in range(size):
+                    first, second = a[k, p], a[k, q]
+                    a[k, p], a[k, q] = c * first - s * second, s * first + c * second
+                for k in range(size):
+                    first, second = a[p, k], a[q, k]
+                    a[p, k], a[q, k] = c * first - s * second, s * first + c * second
+        if off <= 1e-14 * abs(np.trace(a)):
+            break
     most = -np.inf
     for i in range(size):
-        total = matrix[i, i]
+        total = a[i, i]
         for j in range(size):
             if j != i:
-                total += abs(matrix[i, j])
+                total += abs(a[i, j])
         most = max(most, total)
     return most
 
@@ -103,11 +123,16 @@ def floors(
             if trace < least:
                 least, flattest = trace, s
                 flat[:] = other
-        excess = 0.0
+        excess, below_zero = 0.0, 0.0
         for s in range(num_joint[t]):
-            if s != flattest and theta[at_c + s] > -np.inf:
+            if theta[at_c + s] > -np.inf:
                 _precision(theta, base[t] + s * size * size, size, unit, here, other)
-                excess = max(excess, _largest(flat - other, size))
+                below_zero = max(below_zero, _largest(-other, size))
+                if s != flattest:
+                    excess = max(excess, _largest(flat - other, size))
+        if excess > SAME * max(least, 0.0):  # no state is flattest in all directions
+            flat[:] = 0.0
+            excess = below_zero
         for i in range(size):
             slope[here[i]] += multiplicity[t] * steep[i]
             flat[i, i] -= excess

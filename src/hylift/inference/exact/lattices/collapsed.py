@@ -35,6 +35,7 @@ from hylift.inference.exact.gaussian import (
 from hylift.inference.exact.kernels import lattice as kernels
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.lattices.lattice import Lattice
+from hylift.inference.exact.meter import SECONDS_PER_LATTICE, SECONDS_PER_POINT
 from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import offsets, strides
 from hylift.potentials import ConditionalQuadratic
@@ -195,15 +196,25 @@ class Collapsed:
         reach[place] = std * (pull[components.of_step] + FAR)
         return reach
 
+    def seconds(self, lattice: Lattice) -> float:
+        """The time that tables on a lattice should take."""
+        total = SECONDS_PER_LATTICE
+        for terms in (self.pure, self.of_components):
+            number = np.minimum(terms.num_reals, len(SECONDS_PER_POINT) - 1)
+            each = np.array(SECONDS_PER_POINT)[number]
+            total += float((np.exp(np.minimum(lattice.log_entries(terms), 700.0)) * each).sum())
+        return total
+
     def on(
         self, lattice: Lattice, max_entries: int
     ) -> tuple[Components, GaussianStates, tuple[Terms, Terms]]:
         """The free reals at every node and cell beside them, and tables of all else."""
-        entries = [lattice.log_entries(terms) for terms in (self.pure, self.of_components)]
-        if max(entries) > np.log(max_entries):
+        parts = [lattice.log_entries(terms) for terms in (self.pure, self.of_components)]
+        entries = float(np.logaddexp.reduce(np.concatenate(parts)))
+        if entries > np.log(max_entries):
             raise IntractableError(
                 f"{len(self.real)} reals on lattices of up to {lattice.num_nodes.max():,} nodes "
-                f"need tables of 2^{max(entries) / np.log(2):.1f} entries. "
+                f"need tables of 2^{entries / np.log(2):.1f} entries. "
                 f"{limit_of(max_entries)}",
                 OBSERVE_MORE,
             )

@@ -178,13 +178,12 @@ class Lattice:
             table,
         )
 
-    def log_entries(self, terms: Terms) -> float:
-        """Log of the entries of the tables of quadratics of promoted reals."""
+    def log_entries(self, terms: Terms) -> FloatArray:
+        """(term,): log of the entries of its table."""
         is_real = self.row[terms.slots] >= 0
         log_states = np.log(self.num_states)[self.row[terms.slots[is_real]]]
         sizes = np.bincount(terms.term[is_real], log_states, minlength=len(terms))
-        sizes = sizes + np.log(terms.num_joint)
-        return float(np.logaddexp.reduce(sizes)) if len(sizes) else -np.inf
+        return np.asarray(sizes + np.log(terms.num_joint))
 
     def shared_tables(self, *parts: Terms) -> Terms:
         """The parts a x² + b x that all states of terms of one real share."""
