@@ -67,7 +67,8 @@ def tables(measured: Sequence[Measured]) -> list[Table]:
         _by_method(
             "log Z",
             "How far from the exact value; the value itself where that is not known. "
-            "≥ is a lower bound, ≈ an estimate.",
+            "≥ is a lower bound, ≤ an upper bound, ± the middle of a certain interval, "
+            "≈ an estimate.",
             measured, _log_z,
         ),
         _by_method(
@@ -149,7 +150,8 @@ def _log_z(one: Measured, result: Result) -> str:
         if (log_z := other.posterior.log_partition) is not None and log_z.kind == "exact"
     ]
     value = f"{found.value - exact[0]:+.2g}" if exact else f"{found.value:.6g}"
-    return SIGNS[found.kind] + value
+    off = f" ± {found.error:.2g}" if found.kind == "interval" else ""
+    return SIGNS[found.kind] + value + off
 
 
 def _seconds(one: Measured, result: Result) -> str:
