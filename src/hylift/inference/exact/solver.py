@@ -42,12 +42,13 @@ LARGEST = 1e290
 class Exact:
     """Exact marginals, log Z and MAP, or an error that names the obstacle.
 
-    Answers are estimates, and say so, only with a user's own functions and where rounding errors
-    are large.
+    Answers are estimates, and say so, with a user's own functions, with unknown variances and
+    scales, and where rounding errors are large.
 
     Discrete variables are eliminated in tables, Gaussian reals by sparse factorisation; reals
-    that depend on discrete variables come out as exact Gaussian mixtures. Reals on an interval
-    are integrated numerically where their bounds matter.
+    that depend on discrete variables come out as exact Gaussian mixtures, or where these would be
+    too many, as densities on lattices, whose error is bounded. Reals on an interval are integrated
+    numerically where their bounds matter.
     """
 
     max_entries: int = 2**28
