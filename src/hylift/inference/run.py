@@ -229,6 +229,8 @@ def choose_and_solve(
             posterior = _solve(exact, prepared, replace(request, seconds=limit), rewrites, own)
         except (IntractableError, UnsupportedError) as error:
             refused = error.text
+        except MemoryError:
+            refused = "its tables do not fit into memory."
         else:
             seconds = posterior.solution.predicted_seconds or 0.0
             why = (

@@ -35,6 +35,10 @@ from hylift.proper.check import check_proper
 from hylift.rewrite.kinds import Kinds
 from hylift.words import counted
 
+MOST_CLOSED = 2**25
+"""Numbers of closed forms up to which they serve where lattices are refused: a second of work."""
+MOST_WIDENED = 5
+"""Passes on wider windows after which what lies beyond them must have become less."""
 MAX_REFINED = 2**22
 """Largest table of a user's own function that is refined only to settle further digits."""
 
@@ -145,16 +149,15 @@ def _refine(
                     f"numerical integration over {len(axes.real)} bounded reals does not settle "
                     f"on {best.outcome.reals.axes.nodes.shape[1]} nodes each"
                 )
-            reals = integrate_reals(kinds, axes, limit, maximise=False, promote=True, meter=meter)
-            if len(improper_but_bounded(kinds, reals)):
-                return reals
-            outcome = _summed(kinds, reals, limit, marginals, meter)
+            outcome = _summed(kinds, axes, limit, marginals, meter)
+            if isinstance(outcome, Integrated):
+                return outcome
         except IntractableError:
             if best is None or not enough:
                 raise
             return replace(best, notes=(*best.notes, "A finer grid would cost too much."))
         if not gridded.any():
-            return _certified(kinds, outcome)
+            return _certified(kinds, Integral(outcome, "exact", 0.0, True, ()))
         error, settled = np.inf, False
         if best is not None:
             error, settled = difference(best.outcome, outcome, tolerance)
@@ -163,7 +166,7 @@ def _refine(
             f"nodes each; half of them change log Z, a probability, or a mean in widths, by "
             f"{error:.1e}."
         )
-        best = Integral(outcome, kind, error, settled, (note,))
+        best = _certified(kinds, Integral(outcome, kind, error, settled, (note,)))
         if settled:
             return best
         edges = halved(edges)
@@ -184,36 +187,70 @@ def _on_windows(
     if isinstance(found, Integrated):
         return found
     axes = found.grid.axes(kinds)
-    reals = integrate_reals(kinds, axes, max_entries, maximise=False, promote=True, meter=meter)
-    outcome = _summed(kinds, reals, max_entries, marginals, meter)
+    outcome = _summed(kinds, axes, max_entries, marginals, meter)
+    if isinstance(outcome, Integrated):
+        return outcome
     note = (
         f"{len(axes.real)} reals were integrated numerically on {axes.nodes.shape[1]} nodes each, "
         f"placed where their probability is; {found.compared} nodes change log Z, a probability, "
         f"or a mean in widths, by {found.error:.1e}. Beyond them lies a probability of about "
         f"{found.grid.beyond:.0e}."
     )
-    return Integral(outcome, "estimate", found.error + found.grid.beyond, found.settled, (note,))
+    error = found.error + found.grid.beyond
+    return _certified(kinds, Integral(outcome, "estimate", error, found.settled, (note,)))
 
 
 def _summed(
-    kinds: Kinds, reals: Integrated, max_entries: int, marginals: bool, meter: Meter
-) -> PassResult:
-    """The sum over the axes, on lattices that resolve the reals on them."""
+    kinds: Kinds, axes: Axes, max_entries: int, marginals: bool, meter: Meter
+) -> PassResult | Integrated:
+    """The sum over the axes, on lattices that resolve the reals on them; in closed form where
+    lattices are refused; or the reals, where it is infinite."""
+    try:
+        return _summed_once(kinds, axes, max_entries, marginals, meter, promote=True)
+    except IntractableError as refusal:
+        try:
+            some = min(max_entries, MOST_CLOSED)
+            return _summed_once(kinds, axes, some, marginals, meter, promote=False)
+        except IntractableError:
+            raise refusal from None
+
+
+def _summed_once(
+    kinds: Kinds,
+    axes: Axes,
+    max_entries: int,
+    marginals: bool,
+    meter: Meter,
+    *,
+    promote: bool,
+) -> PassResult | Integrated:
+    reals = integrate_reals(kinds, axes, max_entries, maximise=False, promote=promote, meter=meter)
+    if len(improper_but_bounded(kinds, reals)):
+        return reals
     found: Integrated | None = reals
+    passes, first = 0, 0.0
     while found is not None:
         outcome = sum_states(
             kinds, found, max_entries, maximise=False,
             marginals=marginals or found.promoted is not None, meter=meter,
         )  # fmt: skip
+        if found.promoted is not None and found.promoted.epsilon < np.inf:
+            passes, first = passes + 1, first or outcome.beyond
+            if passes >= MOST_WIDENED and not outcome.beyond < 0.5 * first:
+                raise IntractableError(
+                    "what lies beyond the windows of lattices cannot be bounded: its factors "
+                    "cancel each other there."
+                )
         found = on_finer_lattice(outcome, max_entries, meter)
     return outcome
 
 
-def _certified(kinds: Kinds, outcome: PassResult) -> Integral:
-    """The integral with no error but that of lattices, which is bounded."""
+def _certified(kinds: Kinds, integral: Integral) -> Integral:
+    """The integral with the error of lattices, which is bounded, where there are some."""
+    outcome = integral.outcome
     promoted = outcome.reals.promoted
     if promoted is None:
-        return Integral(outcome, "exact", 0.0, True, ())
+        return integral
     lattice = promoted.lattice
     error = 2 * promoted.epsilon + 2 * outcome.beyond
     note = (
@@ -221,14 +258,15 @@ def _certified(kinds: Kinds, outcome: PassResult) -> Integral:
         f"{lattice.num_nodes.max():,} nodes, which changes log Z, or any probability, by "
         f"{error:.1e} at most."
     )
+    found = replace(integral, error=integral.error + error, notes=(note, *integral.notes))
     if promoted.is_proven:
-        return Integral(outcome, "exact", error, True, (note,))
+        return found
     check_proper(kinds.graph)
     doubt = (
         "It is not proven that nothing lies farther than a million standard deviations away: in "
         "some joint state of the discrete variables the reals may have no finite width."
     )
-    return Integral(outcome, "estimate", error, True, (note, doubt))
+    return replace(found, kind="estimate", notes=(*found.notes, doubt))
 
 
 def _with_rounding(integral: Integral, lost: float, tolerance: float) -> Integral:
@@ -276,8 +314,17 @@ def _leaks(kinds: Kinds, outcome: PassResult) -> FloatArray:
     if (promoted := outcome.reals.promoted) is not None:
         lattice = promoted.lattice
         real = np.repeat(lattice.real, lattice.num_states)
-        outside = (lattice.low < variables.lower[real]) | (lattice.high > variables.upper[real])
-        np.add.at(leak, real, np.where(outside, outcome.on_lattice, 0.0))
+        # From one node within a bound on: the density may fall between two of them.
+        lower, upper = variables.lower[real], variables.upper[real]
+        step = np.repeat(lattice.spacing, lattice.num_states)
+        outside = (lattice.low < lower + step) | (lattice.high > upper - step)
+        lost = np.where(outside, outcome.on_lattice, 0.0)
+        np.add.at(leak, real, lost)
+        closed = np.isfinite(lower) & np.isfinite(upper)
+        lower, upper = lower[closed], upper[closed]
+        middle, width = 0.5 * (lower + upper), upper - lower
+        ends = np.abs(lattice.low[closed] - middle), np.abs(lattice.high[closed] - middle)
+        np.add.at(moment, real[closed], lost[closed] * (np.maximum(*ends) / width) ** 2)
     return np.maximum(leak, moment)
 
 

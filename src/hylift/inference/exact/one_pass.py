@@ -45,8 +45,6 @@ NEGLIGIBLE = 1e-12
 
 OCCUPIED = 1e-18
 """Probability of a node of it, relative to the largest, that is looked at more closely."""
-BEYOND = 1e-12
-"""Probability that may lie beyond the windows of lattices."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,11 +99,14 @@ def on_finer_lattice(outcome: PassResult, max_entries: int, meter: Meter) -> Int
     """The same reals on a lattice that resolves them where they can be, or on wider windows; None
     if that makes no difference."""
     reals, promoted = outcome.reals, outcome.reals.promoted
-    if promoted is None or (promoted.epsilon < np.inf and outcome.beyond <= BEYOND):
+    if promoted is None:
         return None
     before, probs = promoted.lattice, outcome.on_lattice
     if promoted.epsilon < np.inf:
-        windows = before.widened(probs, 0.25 * BEYOND / before.cells.size)
+        excess = before.excess(probs)
+        if excess.sum() <= 1:
+            return None
+        windows = before.widened(excess)
     else:
         ends = np.stack(before.occupied(probs, OCCUPIED), axis=1) + np.array([-1.5, 1.5])
         windows = before.first[:, None] + before.spacing[:, None] * ends

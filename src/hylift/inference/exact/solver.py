@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
-from hylift.inference.exact.elimination import check_tables
+from hylift.inference.exact.elimination import FloatArray, check_tables
 from hylift.inference.exact.expected import expected_sums
 from hylift.inference.exact.integral import Integral, integrate
 from hylift.inference.exact.maximum import maximise
 from hylift.inference.exact.meter import Meter
+from hylift.inference.exact.nodes.axes import Axes
 from hylift.inference.exact.nodes.placement import density_panels
 from hylift.inference.exact.one_pass import PassResult
 from hylift.inference.finish import Answer, categoricals, finish
@@ -30,6 +31,9 @@ from hylift.posterior.distributions import BatchedDistribution
 from hylift.rewrite.kinds import Kinds
 
 LEAST_TOLERANCE = 1e-13
+
+UNRESOLVED = 1e-3
+"""Difference of moments, in deviations, from which on a density counts as not resolved."""
 
 NEGLIGIBLE = 1e-18
 """Weight of a Gaussian at the node of a lattice that is left out of a marginal."""
@@ -96,6 +100,8 @@ class Exact:
             log_partition = LogPartition(integral.outcome.log_total, integral.kind, integral.error)
             if "marginals" in request.tasks:
                 marginals = _marginals(kinds, integral)
+                if doubt := _unresolved(kinds, integral.outcome, marginals):
+                    notes, settled = (*notes, doubt), False
             objective = -log_partition.value
             reals = integral.outcome.reals
             expect = functools.partial(expected_sums, kinds, reals, max_entries=self.max_entries)
@@ -172,11 +178,57 @@ def _marginals(kinds: Kinds, integral: Integral) -> list[tuple[NDArray[Any], Bat
             if bent[rows[0]]:
                 edges, values = density_panels(axes.scale.take(rows), edges, log_density[rows])
             found = PiecewiseDensity.from_gauss_legendre(edges, values)
-            batches.append((axes.real[rows], found))
+            good = _moments_off(axes, outcome.marginals, rows, found) <= UNRESOLVED
+            batches.append((axes.real[rows[good]], found[good]))
+            if not good.all():
+                linear = _between_nodes(axes, outcome.marginals, rows[~good])
+                batches.append((axes.real[rows[~good]], linear))
 
     if outcome.reals.promoted is not None:
         batches += outcome.reals.promoted.lattice.densities(outcome.on_lattice)
     return [*batches, *_mixtures(outcome)]
+
+
+def _moments_off(
+    axes: Axes, marginals: FloatArray, rows: NDArray[Any], found: PiecewiseDensity
+) -> FloatArray:
+    """(row,): how far mean and deviation of densities are from those of nodes, in deviations."""
+    probs, nodes = axes.on_nodes(marginals)[rows], axes.nodes[rows]
+    mean = (probs * nodes).sum(axis=1)
+    std = np.sqrt((probs * (nodes - mean[:, None]) ** 2).sum(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = np.abs(np.asarray(found.mean) - mean) / std
+        off = np.maximum(off, np.abs(np.asarray(found.std) / std - 1))
+    return np.where(np.isnan(off), 0.0, off)
+
+
+def _between_nodes(axes: Axes, marginals: FloatArray, rows: NDArray[Any]) -> PiecewiseDensity:
+    """Densities that are linear between nodes, where series through them have not converged."""
+    nodes = axes.nodes[rows]
+    density = axes.on_nodes(marginals)[rows] / axes.weights[rows]
+    share = 0.5 + 0.5 * np.array([-1.0, 1.0]) / np.sqrt(3.0)
+    values = density[:, :-1, None] * (1 - share) + density[:, 1:, None] * share
+    return PiecewiseDensity.from_gauss_legendre(nodes, values)
+
+
+def _unresolved(
+    kinds: Kinds,
+    outcome: PassResult,
+    marginals: list[tuple[NDArray[Any], BatchedDistribution]],
+) -> str | None:
+    """A note on reals whose density between nodes does not have the moments of the nodes."""
+    axes = outcome.reals.axes
+    assert outcome.marginals is not None
+    for ids, found in marginals:
+        if isinstance(found, PiecewiseDensity) and len(ids) and (axes.row[ids] >= 0).all():
+            off = _moments_off(axes, outcome.marginals, axes.row[ids], found)
+            if off.max() > UNRESOLVED:
+                name = kinds.graph.variables.names[int(ids[np.argmax(off)])]
+                return (
+                    f"The density of '{name}' is not resolved between its nodes: its mean or "
+                    f"deviation may be off by {off.max():.1g} deviations."
+                )
+    return None
 
 
 def _mixtures(outcome: PassResult) -> Iterator[tuple[NDArray[Any], BatchedDistribution]]:

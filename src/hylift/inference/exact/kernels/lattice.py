@@ -189,16 +189,37 @@ def least_curvature(slot_ptr, num_discrete, num_joint, base, multiplicity, theta
 
 
 @njit(cache=True)
-def match(order, term, real, curvature, is_taken, found):
-    """Gives each real the term, of its own, that holds it most: found (real,) is its curvature.
+def _root(parent, real):
+    """The root of the tree that a real is in."""
+    while parent[real] != real:
+        parent[real] = parent[parent[real]]
+        real = parent[real]
+    return real
 
-    order: of pairs of a term and a real, the largest curvature first
+
+@njit(cache=True)
+def match(order, term, real, curvature, reals_ptr, reals, found):
+    """Gives reals a term each that holds them most: found (real,) is its curvature.
+
+    The terms form a forest: on a cycle, reals could move together. order: of pairs of a term and a
+    real, the largest curvature first; reals: of each term
     """
+    parent = np.arange(len(found))
+    is_taken = np.zeros(len(reals_ptr) - 1, dtype=np.bool_)
     for pair in order:
-        if is_taken[term[pair]] or curvature[pair] <= found[real[pair]]:
+        t = term[pair]
+        if is_taken[t] or curvature[pair] <= found[real[pair]]:
             continue
-        is_taken[term[pair]] = True
+        apart = True
+        for i in range(reals_ptr[t], reals_ptr[t + 1]):
+            for j in range(reals_ptr[t], i):
+                apart = apart and _root(parent, reals[i]) != _root(parent, reals[j])
+        if not apart:
+            continue
+        is_taken[t] = True
         found[real[pair]] = curvature[pair]
+        for i in range(reals_ptr[t] + 1, reals_ptr[t + 1]):
+            parent[_root(parent, reals[i])] = _root(parent, reals[reals_ptr[t]])
 
 
 @njit(cache=True)

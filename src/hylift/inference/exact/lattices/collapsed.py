@@ -35,7 +35,11 @@ from hylift.inference.exact.gaussian import (
 from hylift.inference.exact.kernels import lattice as kernels
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.lattices.lattice import Lattice
-from hylift.inference.exact.meter import SECONDS_PER_LATTICE, SECONDS_PER_POINT
+from hylift.inference.exact.meter import (
+    SECONDS_PER_ENTRY,
+    SECONDS_PER_LATTICE,
+    SECONDS_PER_POINT,
+)
 from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import offsets, strides
 from hylift.potentials import ConditionalQuadratic
@@ -141,11 +145,12 @@ class Collapsed:
     def widths(self) -> FloatArray:
         """(promoted,): the length that a real has at most in a cell, however long: √(2π / j).
 
-        Each real is given a term of its own, of precision j or more in every state: summed over the
-        real, that is at most its largest value times its width, whatever the others are.
+        Some reals are given a term of their own, of precision j or more in every state: summed over
+        the real, that is at most its largest value times its width, whatever the others are. These
+        terms form a forest, so that reals can be summed one after the other, leaves first.
         """
         shared = np.zeros((len(self.real), 3))
-        owners, reals, least = [], [], []
+        owners, reals, least, sizes, beside = [], [], [], [], []
         count = 0
         for terms in (self.pure, self.of_components):
             kernels.shared_parts(*terms.arrays, self.row, shared)
@@ -157,10 +162,13 @@ class Collapsed:
             reals.append(self.row[terms.slots[some]])
             least.append(found[some])
             count += len(terms)
+            sizes.append(terms.num_reals)
+            beside.append(self.row[terms.slots[self.row[terms.slots] >= 0]])
         owner, real, curvature = (np.concatenate(each) for each in (owners, reals, least))
         best = np.maximum(-2 * shared[:, 0], 0.0)  # which is a term of its own for each real
         order = np.argsort(np.negative(curvature), kind="stable")
-        kernels.match(order, owner, real, curvature, np.zeros(count, dtype=bool), best)
+        ptr = offsets(np.concatenate(sizes))
+        kernels.match(order, owner, real, curvature, ptr, np.concatenate(beside), best)
         return np.sqrt(2 * np.pi / np.where(best > 0, best, 1e-300))
 
     def reach(self, center: FloatArray) -> FloatArray | None:
@@ -196,9 +204,16 @@ class Collapsed:
         reach[place] = std * (pull[components.of_step] + FAR)
         return reach
 
+    def num_entries(self, lattice: Lattice) -> float:
+        """Entries of the tables on a lattice, and of what free reals have at its nodes."""
+        parts = [lattice.log_entries(terms) for terms in (self.pure, self.of_components)]
+        beside = parts[1][self.components.of_step]
+        logs = np.concatenate([*parts, beside + np.log(2.0)])
+        return float(np.exp(min(np.logaddexp.reduce(logs), 700.0)))
+
     def seconds(self, lattice: Lattice) -> float:
         """The time that tables on a lattice should take."""
-        total = SECONDS_PER_LATTICE
+        total = SECONDS_PER_LATTICE + self.num_entries(lattice) * SECONDS_PER_ENTRY
         for terms in (self.pure, self.of_components):
             number = np.minimum(terms.num_reals, len(SECONDS_PER_POINT) - 1)
             each = np.array(SECONDS_PER_POINT)[number]
@@ -209,8 +224,7 @@ class Collapsed:
         self, lattice: Lattice, max_entries: int
     ) -> tuple[Components, GaussianStates, tuple[Terms, Terms]]:
         """The free reals at every node and cell beside them, and tables of all else."""
-        parts = [lattice.log_entries(terms) for terms in (self.pure, self.of_components)]
-        entries = float(np.logaddexp.reduce(np.concatenate(parts)))
+        entries = float(np.log(self.num_entries(lattice)))
         if entries > np.log(max_entries):
             raise IntractableError(
                 f"{len(self.real)} reals on lattices of up to {lattice.num_nodes.max():,} nodes "
@@ -237,7 +251,7 @@ class Collapsed:
         mean, var = np.empty((2, real_ptr[-1]))
         kernels.expand(
             components.of_step, count, components.promoted_ptr, components.promoted, num_free,
-            lattice.ptr, lattice.low, gaussian.real_ptr, gaussian.response_ptr,
+            lattice.ptr, lattice.inside, gaussian.real_ptr, gaussian.response_ptr,
             gaussian.mean, gaussian.var, gaussian.response, real_ptr, mean, var,
         )  # fmt: skip
         spread = replace(

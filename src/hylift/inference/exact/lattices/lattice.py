@@ -38,7 +38,10 @@ TAPER = 10.0
 NO_DENSITY = 1e-19
 """Probability of a node, relative to the largest, that is left out at the ends of a density."""
 
-MOST_NODES = 20_000
+BEYOND, BEYOND_MOMENT = 1e-12, 1e-9
+"""Probability that may lie beyond the windows, and its share of the variance of a real."""
+
+MOST_NODES = 2_000_000
 """Largest number of nodes of one real."""
 
 
@@ -118,14 +121,14 @@ class Lattice:
         unit, width = (np.repeat(each, self.num_states) for each in (self.spacing, self.widths))
         return np.log(np.minimum(self.high - self.low, width) + unit)
 
-    def widened(self, probs: FloatArray, negligible: float) -> FloatArray:
-        """(promoted, 2): windows with the cells that may have more than negligible probability.
+    def widened(self, excess: FloatArray) -> FloatArray:
+        """(promoted, 2): windows with the cells that may not be negligible; excess: (state,).
 
-        probs: (state,), bounds for cells. At most twice as wide: what is far away may no longer
-        matter then.
+        At most twice as wide: what is far away may no longer matter then.
         """
         number = self.sizes.shape[1]
-        side = (probs[self.cells] > negligible).reshape(len(self.real), 2, number)
+        needed = excess[self.cells] > 0.25 / self.cells.size
+        side = needed.reshape(len(self.real), 2, number)
         farthest = np.where(side.any(axis=2), number - np.argmax(side[:, :, ::-1], axis=2), 0)
         points = np.concatenate([np.zeros((len(self.real), 1)), np.cumsum(self.sizes, axis=1)], 1)
         added = np.minimum(np.take_along_axis(points, farthest, axis=1), self.num_nodes[:, None])
@@ -145,11 +148,31 @@ class Lattice:
         np.maximum.at(last, owner[some], place[some])
         return first, last
 
+    @property
+    def inside(self) -> FloatArray:
+        """(state,): its node, of a cell the nearest one."""
+        return np.clip(self.low, *(np.repeat(e, self.num_states) for e in (self.first, self.last)))
+
     def values(self, terms: Terms) -> Terms:
         """Quadratics of promoted reals as tables over their states, cells being the last nodes."""
-        ends = (np.repeat(end, self.num_states) for end in (self.first, self.last))
-        inside = np.clip(self.low, *ends)
+        inside = self.inside
         return replace(self, low=inside, high=inside).tables(terms)
+
+    def excess(self, probs: FloatArray) -> FloatArray:
+        """(state,): bounds on the probability of cells, and on what they add to second moments in
+        variances, in units of what may be neglected.
+
+        probs: (state,)
+        """
+        start, nodes = self.ptr[:-1], self.inside
+        weight = probs / np.repeat(np.add.reduceat(probs, start), self.num_states)
+        mean = np.repeat(np.add.reduceat(weight * nodes, start), self.num_states)
+        var = np.repeat(np.add.reduceat(weight * (nodes - mean) ** 2, start), self.num_states)
+        far = np.maximum(np.abs(self.low - mean), np.abs(self.high - mean))
+        least = np.repeat(self.spacing, self.num_states) ** 2
+        moment = probs * far**2 / (BEYOND_MOMENT * np.maximum(var, least))
+        score = np.maximum(probs / BEYOND, moment)
+        return np.where(self.low == self.high, 0.0, score)
 
     def tables(self, terms: Terms, moved: FloatArray | None = None) -> Terms:
         """Quadratics of promoted reals as tables over their states.

@@ -45,9 +45,21 @@ class FarEnds:
         """outcome: of a pass in which these reals are free."""
         variables, gaussian = kinds.graph.variables, outcome.reals.gaussian
         owner, weight, at = outcome.real_states(np.isin(outcome.reals.components.real, real))
+        mean, std = gaussian.mean[at], np.sqrt(gaussian.var[at])
+        if (promoted := outcome.reals.promoted) is not None:
+            # Each node of a lattice is a narrow Gaussian, each cell one at its farther end.
+            lattice = promoted.lattice
+            on = np.isin(lattice.real, real)
+            some = np.repeat(on, lattice.num_states)
+            away = np.abs(lattice.low) > np.abs(lattice.high)
+            place = np.where(away, lattice.low, lattice.high)[some]
+            owner = np.concatenate([owner, np.repeat(lattice.real, lattice.num_states)[some]])
+            weight = np.concatenate([weight, outcome.on_lattice[some]])
+            narrow = np.repeat(lattice.spacing, lattice.num_states)[some]
+            mean, std = np.concatenate([mean, place]), np.concatenate([std, narrow])
         sign = np.where(np.isfinite(variables.lower), 1.0, -1.0)
         bound = np.where(sign > 0, variables.lower, variables.upper)
-        mean, std = sign[owner] * gaussian.mean[at], np.sqrt(gaussian.var[at])
+        mean = sign[owner] * mean
         reach = np.maximum(mean, (sign * bound)[owner]) + sds * std
         farthest = np.full(len(variables), -np.inf)
         likely = weight > LEAST_WEIGHT
