@@ -186,3 +186,63 @@ def test_a_real_with_two_hundred_neighbours_is_exact_by_direct_integration() -> 
     np.testing.assert_allclose(probs, faulty, atol=1e-10)
     mean = weight @ x / weight.sum()
     assert found.marginal("level").mean == pytest.approx(mean, abs=1e-8)
+
+
+def test_terms_on_a_cycle_do_not_all_bound_their_reals() -> None:
+    tie = hl.ConditionalQuadratic.squared_distance(1.0, [1, -1])
+    weak = hl.ConditionalQuadratic.square(-1e-6)
+    graph = hl.FactorGraph.build(
+        dict.fromkeys("xyz", hl.real),
+        [(tie, [["x", "y"], ["y", "z"], ["z", "x"], ["x", "y"]]), (weak, [["x"], ["y"], ["z"]])],
+    )
+    reals = np.arange(3)
+    num_states = graph.variables.num_states
+
+    found = collapsed.Collapsed.of(list(graph.groups), num_states, reals, reals, maximise=False)
+
+    widths = found.widths()
+    assert np.count_nonzero(widths < 10) == 2  # the third is held by its weak square alone
+    assert widths.max() == pytest.approx(np.sqrt(np.pi / 1e-6))
+
+
+def test_a_bound_on_one_side_of_a_real_with_many_neighbours_is_kept() -> None:
+    readings = 0.3 + 0.01 * np.arange(20)
+    model = hl.parse("""
+        Faulty(k)
+        reading(k): real
+        level: real[0, inf]
+        normal(level | 0, 4)
+        -2  Faulty(i)
+        normal(reading(i) | level*!Faulty(i) + 8*Faulty(i), 0.25 + 9*Faulty(i))
+    """)
+
+    found = hl.infer(hl.ground(model, {f"reading({i})": r for i, r in enumerate(readings)}))
+
+    x = np.linspace(0, 4, 400_001)
+    good = -2 * (readings - x[:, None]) ** 2 - 0.5 * np.log(2 * np.pi * 0.25)
+    bad = -2 - (readings - 8) ** 2 / 18.5 - 0.5 * np.log(2 * np.pi * 9.25)
+    density = -(x**2) / 8 - 0.5 * np.log(8 * np.pi) + np.logaddexp(good, bad).sum(axis=1)
+    weight = np.exp(density - density.max())
+    weight[0] *= 0.5
+    assert found.marginal("level").mean == pytest.approx(weight @ x / weight.sum(), abs=1e-7)
+    log_z = density.max() + np.log(weight.sum() * (x[1] - x[0]))
+    assert found.log_partition.value == pytest.approx(log_z, abs=1e-8)
+
+
+def test_densities_that_nodes_do_not_resolve_are_noted() -> None:
+    model = hl.parse("""
+        y(g, k): real
+        level(g): real
+        scale(g): real[0, 50]
+        c: real
+        normal(c | 0, 100)
+        normal(level(g) | c, 4)
+        normal(y(g, i) | level(g), scale(g)^2)
+    """)
+    data = {f"y({g},{i})": 3.0 * g + i for g in range(3) for i in range(2)}
+
+    found = hl.infer(hl.ground(model, data))
+
+    assert found.marginal("scale(0)").mean == pytest.approx(7.248, abs=0.05)  # linear between nodes
+    assert found.solution.result != "converged"
+    assert any("is not resolved between its nodes" in note for note in found.solution.notes)
