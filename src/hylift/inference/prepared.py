@@ -38,7 +38,7 @@ class Prepared:
     discrete variables are tables, unless they have too many states."""
 
     rewrites: tuple[Rewritten, ...] = ()
-    """What made `source` of the ground graph of `whole`."""
+    """The rewrites that made `source` of the ground graph of `whole`."""
     whole: Prepared | None = None
     """The graph before these rewrites, where there are any."""
 

@@ -182,7 +182,7 @@ class _Cliques:
         return self.member[np.cumsum(self.size) - self.size]
 
     def log_constant(self, *, maximise: bool) -> float:
-        """What the stars leave out."""
+        """The log-constant that the stars leave out."""
         own, c = 0.0, self.quadratic.c
         if c.any():
             own = float(self.inside.multiplicity @ c[self.inside.row])

@@ -113,8 +113,8 @@ class GaussianStates:
 def forms_of(
     components: Components, gaussian: GaussianStates, num_states: Ids32, constant: FloatArray
 ) -> Terms:
-    """What integrating over each component leaves: a quadratic of its promoted reals per state,
-    with these constants (state of a component,)."""
+    """The quadratics of promoted reals, per state, that integrating over components leaves, with
+    these constants (state of a component,)."""
     num_free, beside = len(components.real), np.diff(components.promoted_ptr)
     owner = np.repeat(np.arange(len(beside)), beside)
     promoted = components.promoted_real[components.promoted - num_free]
