@@ -10,6 +10,7 @@ import hylift as hl
 from benchmarks import (
     build,
     certified,
+    families,
     gaussian,
     grounding,
     hard_rules,
@@ -26,6 +27,7 @@ ALL = {
     "methods": methods.run,
     "build": build.run,
     "certified": certified.run,
+    "families": families.run,
     "gaussian": gaussian.run,
     "grounding": grounding.run,
     "hard-rules": hard_rules.run,
@@ -40,6 +42,7 @@ EXAMPLES = """
   python -m benchmarks methods                                one of them
   python -m benchmarks uai --data FOLDER                      one that needs published data
   python -m benchmarks methods --markdown docs/methods.md     its figures in the docs written anew
+  python -m benchmarks families --methods gibbs,bp --failures  some methods, wrong answers listed
 """
 
 
@@ -61,13 +64,24 @@ def main(arguments: list[str]) -> None:
         "--markdown", metavar="FILE",
         help="a page in which 'methods' writes its figures anew; - for the screen",
     )  # fmt: skip
+    parser.add_argument("--methods", default="", help="those of 'families', such as gibbs,bp")
+    parser.add_argument("--families", default="", help="those of 'families', such as walks,regimes")
+    parser.add_argument("--models", type=int, default=120, help="how many 'families' draws")
+    parser.add_argument("--failures", action="store_true", help="list wrong answers of 'families'")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in ALL]
     if unknown:
         parser.error(f"no benchmark '{unknown[0]}'; there are {', '.join(ALL)}")
     if options.markdown and options.names and "methods" not in options.names:
         parser.error("--markdown is for 'methods', which is not among those named")
-    setting = Setting(options.data, options.markdown)
+    setting = Setting(
+        options.data,
+        options.markdown,
+        tuple(filter(None, options.methods.split(","))),
+        tuple(filter(None, options.families.split(","))),
+        options.models,
+        options.failures,
+    )
     for name in options.names or ALL:
         print(f"== {name}: {ALL[name].__doc__}", flush=True)
         ALL[name](setting)

@@ -23,6 +23,11 @@ class Setting:
     data: Path | None = None
     markdown: str | None = None
     """A page whose figures are written anew, or '-' for Markdown on the screen."""
+    methods: tuple[str, ...] = ()
+    """Of 'families'; by default all."""
+    families: tuple[str, ...] = ()
+    models: int = 120
+    lists_failures: bool = False
 
     def published(self, name: str) -> Path | None:
         """A folder of published data; where there is none, says so."""

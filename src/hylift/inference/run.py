@@ -44,6 +44,7 @@ def infer(
     callback: Callback | None = None,
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
+    exact: bool = True,
 ) -> Posterior:
     """The posterior of a graph given its evidence.
 
@@ -81,7 +82,7 @@ def infer(
             run = fingerprint(prepared.source, _settings(method, request, rewrites))
             request = replace(request, checkpoint=Checkpoint.open(checkpoint, run))
         if method is None:
-            posterior = choose_and_solve(prepared, request, rewrites)
+            posterior = choose_and_solve(prepared, request, rewrites, exact=exact)
         else:
             posterior = _solve(method, prepared, request, rewrites)
         if request.checkpoint is not None:
@@ -217,9 +218,15 @@ take several times as long."""
 
 
 def choose_and_solve(
-    prepared: Prepared, request: Request, rewrites: tuple[str, ...] | None = None
+    prepared: Prepared,
+    request: Request,
+    rewrites: tuple[str, ...] | None = None,
+    *,
+    exact: bool = True,
 ) -> Posterior:
     """The posterior by exact inference where it is cheap, else by BVI, with a note that says so."""
+    if not exact:
+        return _solve(METHOD, prepared, request, rewrites)
     exact = Exact()
     own = _rewritten(exact, prepared, rewrites)
     refused = _why_not_exact(own.source, request)

@@ -1,0 +1,120 @@
+"""An answer beside the exact one: right or wrong, and with or without a warning."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hylift as hl
+from hylift.inference.method import Method
+
+MOST_PROB, MOST_MEAN, MOST_STD = 0.05, 0.25, 1.25
+"""Errors up to which an answer is right: of a probability, of a mean in deviations, and of a
+deviation as a factor."""
+
+DOUBTS = (
+    "chains disagree",
+    "cannot show",
+    "did not converge",
+    "does not satisfy all hard constraints",
+    "may be in a poor place",
+    "may be off",
+    "may have been missed",
+    "may miss",
+    "may still depend on",
+    "misjudges",
+    "no draw is to be used",
+    "not to be trusted",
+    "R-hat may not show it",
+    "reaches beyond them",
+    "too far apart",
+    "too small",
+    "unchecked",
+)
+"""Words by which notes warn that an answer may be wrong."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """The marginals of all hidden variables, in one order."""
+
+    probs: NDArray[np.float64]  # (state of a discrete variable,)
+    owner: NDArray[np.object_]  # (state,): the variable
+    mean: NDArray[np.float64]  # (real,)
+    std: NDArray[np.float64]
+    name: NDArray[np.object_]  # (real,)
+
+    @classmethod
+    def of(cls, posterior: hl.Posterior) -> Moments:
+        rows = posterior.marginals().select(["atom", "probs", "mean", "std"]).to_pylist()
+        rows.sort(key=lambda row: row["atom"])
+        discrete = [row for row in rows if row["probs"] is not None]
+        reals = [row for row in rows if row["probs"] is None]
+        return cls(
+            np.array([p for row in discrete for p in row["probs"]]),
+            np.array([row["atom"] for row in discrete for _ in row["probs"]], dtype=object),
+            np.array([row["mean"] for row in reals], dtype=float),
+            np.array([row["std"] for row in reals], dtype=float),
+            np.array([row["atom"] for row in reals], dtype=object),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A method's answer about one model."""
+
+    seconds: float  # of processors
+    wrong: str | None = None
+    """The largest error, in words; None where all are small."""
+    is_flagged: bool = False
+    refused: str | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Wrong without a warning."""
+        return self.wrong is not None and not self.is_flagged
+
+
+def is_flagged(posterior: hl.Posterior) -> bool:
+    """True if the answer says that it may be wrong."""
+    notes = posterior.solution.notes
+    return posterior.solution.result != "converged" or any(
+        doubt in note for doubt in DOUBTS for note in notes
+    )
+
+
+def wrong(found: Moments, exact: Moments) -> str | None:
+    """The worst error in words, or None; exact: the true moments."""
+    with np.errstate(all="ignore"):
+        factor = np.maximum(found.std / exact.std, exact.std / found.std)
+        errors = (
+            (found.owner, np.abs(found.probs - exact.probs), 0.0, MOST_PROB, "P of {} by {:.2f}"),
+            (found.name, np.abs(found.mean - exact.mean) / exact.std, 0.0, MOST_MEAN,
+             "mean of {} by {:.2f} sd"),
+            (found.name, factor, 1.0, MOST_STD, "sd of {} by a factor {:.2f}"),
+        )  # fmt: skip
+    worst: tuple[float, str] = (1.0, "")
+    for name, error, none, most, text in errors:
+        if len(error):
+            error = np.nan_to_num(error, nan=np.inf)
+            at = int(np.argmax(error))
+            size = float((error[at] - none) / (most - none))
+            worst = max(worst, (size, text.format(name[at], error[at])))
+    return worst[1] or None
+
+
+def score(
+    graph: hl.FactorGraph, method: Method | None, exact: Moments, seconds: float | None = None
+) -> Score:
+    """The score of a method; None is the default without exact inference."""
+    began = time.process_time()
+    try:
+        found = hl.infer(graph, method, exact=method is not None, tasks="marginals", seconds=seconds)
+    except (hl.HyliftError, ArithmeticError, MemoryError) as error:
+        text = f"{type(error).__name__}: {error}"
+        return Score(time.process_time() - began, refused=text.splitlines()[0])
+    taken = time.process_time() - began
+    return Score(taken, wrong(Moments.of(found), exact), is_flagged(found))
