@@ -12,7 +12,8 @@ STAGES = [
 INFERENCE = [
     "capabilities", "settings", "prepared", "checkpoint",
     "method", "control", "loop", "finish", "restored", "started", "terms", "local", "exact",
-    "search", "sampling", "message", "variational", "bounds", "filtering", "run",
+    "search", "sampling", "message", "variational", "bounds", "filtering",
+    "solve", "choice", "run",
 ]  # fmt: skip
 """Modules and folders of `inference/`."""
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]

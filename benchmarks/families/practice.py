@@ -30,8 +30,8 @@ class Written:
 
 
 def number(rng: Rng, low: float, high: float) -> float:
-    """A parameter with three decimals."""
-    return round(float(rng.uniform(low, high)), 3)
+    """A parameter with three decimals, not zero."""
+    return round(float(rng.uniform(low, high)), 3) or 0.001
 
 
 def links(rng: Rng, size: int, most: int) -> Rows:
@@ -181,13 +181,11 @@ def walks(rng: Rng) -> Written:
 def sensors(rng: Rng) -> Written:
     """Readings of sensors in rooms, some broken; in half of them rooms have a common climate."""
     rooms = int(rng.integers(1, 6))
-    num = rooms * int(rng.integers(2, 9))
+    num = rooms * int(rng.integers(4, 11))
     room, noise, wide = rng.integers(0, rooms, num), number(rng, 0.1, 1), number(rng, 9, 100)
     warmth = rng.normal(20, 3, rooms)
     broken = rng.random(num) < 0.3
-    reading = np.where(
-        broken, rng.normal(20, wide**0.5, num), rng.normal(warmth[room], noise**0.5)
-    )
+    reading = np.where(broken, rng.normal(20, wide**0.5, num), rng.normal(warmth[room], noise**0.5))
     climate = f"""
         climate: real
         normal(climate | 20, {number(rng, 1, 9)})
@@ -384,13 +382,13 @@ def logistic(rng: Rng) -> Written:
 
 def many_parts(rng: Rng) -> Written:
     """Households that nothing connects, each with members and an income."""
-    homes = int(rng.integers(3, 11))
+    homes = int(rng.integers(3, 8))
     member = np.repeat(np.arange(homes), rng.integers(1, 5, homes))
     rise, noise = number(rng, 1, 5), number(rng, 0.3, 2)
     works = rng.random(len(member)) < 0.5
     income = rise * np.bincount(member, works, homes) + rng.normal(0, noise**0.5, homes)
     most = number(rng, 0.3, 2)
-    wages = [(m, float(rise * w + rng.normal(0, 1.5))) for m, w in enumerate(works)]
+    wages: Rows = [(m, float(rise * w + rng.normal(0, 1.5))) for m, w in enumerate(works)]
     return Written(
         f"""
         Of(member, home)

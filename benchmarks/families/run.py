@@ -60,8 +60,7 @@ def by_family(found: Found, methods: list[str]) -> Iterator[str]:
     yield " ".join([f"{'':12}", *(f"{method:>11}" for method in methods)])
     for family in dict.fromkeys(family for family, _, _ in found):
         columns = [
-            _shares([by[method] for other, _, by in found if other == family])
-            for method in methods
+            _shares([by[method] for other, _, by in found if other == family]) for method in methods
         ]
         yield " ".join([f"{family:12}", *(f"{column:>11}" for column in columns)])
 
@@ -71,8 +70,9 @@ def _shares(scores: list[Score]) -> str:
     if not answered:
         return "refused"
     share = 100 / len(answered)
-    wrong, silent = sum(one.wrong is not None for one in answered), sum(
-        one.is_silent for one in answered
+    wrong, silent = (
+        sum(one.wrong is not None for one in answered),
+        sum(one.is_silent for one in answered),
     )
     return f"{share * wrong:.0f} / {share * silent:.0f}"
 
@@ -89,7 +89,8 @@ def line(scores: list[Score]) -> str:
     refused = len(scores) - len(answered)
     return (
         f"{wrong:5.1f} / {silent:5.1f} / {flagged:5.1f}   median {np.median(seconds):6.3f} s, "
-        f"most {seconds.max():6.2f} s" + (f"; refused {refused} of {len(scores)}" if refused else "")
+        f"most {seconds.max():6.2f} s"
+        + (f"; refused {refused} of {len(scores)}" if refused else "")
     )
 
 
@@ -100,4 +101,5 @@ def failures(found: Found) -> Iterator[str]:
             if one.refused is not None:
                 yield f"{method:12} {family} {seed}: refused, {one.refused[:150]}"
             elif one.wrong is not None:
-                yield f"{method:12} {family} {seed}: {'' if one.is_flagged else 'SILENT, '}{one.wrong}"
+                silent = "SILENT, " if one.is_silent else ""
+                yield f"{method:12} {family} {seed}: {silent}{one.wrong}"

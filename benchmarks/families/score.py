@@ -112,7 +112,8 @@ def score(
     """The score of a method; None is the default without exact inference."""
     began = time.process_time()
     try:
-        found = hl.infer(graph, method, exact=method is not None, tasks="marginals", seconds=seconds)
+        is_named = method is not None
+        found = hl.infer(graph, method, exact=is_named, tasks="marginals", seconds=seconds)
     except (hl.HyliftError, ArithmeticError, MemoryError) as error:
         text = f"{type(error).__name__}: {error}"
         return Score(time.process_time() - began, refused=text.splitlines()[0])

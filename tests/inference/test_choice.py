@@ -1,13 +1,18 @@
-"""Which method is chosen where none is named, and what is said about it."""
+"""Default method selection, and its notes."""
 
 from __future__ import annotations
 
 import itertools
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, boolean
-from hylift.inference import BVI, Exact, infer, run
+from hylift.grounding import ground
+from hylift.inference import BVI, Exact, Gibbs, choice, infer
+from hylift.language import parse
 from hylift.lifting import lift
 from hylift.potentials import Table
 from zoo import ZOO, ZooModel, counted_factors, friends_and_smokers, toy_hybrid_mln
@@ -51,7 +56,7 @@ def test_wide_models_are_solved_by_bvi_with_the_reason() -> None:
     assert posterior.solution.method == "BVI(3)"
     assert note.startswith(NOT_CHEAP)
     assert "width" in note
-    same = infer(grid(24), run.METHOD, seed=2)
+    same = infer(grid(24), choice.MIXTURE, seed=2)
     assert posterior.log_partition == same.log_partition
 
 
@@ -71,7 +76,7 @@ def test_a_callback_a_start_or_a_lifted_graph_ask_for_steps() -> None:
 
 
 def test_many_factors_are_not_tried_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "CHEAP_FACTORS", 5)
+    monkeypatch.setattr(choice, "CHEAP_FACTORS", 5)
 
     posterior = infer(friends_and_smokers(), rewrite=False)
 
@@ -80,3 +85,61 @@ def test_many_factors_are_not_tried_exactly(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_factors_that_count_several_times_are_still_exact() -> None:
     assert infer(counted_factors()).solution.method == "exact"
+
+
+def seven_coefficients() -> FactorGraph:
+    """A regression whose rows may be outliers; a factor of eight variables is too much for BVI."""
+    rng = np.random.default_rng(0)
+    x, true = rng.normal(size=(40, 7)), rng.normal(0, 2, 7)
+    y = x @ true + rng.normal(size=40) + rng.normal(0, 8, 40) * (rng.random(40) < 0.15)
+    columns = [f"x{k}" for k in range(7)]
+    rules = f"""
+        coefficient = {{0, ..., 6}}
+        b(coefficient): real
+        y(row): real
+        Outlier(row)
+        {" ".join(f"{name}(row): real{chr(10)}" for name in columns)}
+        -2  Outlier(i)
+        normal(b(k) | 0, 10)
+        normal(y(i) | {" + ".join(f"b({k})*x{k}(i)" for k in range(7))}, 1 + 63*Outlier(i))
+    """
+    tables = {"y": pa.table({"row": np.arange(40), "y": y})}
+    for name, column in zip(columns, x.T, strict=True):
+        tables[name] = pa.table({"row": np.arange(40), name: column})
+    return ground(parse(rules), tables)
+
+
+def test_where_one_method_has_no_answer_the_next_is_tried() -> None:
+    graph = seven_coefficients()
+
+    posterior = infer(graph)
+
+    expected = infer(graph, Gibbs(), tasks="marginals", seed=1)
+    assert posterior.solution.result == "converged"
+    for k in range(7):
+        found, truth = posterior.marginal(f"b({k})"), expected.marginal(f"b({k})")
+        assert found.mean == pytest.approx(truth.mean, abs=0.1 * truth.std)
+        assert found.std == pytest.approx(truth.std, rel=0.1)
+    assert posterior.log_partition is not None
+
+
+def test_exact_inference_can_be_ruled_out() -> None:
+    graph = friends_and_smokers()
+
+    posterior = infer(graph, exact=False)
+
+    assert posterior.solution.method != "exact"
+    assert posterior.solution.notes[0].endswith("was chosen, because exact inference is ruled out.")
+    with pytest.raises(UnsupportedError, match="exact=False rules out exact inference"):
+        infer(graph, Exact(), exact=False)
+
+
+def test_exact_inference_that_takes_longer_than_predicted_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choice._Clock, "elapsed", 7.0)
+
+    posterior = infer(friends_and_smokers(), seconds=10)
+
+    assert posterior.solution.method != "exact"
+    assert "it had not ended after 7 seconds." in posterior.solution.notes[0]
