@@ -215,6 +215,50 @@ def jensen(graph: FactorGraph, q: Mixture, num_nodes: int | None = None) -> floa
     return total
 
 
+def tracey(graph: FactorGraph, q: Mixture, num_nodes: int | None = None) -> float:
+    """-Σ_c n_c E[log ψ_c] - Σ_k w_k H_k + Σ_k w_k log Σ_j w_j B_kj, B by quadrature."""
+    total = expected_energy(graph, q, num_nodes)
+    everyone = np.arange(graph.num_variables)
+    for k, weight in enumerate(q.weights):
+        entropies = np.array([entropy(q, k, i) for i in everyone])
+        total -= weight * float(graph.variables.multiplicity @ entropies)
+        logs = [
+            float(graph.variables.multiplicity @ [log_bhattacharyya(q, k, j, i) for i in everyone])
+            for j in range(len(q.weights))
+        ]
+        total += weight * float(special.logsumexp(logs, b=q.weights))
+    return total
+
+
+def entropy(q: Mixture, k: int, i: int) -> float:
+    """-E[log q_i^k]."""
+    if q.num_states[i]:
+        return float(stats.entropy(q.probs[k, i]))
+    if q.betas.is_beta[i]:
+        width = q.betas.upper[i] - q.betas.lower[i]
+        return float(stats.beta.entropy(q.betas.alpha[k, i], q.betas.beta[k, i], scale=width))
+    return float(stats.norm.entropy(scale=np.sqrt(q.var[k, i])))
+
+
+def log_bhattacharyya(q: Mixture, k: int, j: int, i: int) -> float:
+    """log ∫ √(q_i^k q_i^j)."""
+    if q.num_states[i]:
+        with np.errstate(divide="ignore"):
+            return float(np.log(np.sqrt(q.probs[k, i] * q.probs[j, i]).sum()))
+    if q.betas.is_beta[i]:
+        t, w = np.polynomial.legendre.leggauss(400)
+        lower, upper = q.betas.lower[i], q.betas.upper[i]
+        points, w = lower + (upper - lower) * (1 + t) / 2, w * (upper - lower) / 2
+        logs = [q.betas.log_density(one, i, points) for one in (k, j)]
+    else:
+        reach = 12 * np.sqrt(q.var[[k, j], i].max())
+        points = np.linspace(q.mean[[k, j], i].min() - reach, q.mean[[k, j], i].max() + reach, 4001)
+        w = np.full(len(points), points[1] - points[0])
+        sd = np.sqrt(q.var[:, i])
+        logs = [stats.norm.logpdf(points, q.mean[one, i], sd[one]) for one in (k, j)]
+    return float(np.log(w @ np.exp(0.5 * (logs[0] + logs[1]))))
+
+
 def log_overlap(graph: FactorGraph, q: Mixture, k: int, j: int) -> float:
     """Σ_i n_i log ∫ q_i^k q_i^j."""
     total = 0.0

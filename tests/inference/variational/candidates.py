@@ -71,7 +71,7 @@ def slow_mixture(problem: FitProblem, q: Mixtures, start: int) -> slow_objective
 
 def slow_values(problem: FitProblem, q: Mixtures, entropy: Entropy, num_nodes: int) -> Array:
     """(start,): the objective term by term."""
-    objective = {"bethe": slow_objective.bethe, "jensen": slow_objective.jensen}[entropy]
+    objective = getattr(slow_objective, entropy)
     found = [
         objective(problem.graph, slow_mixture(problem, q, start), num_nodes)
         for start in range(q.num_starts)

@@ -64,7 +64,7 @@ def assert_same_bytes(one: Posterior, other: Posterior) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks", "threads")
-@pytest.mark.parametrize("entropy", ["bethe", "jensen"])
+@pytest.mark.parametrize("entropy", ["bethe", "jensen", "tracey"])
 def test_objectives_do_not_depend_on_the_number_of_threads(entropy: Entropy) -> None:
     problem = problem_of(irregular_graph(), betas=True)
     q = random_mixtures(problem.layout, 3, 3, np.random.default_rng(2))

@@ -113,7 +113,7 @@ def asked_of(graph: FactorGraph) -> list[int]:
     return potential.asked
 
 
-@pytest.mark.parametrize("entropy", ["bethe", "jensen"])
+@pytest.mark.parametrize("entropy", ["bethe", "jensen", "tracey"])
 def test_a_closed_form_is_what_quadrature_comes_to(entropy: Entropy) -> None:
     own, other = (
         problem_of(Prepared.of(chain(own=own)).ground, betas=False) for own in (True, False)
@@ -130,7 +130,7 @@ def test_a_closed_form_is_what_quadrature_comes_to(entropy: Entropy) -> None:
         assert (np.abs(found.value - fine.value) < np.abs(found.value - exact.value)).all()
 
 
-@pytest.mark.parametrize("entropy", ["bethe", "jensen"])
+@pytest.mark.parametrize("entropy", ["bethe", "jensen", "tracey"])
 def test_gradients_of_a_closed_form_are_those_of_finite_differences(entropy: Entropy) -> None:
     problem = problem_of(Prepared.of(chain(own=True)).ground, betas=False)
     q = random_mixtures(problem.layout, 1, 1 if entropy == "bethe" else 2, np.random.default_rng(1))

@@ -191,7 +191,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize("num_components", [1, 2, 3])
-@pytest.mark.parametrize("entropy", ["bethe", "jensen"])
+@pytest.mark.parametrize("entropy", ["bethe", "jensen", "tracey"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_gradients_are_finite_differences(
     model: Callable[[], FactorGraph], entropy: Entropy, num_components: int
@@ -201,7 +201,7 @@ def test_gradients_are_finite_differences(
     check_gradient(problem, entropy, num_components, seed=num_components)
 
 
-@pytest.mark.parametrize("entropy", ["bethe", "jensen"])
+@pytest.mark.parametrize("entropy", ["bethe", "jensen", "tracey"])
 @pytest.mark.parametrize("betas", [False, True])
 def test_gradients_of_classes_count_their_members(entropy: Entropy, betas: bool) -> None:
     """Lifted: a class of several variables, several times in one factor."""
@@ -211,7 +211,7 @@ def test_gradients_of_classes_count_their_members(entropy: Entropy, betas: bool)
 
 
 @settings(max_examples=25)
-@given(graphs(max_discrete=2, max_reals=2), st.sampled_from(["bethe", "jensen"]), st.integers(1, 3))
+@given(graphs(max_discrete=2, max_reals=2), st.sampled_from(["bethe", "jensen", "tracey"]), st.integers(1, 3))
 def test_gradients_of_random_graphs_are_finite_differences(
     graph: FactorGraph, entropy: Entropy, num_components: int
 ) -> None:
@@ -224,7 +224,7 @@ def test_gradients_of_random_graphs_are_finite_differences(
     check_gradient(problem, entropy, num_components, seed=1, hard=20.0)
 
 
-@pytest.mark.parametrize("entropy", ["bethe", "jensen"])
+@pytest.mark.parametrize("entropy", ["bethe", "jensen", "tracey"])
 @pytest.mark.parametrize("model", [m for m in ZOO if "discrete" in m.tags], ids=str)
 def test_gradients_of_discrete_models_are_finite_differences(
     model: ZooModel, entropy: Entropy

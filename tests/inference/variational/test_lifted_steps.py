@@ -81,7 +81,7 @@ def check_steps(
 
 
 @pytest.mark.parametrize("betas", [False, True], ids=["Gaussian", "Beta"])
-@pytest.mark.parametrize("entropy", ["bethe", "jensen"])
+@pytest.mark.parametrize("entropy", ["bethe", "jensen", "tracey"])
 @pytest.mark.parametrize("optimiser", STEPS)
 @pytest.mark.parametrize(
     "graph",
@@ -99,7 +99,7 @@ def test_lifted_and_ground_steps_are_the_same(
 @settings(max_examples=40)
 @given(
     symmetric_graphs(max_copies=4, max_relations=3, multiplicities=False),
-    st.sampled_from(["bethe", "jensen"]),
+    st.sampled_from(["bethe", "jensen", "tracey"]),
     st.integers(1, 3),
 )
 def test_natural_steps_of_random_graphs_are_the_same(

@@ -44,7 +44,7 @@ def check_values(problem: FitProblem, num_components: int, rng: np.random.Genera
     """Both objectives, of several starts at once, with the same few nodes."""
     q = random_mixtures(problem.layout, STARTS, num_components, rng, zeros=bool(rng.random() < 0.5))
     num_nodes = int(rng.integers(3, 7))
-    for entropy in ("bethe", "jensen"):
+    for entropy in ("bethe", "jensen", "tracey"):
         with nodes(num_nodes):
             actual = Objective(problem, entropy, "search").evaluate(q).value
 
@@ -127,7 +127,7 @@ def test_what_is_impossible_costs_infinitely_much_or_its_price() -> None:
     possible, mixed = [1.0, 0.0, 0.3, 0.7], [0.8, 0.2, 0.3, 0.7]
     q = Mixtures(np.ones((2, 1)), np.array([possible, mixed])[:, :, None])
 
-    for entropy in ("bethe", "jensen"):
+    for entropy in ("bethe", "jensen", "tracey"):
         infinite = Objective(problem, entropy, "final").evaluate(q).value
         priced = Objective(problem, entropy, "final", 50.0).evaluate(q).value
         free = Objective(problem, entropy, "final", 0.0).evaluate(q).value
@@ -152,7 +152,7 @@ def test_a_constant_of_the_graph_changes_the_value_by_just_that() -> None:
     shifted = FactorGraph(plain.variables, plain.groups, log_constant=2.5)
     q = random_mixtures(problem_of(plain, betas=False).layout, 2, 2, np.random.default_rng(0))
 
-    for entropy in ("bethe", "jensen"):
+    for entropy in ("bethe", "jensen", "tracey"):
         values = [
             Objective(problem_of(graph, betas=False), entropy, "final").evaluate(q).value
             for graph in (plain, shifted)
@@ -171,7 +171,7 @@ def test_many_blocks_add_up_to_the_value_of_one() -> None:
     problem = problem_of(graph, betas=True)
     q = random_mixtures(problem.layout, 2, 3, rng)
 
-    for entropy in ("bethe", "jensen"):
+    for entropy in ("bethe", "jensen", "tracey"):
         at_once = Objective(problem, entropy, "search").evaluate(q)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(threads, "BLOCK", 100)
@@ -186,7 +186,7 @@ def test_starts_do_not_touch_each_other() -> None:
     problem = problem_of(ZOO[0].graph(), betas=True)
     q = random_mixtures(problem.layout, 4, 2, np.random.default_rng(1))
 
-    for entropy in ("bethe", "jensen"):
+    for entropy in ("bethe", "jensen", "tracey"):
         objective = Objective(problem, entropy, "search")
         together = objective.evaluate(q)
         for start in range(4):

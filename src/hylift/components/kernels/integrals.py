@@ -86,30 +86,37 @@ def tabulate_betas(
 
 @kernel
 def log_overlaps(
-    begin, end, family, first, lower, upper, multiplicity, entries, overlaps
+    begin, end, family, first, lower, upper, multiplicity, entries, of_roots, overlaps
 ):  # fmt: skip
-    """Add Σ_i n_i log ∫ q_i^k q_i^j over variables begin … end to overlaps (start, k, j)."""
+    """Add Σ_i n_i log ∫ q_i^k q_i^j over variables begin … end to overlaps (start, k, j); or, of
+    their square roots, the logarithms of Bhattacharyya coefficients."""
     num_components = entries.shape[2]
     for start in range(entries.shape[0]):
         for k in range(num_components):
-            for j in range(k + 1):
+            for j in range(k if of_roots else k + 1):  # a density and itself: 1
                 total = 0.0
                 for variable in range(begin, end):
                     at = first[variable]
                     if family[variable] == CATEGORICAL:
-                        shared = 0.0
-                        for entry in range(at, first[variable + 1]):
-                            shared += entries[start, entry, k] * entries[start, entry, j]
+                        shared = _shared(start, k, j, at, first[variable + 1], entries, of_roots)
                         log_shared = math.log(shared) if shared > 0.0 else -np.inf
                     elif family[variable] == BETA:
                         log_shared = _beta_overlap(
                             entries[start, at, k], entries[start, at + 1, k],
-                            entries[start, at, j], entries[start, at + 1, j],
-                        ) - math.log(upper[variable] - lower[variable])  # fmt: skip
+                            entries[start, at, j], entries[start, at + 1, j], of_roots,
+                        )  # fmt: skip
+                        if not of_roots:
+                            log_shared -= math.log(upper[variable] - lower[variable])
                     else:
                         offset = entries[start, at, k] - entries[start, at, j]
-                        var = entries[start, at + 1, k] + entries[start, at + 1, j]
-                        log_shared = -0.5 * (math.log(2.0 * math.pi * var) + offset * offset / var)
+                        one, other = entries[start, at + 1, k], entries[start, at + 1, j]
+                        var = one + other
+                        distance = offset * offset / var
+                        if of_roots:
+                            ratio = 4.0 * one / var * (other / var)
+                            log_shared = 0.25 * (math.log(ratio) - distance)
+                        else:
+                            log_shared = -0.5 * (math.log(2.0 * math.pi * var) + distance)
                     total += multiplicity[variable] * log_shared
                 overlaps[start, k, j] += total
                 if j < k:
@@ -117,10 +124,21 @@ def log_overlaps(
 
 
 @inner
-def _beta_overlap(a, b, other_a, other_b):
-    return (
-        log_beta(a + other_a - 1.0, b + other_b - 1.0) - log_beta(a, b) - log_beta(other_a, other_b)
-    )
+def _shared(start, k, j, at, end, entries, of_roots):
+    """Σ_s p_k p_j, or Σ_s √(p_k p_j)."""
+    total = 0.0
+    for entry in range(at, end):
+        both = entries[start, entry, k] * entries[start, entry, j]
+        total += math.sqrt(both) if of_roots else both
+    return total
+
+
+@inner
+def _beta_overlap(a, b, other_a, other_b, of_roots):
+    own, other = log_beta(a, b), log_beta(other_a, other_b)
+    if of_roots:
+        return log_beta(0.5 * (a + other_a), 0.5 * (b + other_b)) - 0.5 * (own + other)
+    return log_beta(a + other_a - 1.0, b + other_b - 1.0) - own - other
 
 
 @kernel
@@ -145,8 +163,11 @@ def log_mixtures(overlaps, weights, value, share):
 
 
 @kernel
-def jensen_gradient(begin, end, family, first, multiplicity, entries, weights, share, gradient):
-    """Add the gradients of Σ_k w_k log Σ_j w_j exp(S_kj) for variables begin … end."""
+def overlap_gradient(
+    begin, end, family, first, multiplicity, entries, weights, share, of_roots, gradient
+):  # fmt: skip
+    """Add the gradients of Σ_k w_k log Σ_j w_j exp(S_kj) for variables begin … end, for the S of
+    `log_overlaps`."""
     num_components = entries.shape[2]
     for start in range(entries.shape[0]):
         for variable in range(begin, end):
@@ -156,62 +177,73 @@ def jensen_gradient(begin, end, family, first, multiplicity, entries, weights, s
                     # S_kj stands in the sums of k and of j.
                     pull = weights[start, k] * share[start, k, j]
                     pull += weights[start, j] * share[start, j, k]
-                    if pull == 0.0:
+                    if pull == 0.0 or (of_roots and j == k):
                         continue
                     pull *= n
                     if family[variable] == CATEGORICAL:
-                        shared = 0.0
-                        for entry in range(at, first[variable + 1]):
-                            shared += entries[start, entry, k] * entries[start, entry, j]
+                        end_of = first[variable + 1]
+                        shared = _shared(start, k, j, at, end_of, entries, of_roots)
                         if shared > 0.0:
-                            for entry in range(at, first[variable + 1]):
-                                gradient[start, entry, k] += (
-                                    pull * entries[start, entry, j] / shared
-                                )
+                            for entry in range(at, end_of):
+                                p, other = entries[start, entry, k], entries[start, entry, j]
+                                slope = other
+                                if of_roots:
+                                    slope = 0.5 * math.sqrt(other / p) if p > 0.0 else 0.0
+                                gradient[start, entry, k] += pull * slope / shared
                     elif family[variable] == BETA:
                         a, b = entries[start, at, k], entries[start, at + 1, k]
-                        sum_a = a + entries[start, at, j] - 1.0
-                        sum_b = b + entries[start, at + 1, j] - 1.0
+                        sum_a = a + entries[start, at, j]
+                        sum_b = b + entries[start, at + 1, j]
+                        scale = 0.5 if of_roots else 1.0
+                        shift = 0.0 if of_roots else -1.0
+                        sum_a, sum_b = scale * sum_a + shift, scale * sum_b + shift
                         joint = digamma(sum_a + sum_b)
                         own = digamma(a + b)
-                        gradient[start, at, k] += pull * (digamma(sum_a) - joint - digamma(a) + own)
-                        gradient[start, at + 1, k] += pull * (
-                            digamma(sum_b) - joint - digamma(b) + own
+                        gradient[start, at, k] += (
+                            scale * pull * (digamma(sum_a) - joint - digamma(a) + own)
+                        )
+                        gradient[start, at + 1, k] += (
+                            scale * pull * (digamma(sum_b) - joint - digamma(b) + own)
                         )
                     else:
                         offset = entries[start, at, k] - entries[start, at, j]
                         var = entries[start, at + 1, k] + entries[start, at + 1, j]
+                        distance = offset * offset / var
+                        own = -1.0
+                        if of_roots:
+                            pull *= 0.5
+                            own = var / entries[start, at + 1, k] - 2.0
                         gradient[start, at, k] -= pull * offset / var
-                        gradient[start, at + 1, k] += (
-                            0.5 * pull * (offset * offset / var - 1.0) / var
-                        )
+                        gradient[start, at + 1, k] += 0.5 * pull * (distance + own) / var
 
 
 @kernel
-def product_entropy(family, first, lower, upper, multiplicity, part, entries, gradient, value):
-    """Add Σ_i n_i E[log q_i] of a single product to value (start, 0, part), and its gradient;
-    part: (variable,)."""
+def product_entropy(
+    family, first, lower, upper, multiplicity, part, weights, entries, gradient, value
+):  # fmt: skip
+    """Add Σ_i n_i E[log q_i^k] of each component to value (start, component, part), and its
+    gradient, times the component's weight; part: (variable,)."""
     for start in range(entries.shape[0]):
         for variable in range(len(family)):
             at, n = first[variable], multiplicity[variable]
-            total = 0.0
-            if family[variable] == CATEGORICAL:
-                for entry in range(at, first[variable + 1]):
-                    p = entries[start, entry, 0]
-                    if p > 0.0:
-                        total += n * p * math.log(p)
-                        gradient[start, entry, 0] += n * math.log(p)
-            elif family[variable] == BETA:
-                a, b = entries[start, at, 0], entries[start, at + 1, 0]
-                both = digamma(a + b)
-                log_density = (a - 1.0) * (digamma(a) - both) + (b - 1.0) * (digamma(b) - both)
-                log_density -= log_beta(a, b) + math.log(upper[variable] - lower[variable])
-                total += n * log_density
-                shared = (a + b - 2.0) * trigamma(a + b)
-                gradient[start, at, 0] += n * ((a - 1.0) * trigamma(a) - shared)
-                gradient[start, at + 1, 0] += n * ((b - 1.0) * trigamma(b) - shared)
-            else:
-                var = entries[start, at + 1, 0]
-                total -= 0.5 * n * math.log(2.0 * math.pi * math.e * var)
-                gradient[start, at + 1, 0] -= 0.5 * n / var
-            value[start, 0, part[variable]] += total
+            for k in range(entries.shape[2]):
+                total, scale = 0.0, n * weights[start, k]
+                if family[variable] == CATEGORICAL:
+                    for entry in range(at, first[variable + 1]):
+                        p = entries[start, entry, k]
+                        if p > 0.0:
+                            total += p * math.log(p)
+                            gradient[start, entry, k] += scale * math.log(p)
+                elif family[variable] == BETA:
+                    a, b = entries[start, at, k], entries[start, at + 1, k]
+                    both = digamma(a + b)
+                    total = (a - 1.0) * (digamma(a) - both) + (b - 1.0) * (digamma(b) - both)
+                    total -= log_beta(a, b) + math.log(upper[variable] - lower[variable])
+                    shared = (a + b - 2.0) * trigamma(a + b)
+                    gradient[start, at, k] += scale * ((a - 1.0) * trigamma(a) - shared)
+                    gradient[start, at + 1, k] += scale * ((b - 1.0) * trigamma(b) - shared)
+                else:
+                    var = entries[start, at + 1, k]
+                    total = -0.5 * math.log(2.0 * math.pi * math.e * var)
+                    gradient[start, at + 1, k] -= 0.5 * scale / var
+                value[start, k, part[variable]] += n * total

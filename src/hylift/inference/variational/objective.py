@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hylift.components import Betas, Layout
 from hylift.components.kernels.integrals import (
-    jensen_gradient,
     log_mixtures,
     log_overlaps,
+    overlap_gradient,
     product_entropy,
     tabulate_betas,
     tabulate_gaussians,
@@ -26,7 +26,9 @@ from hylift.numerics import threads
 from hylift.numerics.quadrature import Accuracy, hermite_rule, nodes_per_slot
 from hylift.numerics.segments import offsets
 
-Entropy = Literal["bethe", "jensen"]
+Entropy = Literal["bethe", "jensen", "tracey"]
+"""Bethe's approximation; lower bounds by Jensen's inequality, or by Kolchinsky and Tracey (Entropy
+19:361, 2017): Σ_k w_k H_k - Σ_k w_k log Σ_j w_j B_kj with Bhattacharyya coefficients B_kj."""
 IntArray = NDArray[np.int64]
 
 TOLERANCE = 1e-7
@@ -77,11 +79,12 @@ class Objective:
             add_functions(problem, q, self.accuracy, self.hard, gradient, value[:, :, 0])
         value -= problem.log_constant
         of_weights = np.zeros(weights.shape)
-        if self.entropy == "jensen":
-            of_weights = self._add_jensen(q, gradient, value)
-        elif weights.shape[1] == 1:
+        is_single = weights.shape[1] == 1
+        if self.entropy == "tracey" or (self.entropy == "bethe" and is_single):
             self._add_product_entropy(q, self._whole, gradient, value)
-        else:
+        if self.entropy != "bethe":
+            of_weights = self._add_overlaps(q, gradient, value)
+        elif not is_single:
             self._add_bethe(q, gradient, value)
         by_component = value[:, :, 0]
         return Evaluation((weights * by_component).sum(axis=1), by_component + of_weights, gradient)
@@ -143,7 +146,7 @@ class Objective:
         layout = self.problem.layout
         product_entropy(
             layout.family, layout.first, layout.lower, layout.upper, self.problem.multiplicity,
-            part, q.entries, gradient, value,
+            part, q.weights, q.entries, gradient, value,
         )  # fmt: skip
 
     def _grid(self) -> Grid:
@@ -191,9 +194,10 @@ class Objective:
                 _run_all(fill, count, 1 + count // 4096)
         grid.slots.add_up(run, layout.first, gradient, value)
 
-    def _add_jensen(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> FloatArray:
+    def _add_overlaps(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> FloatArray:
         """Add log Σ_j w_j exp(S_kj) given each component k, and the gradient of their mean;
         returns what the weights are worth beyond that."""
+        of_roots = self.entropy == "tracey"
         layout, multiplicity = self.problem.layout, self.problem.multiplicity
         size, (num_starts, num_components) = len(multiplicity), q.weights.shape
         overlaps = np.zeros((num_starts, num_components, num_components))
@@ -203,14 +207,14 @@ class Objective:
             part = np.zeros(overlaps.shape)
             log_overlaps(
                 begin, end, layout.family, layout.first, layout.lower, layout.upper, multiplicity,
-                q.entries, part,
+                q.entries, of_roots, part,
             )  # fmt: skip
             return part
 
         def slope(begin: int, end: int) -> None:
-            jensen_gradient(
+            overlap_gradient(
                 begin, end, layout.family, layout.first, multiplicity, q.entries, q.weights, share,
-                gradient,
+                of_roots, gradient,
             )  # fmt: skip
 
         for part in _run_all(overlap, size, num_blocks):
