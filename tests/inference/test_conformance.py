@@ -102,7 +102,11 @@ def check_mixture(exact: Posterior, found: Posterior, model: ZooModel) -> None:
     assert found.log_partition is not None
     assert found.log_partition.kind in ("lower bound", "estimate")
     assert 0 <= found.log_partition.error < 0.05
-    assert found.solution.objective == -found.log_partition.value
+    assert found.solution.objective is not None
+    if found.log_partition.kind == "lower bound":  # a better one may be known than what was fitted
+        assert -found.solution.objective <= found.log_partition.value
+    else:
+        assert found.solution.objective == -found.log_partition.value
     if model.tags & {"tree", "large"} and "function" not in model.tags:
         assert found.map().energy == pytest.approx(exact.map().energy, abs=1e-6)
 

@@ -110,6 +110,14 @@ REALS = Option(
     "FAMILY",
     choices=("auto", "gaussian", "beta"),
 )
+BOUND = Option(
+    "bound",
+    str,
+    "Bound on the entropy that npvi maximises: jensen (as in its paper) or tracey (tighter).  "
+    r"\[default: jensen]",
+    "NAME",
+    choices=("jensen", "tracey"),
+)
 DAMPING = Option(
     "damping",
     float,
@@ -203,7 +211,7 @@ METHODS = (
         "npvi",
         "NPVI",
         "variational:NPVI",
-        options=(COMPONENTS, *FITTED),
+        options=(COMPONENTS, *FITTED, BOUND),
         quick=FEW_STEPS,
         **VARIATIONAL,
     ),

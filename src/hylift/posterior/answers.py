@@ -40,6 +40,8 @@ class LogPartition:
     error: float = 0.0
     """Bound on, or estimate of, the numerical error of `value` beyond rounding. The value of an
     interval is its middle, and the error half its width."""
+    at_least: float | None = None
+    """A certain lower bound beside an estimate, where one is known."""
 
     @classmethod
     def between(cls, lower: float, upper: float) -> LogPartition:
@@ -52,7 +54,8 @@ class LogPartition:
     @property
     def lower(self) -> float:
         """A certain lower bound; -inf where none is known."""
-        return -np.inf if self.kind in ("upper bound", "estimate") else self.value - self.error
+        known = -np.inf if self.at_least is None else self.at_least
+        return known if self.kind in ("upper bound", "estimate") else self.value - self.error
 
     @property
     def upper(self) -> float:

@@ -211,7 +211,11 @@ def test_gradients_of_classes_count_their_members(entropy: Entropy, betas: bool)
 
 
 @settings(max_examples=25)
-@given(graphs(max_discrete=2, max_reals=2), st.sampled_from(["bethe", "jensen", "tracey"]), st.integers(1, 3))
+@given(
+    graphs(max_discrete=2, max_reals=2),
+    st.sampled_from(["bethe", "jensen", "tracey"]),
+    st.integers(1, 3),
+)
 def test_gradients_of_random_graphs_are_finite_differences(
     graph: FactorGraph, entropy: Entropy, num_components: int
 ) -> None:

@@ -22,13 +22,13 @@ from hylift.inference.variational.products import Ascent
 from hylift.inference.variational.trust import (
     kind_and_notes,
     kind_with_leaves,
+    log_partition_of,
     note_on_tied_reals,
 )
 from hylift.numerics.grouping import first_members, group_pairs
 from hylift.posterior import (
     Assignment,
     GaussianMixture,
-    LogPartition,
     Marginals,
     Mixture,
     Posterior,
@@ -59,9 +59,11 @@ def posterior_of(
     graph, found = prepared.source, mixture_of(fit)
     whole = Restored.of(graph, small, found)
     kind, notes = kind_and_notes(settings, fit, found)
+    lost = mass_lost(graph, small, found)
     if small.eliminated:
-        lost = mass_lost(graph, small, found)
         kind = kind_with_leaves(graph, small, lost, kind, notes)
+    most = float(lost.max(initial=0.0))
+    log_partition = log_partition_of(settings, fit, found, kind, most, notes)
     if control.not_interrupted():
         notes += note_on_tied_reals(fit.view, found)
     if fit.is_closed_form and request.lift == "coarse-to-fine" and control.level == 0:
@@ -74,7 +76,7 @@ def posterior_of(
         fit.value,
         notes,
         _Search(prepared, small, fit, request.progress),
-        LogPartition(-fit.value, kind, fit.error),
+        log_partition,
         whole.marginals,
         whole.mixture,
     )

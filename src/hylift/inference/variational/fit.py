@@ -75,6 +75,11 @@ class Fit:
     is_closed_form: bool
     """True if it needed no steps, as the best product of a Gaussian is known."""
 
+    def copied(self, count: int) -> Fit:
+        """The fit of a single product as a mixture of so many copies of it."""
+        weights, entries = np.full((1, count), 1.0 / count), np.repeat(self.q.entries, count, 2)
+        return replace(self, q=Mixtures(weights, entries))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitState:
@@ -103,9 +108,12 @@ class Fitter:
         control: Control,
         rng: np.random.Generator,
         is_beta: NDArray[np.bool_] | None = None,
+        known: Fit | None = None,
     ) -> None:
-        """is_beta: (ground variable,), whether it has Betas, where that is known beforehand."""
+        """is_beta: (ground variable,), whether it has Betas, where that is known beforehand.
+        known: the fit of a single product, where there is one."""
         self.settings, self.control, self.rng, self.is_beta = settings, control, rng, is_beta
+        self.known = known
         self.state: FitState | None = None
         self.single: Mixtures | None = None
         """The best single product, where one was looked for."""
@@ -341,10 +349,14 @@ class Fitter:
         easily worse than the best product of each.
         """
         problem, hard, settings = state.problem, state.hard, self.settings
-        may_be = settings.needs_grids and not state.is_gaussian and problem.has_exact_updates
-        if not may_be or self.single is None or not self._go_on():
+        may_be = settings.entropy != "jensen" and not state.is_gaussian
+        product = self.single if self.known is None else self.known.q
+        if not may_be or not problem.has_exact_updates or product is None or not self._go_on():
             return state
-        product = self.objectives.ascent(problem, hard).follow(self.single, go_on=self._go_on).q
+        if self.known is None:
+            product = self.objectives.ascent(problem, hard).follow(product, go_on=self._go_on).q
+        elif not np.array_equal(self.known.problem.multiplicity, problem.multiplicity):
+            return state
         objective = self.objectives.at(problem, "final", hard)
         single = settings.optimiser.begin(objective, self._copies(problem, product))
         if not single.at.value[0] < state.candidates[0].at.value[0] or not self._go_on():

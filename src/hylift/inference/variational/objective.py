@@ -29,6 +29,7 @@ from hylift.numerics.segments import offsets
 Entropy = Literal["bethe", "jensen", "tracey"]
 """Bethe's approximation; lower bounds by Jensen's inequality, or by Kolchinsky and Tracey (Entropy
 19:361, 2017): Σ_k w_k H_k - Σ_k w_k log Σ_j w_j B_kj with Bhattacharyya coefficients B_kj."""
+ENTROPY_BOUNDS: tuple[Entropy, ...] = ("jensen", "tracey")
 IntArray = NDArray[np.int64]
 
 TOLERANCE = 1e-7

@@ -11,11 +11,11 @@ from hylift.inference.prepared import View
 from hylift.inference.terms import has_repeats
 from hylift.inference.variational.fit import Fit, Settings
 from hylift.inference.variational.functions import needs_quadrature
-from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.objective import ENTROPY_BOUNDS, Objective
 from hylift.inference.variational.problem import FloatArray, mass_outside
 from hylift.numerics.sparse import SymmetricFactors
 from hylift.posterior import Mixture
-from hylift.posterior.answers import Kind
+from hylift.posterior.answers import Kind, LogPartition
 from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import QuadraticForm
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
@@ -51,8 +51,6 @@ def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind
             notes.append("The graph is a forest: log Z is at least this, up to the error stated.")
         if has_reals or not on_forest:
             kind = "estimate"
-            if leak <= LEAKS and fit.is_feasible and not by_quadrature:
-                _note_bound(fit, notes)
         _note_separation(fit, notes)
         _note_repeats(fit, notes)
     if by_quadrature:
@@ -130,13 +128,31 @@ def _note_parts(settings: Settings, view: View, notes: list[str]) -> None:
         )
 
 
-def _note_bound(fit: Fit, notes: list[str]) -> None:
-    """Note the certified bound on log Z beside the estimate."""
-    bound = -Objective(fit.problem, "jensen", "final", np.inf).evaluate(fit.q).value[0]
-    if np.isfinite(bound):
-        digit = 10.0 ** (np.floor(np.log10(max(abs(bound), 1e-300))) - 5)
-        below = np.floor(bound / digit) * digit
-        notes.append(f"log Z is at least {below:.6g}, by Jensen's inequality for the same mixture.")
+def log_partition_of(
+    settings: Settings, fit: Fit, mixture: Mixture, kind: Kind, lost: float, notes: list[str]
+) -> LogPartition:
+    """log Z by a fitted mixture, with the best certain bound; notes that beside an estimate.
+
+    lost: what reals that were integrated out have beyond their bounds
+    """
+    beyond = mass_outside(mixture.layout, mixture.weights, mixture.entries).max(initial=lost)
+    by_quadrature = bool(fit.problem.functions) and needs_quadrature(fit.problem)
+    if settings.components == 1 and settings.entropy != "jensen":
+        return LogPartition(-fit.value, kind, fit.error)
+    if beyond > LEAKS or not fit.is_feasible or by_quadrature:
+        return LogPartition(-fit.value, kind, fit.error)
+    bound = max(
+        -float(Objective(fit.problem, entropy, "final", np.inf).evaluate(fit.q).value[0])
+        for entropy in ENTROPY_BOUNDS
+    )
+    if not np.isfinite(bound):
+        return LogPartition(-fit.value, kind, fit.error)
+    if kind == "lower bound":
+        return LogPartition(max(-fit.value, bound), kind, fit.error)
+    digit = 10.0 ** (np.floor(np.log10(max(abs(bound), 1e-300))) - 5)
+    below = np.floor(bound / digit) * digit
+    notes.append(f"log Z is at least {below:.6g}, which is certain for the same mixture.")
+    return LogPartition(-fit.value, kind, fit.error, bound)
 
 
 def _note_repeats(fit: Fit, notes: list[str]) -> None:
