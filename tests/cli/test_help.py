@@ -16,7 +16,7 @@ OPTIONS = (
     *("--seed", "--quiet", "--method", "--components", "--lift", "--seconds", "--restarts"),
     *("--max-steps", "--optimiser", "--learning-rate", "--reals", "--start"),
     *("--checkpoint", "--damping", "--schedule", "--particles", "--chains", "--draws", "--flips"),
-    *("--warm-up", "--merge-factors"),
+    *("--warm-up", "--merge-factors", "--no-exact"),
 )
 """Of `hylift infer`."""
 

@@ -43,6 +43,15 @@ def test_the_default_is_marginals_and_log_z(run: Run, answer: Posterior) -> None
         assert marginal["probs"] == pytest.approx(answer.marginal(name).probs, abs=1e-10)
 
 
+def test_exact_inference_can_be_ruled_out(run: Run, folder: Path) -> None:
+    found = solved(run, "--no-exact")
+    refused = run("infer", "model.uai", "--no-exact", "--method", "bvi")
+
+    assert found["method"] != "exact"
+    assert refused.code != 0
+    assert "--no-exact is for --method auto, not for bvi" in refused.err
+
+
 def test_how_the_solver_ended_is_part_of_the_result(run: Run, folder: Path) -> None:
     solution = solved(run, "--seed", 7)["solution"]
 

@@ -14,6 +14,7 @@ from hylift.inference.capabilities import (
     LIFT,
     METHOD_BY_KEY,
     METHODS,
+    NO_EXACT,
     OPTIONS,
     REWRITE,
     SECONDS,
@@ -24,7 +25,7 @@ from hylift.inference.settings import checked_seconds
 from hylift.posterior import Posterior
 from hylift.words import either, listed
 
-FOR_AUTO = (LIFT, REWRITE, SECONDS, CHECKPOINT)
+FOR_AUTO = (LIFT, REWRITE, SECONDS, CHECKPOINT, NO_EXACT)
 """Options that also the default choice of a method takes."""
 
 
@@ -89,6 +90,11 @@ class MethodOptions:
     @property
     def checkpoint(self) -> Path | None:
         return self.given.get("checkpoint")
+
+    @property
+    def exact(self) -> bool:
+        """False if exact inference is ruled out."""
+        return not self.given.get("no_exact", False)
 
     @property
     def start(self) -> Path | None:

@@ -183,6 +183,8 @@ START = Option(
     is_field=False,
 )
 
+NO_EXACT = Option("no_exact", bool, "Never use exact inference.", "", is_field=False)
+
 VARIATIONAL: dict[str, Any] = {"can_start": True, "has_steps": True, "is_timed": True}
 MESSAGES: dict[str, Any] = {"lift": "exact", "has_steps": True, "is_timed": True}
 FITTED = (RESTARTS, MAX_STEPS, OPTIMISER, LEARNING_RATE, REALS)
@@ -283,6 +285,7 @@ ABOUT_RUNS: dict[Option, Callable[[MethodInfo], bool]] = {
     SECONDS: lambda info: info.is_timed,
     CHECKPOINT: lambda info: info.is_timed,
     START: lambda info: info.can_start,
+    NO_EXACT: lambda info: False,  # of the default choice only
 }
 """Options of every method with a capability."""
 

@@ -132,6 +132,7 @@ def run(
             start=start,
             progress=progress,
             checkpoint=how.checkpoint,
+            exact=how.exact,
         )
     was_interrupted = posterior.solution.result == "interrupted"
     if was_interrupted:
