@@ -12,7 +12,7 @@ STAGES = [
 INFERENCE = [
     "capabilities", "settings", "prepared", "checkpoint",
     "method", "control", "loop", "finish", "restored", "started", "terms", "local", "exact",
-    "search", "sampling", "message", "variational", "bounds", "filtering",
+    "search", "sampling", "message", "expectation", "variational", "bounds", "filtering",
     "solve", "choice", "run",
 ]  # fmt: skip
 """Modules and folders of `inference/`."""

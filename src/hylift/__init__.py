@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hylift.grounding import size_estimate as size_estimate
     from hylift.inference import BP as BP
     from hylift.inference import BVI as BVI
+    from hylift.inference import EP as EP
     from hylift.inference import EPBP as EPBP
     from hylift.inference import NPVI as NPVI
     from hylift.inference import Adam as Adam
@@ -140,6 +141,7 @@ _HOME = {
     "lift": "lifting",
     "Posterior": "posterior",
     "BP": "inference",
+    "EP": "inference",
     "EPBP": "inference",
     "GaBP": "inference",
     "Gibbs": "inference",

@@ -263,7 +263,8 @@ def _pass_messages() -> None:
     hl.infer(states, hl.BP(), lift="none", tasks=("marginals", "logz", "map"))
     hl.infer(states, hl.BP(schedule="residual"), lift="none")
     hl.infer(reals, hl.GaBP(), lift="none")
-    hl.infer(both, hl.EPBP(8, max_steps=4), lift="none")
+    for method in (hl.EPBP(8, max_steps=4), hl.EP(max_steps=4)):
+        hl.infer(both, method, lift="none")
 
 
 def _sample() -> None:

@@ -14,6 +14,7 @@ from hylift.graph import FactorGraph
 from hylift.inference import (
     BP,
     BVI,
+    EP,
     EPBP,
     NPVI,
     Exact,
@@ -93,6 +94,21 @@ BETHE_KL = {
 """KL from the exact marginals that Bethe's approximation has on models with loops, about one and a
 half times what is measured; the same with any number of particles."""
 
+EP_ERRORS = {
+    "toy_hybrid_mln": (0.03, 0.05),
+    "smallest_toy_hybrid_mln": (1e-3, 1e-3),
+    "friends_and_smokers": (1e-5, 1e-5),
+    "mixed_cardinality_loop": (0.04, 0.03),
+    "switching_regime": (0.5, 0.2),
+    "coupled_bounded_reals": (0.02, 0.02),
+    "bounded_and_unbounded_reals": (2e-3, 1e-3),
+    "function_of_bounded_reals": (0.06, 0.25),
+    "function_of_discrete_slots": (0.12, 0.3),
+    "function_of_both_kinds": (4e-4, 5e-4),
+}
+"""Largest errors of EP, of means in standard deviations or of probabilities, and of log Z, where it
+is not exact: about one and a half times what is measured."""
+
 Check = Callable[[Posterior, Posterior, ZooModel], None]
 """Given the exact posterior, that of the method, and the model."""
 
@@ -150,6 +166,17 @@ def check_messages(exact: Posterior, found: Posterior, model: ZooModel) -> None:
         assert found.map().kind == "exact"
     else:
         assert comparison.max_l1 <= BETHE_L1.get(name, 1e-5)
+
+
+def check_sites(exact: Posterior, found: Posterior, model: ZooModel) -> None:
+    """Exact where one joint Gaussian or a discrete tree is all there is, else near."""
+    of_marginals, of_log_z = EP_ERRORS.get(str(model), (1e-8, 1e-8))
+    assert found.log_partition is not None
+    assert exact.log_partition is not None
+    assert largest_error(exact, found) <= of_marginals
+    assert abs(found.log_partition.value - exact.log_partition.value) <= of_log_z
+    if "function" not in model.tags:
+        check_map(exact, found)
 
 
 def check_particles(exact: Posterior, found: Posterior, model: ZooModel) -> None:
@@ -253,6 +280,7 @@ CLAIMS = [
     Claim(BP(schedule="residual"), check_messages, is_discrete),
     Claim(GaBP(), check_messages, is_gaussian),
     Claim(EPBP(), check_particles),
+    Claim(EP(), check_sites),
     Claim(Gibbs(), check_draws, is_closed),
     Claim(MaxWalkSAT(flips=100_000), check_search),
     Claim(MiniBuckets(), check_interval, is_closed),

@@ -8,6 +8,7 @@ from hylift.lazy import lazy_names
 if TYPE_CHECKING:
     from hylift.inference.bounds import MiniBuckets as MiniBuckets
     from hylift.inference.exact import Exact as Exact
+    from hylift.inference.expectation import EP as EP
     from hylift.inference.message import BP as BP
     from hylift.inference.message import EPBP as EPBP
     from hylift.inference.message import GaBP as GaBP

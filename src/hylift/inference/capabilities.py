@@ -121,8 +121,8 @@ BOUND = Option(
 DAMPING = Option(
     "damping",
     float,
-    "Share of its old value that a message of bp, gabp or epbp keeps; 0.5 often helps where they "
-    r"oscillate.  \[default: 0 or 0.5, by the graph]",
+    "Share of its old value that a message of bp, gabp or epbp, or a site of ep, keeps; 0.5 often "
+    r"helps where they oscillate.  \[default: 0 or 0.5, by the graph]",
     "SHARE",
 )
 SCHEDULE = Option(
@@ -139,7 +139,7 @@ WARM_UP = Option(
     "warm_up", int, r"Draws of each chain of gibbs before those that it keeps.  \[default: 500]"
 )
 MERGE_FACTORS = Option(
-    "merge_factors", bool, "Merge factors of bvi, bp or epbp that share their variables.", ""
+    "merge_factors", bool, "Merge factors of bvi, bp, epbp or ep that share their variables.", ""
 )
 FLIPS = Option("flips", int, r"Moves of maxwalksat from each start.  \[default: 1000000]")
 
@@ -227,6 +227,14 @@ METHODS = (
         "message:EPBP",
         options=(MAX_STEPS, DAMPING, PARTICLES, MERGE_FACTORS),
         quick=(("particles", 8), ("max_steps", 4)),
+        **MESSAGES,
+    ),
+    MethodInfo(
+        "ep",
+        "EP",
+        "expectation:EP",
+        rewrites=("hard clusters", "common means", "counts", "common fields"),
+        options=(MAX_STEPS, DAMPING, MERGE_FACTORS),
         **MESSAGES,
     ),
     MethodInfo(

@@ -1,0 +1,241 @@
+"""Sites of expectation propagation, laid out for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGraph, FactorGroup
+from hylift.inference.expectation.coordinates import (
+    Piece,
+    in_coordinates,
+    of_bounds,
+    of_functions,
+)
+from hylift.inference.expectation.joint import FloatArray, Ids, Joint
+from hylift.inference.expectation.numeric import BoundSites
+from hylift.inference.message.layout import Points
+from hylift.inference.prepared import Prepared, View
+from hylift.inference.terms import Terms
+from hylift.numerics.segments import offsets
+from hylift.rewrite.kinds import by_states
+from hylift.rewrite.merge import merge_factors
+from hylift.rewrite.parts import parts_of
+
+
+def is_base(group: FactorGroup) -> bool:
+    """True for quadratics of reals alone, which need no approximation."""
+    return group.potential.quadratic() is not None and not group.potential.num_discrete_slots
+
+
+def with_larger_factors(prepared: Prepared) -> Prepared:
+    """The same model, with factors of nested scopes merged, where they have discrete slots."""
+    graph = prepared.ground
+    alone = [g for g in graph.groups if is_base(g) or g.arity < 2]
+    others = [g for g in graph.groups if not (is_base(g) or g.arity < 2)]
+    merged = merge_factors(_with_groups(graph, others), "shared")
+    groups = [*alone, *merged.groups]
+    return prepared.with_ground(_with_groups(merged, groups))
+
+
+def with_powers(prepared: Prepared) -> Prepared:
+    """The same model, with quadratics that stand several times as one factor."""
+    groups = []
+    for group in prepared.ground.groups:
+        is_quadratic = group.potential.num_reals and group.potential.quadratic() is not None
+        if is_quadratic and (group.multiplicity != 1).any():
+            flat = group.potential.take(group.row).flat
+            hard = np.isneginf(flat)
+            power = np.where(hard, -np.inf, np.where(hard, 0.0, flat) * group.multiplicity[:, None])
+            row = np.arange(len(group), dtype=np.int32)
+            group = FactorGroup.unchecked(
+                group.potential.with_flat(power), group.scope, row, np.ones(len(group)), group.label
+            )
+        groups.append(group)
+    return prepared.with_ground(_with_groups(prepared.ground, groups))
+
+
+def _with_groups(graph: FactorGraph, groups: Sequence[FactorGroup]) -> FactorGraph:
+    return FactorGraph.unchecked(
+        graph.variables, groups, graph.evidence, graph.log_constant, graph.rules
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """Factors that the joint Gaussian and independent states approximate, one after the other.
+
+    The coordinates of a site are its reals, or fewer linear combinations of them: basisᵀ reals.
+    """
+
+    pieces: Sequence[Piece]
+    points: Points  # states of the discrete variables; its terms are the sites
+    joint: Joint
+    dim: Ids  # (site,): coordinates
+    basis_ptr: Ids  # (site + 1,)
+    basis: FloatArray  # (real slot, coordinate) of each site; nothing where they are the same
+    real_ptr: Ids  # (site + 1,)
+    step: Ids  # (real slot,): its step in the joint Gaussian
+    pair_ptr: Ids  # (site + 1,)
+    pair: Ids  # (real slot, real slot) of each site: an entry of the joint Gaussian
+    part: NDArray[np.int32]  # (site,): the connected part of the graph that it is in
+    part_of_variable: NDArray[np.int32]
+    num_parts: int
+
+    @classmethod
+    def of(cls, view: View) -> Sites:
+        graph = view.graph
+        chosen = [group for group in graph.groups if not is_base(group) and group.arity]
+        base = [group for group in graph.groups if is_base(group)]
+        joint = Joint.of(graph, base, [group.reals for group in graph.groups if group.arity])
+        closed = [group for group in chosen if group.potential.quadratic() is not None]
+        pieces = [piece for group in closed for piece in in_coordinates(group)]
+        moments = joint.rough_moments(graph.variables)
+        for group in chosen:
+            if group.potential.quadratic() is None and len(group):
+                for some in by_states(group, graph.variables.num_states):
+                    pieces += of_functions(some, graph.variables, *moments)
+        pieces += of_bounds(graph.variables, pieces)
+        steps = [joint.step[piece.scope[:, piece.num_discrete :]] for piece in pieces]
+        num_reals = _per_site(pieces, [piece.num_reals for piece in pieces])
+        bases = [
+            np.zeros((len(piece), 0)) if piece.basis is None
+            else piece.basis[piece.row].reshape(len(piece), -1)
+            for piece in pieces
+        ]  # fmt: skip
+        part, num_parts = parts_of(graph)
+        terms = _terms(pieces, graph.variables.num_states)
+        return cls(
+            pieces,
+            Points.of(graph, terms, graph.variables.num_states.astype(np.int64)),
+            joint,
+            _per_site(pieces, [piece.dim for piece in pieces]),
+            offsets(_per_site(pieces, [flat.shape[1] for flat in bases])),
+            _joined((flat.ravel() for flat in bases), np.float64),
+            offsets(num_reals),
+            _joined((at.ravel() for at in steps), np.int64),
+            offsets(num_reals**2),
+            _joined((joint.positions(at).ravel() for at in steps if at.size), np.int64),
+            part[terms.slots[terms.slot_ptr[:-1]]],
+            part,
+            num_parts,
+        )
+
+    def __len__(self) -> int:
+        return len(self.dim)
+
+    @property
+    def terms(self) -> Terms:
+        return self.points.terms
+
+    @cached_property
+    def dim_ptr(self) -> Ids:
+        """(site + 1,): its coordinates among those of all sites."""
+        return offsets(self.dim)
+
+    @cached_property
+    def matrix_ptr(self) -> Ids:
+        """(site + 1,): its matrix of coordinates among those of all sites."""
+        return offsets(self.dim**2)
+
+    @cached_property
+    def first(self) -> Ids:
+        """(piece + 1,): its first site."""
+        return offsets(np.array([len(piece) for piece in self.pieces], dtype=np.int64))
+
+    @cached_property
+    def given_ptr(self) -> Ids:
+        """(3, site + 1): log-weights, means and covariances of states of sites without closed
+        form, among those of all."""
+        is_given = np.repeat(
+            [piece.numeric is not None for piece in self.pieces], np.diff(self.first)
+        )
+        count = np.where(is_given, self.terms.num_joint, 0)
+        return np.stack([offsets(count), offsets(count * self.dim), offsets(count * self.dim**2)])
+
+    @cached_property
+    def of_component(self) -> NDArray[np.int32]:
+        """(component,): the part of the graph that a component of the joint Gaussian is in."""
+        first = self.joint.steps[self.joint.component_ptr[:-1]]
+        return self.part_of_variable[self.joint.real[first]]
+
+    @cached_property
+    def room(self) -> tuple[NDArray[Any], ...]:
+        """Scratch for one thread."""
+        terms, most = self.terms, int(self.dim.max(initial=0))
+        joint = int(terms.num_joint.max(initial=1))
+        with_reals = int(terms.num_joint[self.dim > 0].max(initial=0))
+        slots = int(terms.num_discrete.max(initial=0))
+        held = np.diff(self.points.place[terms.slot_ptr])
+        return (
+            np.empty((4, most, most)), np.empty((3, most)), np.empty((3, joint)),
+            np.empty((with_reals, most)), np.empty((with_reals, most, most)),
+            np.empty((2, int(held.max(initial=0)))), np.empty((1, slots), dtype=np.int64),
+        )  # fmt: skip
+
+    def averages(self, is_weak: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+        """Natural parameters of sites that are their quadratics, averaged over possible states.
+
+        They make a proper Gaussian if all joint states do. is_weak: (site,), functions that nothing
+        else confines.
+        """
+        precision, linear = [np.zeros(0)], [np.zeros(0)]
+        for piece, first in zip(self.pieces, self.first, strict=False):
+            r = piece.dim
+            if not r:
+                continue
+            if piece.numeric is not None:
+                if isinstance(piece.numeric, BoundSites):
+                    own, slope = piece.numeric.start(*self._alone(piece))
+                else:
+                    own, slope = piece.numeric.start(is_weak[first : first + len(piece)])
+                precision.append(own.ravel())
+                linear.append(slope.ravel())
+                continue
+            joint = piece.flat.shape[1] // (r * r + r + 1)
+            A, b, c = np.split(piece.flat, [joint * r * r, joint * (r * r + r)], axis=1)
+            possible = (c > -np.inf).astype(np.float64)
+            possible /= np.maximum(possible.sum(axis=1, keepdims=True), 1.0)
+            mean_A = np.einsum("ts,tse->te", possible, A.reshape(len(A), joint, r * r))
+            mean_b = np.einsum("ts,tse->te", possible, b.reshape(len(b), joint, r))
+            precision.append(-2.0 * mean_A[piece.row].ravel())
+            linear.append(mean_b[piece.row].ravel())
+        return np.concatenate(precision), np.concatenate(linear)
+
+    def _alone(self, piece: Piece) -> tuple[FloatArray, FloatArray]:
+        """(site,): the precision and linear part that reals have without sites."""
+        step = self.joint.step[piece.scope[:, 0]]
+        return self.joint.base[step], self.joint.linear[step]
+
+
+def _per_site(pieces: Sequence[Piece], values: Sequence[int]) -> Ids:
+    return np.repeat(np.array(values, dtype=np.int64), [len(piece) for piece in pieces])
+
+
+def _joined(parts: Iterable[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts])
+
+
+def _terms(pieces: Sequence[Piece], num_states: NDArray[np.int32]) -> Terms:
+    """The sites as terms; their parameters are in the coordinates of each."""
+    start = offsets(np.array([piece.flat.size for piece in pieces], dtype=np.int64))
+    return Terms(
+        num_states,
+        offsets(_per_site(pieces, [piece.scope.shape[1] for piece in pieces])),
+        _joined((piece.scope.ravel() for piece in pieces), np.int32),
+        _per_site(pieces, [piece.num_discrete for piece in pieces]).astype(np.int32),
+        _joined(
+            (
+                at + piece.row.astype(np.int64) * piece.flat.shape[1]
+                for at, piece in zip(start, pieces, strict=False)
+            ),
+            np.int64,
+        ),
+        _joined((piece.multiplicity for piece in pieces), np.float64),
+        _joined((piece.flat.ravel() for piece in pieces), np.float64),
+    )

@@ -1,0 +1,106 @@
+"""Marginals of a final state: beliefs of states, and tilted mixtures of reals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.inference.expectation.bounded import by_functions, within_bounds
+from hylift.inference.expectation.joint import FloatArray, Ids
+from hylift.inference.expectation.kernels import mixtures as kernels
+from hylift.inference.expectation.state import Propagation
+from hylift.inference.finish import categoricals
+from hylift.inference.message.running import Beliefs
+from hylift.posterior import GaussianMixture
+
+MOST_COMPONENTS = 64
+"""Of a tilted marginal; the least probable states are one component together."""
+
+
+def marginals(state: Propagation) -> Beliefs:
+    """Variables of the graph and their marginals, in batches."""
+    points = state.sites.points
+    logs = state.totals.logs
+    top = np.full(len(points.first) - 1, -np.inf)
+    np.maximum.at(top, points.variable, logs)
+    probs = np.exp(logs - top[points.variable])
+    integrated = by_functions(state)
+    is_done = np.zeros(len(top), dtype=bool)
+    for ids, _ in integrated:
+        is_done[ids] = True
+    found = [*categoricals(points.graph.variables, points.first[:-1], probs), *integrated]
+    for ids, mixture in _mixtures(state):
+        left = np.flatnonzero(~is_done[ids])
+        if len(left):
+            found += within_bounds(state, ids[left], mixture[left])
+    return found
+
+
+def _mixtures(state: Propagation) -> list[tuple[NDArray[Any], GaussianMixture]]:
+    """For each real, the mixture of the site whose states tell most about it."""
+    sites, joint, solved = state.sites, state.sites.joint, state.solved
+    num_reals, found = len(joint.real), np.zeros(len(sites.step))
+    some = np.flatnonzero(sites.dim > 0)
+    kernels.separations(some, *_arguments(state), found)
+    slot = _most_telling(sites.step, found, num_reals)
+    alone = np.flatnonzero(slot < 0)
+    own = (solved.mean[alone], solved.covariance[alone])
+    plain = GaussianMixture(np.ones(1), *(part[:, None] for part in own))
+    batches = [(joint.real[alone], plain)] if len(alone) else []
+    steps = np.flatnonzero(slot >= 0)
+    site = np.searchsorted(sites.real_ptr, slot[steps], side="right") - 1
+    count = sites.terms.num_joint[site]
+    for size in np.unique(count).tolist():
+        chosen = np.flatnonzero(count == size)
+        at, places = steps[chosen], np.arange(len(chosen)) * size
+        room = np.zeros((3, len(chosen) * size))
+        within = slot[at] - sites.real_ptr[site[chosen]]
+        kernels.mixtures(site[chosen], within, *_arguments(state), places, *room)
+        weights, means, variances = _fewer(*room.reshape(3, len(chosen), size))
+        batches.append((joint.real[at], GaussianMixture(weights, means, variances)))
+    return batches
+
+
+def _arguments(state: Propagation) -> tuple[Any, ...]:
+    sites, found, terms = state.sites, state.tilted, state.sites.terms
+    return (
+        sites.room, terms.slot_ptr, terms.num_discrete, terms.num_joint, terms.base, terms.theta,
+        sites.points.place, sites.dim, sites.dim_ptr, sites.matrix_ptr, sites.given_ptr,
+        *found.given, found.mean, found.covariance, state.precision, state.linear, found.cavity,
+        sites.real_ptr, sites.step, sites.pair_ptr, sites.pair, sites.basis_ptr, sites.basis,
+        state.solved.mean, state.solved.covariance, found.candidate.copy(), found.log_norm.copy(),
+    )  # fmt: skip
+
+
+def _most_telling(step: Ids, share: FloatArray, num_reals: int) -> Ids:
+    """(real,): the first slot of it with the largest share; -1 where there is none above 0."""
+    best = np.zeros(num_reals)
+    np.maximum.at(best, step, share)
+    slot = np.full(num_reals, -1, dtype=np.int64)
+    hits = np.flatnonzero((share == best[step]) & (share > 0))[::-1]
+    slot[step[hits]] = hits
+    return slot
+
+
+def _fewer(
+    weights: FloatArray, means: FloatArray, variances: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mixtures (real, component) of at most `MOST_COMPONENTS`, with the same moments."""
+    if weights.shape[1] <= MOST_COMPONENTS:
+        return weights, means, variances
+    order = np.argsort(-weights, axis=1, kind="stable")
+    weights, means, variances = (
+        np.take_along_axis(part, order, axis=1) for part in (weights, means, variances)
+    )
+    last = slice(MOST_COMPONENTS - 1, None)
+    total = weights[:, last].sum(axis=1)
+    share = weights[:, last] / np.where(total > 0, total, 1.0)[:, None]
+    middle = np.where(total > 0, (share * means[:, last]).sum(axis=1), means[:, 0])
+    square = variances[:, last] + (means[:, last] - middle[:, None]) ** 2
+    spread = np.where(total > 0, (share * square).sum(axis=1), variances[:, 0])
+    first = slice(0, MOST_COMPONENTS - 1)
+    joined = [(weights, total), (means, middle), (variances, spread)]
+    kept = [np.concatenate([part[:, first], one[:, None]], axis=1) for part, one in joined]
+    return kept[0], kept[1], kept[2]

@@ -1,0 +1,146 @@
+"""Expectation propagation: settings, solution and notes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hylift.errors import IntractableError, UnsupportedError
+from hylift.inference.control import Control
+from hylift.inference.expectation.layout import Sites, with_larger_factors, with_powers
+from hylift.inference.expectation.marginals import marginals
+from hylift.inference.expectation.state import Propagation
+from hylift.inference.loop import run_steps
+from hylift.inference.message.running import (
+    SETTLED,
+    Decoded,
+    Outcome,
+    check_settings,
+    posterior_of,
+    view_of,
+)
+from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared, View
+from hylift.numerics.segments import argmaxima
+from hylift.posterior import LogPartition, Posterior, Result
+from hylift.words import counted
+
+
+@dataclass(frozen=True, slots=True)
+class EP:
+    """Expectation propagation: one joint Gaussian of all reals, independent states, and a site
+    for each factor that is more than that.
+
+    A site is moved until its factor, in place of itself, would leave means, covariances and
+    probabilities as they are. Marginals of reals are those with the factor in place (tilted), which
+    keep its modes. On discrete graphs this is belief propagation, on Gaussian ones exact; else
+    marginals and log Z are estimates, and steps may not converge (see `solution.result`).
+    """
+
+    damping: float | None = None
+    """Share of its old parameters that a site keeps; by default 0.5, 0 where sites do not influence
+    each other, and more where steps do not converge."""
+    max_steps: int = 1000
+    tolerance: float = 1e-9
+    """Largest change of a probability, or of a mean or covariance in standard deviations, that a
+    factor in place of its site makes, at which a site has converged."""
+    merge_factors: bool = True
+    """Merge factors with nested scopes into one, which leaves fewer and larger sites."""
+
+    def __post_init__(self) -> None:
+        check_settings(self.damping, self.max_steps, self.tolerance, self.merge_factors)
+
+    @property
+    def name(self) -> str:
+        return "EP"
+
+    def solve(self, prepared: Prepared, request: Request) -> Posterior:
+        _check_ground(prepared)
+        control = Control(request, "largest change")
+        prepared.check_proper()
+        if self.merge_factors:
+            prepared = with_larger_factors(prepared)
+        view = _view(self.name, with_powers(prepared), request)
+        control.enter_level(view.graph.num_variables)
+        sites = Sites.of(view)
+        share = None if self.damping is None else 1.0 - self.damping
+        state = Propagation(sites, self.tolerance, self.max_steps, share)
+        _check_start(state)
+        result = run_steps(state, control)
+        state.tilt(np.arange(len(sites)))
+        is_exact = _is_exact(view, state, result)
+        log_z = LogPartition(state.log_total(), "exact" if is_exact else "estimate")
+        beliefs = marginals(state) if "marginals" in request.tasks else []
+
+        def decode(seconds: float | None) -> Decoded:
+            return Decoded(_values(state)[None])
+
+        notes = _notes(view, state, result, is_exact)
+        outcome = Outcome(result, log_z, beliefs, decode, notes)
+        return posterior_of(self.name, view, outcome, control, request)
+
+
+def _check_ground(prepared: Prepared) -> None:
+    graph = prepared.ground
+    has_reals = (graph.variables.num_states == 0).any()
+    if has_reals and (graph.variables.multiplicity != 1).any():
+        raise UnsupportedError(
+            "EP needs a ground graph where there are reals: this one is lifted, and the joint "
+            "distribution of the members of a class is not in it"
+        )
+
+
+def _view(name: str, prepared: Prepared, request: Request) -> View:
+    """The graph to propagate in: lifted where it is discrete."""
+    view = view_of(name, prepared, request)
+    has_reals = (prepared.ground.variables.num_states == 0).any()
+    return View.whole(prepared) if has_reals else view
+
+
+def _check_start(state: Propagation) -> None:
+    """Raise if the Gaussian with averaged sites is improper."""
+    joint, failed = state.sites.joint, state.solved.failed
+    if failed.any():
+        first = joint.steps[joint.component_ptr[np.argmax(failed)]]
+        name = state.sites.points.graph.variables.names[int(joint.real[first])]
+        raise IntractableError(
+            f"EP cannot begin: '{name}' and the reals that it is coupled to have no proper "
+            "Gaussian distribution if all states are equally probable"
+        )
+
+
+def _is_exact(view: View, state: Propagation, result: Result) -> bool:
+    """True if nothing was approximated: a Gaussian, or a discrete forest."""
+    if not len(state.sites):
+        return True
+    is_discrete = bool((view.graph.variables.num_states > 0).all())
+    is_settled = result == "converged" and float(state.change.max(initial=0.0)) <= SETTLED
+    return is_discrete and is_settled and view.prepared.is_forest
+
+
+def _values(state: Propagation) -> np.ndarray:
+    """(variable,): the most probable state, or the mean."""
+    points, joint = state.sites.points, state.sites.joint
+    values = np.zeros(len(points.first) - 1)
+    discrete = np.flatnonzero(np.diff(points.first))
+    first = np.append(points.first[discrete], points.first[-1])
+    values[discrete] = argmaxima(state.totals.logs, first)
+    values[joint.real] = state.solved.mean
+    return values
+
+
+def _notes(view: View, state: Propagation, result: Result, is_exact: bool) -> tuple[str, ...]:
+    notes = []
+    if not is_exact:
+        notes.append(
+            "EP approximates: marginals and log Z are estimates. It may sit in one of several "
+            "modes that are far apart."
+        )
+    open_parts = int(np.count_nonzero(~state.converged))
+    if result == "max_steps" and open_parts:
+        notes.append(
+            f"EP did not converge in {counted(open_parts, 'part')} of "
+            f"{state.sites.num_parts:,}: do not rely on the answers there. Gibbs may do better."
+        )
+    return tuple(notes)

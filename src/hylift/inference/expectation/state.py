@@ -1,0 +1,300 @@
+"""The steps of expectation propagation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.archive import Arrays
+from hylift.inference.expectation.joint import FloatArray, Ids, Solved
+from hylift.inference.expectation.kernels import joint as joint_kernels
+from hylift.inference.expectation.kernels import sites as kernels
+from hylift.inference.expectation.layout import Sites
+from hylift.inference.expectation.numeric import Current
+from hylift.inference.loop import StepInfo, fill
+from hylift.inference.message.layout import Totals, Work
+from hylift.numerics.segments import log_sums
+from hylift.posterior import Result
+
+SHARE = 0.5
+"""Of the way to new parameters that a step goes, where sites influence each other."""
+LEAST_SHARE = 1 / 64
+PATIENCE = 25
+"""Steps after which a part whose changes have not halved goes more slowly."""
+HALVINGS = 20
+"""Shorter steps that are tried where the precision matrix is not positive definite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Active:
+    """The parts of the graph that have not converged, and what is in them."""
+
+    parts: NDArray[np.bool_]  # (part,)
+    sites: Ids
+    components: Ids
+    variables: Work
+
+    @classmethod
+    def of(cls, sites: Sites, parts: NDArray[np.bool_]) -> Active:
+        discrete = sites.points.graph.variables.num_states > 0
+        variables = np.flatnonzero(parts[sites.part_of_variable] & discrete)
+        held = np.diff(sites.points.first)[variables]
+        ptr = sites.terms.incidence.ptr
+        return cls(
+            parts,
+            np.flatnonzero(parts[sites.part]),
+            np.flatnonzero(parts[sites.of_component]),
+            Work.of(variables, 2 * held * (ptr[variables + 1] - ptr[variables])),
+        )
+
+
+@dataclass(eq=False)
+class Propagation:
+    """Sites, the joint Gaussian and the messages about states; they change with every step."""
+
+    sites: Sites
+    tolerance: float
+    max_steps: int
+    share_first: float | None
+    """Of the way that each step goes, where the user says so."""
+    taken: int = 0
+    precision: FloatArray = field(init=False)  # (site's matrix entry,)
+    linear: FloatArray = field(init=False)  # (site's coordinate,)
+    message: FloatArray = field(init=False)  # (entry,)
+    share: FloatArray = field(init=False)  # (part,)
+    change: FloatArray = field(init=False)  # (part,): at its last step
+    lowest: FloatArray = field(init=False)  # (part,): change since which it is to halve
+    since: Ids = field(init=False)  # (part,): steps since then
+    is_done: NDArray[np.bool_] = field(init=False)  # (part,)
+
+    def __post_init__(self) -> None:
+        sites = self.sites
+        self.precision, self.linear = sites.averages(np.zeros(len(sites), dtype=bool))
+        self.message = np.zeros(sites.points.place[-1])
+        sizes = np.bincount(sites.part, np.diff(sites.terms.slot_ptr) > 1, sites.num_parts)
+        self.share = np.where(sizes > 1, SHARE, 1.0)
+        if self.share_first is not None:
+            self.share[:] = self.share_first
+        self.change = np.full(sites.num_parts, np.inf)
+        self.lowest = np.full(sites.num_parts, np.inf)
+        self.since = np.zeros(sites.num_parts, dtype=np.int64)
+        self.is_done = np.zeros(sites.num_parts, dtype=bool)
+        self.settle()
+        if self.solved.failed.any():
+            is_open = np.zeros(sites.num_parts, dtype=bool)
+            is_open[sites.of_component[self.solved.failed]] = True
+            self.precision, self.linear = sites.averages(is_open[sites.part])
+            self.settle()
+
+    @cached_property
+    def is_closed(self) -> NDArray[np.bool_]:
+        """(site,): True if it is quadratic in each joint state."""
+        return np.diff(self.sites.given_ptr[0]) == 0
+
+    @cached_property
+    def solved(self) -> Solved:
+        return Solved.start(self.sites.joint)
+
+    @cached_property
+    def totals(self) -> Totals:
+        return Totals.none(self.sites.points)
+
+    @cached_property
+    def tilted(self) -> Tilted:
+        return Tilted.room(self.sites)
+
+    def settle(self) -> None:
+        """Compute what follows from sites and messages, of all parts."""
+        active = Active.of(self.sites, np.ones(self.sites.num_parts, dtype=bool))
+        self.active = active
+        self._solve(active.sites, active.components)
+        self.totals.gather(self.message, active.variables)
+
+    def arrays(self) -> Arrays:
+        return self._state() | {"taken": np.array(self.taken)}
+
+    def _state(self) -> Arrays:
+        names = "precision", "linear", "message", "share", "change", "lowest", "since", "is_done"
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, arrays: Arrays) -> None:
+        fill(self._state(), arrays)
+        self.taken = int(arrays["taken"])
+        self.settle()
+        self._follow()
+
+    def step(self) -> StepInfo:
+        """Move all sites of the active parts, in parallel."""
+        self.taken += 1
+        sites, active = self.sites, self.active
+        self.tilt(active.sites)
+        self.change[active.parts] = 0.0
+        np.maximum.at(self.change, sites.part[active.sites], self.tilted.change[active.sites])
+        self._judge()
+        if not self.is_done.all():
+            self._follow()
+            self._move()
+        result: Result | None = None
+        if self.is_done.all():
+            result = "converged" if self.converged.all() else "max_steps"
+        elif self.taken >= self.max_steps:
+            result = "max_steps"
+        change = float(self.change.max(initial=0.0))
+        return StepInfo(change, "moving sites", self.taken / self.max_steps, result)
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        """(part,)"""
+        return self.change <= self.tolerance
+
+    def _judge(self) -> None:
+        """Decide which parts are done, and which go more slowly from now on."""
+        self.is_done |= self.converged
+        is_lower = self.change < 0.5 * self.lowest
+        self.lowest[is_lower] = self.change[is_lower]
+        self.since[is_lower] = 0
+        self.since[~is_lower] += 1
+        is_late = self.since >= PATIENCE
+        self.share[is_late] = np.maximum(0.5 * self.share[is_late], LEAST_SHARE)
+        self.since[is_late] = 0
+        self.lowest[is_late] = self.change[is_late]
+
+    def _follow(self) -> None:
+        """Leave alone what is done, once that is a good part of what is active."""
+        count = int(np.count_nonzero(~self.is_done))
+        if count <= 0.8 * np.count_nonzero(self.active.parts):
+            self.active = Active.of(self.sites, ~self.is_done)
+
+    def tilt(self, some: Ids) -> None:
+        """The tilted distributions of some sites, from the current Gaussian and messages."""
+        sites, found, points = self.sites, self.tilted, self.sites.points
+        terms = sites.terms
+        joint_kernels.project(
+            0, len(some), some, sites.real_ptr, sites.step, sites.pair_ptr, sites.pair, sites.dim,
+            sites.dim_ptr, sites.matrix_ptr, sites.basis_ptr, sites.basis, self.solved.mean,
+            self.solved.covariance, found.mean, found.covariance,
+        )  # fmt: skip
+        self._integrate(some)
+        found.cavity[:] = self.totals.cavities(self.message, np.zeros(points.first[-1]))
+        kernels.tilt(
+            0, len(some), some, sites.room, terms.slot_ptr, terms.num_discrete, terms.num_joint,
+            terms.base, terms.theta, points.place, sites.dim, sites.dim_ptr, sites.matrix_ptr,
+            sites.given_ptr, *found.given, found.mean, found.covariance, self.precision,
+            self.linear, found.cavity, self.message, found.precision_step, found.linear_step,
+            found.candidate, found.log_norm, found.change, found.status,
+        )  # fmt: skip
+        impossible = np.flatnonzero(found.status[some] == kernels.IMPOSSIBLE)
+        if len(impossible):
+            raise points.contradiction(int(some[impossible[0]]))
+
+    def _integrate(self, some: Ids) -> None:
+        """Log-weights, means and covariances of the states of sites without closed form."""
+        sites, found = self.sites, self.tilted
+        is_some = np.zeros(len(sites), dtype=bool)
+        is_some[some] = True
+        for number, piece in enumerate(sites.pieces):
+            own = np.flatnonzero(is_some[sites.first[number] : sites.first[number + 1]])
+            if piece.numeric is None or not len(own):
+                continue
+            states = piece.numeric.tilted(own, self.current(number, own))
+            site = sites.first[number] + own
+            for ptr, given, part in zip(sites.given_ptr, found.given, states, strict=True):
+                flat = part.reshape(len(site), -1)
+                given[ptr[site][:, None] + np.arange(flat.shape[1])] = flat
+
+    def current(self, number: int, own: Ids) -> Current:
+        """The Gaussian and the parameters of some sites of a piece."""
+        sites, found, piece = self.sites, self.tilted, self.sites.pieces[number]
+        r, site = piece.dim, sites.first[number] + own
+        at = sites.dim_ptr[site][:, None] + np.arange(r)
+        matrix = (sites.matrix_ptr[site][:, None] + np.arange(r * r)).reshape(-1, r, r)
+        reals = sites.step[sites.real_ptr[site][:, None] + np.arange(piece.num_reals)]
+        return Current(
+            found.mean[at], found.covariance[matrix], self.precision[matrix], self.linear[at],
+            self.solved.mean[reals],
+        )  # fmt: skip
+
+    def _move(self) -> None:
+        """Go a share of the way, and less where the precision would not be positive definite."""
+        sites, active = self.sites, self.active
+        before = self.precision.copy(), self.linear.copy(), self.message.copy()
+        share, some, components = self.share.copy(), active.sites, active.components
+        share[self.is_done] = 0.0
+        for halving in range(HALVINGS + 1):
+            if halving == HALVINGS:
+                share[sites.of_component[components]] = 0.0
+            self._advance(some, share, before)
+            self._solve(some, components)
+            components = components[self.solved.failed[components]]
+            if not len(components):
+                break
+            parts = np.zeros(sites.num_parts, dtype=bool)
+            parts[sites.of_component[components]] = True
+            share[parts] *= 0.5
+            some = np.flatnonzero(parts[sites.part])
+            components = np.flatnonzero(parts[sites.of_component])
+        self.totals.gather(self.message, active.variables)
+
+    def _advance(self, some: Ids, share: FloatArray, before: tuple[FloatArray, ...]) -> None:
+        sites, found, terms = self.sites, self.tilted, self.sites.terms
+        alone = np.diff(terms.slot_ptr) == 1
+        own = np.where(alone & (sites.dim == 0), 1.0, share[sites.part])
+        kernels.advance_sites(
+            some, own, terms.slot_ptr, terms.num_discrete, sites.points.place, sites.dim,
+            sites.dim_ptr, sites.matrix_ptr, found.status, *before, found.precision_step,
+            found.linear_step, found.candidate, self.precision, self.linear, self.message,
+        )  # fmt: skip
+
+    def _solve(self, some: Ids, components: Ids) -> None:
+        """The Gaussian of some components, of the sites in them."""
+        sites, joint, solved = self.sites, self.sites.joint, self.solved
+        joint_kernels.assemble(
+            components, joint.component_ptr, joint.steps, joint.elimination.ptr, joint.base,
+            joint.linear, some[sites.dim[some] > 0], np.arange(len(sites)), sites.real_ptr,
+            sites.step, sites.pair_ptr, sites.pair, sites.dim, sites.dim_ptr, sites.matrix_ptr,
+            sites.basis_ptr, sites.basis, self.precision, self.linear, solved.entries,
+            solved.total,
+        )  # fmt: skip
+        solved.solve(components)
+
+    def log_total(self) -> float:
+        """log Z at a fixed point, with the tilted distributions of the current state."""
+        points, joint, solved = self.sites.points, self.sites.joint, self.solved
+        has_states = np.diff(points.first) > 0
+        of_variable = np.zeros(len(has_states))
+        first = np.append(points.first[:-1][has_states], points.first[-1])
+        of_variable[has_states] = log_sums(self.totals.logs, first)
+        bethe = points.bethe_log_z(self.tilted.log_norm, of_variable)
+        volume = 0.5 * (len(joint.real) * np.log(2 * np.pi) - solved.log_det.sum())
+        return float(bethe + joint.value(solved.mean) + volume + points.graph.log_constant)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tilted:
+    """Of each site: moments of its coordinates, and the way to those of its tilted distribution."""
+
+    mean: FloatArray  # (site's coordinate,)
+    covariance: FloatArray  # (site's matrix entry,)
+    cavity: FloatArray  # (entry,)
+    precision_step: FloatArray
+    linear_step: FloatArray
+    candidate: FloatArray  # (entry,): messages
+    log_norm: FloatArray  # (site,)
+    change: FloatArray  # (site,)
+    status: Ids  # (site,)
+    given: Sequence[FloatArray]
+    """Log-weights, means and covariances of states, of sites without closed form."""
+
+    @classmethod
+    def room(cls, sites: Sites) -> Tilted:
+        dims, entries = int(sites.dim_ptr[-1]), int(sites.matrix_ptr[-1])
+        held, count = int(sites.points.place[-1]), len(sites)
+        return cls(
+            np.zeros(dims), np.zeros(entries), np.zeros(held), np.zeros(entries), np.zeros(dims),
+            np.zeros(held), np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64),
+            [np.zeros(int(ptr[-1])) for ptr in sites.given_ptr],
+        )  # fmt: skip
