@@ -11,7 +11,7 @@ from hylift.potentials import ConditionalQuadratic, Table
 
 
 def random_hybrid(seed: int, coupling: float, size: int = 9) -> FactorGraph:
-    """As many Booleans as reals, with random weights, pairs of each kind, and switched Gaussians."""
+    """As many Booleans as reals, with weights, pairs of each kind, and switched Gaussians."""
     rng = np.random.default_rng(seed)
     states, reals = ([f"{kind}{i}" for i in range(size)] for kind in "bx")
     pairs = np.array(list(combinations(range(size), 2)))

@@ -166,7 +166,7 @@ def test_what_is_impossible_or_lifted_is_refused() -> None:
         ],
     )
 
-    with pytest.raises(HyliftError, match="contradict|hard constraint"):
+    with pytest.raises(HyliftError, match=r"contradict|hard constraint"):
         infer(graph, EP(), rewrite=False)
     with pytest.raises(UnsupportedError, match="coarse-to-fine"):
         infer(random_hybrid(0, 1.0), EP(), lift="coarse-to-fine")
