@@ -10,7 +10,7 @@ STAGES = [
     "components", "posterior", "inference", "racing", "plot", "cli",
 ]  # fmt: skip
 INFERENCE = [
-    "capabilities", "settings", "prepared", "checkpoint",
+    "capabilities", "settings", "prepared", "centring", "checkpoint",
     "method", "control", "loop", "finish", "restored", "started", "terms", "local", "exact",
     "search", "sampling", "message", "expectation", "variational", "bounds", "filtering",
     "solve", "choice", "run",

@@ -51,6 +51,8 @@ class MethodInfo:
     """The strongest lifting that it supports."""
     rewrites: tuple[Rewrite, ...] = ("hard clusters",)
     """The rewrites of the graph that help it."""
+    is_centred: bool = False
+    """Its reals are measured from where few digits are lost."""
     can_start: bool = False
     """It can start from an earlier posterior."""
     has_steps: bool = False
@@ -197,6 +199,7 @@ METHODS = (
         "exact:Exact",
         lift="none",
         rewrites=("common means", "counts", "common fields", "parts"),
+        is_centred=True,
         trust="exact",
     ),
     MethodInfo("mean-field", "mean field", "variational:MeanField", options=FITTED, **VARIATIONAL),

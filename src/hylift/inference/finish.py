@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Evidence, FactorGraph, Variables
+from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
@@ -23,7 +23,6 @@ from hylift.posterior import (
     Result,
     Solution,
     Target,
-    with_observed,
 )
 from hylift.posterior.counts import Expect
 from hylift.posterior.distributions import BatchedDistribution
@@ -63,6 +62,7 @@ class Answer:
     steps: int | None = None
     """Work that was done, where it is not the steps that `Control` has recorded."""
     predicted_seconds: float | None = None
+    marginal_error: float | None = None
 
 
 def finish(
@@ -71,12 +71,18 @@ def finish(
     """The posterior of all variables, with what was asked for."""
     marginals = None
     if answer.marginals is not None:
-        marginals = with_observed(prepared.source, prepared.hidden, answer.marginals)
+        marginals = prepared.marginals(answer.marginals)
     assignment, objective = answer.assignment, answer.objective
     if "map" in request.tasks and assignment is None:
         assignment = answer.find(
             answer.mixture, control.remaining_seconds(), control.not_interrupted
         )
+    expect, of_ground = None, answer.expect
+    if of_ground is not None:
+
+        def expect(sets: Sequence[Sequence[FactorGroup]]) -> NDArray[np.float64]:
+            return of_ground([prepared.moved(groups) for groups in sets])
+
     solution = Solution(
         name,
         request.seed,
@@ -87,6 +93,7 @@ def finish(
         tuple(answer.notes),
         control.history() if control.steps or answer.steps is None else None,
         answer.predicted_seconds,
+        answer.marginal_error,
     )
     return Posterior(
         prepared.source.variables,
@@ -96,7 +103,7 @@ def finish(
         marginals,
         assignment,
         answer.mixture,
-        GraphTarget(prepared, answer.find, answer.expect),
+        GraphTarget(prepared, answer.find, expect),
         answer.draws,
     )
 
@@ -134,7 +141,7 @@ class GraphTarget(Target):
         return self.prepared.source.evidence
 
     def energy(self, values: NDArray[np.float64]) -> float:
-        return -self.prepared.ground.log_density(values[self.prepared.hidden])
+        return self.prepared.energy(values)
 
     def map(self, mixture: Joint | None) -> Assignment:
         assert not isinstance(mixture, MappedMixture)

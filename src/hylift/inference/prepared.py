@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Conditioned, FactorGraph
+from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.lifting import Lifting, lift
-from hylift.posterior import Assignment
+from hylift.posterior import Assignment, Marginals, with_observed
 from hylift.posterior.answers import Kind
+from hylift.posterior.distributions import BatchedDistribution
 from hylift.proper.check import check_proper
+from hylift.rewrite.centred import centred, is_quadratic, shifted
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.merge import merge_factors
 from hylift.rewrite.parts import parts_of
@@ -41,6 +44,8 @@ class Prepared:
     """The rewrites that made `source` of the ground graph of `whole`."""
     whole: Prepared | None = None
     """The graph before these rewrites, where there are any."""
+    origin: NDArray[np.float64] | None = None
+    """(variable of `source`,): what the reals of `ground` are measured from; None for 0."""
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Prepared:
@@ -56,6 +61,11 @@ class Prepared:
         if not rewrites:
             return self
         return replace(Prepared.of(rewrites[-1].graph), rewrites=rewrites, whole=self)
+
+    def centred(self, origin: NDArray[np.float64]) -> Prepared:
+        """The same with hidden reals measured from an origin (variable of `source`,)."""
+        ground = with_tables(centred(self.source, origin))
+        return Prepared(self.conditioned, ground, origin=origin)
 
     @property
     def keeps_maximum(self) -> bool:
@@ -118,8 +128,32 @@ class Prepared:
         evidence = self.source.evidence
         whole = np.zeros(self.source.num_variables)
         whole[evidence.variable] = evidence.value
-        whole[self.hidden] = values
+        whole[self.hidden] = self.uncentred(values)
         return Assignment(self.source.variables, whole, self.observed, energy, kind)
+
+    def uncentred(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values (…, variable of `ground`) as the user has them."""
+        return values if self.origin is None else values + self.origin[self.hidden]
+
+    def energy(self, values: NDArray[np.float64]) -> float:
+        """-log ψ of values (variable of `source`,)."""
+        origin = np.zeros(1) if self.origin is None else self.origin[self.hidden]
+        return -self.ground.log_density(values[self.hidden] - origin)
+
+    def moved(self, groups: Sequence[FactorGroup]) -> Sequence[FactorGroup]:
+        """Factors of the hidden variables as factors of those of `ground`."""
+        if self.origin is None:
+            return groups
+        closed = [group for group in groups if is_quadratic(group)]
+        others = [group for group in groups if not is_quadratic(group)]
+        return [*others, *shifted(closed, self.origin[self.hidden])]
+
+    def marginals(
+        self, found: Marginals | Sequence[tuple[NDArray[Any], BatchedDistribution]]
+    ) -> Marginals:
+        """Marginals of the variables of `source`, from those of `ground`."""
+        whole = with_observed(self.source, self.hidden, found)
+        return whole if self.origin is None else whole.shifted(self.origin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,6 @@ from hylift.posterior.counts import Expect
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
 from hylift.posterior.mapped import Joint, MappedMixture
-from hylift.posterior.marginals import with_observed
 from hylift.rewrite.parts import Copies
 from hylift.rewrite.rewritten import Rewritten
 from hylift.rewrite.state_map import SAME, StateMap, WayBack
@@ -74,7 +73,7 @@ class _Path:
             return None
         for one, graph in zip(reversed(self.rewrites), reversed(self.graphs), strict=True):
             found = _marginals(one.back, found, graph.variables, one.graph.variables)
-        return with_observed(self.whole.source, self.whole.hidden, found)
+        return self.whole.marginals(found)
 
     def joint(self, found: Joint | None) -> Joint | None:
         """The joint distribution; None where a rewrite does not keep it."""
@@ -100,12 +99,12 @@ class _Path:
         return self.whole.assignment(values, energy, found.kind)
 
     def draws(self, found: Draws) -> Draws:
-        values = self.values(found.values)
+        values = self.whole.uncentred(self.values(found.values))
         return Draws(self.whole.source.variables, self.whole.hidden, values)
 
     def groups(self, groups: Sequence[FactorGroup]) -> tuple[Sequence[FactorGroup], float]:
         """Factors of the hidden variables as factors of the last graph, and a constant."""
-        total = 0.0
+        groups, total = self.whole.moved(groups), 0.0
         for one in self.rewrites:
             groups, constant = one.back.in_other(groups, one.graph.variables.num_states)
             total += constant
@@ -142,8 +141,7 @@ class RestoredTarget(Target):
         return expect
 
     def energy(self, values: FloatArray) -> float:
-        whole = self.path.whole
-        return -whole.ground.log_density(values[whole.hidden])
+        return self.path.whole.energy(values)
 
     def map(self, mixture: Joint | None) -> Assignment:
         if self.best is not None:

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from hylift.errors import MethodError
 from hylift.inference.capabilities import info_of
+from hylift.inference.centring import solve_centred
 from hylift.inference.method import Method, Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.restored import restored
 from hylift.inference.started import started
 from hylift.posterior import LogPartition, Posterior
+from hylift.posterior.answers import is_exact
 from hylift.rewrite.parts import parts_by_copies
 
 
@@ -34,6 +36,23 @@ def solve(
     own: Prepared | None = None,
 ) -> Posterior:
     """The posterior by a method, of the graph that suits it: `own`, where it is known."""
+    if not info_of(method).is_centred:
+        return _solve_once(method, prepared, request, rewrites, own)
+
+    def solve_once(centred: Prepared) -> Posterior:
+        known = own if centred is prepared else None
+        return _solve_once(method, centred, request, rewrites, known)
+
+    return solve_centred(solve_once, prepared)
+
+
+def _solve_once(
+    method: Method,
+    prepared: Prepared,
+    request: Request,
+    rewrites: tuple[str, ...] | None,
+    own: Prepared | None,
+) -> Posterior:
     own = own or rewritten_for(method, prepared, rewrites)
     if request.start is not None:
         request = replace(request, start=started(request.start, own))
@@ -73,11 +92,12 @@ def _solved(method: Method, prepared: Prepared, request: Request) -> Posterior:
         parts = [one for one in found if one is not None]
     assert prepared.whole is not None
     graphs_before = (prepared.whole.ground, *(one.graph for one in prepared.rewrites[:-1]))
-    total = LogPartition(
-        graphs_before[-1].log_constant
-        + sum(weight * one.value for weight, one in zip(weights, parts, strict=True)),
-        log_z.kind,
-        sum(weight * one.error for weight, one in zip(weights, parts, strict=True)),
-    )
+    value = graphs_before[-1].log_constant
+    value += sum(weight * one.value for weight, one in zip(weights, parts, strict=True))
+    error = sum(weight * one.error for weight, one in zip(weights, parts, strict=True))
+    kind = log_z.kind
+    if kind == "exact" and not is_exact(value, error, posterior.solution.marginal_error or 0.0):
+        kind = "estimate"
+    total = LogPartition(value, kind, error)
     solution = replace(posterior.solution, objective=-total.value)
     return replace(posterior, log_partition=total, solution=solution)

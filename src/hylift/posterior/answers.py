@@ -31,6 +31,25 @@ ENDS: dict[Result, str] = {
 """Reasons for termination, in words."""
 
 
+EXACT = 1e-9
+"""Error of a probability, and of log Z in units of its size if that is more than 1, up to which
+answers are called exact."""
+
+
+def is_exact(value: float, error: float, marginal_error: float, tolerance: float = EXACT) -> bool:
+    """True if these errors of log Z and of probabilities are small enough to be called exact."""
+    return marginal_error <= tolerance and error <= tolerance * max(1.0, abs(value))
+
+
+def rounding_note(error: float, marginal_error: float) -> str:
+    """A note on an answer that rounding keeps from being exact."""
+    return (
+        f"Rounding may change log Z by about {error:.1e}, and log-odds by {marginal_error:.1e}: "
+        "the model's numbers differ too much in size. Rescaling its reals, or subtracting from "
+        "them what they have in common, would help."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LogPartition:
     """The logarithm of the partition function, and how far to trust it."""
@@ -118,6 +137,8 @@ class Solution:
     """The steps of an iterative solver."""
     predicted_seconds: float | None = field(default=None, compare=False)
     """The time that the plan of exact inference predicted; not saved."""
+    marginal_error: float | None = field(default=None, compare=False)
+    """The error that exact inference leaves to any probability; not saved."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

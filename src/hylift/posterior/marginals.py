@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph, Variables, boolean
+from hylift.numerics.segments import number_rows
 from hylift.posterior.distributions import (
     BatchedDistribution,
     Categorical,
     PointMass,
+    RealDistribution,
 )
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
@@ -106,6 +108,21 @@ class Marginals:
                 certain = np.zeros((len(seen), len(states)))
                 certain[np.arange(len(seen)), seen.astype(np.int64)] = 1.0
                 batches.append(Categorical(certain, states))
+        return Marginals(tuple(batches), batch, row)
+
+    def shifted(self, by: NDArray[np.float64]) -> Marginals:
+        """The marginals of variables plus by (variable,), which is 0 of discrete ones."""
+        batches, batch, row = list(self.batches), self.batch.copy(), self.row.copy()
+        for number, found in enumerate(self.batches):
+            ids = np.flatnonzero((self.batch == number) & (by != 0))
+            if not len(ids) or not isinstance(found, RealDistribution):
+                continue
+            # Variables that share a distribution may differ in what is added.
+            alike, example = number_rows(
+                self.row[ids].astype(np.int64), np.unique(by[ids], return_inverse=True)[1]
+            )
+            batch[ids], row[ids] = len(batches), alike
+            batches.append(found[self.row[ids[example]]].shifted(by[ids[example]]))
         return Marginals(tuple(batches), batch, row)
 
     def modes(self, ids: NDArray[Any]) -> NDArray[np.float64]:

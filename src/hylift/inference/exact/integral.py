@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
-from hylift.graph import Conditioned, FactorGraph, FactorGroup
+from hylift.graph import FactorGraph
 from hylift.inference.exact.elimination import Flags, FloatArray
 from hylift.inference.exact.integrated import Integrated, integrate_reals
 from hylift.inference.exact.meter import Meter
@@ -29,10 +29,11 @@ from hylift.inference.exact.nodes.grids import (
 )
 from hylift.inference.exact.one_pass import NEGLIGIBLE, PassResult, on_finer_lattice, sum_states
 from hylift.numerics.quadrature import halved
-from hylift.posterior.answers import Kind
-from hylift.potentials.base import QuadraticForm
+from hylift.posterior.answers import Kind, is_exact, rounding_note
 from hylift.proper.check import check_proper
+from hylift.rewrite.centred import Beliefs, Lost, lost_digits
 from hylift.rewrite.kinds import Kinds
+from hylift.rewrite.parts import parts_of
 from hylift.words import counted
 
 MOST_CLOSED = 2**25
@@ -50,12 +51,14 @@ class Integral:
     outcome: PassResult
     kind: Kind
     error: float
+    """Of log Z."""
     settled: bool
     notes: tuple[str, ...]
+    marginal_error: float = 0.0
+    """Of any probability."""
 
 
 def integrate(
-    graph: FactorGraph,
     kinds: Kinds,
     *,
     max_entries: int,
@@ -67,7 +70,7 @@ def integrate(
 
     First without bounds. Then reals that have probability beyond their bounds, or no finite
     integral without them, are put on a grid, and the others are Gaussian given its nodes.
-    graph: with its evidence; kinds: of the conditioned graph.
+    kinds: of a graph without evidence.
     """
     whole, variables = kinds, kinds.graph.variables
     bounded = bool((np.isfinite(variables.lower) | np.isfinite(variables.upper)).any())
@@ -89,7 +92,7 @@ def integrate(
             if total <= tolerance:
                 beyond = sum(each.share_beyond(integral.outcome.log_total) for each in ends)
                 if beyond <= tolerance:
-                    lost = rounding(graph, integral.outcome)
+                    lost = rounding(kinds.graph, integral.outcome)
                     error = integral.error + total + beyond
                     return _with_rounding(replace(integral, error=error), lost, tolerance)
                 ends = [each.farther(whole, beyond / tolerance) for each in ends]
@@ -269,17 +272,18 @@ def _certified(kinds: Kinds, integral: Integral) -> Integral:
     return replace(found, kind="estimate", notes=(*found.notes, doubt))
 
 
-def _with_rounding(integral: Integral, lost: float, tolerance: float) -> Integral:
-    """The integral with rounding added to its error; no longer exact where that is large."""
-    last_digits = 64 * EPS * abs(integral.outcome.log_total)
-    if lost <= tolerance + last_digits:
-        return replace(integral, error=integral.error + lost + last_digits)
-    note = (
-        f"Rounding may change log Z, and so probabilities, by about {lost:.1e}: the model's "
-        "numbers differ too much in size. Centring or rescaling its reals would help."
+def _with_rounding(integral: Integral, lost: Lost, tolerance: float) -> Integral:
+    """The integral with rounding added to its errors; no longer exact where they are large."""
+    value = integral.outcome.log_total
+    found = replace(
+        integral,
+        error=integral.error + lost.total + 64 * EPS * abs(value),
+        marginal_error=integral.error + lost.marginal,
     )
-    notes = (*integral.notes, note)
-    return replace(integral, kind="estimate", error=integral.error + lost, notes=notes)
+    if found.kind != "exact" or is_exact(value, found.error, found.marginal_error, tolerance):
+        return found
+    note = rounding_note(found.error, found.marginal_error)
+    return replace(found, kind="estimate", notes=(*found.notes, note))
 
 
 def _leaks(kinds: Kinds, outcome: PassResult) -> FloatArray:
@@ -328,27 +332,15 @@ def _leaks(kinds: Kinds, outcome: PassResult) -> FloatArray:
     return np.maximum(leak, moment)
 
 
-def rounding(graph: FactorGraph, outcome: PassResult) -> float:
-    """Rough size of the rounding error of log Z; graph: with its evidence.
-
-    A relative error of eps in a term of a factor changes log Z by eps times the term where the
-    reals are, even where other terms cancel it: as o²/r of an observed o, while evidence is
-    absorbed, and when factors are added up.
-    """
+def rounding(graph: FactorGraph, outcome: PassResult) -> Lost:
+    """Rough rounding errors of a pass over a graph without evidence."""
     axes = outcome.reals.axes
     if not len(axes.real) and not len(outcome.reals.bare_axes.free):
-        return 0.0
-    quadratic = [group for group in graph.groups if _quadratic(group)]
-    # Functions and soft evidence may become quadratic once evidence is absorbed.
-    others = [group for group in graph.groups if not _quadratic(group)]
-    rest = Conditioned.of(FactorGraph.unchecked(graph.variables, others, graph.evidence, 0.0))
-    value = np.zeros(graph.num_variables)
-    value[rest.hidden] = _sizes(outcome)
-    hard = graph.evidence.is_hard
-    value[graph.evidence.variable[hard]] = graph.evidence.value[hard]
-    total = sum(_magnitude(group, value) for group in quadratic)
-    total += sum(_magnitude(group, value[rest.hidden]) for group in rest.graph.groups)
-    return EPS * total + outcome.rounding
+        return Lost(0.0, 0.0)
+    probs = np.ones(axes.num_states.sum()) if outcome.marginals is None else outcome.marginals
+    beliefs = Beliefs(probs, axes.first, _sizes(outcome))
+    found = lost_digits(graph, np.zeros(graph.num_variables), beliefs, parts_of(graph)[0])
+    return Lost(*(each + outcome.rounding for each in found))
 
 
 def _sizes(outcome: PassResult) -> FloatArray:
@@ -370,16 +362,3 @@ def _sizes(outcome: PassResult) -> FloatArray:
         probs = axes.on_nodes(outcome.marginals)
         found[axes.real] = np.sqrt((probs * axes.nodes**2).sum(axis=1))
     return found
-
-
-def _quadratic(group: FactorGroup) -> QuadraticForm | None:
-    """The quadratic form of a group with reals."""
-    form = group.potential.quadratic()
-    return form if form is not None and form.num_reals and len(group) else None
-
-
-def _magnitude(group: FactorGroup, value: FloatArray) -> float:
-    """The sum of the absolute values of all terms of quadratics, at values (variable,)."""
-    if (form := _quadratic(group)) is None:
-        return 0.0
-    return float(group.multiplicity @ form.magnitude(group.row, value[group.reals]))

@@ -84,12 +84,11 @@ class Exact:
         kinds = _kinds_of(prepared.ground)
         log_partition, marginals, objective, expect = None, None, None, None
         notes: tuple[str, ...] = ()
-        settled = True
+        settled, marginal_error = True, None
         if request.tasks & {"marginals", "logz"}:
             num_states = kinds.graph.variables.num_states
             check_tables(num_states, [g.scope for g in kinds.tables], self.max_entries)
             integral = integrate(
-                prepared.source,
                 kinds,
                 max_entries=self.max_entries,
                 tolerance=self.tolerance,
@@ -97,6 +96,7 @@ class Exact:
                 meter=meter,
             )
             notes, settled = integral.notes, integral.settled
+            marginal_error = integral.marginal_error
             log_partition = LogPartition(integral.outcome.log_total, integral.kind, integral.error)
             if "marginals" in request.tasks:
                 marginals = _marginals(kinds, integral)
@@ -126,6 +126,7 @@ class Exact:
             expect=expect,
             steps=kinds.graph.num_variables,
             predicted_seconds=meter.seconds,
+            marginal_error=marginal_error,
         )
         return finish(self.name, prepared, request, control, answer)
 

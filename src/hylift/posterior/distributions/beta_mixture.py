@@ -43,6 +43,7 @@ class BetaMixture(RealMixture):
     _event_ndims: ClassVar[dict[str, int]] = {
         "weights": 1, "alpha": 1, "beta": 1, "lower": 0, "upper": 0,
     }  # fmt: skip
+    _positions: ClassVar[tuple[str, ...]] = ("lower", "upper")
     _levels: ClassVar[FloatArray] = np.array(
         [0.0, 0.001, 0.01, 0.03, *np.linspace(0.07, 0.93, 13), 0.97, 0.99, 0.999, 1.0]
     )

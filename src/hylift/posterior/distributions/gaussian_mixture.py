@@ -42,6 +42,7 @@ class GaussianMixture(RealMixture):
     variances: FloatArray  # (*batch, component)
 
     _event_ndims: ClassVar[dict[str, int]] = {"weights": 1, "means": 1, "variances": 1}
+    _positions: ClassVar[tuple[str, ...]] = ("means",)
     # A density is convex where it is more than a deviation away from all means.
     _levels: ClassVar[FloatArray] = special.ndtr([-1.0, -0.5, 0.5, 1.0])
 

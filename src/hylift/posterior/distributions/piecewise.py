@@ -38,6 +38,7 @@ class PiecewiseDensity(Density):
     coefficients: FloatArray  # (*batch, panel, degree)
 
     _event_ndims: ClassVar[dict[str, int]] = {"edges": 1, "coefficients": 2}
+    _positions: ClassVar[tuple[str, ...]] = ("edges",)
 
     def __post_init__(self) -> None:
         edges = checked_edges(real_array("edges", self.edges))
@@ -111,7 +112,10 @@ class PiecewiseDensity(Density):
         return int(num_panels + 2 * degree)
 
     def _means(self) -> FloatArray:
-        return np.asarray(self._moments(np.zeros(len(self.edges)))[0])
+        # About a point inside: far from 0, widths of panels, and so masses, are rounded.
+        middle = 0.5 * (self.edges[:, 0] + self.edges[:, -1])
+        middle = np.where(np.isfinite(middle), middle, 0.0)
+        return np.asarray(middle + self._moments(middle)[0])
 
     def _vars(self) -> FloatArray:
         return np.asarray(self._moments(self._means())[1])

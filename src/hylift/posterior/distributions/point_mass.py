@@ -18,6 +18,7 @@ class PointMass(RealDistribution):
     value: FloatArray  # (*batch,)
 
     _event_ndims: ClassVar[dict[str, int]] = {"value": 0}
+    _positions: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", read_only(real_array("value", self.value)))

@@ -45,10 +45,22 @@ class RealDistribution(BatchedDistribution):
     """
 
     __slots__ = ()
+    _positions: ClassVar[tuple[str, ...]]
+    """Arrays that move with the distribution."""
 
     @property
     def num_states(self) -> int:
         return 0
+
+    def shifted(self, by: FloatArray) -> Self:
+        """The distributions of x plus by (*batch,)."""
+        own = {name: self._event_ndims[name] for name in self._positions}
+        return self._with(
+            **{
+                name: getattr(self, name) + np.expand_dims(by, tuple(range(-ndim, 0)))
+                for name, ndim in own.items()
+            }
+        )
 
     @property
     def mode_number(self) -> FloatOrArray:

@@ -1,0 +1,98 @@
+"""Origins of reals, for exact answers where numbers are large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import IntractableError
+from hylift.inference.prepared import Prepared
+from hylift.numerics.segments import offsets
+from hylift.posterior import Categorical, Marginals, Posterior
+from hylift.posterior.answers import EXACT, is_exact, rounding_note
+from hylift.posterior.distributions import RealDistribution
+from hylift.rewrite.centred import Beliefs, Lost, fixed_reals, lost_digits, typical_origin
+from hylift.rewrite.parts import parts_of
+
+FEW_DIGITS = 1e-10
+"""Rounding errors that are not worth another origin."""
+
+MOST_ORIGINS = 3
+"""Origins that are tried one after the other."""
+
+
+def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) -> Posterior:
+    """The posterior that `solve` finds, with reals measured from where few digits are lost, and
+    with rounding in its errors.
+
+    First from typical means of factors; where that is not enough, from the means that are found.
+    """
+    nowhere = np.zeros(prepared.source.num_variables)
+    if (prepared.ground.variables.num_states > 0).all():
+        return solve(prepared)
+    lost = lost_digits(prepared.source, nowhere)
+    if lost.total <= FEW_DIGITS:
+        return _with_errors(solve(prepared), lost)
+    part = np.full(prepared.source.num_variables, -1, dtype=np.int32)
+    part[prepared.hidden] = parts_of(prepared.ground)[0]
+    origin, best = nowhere.copy(), None
+    origin[prepared.hidden] = typical_origin(prepared.ground)
+    for _ in range(MOST_ORIGINS):
+        try:
+            found = solve(prepared.centred(origin))
+        except IntractableError:  # a common origin keeps symmetries that others do not
+            if best is None:
+                raise
+            return best
+        if found.all_marginals is None:
+            return _with_errors(found, lost_digits(prepared.source, origin))
+        beliefs, mean = _beliefs(found.all_marginals, prepared, origin)
+        lost = lost_digits(prepared.source, origin, beliefs, part)
+        best = _with_errors(found, lost)
+        error = best.solution.marginal_error
+        if error is None or error <= EXACT:
+            return best
+        origin = mean
+    assert best is not None
+    return best
+
+
+def _beliefs(
+    marginals: Marginals, prepared: Prepared, origin: NDArray[np.float64]
+) -> tuple[Beliefs, NDArray[np.float64]]:
+    """Beliefs about all variables, and (variable,) the means of reals that may have an origin."""
+    variables = prepared.source.variables
+    first = offsets(variables.num_states)
+    probs, size, mean = np.zeros(first[-1]), np.zeros(len(variables)), np.zeros(len(variables))
+    for number, batch in enumerate(marginals.batches):
+        ids = np.flatnonzero(marginals.batch == number)
+        rows = marginals.row[ids]
+        if isinstance(batch, Categorical):
+            at = first[ids][:, None] + np.arange(batch.num_states)
+            probs[at] = batch.probs[rows]
+        elif isinstance(batch, RealDistribution):
+            mean[ids], std = np.asarray(batch.mean)[rows], np.asarray(batch.std)[rows]
+            size[ids] = np.hypot(mean[ids] - origin[ids], std)
+    size[prepared.observed] = 0.0
+    free = np.zeros(len(variables), dtype=bool)
+    free[prepared.hidden] = ~fixed_reals(prepared.ground)
+    return Beliefs(probs, first[:-1], size), np.where(free, mean, 0.0)
+
+
+def _with_errors(posterior: Posterior, lost: Lost) -> Posterior:
+    """The posterior with rounding in its errors; no longer exact where they are large."""
+    log_z, solution = posterior.log_partition, posterior.solution
+    if solution.marginal_error is None:
+        return posterior
+    error = solution.marginal_error + lost.marginal
+    found = replace(posterior, solution=replace(solution, marginal_error=error))
+    if log_z is None:
+        return found
+    log_z = replace(log_z, error=log_z.error + lost.total)
+    if log_z.kind == "exact" and not is_exact(log_z.value, log_z.error, error):
+        log_z = replace(log_z, kind="estimate")
+        found = found.with_note(rounding_note(log_z.error, error))
+    return replace(found, log_partition=log_z)

@@ -1,0 +1,223 @@
+"""Reals measured from an origin of their own, so that few digits are lost where they are large.
+
+Quadratics are expanded at the origin before evidence is absorbed: with readings around 1.7e9 the
+squares of the readings would cancel each other, and their differences do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph.condition import Conditioned
+from hylift.graph.evidence import Evidence
+from hylift.graph.factor_graph import FactorGraph
+from hylift.graph.factors import FactorGroup, merge_groups
+from hylift.numerics.kernels import expansion as kernels
+from hylift.numerics.sparse import connected
+from hylift.potentials.base import FloatArray, QuadraticForm
+from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Beliefs(NamedTuple):
+    """Marginals of the variables of a graph, as far as rounding errors depend on them."""
+
+    probs: FloatArray
+    """Of states of discrete variables; whatever is impossible loses no digits."""
+    first: NDArray[np.int64]  # (variable,): where its states begin in `probs`
+    size: FloatArray  # (variable,): root mean square of a hidden real, from its origin
+
+
+class Lost(NamedTuple):
+    """Rough rounding errors that evaluating factors leaves."""
+
+    total: float
+    """Of log Z."""
+    marginal: float
+    """Of the log-odds of states, in the connected part where it is largest."""
+
+
+def shifted(groups: list[FactorGroup], at: FloatArray) -> tuple[FactorGroup, ...]:
+    """The same factors of reals less at (variable,); quadratics only."""
+    found = []
+    for group in groups:
+        quadratic = as_quadratic(group.potential)
+        assert quadratic is not None
+        x = at[group.reals]
+        # Differences of reals do not change where all of them move together.
+        together = (quadratic.A.sum(axis=-1) == 0).all(axis=-1) & (quadratic.b == 0).all(axis=-1)
+        still = together.reshape(len(together), -1).all(axis=1)[group.row] & (x == x[:, :1]).all(1)
+        still |= (x == 0).all(axis=1)
+        if still.any():
+            found.append(group.take(np.flatnonzero(still)))
+        some = group.take(np.flatnonzero(~still))
+        if len(some):
+            form, row = quadratic.quadratic(), np.arange(len(some), dtype=np.int32)
+            slope = np.empty((len(some), *form.b.shape[1:]))
+            value = np.empty(slope.shape[:2])
+            kernels.expand(*form, some.row, x[~still], slope, value)
+            moved = QuadraticForm(form.A[some.row], slope, value)
+            potential = ConditionalQuadratic.of_form(moved, quadratic.c.shape[1:])
+            found.append(
+                FactorGroup.unchecked(potential, some.scope, row, some.multiplicity, some.label)
+            )
+    return merge_groups(found)
+
+
+def is_quadratic(group: FactorGroup) -> bool:
+    return (
+        bool(len(group) and group.potential.num_reals) and as_quadratic(group.potential) is not None
+    )
+
+
+def _absorbed(graph: FactorGraph) -> tuple[list[FactorGroup], Conditioned]:
+    """The quadratics of a graph, and the rest with its evidence absorbed."""
+    early = [group for group in graph.groups if is_quadratic(group)]
+    late = [group for group in graph.groups if not is_quadratic(group)]
+    hard = graph.evidence.is_hard
+    seen = Evidence.of(graph.evidence.variable[hard], graph.evidence.value[hard])
+    return early, Conditioned.of(FactorGraph.unchecked(graph.variables, late, seen, 0.0))
+
+
+def _points(graph: FactorGraph, origin: FloatArray) -> FloatArray:
+    """(variable,): the origin of hidden reals, and observed values."""
+    at, evidence = origin.copy(), graph.evidence
+    seen = evidence.is_hard & (graph.variables.num_states[evidence.variable] == 0)
+    at[evidence.variable[seen]] = evidence.value[seen]
+    return at
+
+
+def centred(graph: FactorGraph, origin: FloatArray) -> FactorGraph:
+    """The graph of hidden variables with evidence absorbed, each real less its origin (variable,).
+
+    Each quadratic has at most the value 0 at the origin: the rest is in the constant of the graph.
+    graph: in standard form; origin: 0 of discrete and observed variables, and of `fixed_reals`
+    """
+    at, evidence = _points(graph, origin), graph.evidence
+    early, rest = _absorbed(graph)
+    is_real = graph.variables.num_states[evidence.variable] == 0
+    value = np.where(is_real, evidence.value - at[evidence.variable], evidence.value)
+    moved = Evidence.of(evidence.variable, value, evidence.var)
+    first = Conditioned.of(
+        FactorGraph.unchecked(graph.variables, shifted(early, at), moved, graph.log_constant)
+    )
+    closed = [group for group in rest.graph.groups if is_quadratic(group)]
+    groups = merge_groups(
+        [
+            *first.graph.groups,
+            *shifted(closed, origin[rest.hidden]),
+            *(group for group in rest.graph.groups if not is_quadratic(group)),
+        ]
+    )
+    constant, found = first.graph.log_constant + rest.graph.log_constant, []
+    for group in groups:
+        if is_quadratic(group):
+            group, added = _levelled(group)
+            constant += added
+        found.append(group)
+    return FactorGraph.unchecked(first.graph.variables, found, Evidence.none(), constant)
+
+
+def _levelled(group: FactorGroup) -> tuple[FactorGroup, float]:
+    """Quadratics whose best state has the value 0 at the origin, and what was taken off."""
+    quadratic = as_quadratic(group.potential)
+    assert quadratic is not None
+    axes = tuple(range(1, quadratic.c.ndim))
+    top = quadratic.c.max(axis=axes, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    potential = ConditionalQuadratic(quadratic.A, quadratic.b, quadratic.c - top)
+    added = float(group.multiplicity @ top.reshape(-1)[group.row])
+    return FactorGroup.unchecked(
+        potential, group.scope, group.row, group.multiplicity, group.label
+    ), added
+
+
+def fixed_reals(graph: FactorGraph) -> NDArray[np.bool_]:
+    """(variable,): reals that keep the origin 0: with bounds, or in functions; graph: hidden."""
+    variables = graph.variables
+    fixed = np.isfinite(variables.lower) | np.isfinite(variables.upper)
+    for group in graph.groups:
+        if not is_quadratic(group) and group.potential.num_reals:
+            fixed[group.reals] = True
+    return np.asarray(fixed | (variables.num_states > 0))
+
+
+def typical_origin(graph: FactorGraph) -> FloatArray:
+    """(variable,): the median, over the reals that factors couple, of the means that factors of
+    one real have where they are most precise; graph: hidden."""
+    pairs, ids, means = [np.zeros((0, 2), dtype=np.int32)], [], []
+    for group in graph.groups:
+        if not is_quadratic(group):
+            continue
+        reals, form = group.reals, group.potential.quadratic()
+        assert form is not None
+        pairs += [reals[:, [0, slot]] for slot in range(1, reals.shape[1])]
+        if reals.shape[1] == 1:
+            A = np.where(np.isfinite(form.c), form.A[..., 0, 0], 0.0)
+            best = np.argmin(A, axis=1)[:, None]
+            A, b = np.take_along_axis(A, best, 1)[:, 0], np.take_along_axis(form.b[..., 0], best, 1)
+            some = np.flatnonzero((A < 0)[group.row])
+            ids.append(reals[some, 0])
+            means.append((-0.5 * b[:, 0] / np.where(A < 0, A, -1.0))[group.row[some]])
+    origin = np.zeros(graph.num_variables)
+    if not ids:
+        return origin
+    component = connected(graph.num_variables, np.concatenate(pairs))
+    of, mean = component[np.concatenate(ids)], np.concatenate(means)
+    order = np.lexsort((mean, of))
+    start = np.flatnonzero(np.append(True, np.diff(of[order]) > 0))
+    count = np.diff(np.append(start, len(order)))
+    typical = np.zeros(int(component.max()) + 1)
+    typical[of[order[start]]] = mean[order[start + count // 2]]
+    return np.asarray(np.where(fixed_reals(graph), 0.0, typical[component]))
+
+
+def lost_digits(
+    graph: FactorGraph,
+    origin: FloatArray,
+    beliefs: Beliefs | None = None,
+    part: NDArray[np.int32] | None = None,
+) -> Lost:
+    """Rough rounding errors of a graph with evidence, from evaluating its quadratics at an origin
+    (variable,); without beliefs a bound, for reals at their origins.
+
+    A relative error of eps in a term changes log Z by eps times the term, even where other terms
+    cancel it. Terms without reals change no odds where one state is certain.
+    part: (variable,), the connected part of a hidden one, and -1 of others; by default all are one
+    """
+    total, by_part = 0.0, np.zeros(1 if part is None else int(part.max(initial=0)) + 1)
+    probs = np.zeros(0) if beliefs is None else beliefs.probs
+    for group, at, ids in _quadratics(graph, origin):
+        quadratic, reals = as_quadratic(group.potential), group.reals
+        assert quadratic is not None
+        sizes = np.array(quadratic.c.shape[1:], dtype=np.int64)
+        first = np.zeros((len(group), len(sizes)), dtype=np.int64)
+        size, own = np.zeros(reals.shape), np.zeros(len(group), dtype=np.int32)
+        if part is not None:
+            own = part[ids[group.scope]].max(axis=1)
+        if beliefs is not None:
+            first = beliefs.first[ids[group.scope[:, : len(sizes)]]]
+            size = beliefs.size[ids[reals]]
+        total += kernels.lost(
+            *quadratic.quadratic(), group.row, at[reals], size, group.multiplicity, first, sizes,
+            probs, own, by_part,
+        )  # fmt: skip
+    return Lost(EPS * total, EPS * float(by_part.max(initial=0.0)))
+
+
+def _quadratics(
+    graph: FactorGraph, origin: FloatArray
+) -> Iterator[tuple[FactorGroup, FloatArray, NDArray[np.int64]]]:
+    """Quadratics of a graph, before or after evidence is absorbed: with the points at which they
+    are expanded, and the ids of their variables."""
+    early, rest = _absorbed(graph)
+    at, every = _points(graph, origin), np.arange(graph.num_variables)
+    yield from ((group, at, every) for group in early)
+    for group in rest.graph.groups:
+        if is_quadratic(group):
+            yield group, origin[rest.hidden], rest.hidden
