@@ -42,7 +42,7 @@ class Buckets:
     """The mini-buckets of a set of tables, and the replicas whose variables are split.
 
     Replica r of a split variable may be given a cost of its own, in the last entries of
-    `plan.values`; the costs of all replicas of a variable add up to nothing.
+    `plan.layout.values`; the costs of all replicas of a variable add up to nothing.
     """
 
     plan: tables.TablePlan
@@ -60,20 +60,20 @@ class Buckets:
     @property
     def costs(self) -> FloatArray:
         """(cost,): a view of the plan's values."""
-        return self.plan.values[len(self.plan.values) - int(self.cost_ptr[-1]) :]
+        return self.plan.layout.values[len(self.plan.layout.values) - int(self.cost_ptr[-1]) :]
 
     def equal_weights(self) -> FloatArray:
         """(mini-bucket,): one over the number of replicas."""
-        found = np.ones(len(self.plan.clique))
+        found = np.ones(len(self.plan.layout.clique))
         found[self.split] = 1 / np.diff(self.replica_ptr)[self.owner]
         return found
 
     def bound(self, weight: FloatArray) -> tuple[FloatArray, float]:
         """Messages, and log of a bound on the sum; weight: (mini-bucket,)."""
-        plan, count = self.plan, len(self.plan.clique)
+        plan, count = self.plan, len(self.plan.layout.clique)
         messages, scale = np.empty(plan.num_messages), np.empty(count)
-        kernels.collect(0, count, *plan.arrays(messages), weight, scale)
-        roots = plan.clique["message"][np.diff(plan.clique["later"])[:, 0] == 0, 0]
+        kernels.collect(0, count, plan.layout, messages, plan.scratch(), weight, scale)
+        roots = plan.layout.clique["message"][np.diff(plan.layout.clique["later"])[:, 0] == 0, 0]
         return messages, float(scale.sum() + messages[roots].sum())
 
     def beliefs(
@@ -81,15 +81,16 @@ class Buckets:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The slopes of the bound: of costs, of weights (mini-bucket,), and of the entries of the
         tables `wanted`. `messages` come from `bound`, and are used up."""
-        plan, count = self.plan, len(self.plan.clique)
-        ptr = offsets(plan.clique["num_states"])
+        plan, count = self.plan, len(self.plan.layout.clique)
+        ptr = offsets(plan.layout.clique["num_states"])
         marginals, entropy = np.zeros(ptr[-1]), np.zeros(count)
-        joint_at = np.full(len(plan.factor), -1, dtype=np.int64)
+        joint_at = np.full(len(plan.layout.factor), -1, dtype=np.int64)
         joint_ptr = offsets(plan.num_joint[wanted])
         joint_at[wanted] = joint_ptr[:-1]
         joints = np.zeros(joint_ptr[-1])
         kernels.distribute(
-            0, count, *plan.arrays(messages), weight, ptr, marginals, entropy, joint_at, joints
+            0, count, plan.layout, messages, plan.scratch(), weight, ptr, marginals, entropy,
+            joint_at, joints,
         )
         return marginals[ranges(ptr[self.split], np.diff(self.cost_ptr))], entropy, joints
 

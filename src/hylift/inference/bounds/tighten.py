@@ -110,7 +110,7 @@ class Relaxation:
             costs, of_boxes = _of_reals(self.reals, at)
             entries, constant, self.gains, self.rounding = self.reals.tables(*costs)
             constant += of_boxes
-            values = self.buckets.plan.values
+            values = self.buckets.plan.layout.values
             end = len(values) - len(at.costs)
             values[end - len(entries) : end] = entries
         messages, bound = self.buckets.bound(self._weights(at))
@@ -147,7 +147,7 @@ class Relaxation:
 
     def _weights(self, at: Parts) -> FloatArray:
         """(mini-bucket,): weights."""
-        found = np.ones(len(self.buckets.plan.clique))
+        found = np.ones(len(self.buckets.plan.layout.clique))
         found[self.buckets.split] = _weights(at.logs, self.buckets.owner)
         return found
 

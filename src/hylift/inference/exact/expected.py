@@ -22,7 +22,6 @@ from hylift.inference.exact.nodes.axes import Axes, put_on_axes
 from hylift.inference.exact.nodes.conditional import still_needed
 from hylift.inference.exact.one_pass import plan_tables
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import ranges
 from hylift.potentials import Table
 from hylift.rewrite.kinds import Kinds
 
@@ -48,15 +47,14 @@ def expected_sums(
     if lattice:
         whole = on_lattice(axes, groups, collapsed, lattice, max_entries)
     plan, _, factors, of_components, _ = plan_tables(whole, max_entries)
-    messages, _ = tables.collect(plan, maximise=False)
+    messages, kept, _ = tables.collect(plan, maximise=False, keep=True)
     first, then = sum(len(table) for table in model_tables), len(factors) + len(of_components)
     num_pure = sum(len(group) for one in own for group in one.pure)
     asked = np.concatenate([np.arange(first, then), then + pure + np.arange(num_pure)])
-    _, joints = tables.distribute(plan, messages, asked, advance=lambda share: None)
+    _, joints = tables.distribute(plan, messages, kept, asked, advance=lambda share: None)
     by_tables = int(factors.num_joint[first:].sum())
-    size = int(of_components.num_joint.sum())
-    weights = np.ones(len(whole.gaussian.log_total))
-    weights[ranges(of_components.base, of_components.num_joint)] = joints[by_tables:][:size]
+    size = int(plan.num_joint[len(factors) : then].sum())
+    weights = whole.weights(joints[by_tables:][:size])
     sums, at, at_pure = np.zeros(len(wanted)), 0, by_tables + size
     for place, one in enumerate(own):
         values = np.concatenate([NONE, *(_entries(table) for table in one.tables)])

@@ -22,7 +22,7 @@ from hylift.inference.exact.lattices.promotion import to_promote
 from hylift.inference.exact.meter import SECONDS_PER_NUMBER, Meter
 from hylift.inference.exact.nodes.axes import Axes, put_on_axes
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import ranges
 from hylift.proper.check import check_proper
 from hylift.rewrite.kinds import Kinds
 
@@ -38,7 +38,6 @@ class OnLattice:
 
     collapsed: Collapsed
     lattice: Lattice
-    tables: tuple[Terms, ...]  # of what does not depend on free reals
     epsilon: float
     """The relative error of the sum over the whole lattice, at most; inf of a coarse one."""
     is_proven: bool
@@ -105,24 +104,32 @@ class Integrated:
 
     @property
     def component_tables(self) -> tuple[Terms, float]:
-        """The log-totals of components that depend on axes, as tables, and the sum of the others.
-
-        A table starts at `base` where the states of its component start in `GaussianStates`.
-        """
+        """The log-totals of components that depend on axes, and the sum of the others."""
         gaussian, components = self.gaussian, self.components
-        values = np.where(gaussian.failed >= 0, DIVERGES, gaussian.log_total)
-        arity, start = np.diff(components.discrete_ptr), gaussian.state_ptr[:-1]
-        some = arity > 0
-        found = Terms(
-            self.axes.num_states,
-            offsets(arity[some]),
-            components.discrete,
-            arity[some].astype(np.int32),
-            start[some],
-            np.ones(np.count_nonzero(some)),
-            values,
-        )
-        return found, float(values[start[~some]].sum())
+        if self.promoted is not None:
+            found = self.promoted.collapsed.of_components
+        else:
+            values = np.where(gaussian.failed >= 0, DIVERGES, gaussian.log_total)
+            found = Terms(
+                self.axes.num_states,
+                components.discrete_ptr,
+                components.discrete,
+                np.diff(components.discrete_ptr).astype(np.int32),
+                gaussian.state_ptr[:-1],
+                np.ones(components.num_components),
+                values,
+            )
+        on_axes = np.diff(found.slot_ptr) > 0
+        constant = float(found.theta[found.base[~on_axes]].sum())
+        return (found if on_axes.all() else found.take(np.flatnonzero(on_axes))), constant
+
+    def weights(self, joints: FloatArray) -> FloatArray:
+        """(state of a component,): its probability; joints: of all that depend on axes."""
+        count, ptr = np.diff(self.gaussian.state_ptr), self.gaussian.state_ptr
+        some = np.diff(self.components.discrete_ptr) > 0
+        found = np.ones(ptr[-1])
+        found[ranges(ptr[:-1][some], count[some])] = joints
+        return found
 
 
 def integrate_reals(
@@ -178,9 +185,9 @@ def on_lattice(
     """Everything as tables over the axes and a lattice."""
     if meter is not None:
         meter.begin(collapsed.seconds(lattice), len(lattice.real))
-    components, gaussian, found = collapsed.on(lattice, max_entries)
+    components, gaussian = collapsed.on(lattice, max_entries)
     axes = replace(axes, num_states=lattice.with_states(axes.num_states))
-    promoted = OnLattice(collapsed, lattice, found, epsilon, is_proven)
+    promoted = OnLattice(collapsed, lattice, epsilon, is_proven)
     return Integrated(axes, groups, components, gaussian, promoted)
 
 

@@ -32,7 +32,7 @@ from hylift.inference.exact.elimination import (
 from hylift.inference.exact.integrated import Integrated, on_fine_lattice
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.meter import SECONDS_PER_ENTRY, SECONDS_PER_TRY, Meter
-from hylift.inference.terms import Terms, joined
+from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, ranges
 from hylift.proper.improper import ImproperDirection
 from hylift.rewrite.kinds import Kinds
@@ -126,13 +126,13 @@ def sum_states(
     plan, order, own, of_components, constant = plan_tables(reals, max_entries)
     _, num_states = number_axes(reals.axes.num_states)
     share = 0.5 if marginals else 1.0
-    entries, num = float(plan.size.sum()), len(plan.clique)
-    is_forest = np.diff(plan.clique["later"]).max(initial=0) <= 1
+    entries, num = float(plan.size.sum()), len(plan.layout.clique)
+    is_forest = np.diff(plan.layout.clique["later"]).max(initial=0) <= 1
     tried = 0 if is_forest or entries < SMALL_TABLES else num * num_tries(num)
-    work = SECONDS_PER_ENTRY * (entries / share + len(plan.values)) + SECONDS_PER_TRY * tried
+    work = SECONDS_PER_ENTRY * (entries / share + len(plan.layout.values)) + SECONDS_PER_TRY * tried
     meter.begin(work, num)
-    messages, log_sum = tables.collect(
-        plan, maximise=maximise, advance=lambda s: meter.advance(share * s)
+    messages, kept, log_sum = tables.collect(
+        plan, maximise=maximise, keep=marginals, advance=lambda s: meter.advance(share * s)
     )
 
     def decoded(best: FloatArray) -> Ids32:
@@ -153,12 +153,11 @@ def sum_states(
         return PassResult(log_total, reals, state, None, None)
     wanted = np.arange(len(own), len(own) + len(of_components))
     by_step, joints = tables.distribute(
-        plan, messages, wanted, advance=lambda s: meter.advance(share * s)
+        plan, messages, kept, wanted, advance=lambda s: meter.advance(share * s)
     )
     first = offsets(num_states[order.order])[order.step]
-    weights = np.ones(len(reals.gaussian.log_total))
-    weights[ranges(of_components.base, of_components.num_joint)] = joints
-    return PassResult(log_total, reals, state, by_step[ranges(first, num_states)], weights)
+    marginal = by_step[ranges(first, num_states)]
+    return PassResult(log_total, reals, state, marginal, reals.weights(joints))
 
 
 def plan_tables(
@@ -170,8 +169,10 @@ def plan_tables(
     of_components, constant = reals.component_tables
     scopes = [group.scope for group in reals.tables]
     own = Terms.of(reals.tables, reals.axes.num_states)
-    beside = reals.promoted.tables if reals.promoted else ()
-    for part in (of_components, *beside):
+    parts, lattice = [of_components], reals.promoted.lattice if reals.promoted else None
+    if reals.promoted is not None:
+        parts += reals.promoted.collapsed.tables(reals.promoted.lattice)
+    for part in parts:
         scopes += scopes_by_arity(part.slot_ptr[:-1], np.diff(part.slot_ptr), part.slots)
     order = eliminate_tables(
         np.log(num_states.astype(np.float64)),
@@ -180,8 +181,7 @@ def plan_tables(
     )
     _check_cliques(order, num_states, len(reals.axes.real), max_entries)
     step = reals.axes.spread(order.step)
-    terms = joined(own, of_components, *beside)
-    plan = tables.plan(order, num_states[order.order], step, terms)
+    plan = tables.plan(order, num_states[order.order], step, own, *parts, lattice=lattice)
     return plan, order, own, of_components, constant
 
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.inference.exact.elimination import Elimination, FloatArray, Ids, Ids32
 from hylift.inference.exact.kernels import tables as kernels
+from hylift.inference.exact.lattices.lattice import Lattice
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets
+
+MOST_KEPT = 2**24
+"""Conditional probabilities that are kept between two passes; others are computed again."""
 
 PARTS = 64
 """Pieces of a pass, between which progress is reported and the user can interrupt."""
@@ -27,67 +29,81 @@ PARTS = 64
 class TablePlan:
     """The factors of each clique, and where its message goes; variables are elimination steps."""
 
-    clique: NDArray[Any]  # (step,): `kernels.CLIQUE`
-    factor: NDArray[Any]  # (factor,): `kernels.FACTOR`
-    later: Ids32  # steps of the later neighbours of each clique
-    slots: Ids32  # steps of the slots of each factor
-    held: Ids  # factors of each clique
-    children: Ids  # cliques whose message goes to each clique
-    values: FloatArray
-    num_joint: Ids  # (factor,): entries of its table
+    layout: kernels.Layout
+    num_joint: Ids  # (factor,): joint states of all its slots
 
     @property
     def size(self) -> Ids:
         """(step,): entries of the clique's table."""
-        return np.diff(self.clique["message"])[:, 0] * self.clique["num_states"]
+        clique = self.layout.clique
+        return np.diff(clique["message"])[:, 0] * clique["num_states"]
 
     @property
     def num_messages(self) -> int:
         """Entries of all messages together."""
-        return int(self.clique["message"].max(initial=0))
+        return int(self.layout.clique["message"].max(initial=0))
 
-    def arrays(self, messages: FloatArray) -> tuple[Any, ...]:
-        """The arguments of every kernel: this plan, messages, and scratch."""
-        width = np.diff(self.clique["later"]).max(initial=0) + 1
-        return (
-            self.clique, self.factor, self.later, self.slots, self.held, self.children,
-            self.values, messages, np.empty(int(self.size.max(initial=1))),
-            np.empty((4, width), dtype=np.int64), np.zeros(len(self.clique), dtype=np.int32),
-        )  # fmt: skip
+    def scratch(self) -> kernels.Scratch:
+        """Room for one clique at a time."""
+        width = np.diff(self.layout.clique["later"]).max(initial=0) + 1
+        return kernels.Scratch(
+            np.empty(int(self.size.max(initial=1))),
+            np.empty((6, width), dtype=np.int64),
+            np.zeros(len(self.layout.clique), dtype=np.int32),
+        )
 
 
-def plan(elimination: Elimination, num_states: Ids32, step: Ids32, terms: Terms) -> TablePlan:
+def plan(
+    elimination: Elimination,
+    num_states: Ids32,
+    step: Ids32,
+    *parts: Terms,
+    lattice: Lattice | None = None,
+) -> TablePlan:
     """Assign each factor to the clique in which its first variable is eliminated.
 
-    num_states: (step,); step: (variable,); terms: tables of variables, which become the factors
+    num_states: (step,); step: (variable,); parts: tables of variables, and quadratics of those on a
+    lattice, which become the factors
     """
-    slots = step[terms.slots]
-    factor = np.zeros(len(terms), dtype=kernels.FACTOR)
-    factor["slots"] = _begin_and_end(terms.slot_ptr)
-    factor["base"], factor["multiplicity"] = terms.base, terms.multiplicity
-    first = np.zeros(0, dtype=np.int64)
+    arity = np.concatenate([np.diff(part.slot_ptr) for part in parts])
+    slots, slot_ptr = step[np.concatenate([part.slots for part in parts])], offsets(arity)
+    start = np.cumsum([0, *(len(part.theta) for part in parts)])
+    values = [part.theta for part in parts if len(part.theta)]
+    factor = np.zeros(len(arity), dtype=kernels.FACTOR)
+    factor["slots"] = _begin_and_end(slot_ptr)
+    factor["base"] = np.concatenate([p.base + at for p, at in zip(parts, start, strict=False)])
+    for name in ("multiplicity", "num_discrete", "num_joint"):
+        factor[name] = np.concatenate([getattr(part, name) for part in parts])
+    first, num_joint = np.zeros((2, 0), dtype=np.int64)
     if len(factor):
-        first = np.minimum.reduceat(slots, terms.slot_ptr[:-1]).astype(np.int64)
+        first = np.minimum.reduceat(slots, slot_ptr[:-1]).astype(np.int64)
+        num_joint = np.multiply.reduceat(num_states[slots].astype(np.int64), slot_ptr[:-1])
     parent = elimination.parent
     inner = np.flatnonzero(parent >= 0)
     log_states = np.log(num_states.astype(np.float64))
     separator = np.rint(np.exp(elimination.separator_sums(log_states))).astype(np.int64)
     clique = np.zeros(len(num_states), dtype=kernels.CLIQUE)
-    clique["num_states"] = num_states
+    clique["num_states"] = clique["num_nodes"] = num_states
     clique["later"] = _begin_and_end(elimination.ptr)
     clique["held"] = _begin_and_end(offsets(np.bincount(first, minlength=len(clique))))
     clique["children"] = _begin_and_end(offsets(np.bincount(parent[inner], minlength=len(clique))))
     clique["message"] = _begin_and_end(offsets(separator))
-    return TablePlan(
+    low = high = np.zeros(0)
+    if lattice is not None:
+        low, high, at = lattice.low, lattice.high, step[lattice.real]
+        clique["points"][at], clique["num_nodes"][at] = lattice.ptr[:-1], lattice.num_nodes
+    layout = kernels.Layout(
         clique,
         factor,
         elimination.later,
         slots,
         np.argsort(first, kind="stable"),
         inner[np.argsort(parent[inner], kind="stable")],
-        terms.theta,
-        terms.num_joint,
+        values[0] if len(values) == 1 else np.concatenate([np.zeros(0), *values]),
+        low,
+        high,
     )
+    return TablePlan(layout, num_joint)
 
 
 def _begin_and_end(ptr: Ids) -> Ids:
@@ -96,44 +112,63 @@ def _begin_and_end(ptr: Ids) -> Ids:
 
 
 def collect(
-    at: TablePlan, *, maximise: bool, advance: Callable[[float], None] = lambda share: None
-) -> tuple[FloatArray, float]:
-    """The messages from every clique to its parent, and the log-sum or log-maximum over all."""
-    messages, scale = np.empty(at.num_messages), np.empty(len(at.clique))
-    arrays = at.arrays(messages)
+    at: TablePlan,
+    *,
+    maximise: bool,
+    keep: bool = False,
+    advance: Callable[[float], None] = lambda share: None,
+) -> tuple[FloatArray, kernels.Kept, float]:
+    """The messages from every clique to its parent, what is kept for `distribute`, and the log-sum
+    or log-maximum over all."""
+    clique, scratch = at.layout.clique, at.scratch()
+    messages, scale = np.empty(at.num_messages), np.empty(len(clique))
+    kept = kernels.Kept(
+        np.empty(min(int(at.size.sum()), MOST_KEPT) if keep else 0),
+        np.zeros(1, dtype=np.int64),
+        np.full(len(clique), -1),
+        *np.zeros((2, len(messages)), dtype=np.int32),
+    )
     for start, stop, share in _parts(at.size):
-        kernels.collect(start, stop, *arrays, maximise, scale)
+        kernels.collect(start, stop, at.layout, messages, scratch, maximise, scale, kept)
         advance(share)
     # A root's message is one entry, 0 after scaling unless its sum is infinite.
-    roots = at.clique["message"][np.diff(at.clique["later"])[:, 0] == 0, 0]
-    return messages, float(scale.sum() + messages[roots].sum())
+    roots = clique["message"][np.diff(clique["later"])[:, 0] == 0, 0]
+    return messages, kept, float(scale.sum() + messages[roots].sum())
 
 
 def distribute(
-    at: TablePlan, messages: FloatArray, wanted: Ids, *, advance: Callable[[float], None]
+    at: TablePlan,
+    messages: FloatArray,
+    kept: kernels.Kept,
+    wanted: Ids,
+    *,
+    advance: Callable[[float], None],
 ) -> tuple[FloatArray, FloatArray]:
     """Marginals of each variable and of the scopes of the `wanted` factors, as flat arrays.
 
     `messages` come from `collect`, and are used up.
     """
-    marginal_ptr = offsets(at.clique["num_states"])
+    marginal_ptr = offsets(at.layout.clique["num_states"])
     marginals = np.zeros(marginal_ptr[-1])
     joint_ptr = offsets(at.num_joint[wanted])
-    joint_at = np.full(len(at.factor), -1, dtype=np.int64)
+    joint_at = np.full(len(at.layout.factor), -1, dtype=np.int64)
     joint_at[wanted] = joint_ptr[:-1]
-    joints, arrays = np.zeros(joint_ptr[-1]), at.arrays(messages)
+    joints, scratch = np.zeros(joint_ptr[-1]), at.scratch()
     for start, stop, share in reversed(_parts(at.size)):
-        kernels.distribute(start, stop, *arrays, marginal_ptr, marginals, joint_at, joints)
+        kernels.distribute(
+            start, stop, at.layout, messages, scratch, kept, marginal_ptr, marginals, joint_at,
+            joints,
+        )  # fmt: skip
         advance(share)
     return marginals, joints
 
 
 def decode(at: TablePlan, messages: FloatArray) -> Ids32:
     """(step,): the most probable joint state, from the messages of a maximising `collect`."""
-    arrays = at.arrays(messages)
-    if len(at.clique):
-        kernels.decode(*arrays)
-    state: Ids32 = arrays[-1]
+    scratch = at.scratch()
+    if len(at.layout.clique):
+        kernels.decode(at.layout, messages, scratch)
+    state: Ids32 = scratch.state
     return state
 
 

@@ -127,6 +127,40 @@ LEAST = -700.0
 BITS_OF_ONE = np.int64(1023) << np.int64(52)
 """Bits of the number 1, less its digits."""
 
+IMPROBABLE = -150.0
+"""Log-probability, relative to the largest, of what counts as 0."""
+FEW = 16
+"""Values for which the library's exponentials are faster than many at a time."""
+
+
+@njit(cache=True, nogil=True)
+def take_exponentials(values, top):
+    """Replaces values by exp(value - top), no value being above the top, or by 0 where it is
+    `IMPROBABLE`; returns their sum. Exact to about one rounding."""
+    total = 0.0
+    if len(values) < FEW:
+        for k in range(len(values)):
+            x = values[k] - top
+            values[k] = np.exp(x) if x > IMPROBABLE else 0.0
+            total += values[k]
+        return total
+    for k in range(len(values)):
+        # exp(x) = 2ⁿ exp(r), with |r| ≤ ½ log 2
+        x = values[k] - top
+        inside = x if x > IMPROBABLE else IMPROBABLE
+        n = inside * PER_LOG_TWO + ROUNDING
+        bits = (np.float64(n).view(np.int64) << np.int64(52)) + BITS_OF_ONE
+        n -= ROUNDING
+        r = (inside - n * LOG_TWO_HIGH) - n * LOG_TWO_LOW
+        tail = 1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800))
+        tail = 1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * tail)))
+        tail = 1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720 + r * tail)))
+        power = np.int64(bits).view(np.float64) * (1.0 + r * (1.0 + r * (0.5 + r * tail)))
+        values[k] = power if x > IMPROBABLE else 0.0
+    for k in range(len(values)):
+        total += values[k]
+    return total
+
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
 def largest_of(values, size):

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from hylift.inference.exact.kernels.tables import INFINITE, _add, _fill, _strides
+from hylift.inference.exact.kernels.tables import INFINITE, fill, pass_down
 
 OPEN = 64
 """Mini-buckets of one variable that a factor may still join; older ones are closed."""
@@ -175,19 +175,13 @@ def rename_slots(slot_ptr, slots, home, variable, scope_of, steps, ptr, later):
 
 
 @njit(cache=True)
-def collect(
-    start, stop, clique, factor, later, slots, held, children, values, messages, work, room, state,
-    weight, scale,
-):  # fmt: skip
+def collect(start, stop, plan, messages, scratch, weight, scale):
     """Messages w log Σ exp(table / w), the largest finite entry of each 0; `scale` gets what was
     taken off."""
     for c in range(start, stop):
-        _fill(
-            c, np.int64(0), clique, factor, later, slots, held, children, values, messages, work,
-            room, state,
-        )  # fmt: skip
-        block, begin, end = clique[c].num_states, clique[c].message[0], clique[c].message[1]
-        w = weight[c]
+        fill(c, np.int64(0), plan, messages, scratch)
+        own, work, w = plan.clique[c], scratch.work, weight[c]
+        block, begin, end = own.num_states, own.message[0], own.message[1]
         largest, diverges = -np.inf, False
         for at in range(begin, end):
             base = (at - begin) * block
@@ -213,18 +207,15 @@ def collect(
 
 @njit(cache=True)
 def distribute(
-    start, stop, clique, factor, later, slots, held, children, values, messages, work, room, state,
-    weight, marginal_ptr, marginals, entropy, joint_at, joints,
+    start, stop, plan, messages, scratch, weight, marginal_ptr, marginals, entropy, joint_at,
+    joints,
 ):  # fmt: skip
     """Beliefs of mini-buckets, parents first, and the entropy of each variable given its later
     neighbours. On arrival at a mini-bucket its own message has been replaced by the probabilities
     that its parent gives to the joint states of these."""
     for c in range(stop - 1, start - 1, -1):
-        width, size = _fill(
-            c, np.int64(0), clique, factor, later, slots, held, children, values, messages, work,
-            room, state,
-        )  # fmt: skip
-        own, w = clique[c], weight[c]
+        width, size = fill(c, np.int64(0), plan, messages, scratch)
+        own, work, w = plan.clique[c], scratch.work, weight[c]
         block = own.num_states
         entropy[c] = 0.0
         for s in range(size // block):
@@ -245,18 +236,5 @@ def distribute(
             for k in range(begin, begin + block):
                 work[k] = share * work[k] / total if top > -np.inf else 0.0
                 marginals[marginal_ptr[c] + k - begin] += work[k]
-        for i in range(own.held[0], own.held[1]):
-            if joint_at[held[i]] >= 0:
-                f = factor[held[i]]
-                _strides(slots, f.slots[0], f.slots[1], clique, room, width)
-                _add(
-                    np.bool_(False), work, size, room, np.int64(0), width, joints,
-                    joint_at[held[i]], 1.0,
-                )  # fmt: skip
-        for i in range(own.children[0], own.children[1]):
-            d = clique[children[i]]
-            messages[d.message[0] : d.message[1]] = 0.0
-            _strides(later, d.later[0], d.later[1], clique, room, width)
-            _add(
-                np.bool_(False), work, size, room, np.int64(0), width, messages, d.message[0], 1.0
-            )  # fmt: skip
+        marginal = marginals[marginal_ptr[c] : marginal_ptr[c + 1]]
+        pass_down(c, plan, messages, scratch, marginal, 1.0, joint_at, joints)

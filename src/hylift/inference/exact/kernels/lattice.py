@@ -8,16 +8,10 @@ import math
 import numpy as np
 from numba import njit
 
-from hylift.inference.exact.kernels.boxes import highest, highest_of_many, highest_of_two
+from hylift.inference.exact.kernels.quadratics import SAME, add_quadratic, shared_part
 
 MAX_SWEEPS = 12
 """Sweeps of Jacobi's method; it converges quadratically."""
-
-LARGE = 1e200
-"""Log-values beyond this mark infinite integrals, or what is impossible."""
-
-SAME = 1e-9
-"""Relative difference of curvatures that count as equal."""
 
 
 @njit(cache=True)
@@ -144,31 +138,13 @@ def floors(
 
 
 @njit(cache=True)
-def _shared(t, num_joint, base, theta):
-    """The part a x² + b x of a term of one real that is taken out of all its states: the flattest
-    a, with the least of its b (for cells on the left) and the largest (on the right), so that it
-    bounds the state that matters there. Summed over terms it bounds tails better than each alone.
-    """
-    at_b, at_c = base[t] + num_joint[t], base[t] + 2 * num_joint[t]
-    a, low, high, found = 0.0, 0.0, 0.0, False
-    for s in range(num_joint[t]):
-        if theta[at_c + s] > -np.inf:
-            own, b = theta[base[t] + s], theta[at_b + s]
-            if not found or own > a + SAME * abs(a):
-                a, low, high, found = own, b, b, True
-            elif own >= a - SAME * abs(a):
-                low, high = min(low, b), max(high, b)
-    return a, low, high
-
-
-@njit(cache=True)
 def shared_parts(slot_ptr, slots, num_discrete, num_joint, base, multiplicity, theta, row, found):
     """Adds to found (real, 3) the parts that all states of terms of one real share: a, and b on
     the left and on the right."""
     for t in range(len(base)):
         middle = slot_ptr[t] + num_discrete[t]
         if slot_ptr[t + 1] - middle == 1:
-            a, low, high = _shared(t, num_joint, base, theta)
+            a, low, high = shared_part(theta, base[t], num_joint[t])
             found[row[slots[middle]], 0] += multiplicity[t] * a
             found[row[slots[middle]], 1] += multiplicity[t] * low
             found[row[slots[middle]], 2] += multiplicity[t] * high
@@ -225,140 +201,30 @@ def match(order, term, real, curvature, reals_ptr, reals, found):
 
 
 @njit(cache=True)
-def _tabulate_two(theta, own_A, own_b, constant, times, low, high, other_low, other_high, num_nodes,
-                  at, table):  # fmt: skip
-    """Writes a quadratic of two reals at their nodes and cells; num_nodes: of the second real."""
-    p, q, r = theta[own_A], theta[own_A + 1], theta[own_A + 3]
-    u, v = theta[own_b], theta[own_b + 1]
-    box, corner = np.empty(2), np.empty(2)
-    for i in range(len(low)):
-        x = low[i]
-        own, slope = (p * x + u) * x, v + 2.0 * q * x
-        row = table[at + i * len(other_low) : at + (i + 1) * len(other_low)]
-        if x == high[i]:
-            for j in range(num_nodes):
-                y = other_low[j]
-                row[j] = times * (constant + own + (r * y + slope) * y)
-            for j in range(num_nodes, len(other_low)):
-                above = highest(r, slope, other_low[j], other_high[j])
-                row[j] = times * (constant + own + above)
-            continue
-        for j in range(num_nodes):
-            y = other_low[j]
-            above = highest(p, u + 2.0 * q * y, x, high[i])
-            row[j] = times * (constant + (r * y + v) * y + above)
-        for j in range(num_nodes, len(other_low)):
-            box[0], box[1], corner[0], corner[1] = x, other_low[j], high[i], other_high[j]
-            above = highest_of_two(theta, theta, own_A, own_b, box, corner)
-            row[j] = times * (constant + above)
-
-
-@njit(cache=True)
-def _value(theta, own_A, own_b, size, low, high):
-    """A quadratic at a node, or an upper bound on it in a cell."""
-    is_node = True
-    for i in range(size):
-        is_node = is_node and low[i] == high[i]
-    if not is_node:
-        return highest_of_many(theta, own_A, own_b, size, low, high)
-    value = 0.0
-    for i in range(size):
-        slope = theta[own_b + i]
-        for j in range(size):
-            slope += theta[own_A + i * size + j] * low[j]
-        value += slope * low[i]
-    return value
-
-
-@njit(cache=True)
 def tabulate(
-    slot_ptr, slots, num_discrete, num_joint, base, multiplicity, theta, row, state_ptr, num_nodes,
-    state_low, state_high, start, table, whole,
+    slot_ptr, slots, num_discrete, num_joint, base, multiplicity, theta, num_states, points,
+    num_nodes, low, high, start, table,
 ):  # fmt: skip
     """Writes each term, times its multiplicity, as a table over its states and those of its reals.
 
-    At a node the table has the term's value, at a cell an upper bound on it. Unless `whole`, terms
-    of one real leave out what `shared_parts` has.
+    num_states, points, num_nodes: (variable,), of reals their first point and nodes
     """
-    most = 1
+    most = np.max(np.diff(slot_ptr)) if len(base) else 0
+    room = np.empty((6, most), dtype=np.int64)
     for t in range(len(base)):
-        most = max(most, slot_ptr[t + 1] - slot_ptr[t] - num_discrete[t])
-    low, high, digit = np.zeros(most), np.zeros(most), np.zeros(most, dtype=np.int64)
-    place = np.zeros(most, dtype=np.int64)
-    for t in range(len(base)):
-        middle = slot_ptr[t] + num_discrete[t]
-        size = slot_ptr[t + 1] - middle
-        at_b = base[t] + num_joint[t] * size * size
-        at_c = at_b + num_joint[t] * size
-        count, times = 1, multiplicity[t]
-        for i in range(size):
-            place[i] = row[slots[middle + i]]
-            count *= state_ptr[place[i] + 1] - state_ptr[place[i]]
-        a, left, right = 0.0, 0.0, 0.0
-        if size == 1 and not whole:
-            a, left, right = _shared(t, num_joint, base, theta)
-        for s in range(num_joint[t]):
-            own_A, own_b, at = base[t] + s * size * size, at_b + s * size, start[t] + s * count
-            constant = theta[at_c + s]
-            if size == 0 or constant == -np.inf:
-                table[at : at + count] = times * constant
-                continue
-            here = slice(state_ptr[place[0]], state_ptr[place[0] + 1])
-            if size == 1:
-                last_left = (count + num_nodes[place[0]]) // 2
-                for k in range(count):
-                    shared = left if num_nodes[place[0]] <= k < last_left else right
-                    slope, ends = theta[own_b] - shared, (state_low[here][k], state_high[here][k])
-                    above = highest(theta[own_A] - a, slope, ends[0], ends[1])
-                    table[at + k] = times * (constant + above)
-                continue
-            if size == 2:
-                there = slice(state_ptr[place[1]], state_ptr[place[1] + 1])
-                _tabulate_two(
-                    theta, own_A, own_b, constant, times, state_low[here], state_high[here],
-                    state_low[there], state_high[there], num_nodes[place[1]], at, table,
-                )  # fmt: skip
-                continue
-            digit[:size] = 0
-            for k in range(count):
-                for i in range(size):
-                    low[i] = state_low[state_ptr[place[i]] + digit[i]]
-                    high[i] = state_high[state_ptr[place[i]] + digit[i]]
-                value = _value(theta, own_A, own_b, size, low, high)
-                table[at + k] = times * (constant + value)
-                for i in range(size - 1, -1, -1):
-                    digit[i] += 1
-                    if digit[i] < state_ptr[place[i] + 1] - state_ptr[place[i]]:
-                        break
-                    digit[i] = 0
-
-
-@njit(cache=True)
-def move_maxima(
-    slot_ptr, slots, num_discrete, num_joint, row, state_ptr, start, table, moved
-):  # fmt: skip
-    """Takes off each table its largest value for each state of its first real, and adds it to
-    moved (state,), so that cells far away make no message large."""
-    for t in range(len(num_joint)):
-        middle = slot_ptr[t] + num_discrete[t]
-        if middle == slot_ptr[t + 1]:
+        own = slots[slot_ptr[t] : slot_ptr[t + 1]]
+        for axis in range(len(own)):
+            v = own[axis]
+            room[0, axis], room[1, axis] = v, num_states[v]
+            room[4, axis], room[5, axis] = points[v], num_nodes[v]
+        values = table[start[t] : start[t + 1]]
+        values[:] = 0.0 if len(own) else multiplicity[t] * theta[base[t]]
+        if not len(own):
             continue
-        first = row[slots[middle]]
-        states = state_ptr[first + 1] - state_ptr[first]
-        inner = (start[t + 1] - start[t]) // (num_joint[t] * states)
-        for k in range(states):
-            most = -np.inf
-            for s in range(num_joint[t]):
-                at = start[t] + (s * states + k) * inner
-                for i in range(at, at + inner):
-                    most = max(most, table[i])
-            if not -LARGE < most < LARGE:
-                continue
-            moved[state_ptr[first] + k] += most
-            for s in range(num_joint[t]):
-                at = start[t] + (s * states + k) * inner
-                for i in range(at, at + inner):
-                    table[i] -= most
+        add_quadratic(
+            theta, base[t], num_joint[t], multiplicity[t], own, num_discrete[t], np.bool_(True),
+            room, 0, len(own), low, high, values, len(values),
+        )  # fmt: skip
 
 
 @njit(cache=True)

@@ -1,16 +1,25 @@
 """Passes over the tables of cliques."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from hylift.inference.exact.kernels.quadratics import add_quadratic
+from hylift.numerics.kernels.special import IMPROBABLE, largest_of, take_exponentials
 
 BLOCK = 1024
 """Joint states whose offsets are tabulated, so that the walk over the others costs little."""
 
-NEGLIGIBLE = -45.0
-"""Log-values this far below the largest of a sum are lost in its rounding."""
+LOST = -45.0
+"""Log-values of nodes this far below the largest of a sum are lost in its rounding."""
 
-IMPROBABLE = -150.0
-"""Log-probability, relative to the largest, of a joint state that counts as 0."""
+SHORT = 16
+"""States from which on it pays to look for those that count."""
+
+MARGIN = 4
+"""Nodes by which the range of those that count may differ from one row to the next."""
 
 INFINITE = 1e299
 """Log-sums from here on stand for infinite ones."""
@@ -18,6 +27,8 @@ INFINITE = 1e299
 CLIQUE = np.dtype(
     [
         ("num_states", np.int64),  # of the variable eliminated
+        ("num_nodes", np.int64),  # of these, those that are no cells of a lattice
+        ("points", np.int64),  # its first state among the points of lattices
         ("later", np.int64, 2),  # begin and end of its later neighbours, the separator
         ("held", np.int64, 2),  # of its factors
         ("children", np.int64, 2),
@@ -28,11 +39,49 @@ CLIQUE = np.dtype(
 FACTOR = np.dtype(
     [
         ("slots", np.int64, 2),  # begin and end
+        ("num_discrete", np.int64),  # slots; the others are reals, of which it is a quadratic
+        ("num_joint", np.int64),  # joint states of its discrete slots
         ("base", np.int64),  # of its values
         ("multiplicity", np.float64),
     ],
     align=True,
 )
+
+
+class Layout(NamedTuple):
+    """The cliques and factors of a plan."""
+
+    clique: NDArray  # (step,): `CLIQUE`
+    factor: NDArray  # (factor,): `FACTOR`
+    later: NDArray  # steps of the later neighbours of each clique
+    slots: NDArray  # steps of the slots of each factor
+    held: NDArray  # factors of each clique
+    children: NDArray  # cliques whose message goes to each clique
+    values: NDArray  # of factors
+    low: NDArray  # (point of a lattice,): the ends of cells, the same at nodes
+    high: NDArray
+
+
+class Scratch(NamedTuple):
+    """Room for one clique: its table, and what is known of its axes (`add_quadratic`)."""
+
+    work: NDArray
+    room: NDArray
+    state: NDArray  # (step,): the states of axes that are fixed
+
+
+class Kept(NamedTuple):
+    """Conditional probabilities of variables given their later neighbours, kept for a second pass.
+
+    Rows (one for each entry of a message) of few states are kept whole, others from the first to
+    the last node that is not negligible, and then the cells.
+    """
+
+    values: NDArray
+    used: NDArray  # (1,)
+    start: NDArray  # (step,): in `values`, or -1
+    begin: NDArray  # (row,)
+    end: NDArray  # (row,)
 
 
 @njit(cache=True)
@@ -97,20 +146,20 @@ def _add(onto_table, table, size, room, start, width, other, base, times):
 
 
 @njit(cache=True)
-def _fill(
-    c, fixed, clique, factor, later, slots, held, children, values, messages, work, room, state
-):  # fmt: skip
+def fill(c, fixed, at, messages, scratch):
     """Makes a clique's table in `work`: its factors times its children's messages.
 
     The table grows axis by axis from the last, and each source is added as soon as the axes it
     depends on are there, so that most of them cost less than a pass over the whole table. The
     first `fixed` axes take their `state` instead.
     """
-    own = clique[c]
+    work, room, state = scratch
+    own = at.clique[c]
     width = own.later[1] - own.later[0] + 1
     for axis in range(width):
-        room[0, axis] = later[own.later[0] + axis] if axis < width - 1 else c
-        room[1, axis] = clique[room[0, axis]].num_states
+        v = at.later[own.later[0] + axis] if axis < width - 1 else c
+        room[0, axis], room[1, axis] = v, at.clique[v].num_states
+        room[4, axis], room[5, axis] = at.clique[v].points, at.clique[v].num_nodes
     num_held = own.held[1] - own.held[0]
     num_sources = num_held + own.children[1] - own.children[0]
     first = np.empty(num_sources, dtype=np.int64)
@@ -125,120 +174,269 @@ def _fill(
             if axis < width - 1 and max(first[i], fixed) != axis:
                 continue
             if i < num_held:
-                f = factor[held[own.held[0] + i]]
-                source, base, times = values, f.base, f.multiplicity
-                first[i] = _strides(slots, f.slots[0], f.slots[1], clique, room, width)
+                f = at.factor[at.held[own.held[0] + i]]
+                source, base, times = at.values, f.base, f.multiplicity
+                first[i] = _strides(at.slots, f.slots[0], f.slots[1], at.clique, room, width)
             else:
-                d = clique[children[own.children[0] + i - num_held]]
+                d = at.clique[at.children[own.children[0] + i - num_held]]
                 source, base, times = messages, d.message[0], 1.0
-                first[i] = _strides(later, d.later[0], d.later[1], clique, room, width)
+                first[i] = _strides(at.later, d.later[0], d.later[1], at.clique, room, width)
             if max(first[i], fixed) != axis:
                 continue
             for before in range(fixed):
-                base += room[2, before] * state[room[0, before]]
+                room[3, before] = state[room[0, before]]
+            if i < num_held and f.num_discrete < f.slots[1] - f.slots[0]:
+                own_slots = at.slots[f.slots[0] : f.slots[1]]
+                add_quadratic(
+                    source, base, f.num_joint, times, own_slots, f.num_discrete, np.bool_(False),
+                    room, axis, width, at.low, at.high, work, size,
+                )  # fmt: skip
+                continue
+            for before in range(fixed):
+                base += room[2, before] * room[3, before]
             _add(np.bool_(True), work, size, room, axis, width, source, base, times)
     return width, size
 
 
 @njit(cache=True)
-def collect(
-    start, stop, clique, factor, later, slots, held, children, values, messages, work, room, state,
-    maximise, scale,
-):  # fmt: skip
-    """Messages, the largest finite entry of each 0; `scale` gets what was taken off."""
-    for c in range(start, stop):
-        _fill(
-            c, np.int64(0), clique, factor, later, slots, held, children, values, messages, work,
-            room, state,
-        )  # fmt: skip
-        block, begin, end = clique[c].num_states, clique[c].message[0], clique[c].message[1]
-        largest, diverges = -np.inf, False
-        for at in range(begin, end):
-            first = (at - begin) * block
-            top = -np.inf
+def _normalise(row, num_nodes, begin, end):
+    """Turns log-values into probabilities in place, where they are not negligible; returns the log
+    of their sum, and the range of nodes that count. Cells count even where nodes would not, since
+    they may be far away. begin, end: a guess of the range"""
+    top = largest_of(row, len(row))
+    if not top > -np.inf:
+        row[num_nodes:] = 0.0
+        return top, 0, 0
+    least = LOST if num_nodes < len(row) else IMPROBABLE
+    begin, end = max(begin - MARGIN, 0), min(end + MARGIN, num_nodes)
+    if largest_of(row, begin) - top > least:
+        begin = 0
+    if largest_of(row[end:], num_nodes - end) - top > least:
+        end = num_nodes
+    while begin < end and not row[begin] - top > least:
+        begin += 1
+    while end > begin and not row[end - 1] - top > least:
+        end -= 1
+    nodes, cells = row[begin:end], row[num_nodes:]
+    total = take_exponentials(nodes, top) + take_exponentials(cells, top)
+    share = 1.0 / total if total > 0.0 else 0.0  # which is not where log-values are infinite
+    for k in range(len(nodes)):
+        nodes[k] *= share
+    for k in range(len(cells)):
+        cells[k] *= share
+    return top + np.log(total), begin, end
+
+
+@njit(cache=True)
+def _normalise_short(table, block, log_sums, probs):
+    """The log-sum of each row of few states, and their probabilities unless there is no room."""
+    keep = len(probs) > 0
+    for m in range(len(log_sums)):
+        first, top, total = m * block, -np.inf, 0.0
+        for k in range(first, first + block):
+            top = max(top, table[k])
+        for k in range(first, first + block):
+            below = table[k] - top
+            value = 0.0
+            if below > IMPROBABLE:
+                value = np.exp(below) if below < 0.0 else 1.0
+            total += value
+            if keep:
+                probs[k] = value
+        log_sums[m] = top + np.log(total) if total > 0.0 else top
+        if keep and total != 1.0 and total > 0.0:
             for k in range(first, first + block):
-                top = max(top, work[k])
-            if not maximise and top > -np.inf:
-                total = 0.0
-                for k in range(first, first + block):
-                    below = work[k] - top
-                    if below > NEGLIGIBLE:  # most entries of a narrow kernel are not
-                        total += np.exp(below)
-                top += np.log(total)
-            messages[at] = top
-            if top < INFINITE:
-                largest = max(largest, top)
+                probs[k] /= total
+
+
+@njit(cache=True)
+def _normalise_long(c, at, messages, work, kept, keep):
+    """The log-sum of each row of many states, and their probabilities if they are kept."""
+    own = at.clique[c]
+    block, num_nodes, begin = own.num_states, own.num_nodes, own.message[0]
+    first, last, used = 0, num_nodes, kept.used[0]
+    for m in range(begin, own.message[1]):
+        row = work[(m - begin) * block : (m - begin + 1) * block]
+        messages[m], first, last = _normalise(row, num_nodes, first, last)
+        if not keep:
+            continue
+        kept.begin[m], kept.end[m] = first, last
+        for k in range(first, last):
+            kept.values[used + k - first] = row[k]
+        used += last - first
+        for k in range(num_nodes, block):
+            kept.values[used + k - num_nodes] = row[k]
+        used += block - num_nodes
+    kept.used[0] = used
+
+
+@njit(cache=True)
+def _largest_entry(messages, room, width):
+    """The largest finite entry of a message at nodes; at cells, if all others are impossible."""
+    largest, at_cells, outside = -np.inf, -np.inf, 0
+    room[3, :width] = 0
+    for value in messages:
+        if value < INFINITE:
+            if outside:
+                at_cells = max(at_cells, value)
             else:
-                diverges = True
-        scale[c] = 0.0 if diverges and largest == -np.inf else largest
+                largest = max(largest, value)
+        for axis in range(width - 2, -1, -1):
+            room[3, axis] += 1
+            outside += room[3, axis] == room[5, axis]
+            if room[3, axis] < room[1, axis]:
+                break
+            outside -= 1
+            room[3, axis] = 0
+    return largest if largest > -np.inf else at_cells
+
+
+@njit(cache=True)
+def collect(start, stop, at, messages, scratch, maximise, scale, kept):
+    """Messages, the largest finite entry of each at nodes 0; `scale` gets what was taken off."""
+    work, room = scratch.work, scratch.room
+    for c in range(start, stop):
+        width, size = fill(c, np.int64(0), at, messages, scratch)
+        own = at.clique[c]
+        block, found = own.num_states, messages[own.message[0] : own.message[1]]
+        keep = kept.used[0] + size <= len(kept.values)
+        if keep:
+            kept.start[c] = kept.used[0]
+        if maximise:
+            for m in range(len(found)):
+                found[m] = largest_of(work[m * block :], block)
+        elif block < SHORT:
+            probs = kept.values[kept.used[0] : kept.used[0] + (size if keep else 0)]
+            _normalise_short(work, block, found, probs)
+            kept.used[0] += len(probs)
+        else:
+            _normalise_long(c, at, messages, work, kept, keep)
+        largest = _largest_entry(found, room, width)
+        scale[c] = largest
         if largest > -np.inf:
-            for at in range(begin, end):
-                if messages[at] < INFINITE:
-                    messages[at] -= largest
+            for m in range(len(found)):
+                if found[m] < INFINITE:
+                    found[m] -= largest
+        elif np.max(found) > -np.inf:
+            scale[c] = 0.0
+
+
+@njit(cache=True)
+def _has_joint(own, at, joint_at):
+    """True if more is asked of a clique than the marginal of its variable."""
+    for i in range(own.held[0], own.held[1]):
+        if joint_at[at.held[i]] >= 0:
+            return True
+    for i in range(own.children[0], own.children[1]):
+        d = at.clique[at.children[i]]
+        if d.later[1] - d.later[0] > 1:
+            return True
+    return False
+
+
+@njit(cache=True)
+def _times_rows(c, at, messages, scratch, kept, joint, marginal):
+    """Adds the probabilities of rows times their conditionals to a marginal, and writes them to
+    `work` where the joint distribution is asked for."""
+    work, own = scratch.work, at.clique[c]
+    block, num_nodes, source, used = own.num_states, own.num_nodes, kept.values, kept.start[c]
+    shares = messages[own.message[0] : own.message[1]]
+    if own.later[0] == own.later[1]:
+        shares = np.ones(1)
+    is_short, again, first, last = block < SHORT, used < 0, 0, num_nodes
+    if again:
+        _, size = fill(c, np.int64(0), at, messages, scratch)
+        source, used = work, 0
+        if is_short:
+            _normalise_short(work, block, np.empty(len(shares)), work[:size])
+    for m in range(len(shares)):
+        row = work[m * block : (m + 1) * block]
+        if is_short:
+            for k in range(block):
+                value = shares[m] * source[used + k]
+                marginal[k] += value
+                if joint:
+                    row[k] = value
+            used += block
+            continue
+        if again:
+            _, first, last = _normalise(row, num_nodes, first, last)
+            some, cells = row[first:last], row[num_nodes:]
+        else:
+            first, last = kept.begin[own.message[0] + m], kept.end[own.message[0] + m]
+            some = source[used : used + last - first]
+            cells = source[used + last - first : used + last - first + block - num_nodes]
+            used += len(some) + len(cells)
+        if joint:
+            row[:first] = 0.0
+            row[last:num_nodes] = 0.0
+        for k in range(len(some)):
+            value = shares[m] * some[k]
+            marginal[first + k] += value
+            if joint:
+                row[first + k] = value
+        for k in range(len(cells)):
+            value = shares[m] * cells[k]
+            marginal[num_nodes + k] += value
+            if joint:
+                row[num_nodes + k] = value
+
+
+@njit(cache=True)
+def pass_down(c, at, messages, scratch, marginal, share, joint_at, joints):
+    """Adds the joint distribution of a clique, in `work`, to those of factors that are asked for,
+    and replaces the messages of its children by what it gives to their separators."""
+    work, room, own = scratch.work, scratch.room, at.clique[c]
+    width, size = own.later[1] - own.later[0] + 1, 1
+    for axis in range(width):
+        room[0, axis] = at.later[own.later[0] + axis] if axis < width - 1 else c
+        room[1, axis] = at.clique[room[0, axis]].num_states
+        size *= room[1, axis]
+    for i in range(own.held[0], own.held[1]):
+        if joint_at[at.held[i]] >= 0:
+            f = at.factor[at.held[i]]
+            _strides(at.slots, f.slots[0], f.slots[1], at.clique, room, width)
+            _add(
+                np.bool_(False), work, size, room, np.int64(0), width, joints,
+                joint_at[at.held[i]], 1.0,
+            )  # fmt: skip
+    for i in range(own.children[0], own.children[1]):
+        d = at.clique[at.children[i]]
+        known = messages[d.message[0] : d.message[1]]
+        if d.later[1] - d.later[0] == 1:
+            known[:] = marginal
+            continue
+        known[:] = 0.0
+        _strides(at.later, d.later[0], d.later[1], at.clique, room, width)
+        _add(
+            np.bool_(False), work, size, room, np.int64(0), width, messages, d.message[0], 1.0
+        )  # fmt: skip
+        known *= share
 
 
 @njit(cache=True)
 def distribute(
-    start, stop, clique, factor, later, slots, held, children, values, messages, work, room, state,
-    marginal_ptr, marginals, joint_at, joints,
+    start, stop, at, messages, scratch, kept, marginal_ptr, marginals, joint_at, joints
 ):  # fmt: skip
-    """Beliefs of cliques, parents first. On arrival at a clique its own message has been turned
-    into what the parent knows beyond it: log of the parent's marginal over the message."""
+    """Beliefs of cliques, parents first. On arrival at a clique its own message has been replaced
+    by the probabilities that its parent gives to the joint states of its later neighbours."""
     for c in range(stop - 1, start - 1, -1):
-        width, size = _fill(
-            c, np.int64(0), clique, factor, later, slots, held, children, values, messages, work,
-            room, state,
-        )  # fmt: skip
-        own = clique[c]
-        block = own.num_states
-        top = -np.inf
-        for s in range(size // block):
-            beyond = messages[own.message[0] + s] if width > 1 else 0.0
-            for k in range(s * block, (s + 1) * block):
-                work[k] += beyond
-                top = max(top, work[k])
-        total = 0.0
-        for k in range(size):
-            below = work[k] - top
-            work[k] = np.exp(below) if below > IMPROBABLE else 0.0
-            total += work[k]
-        for s in range(0, size, block):
-            for k in range(block):
-                work[s + k] /= total
-                marginals[marginal_ptr[c] + k] += work[s + k]
-        for i in range(own.held[0], own.held[1]):
-            if joint_at[held[i]] >= 0:
-                f = factor[held[i]]
-                _strides(slots, f.slots[0], f.slots[1], clique, room, width)
-                _add(
-                    np.bool_(False), work, size, room, np.int64(0), width, joints,
-                    joint_at[held[i]], 1.0,
-                )  # fmt: skip
-        for i in range(own.children[0], own.children[1]):
-            d = clique[children[i]]
-            shared = np.zeros(d.message[1] - d.message[0])
-            _strides(later, d.later[0], d.later[1], clique, room, width)
-            _add(
-                np.bool_(False), work, size, room, np.int64(0), width, shared, np.int64(0), 1.0
-            )  # fmt: skip
-            for s in range(len(shared)):
-                known = messages[d.message[0] + s]
-                beyond = np.log(shared[s]) - known if known > -np.inf else -np.inf
-                messages[d.message[0] + s] = beyond
+        joint = _has_joint(at.clique[c], at, joint_at)
+        marginal = marginals[marginal_ptr[c] : marginal_ptr[c + 1]]
+        _times_rows(c, at, messages, scratch, kept, joint, marginal)
+        share = 1.0 / marginal.sum()
+        marginal *= share
+        pass_down(c, at, messages, scratch, marginal, share, joint_at, joints)
 
 
 @njit(cache=True)
-def decode(
-    clique, factor, later, slots, held, children, values, messages, work, room, state
-):  # fmt: skip
+def decode(at, messages, scratch):
     """The best state of each variable given those of its later neighbours, last step first."""
-    for c in range(len(clique) - 1, -1, -1):
-        _, size = _fill(
-            c, clique[c].later[1] - clique[c].later[0], clique, factor, later, slots, held,
-            children, values, messages, work, room, state,
-        )  # fmt: skip
+    for c in range(len(at.clique) - 1, -1, -1):
+        own = at.clique[c]
+        _, size = fill(c, own.later[1] - own.later[0], at, messages, scratch)
         best = 0
         for k in range(size):
-            if work[k] > work[best]:
+            if scratch.work[k] > scratch.work[best]:
                 best = k
-        state[c] = best
+        scratch.state[c] = best

@@ -222,8 +222,8 @@ class Collapsed:
 
     def on(
         self, lattice: Lattice, max_entries: int
-    ) -> tuple[Components, GaussianStates, tuple[Terms, Terms]]:
-        """The free reals at every node and cell beside them, and tables of all else."""
+    ) -> tuple[Components, GaussianStates]:
+        """The free reals at every node and cell beside them."""
         entries = float(np.log(self.num_entries(lattice)))
         if entries > np.log(max_entries):
             raise IntractableError(
@@ -233,8 +233,6 @@ class Collapsed:
                 OBSERVE_MORE,
             )
         components, gaussian = self.components, self.gaussian
-        rest = np.zeros(lattice.ptr[-1]) if self.maximise else lattice.log_weights
-        tables = lattice.tables(self.of_components, rest)
         num_free, beside = len(components.real), np.diff(components.promoted_ptr)
         owner = np.repeat(np.arange(len(beside)), beside)
         promoted = self.real[components.promoted - num_free]
@@ -242,7 +240,7 @@ class Collapsed:
         names = np.concatenate([components.discrete, promoted]).astype(np.int32)
         discrete = names[np.argsort(every, kind="stable")]
         ptr = offsets(np.diff(components.discrete_ptr) + beside)
-        states = tables.num_states[discrete]
+        states = lattice.with_states(self.pure.num_states)[discrete]
         repeats = np.ones(len(beside), dtype=np.int64)
         np.multiply.at(repeats, owner, lattice.num_states[components.promoted - num_free])
         count = components.num_states
@@ -257,7 +255,7 @@ class Collapsed:
         spread = replace(
             gaussian,
             state_ptr=offsets(count * repeats),
-            log_total=tables.theta,
+            log_total=np.repeat(gaussian.log_total, per_state),
             rounding=np.repeat(gaussian.rounding, per_state),
             failed=np.repeat(gaussian.failed, per_state),
             real_ptr=real_ptr,
@@ -271,9 +269,15 @@ class Collapsed:
             stride=strides(states, ptr),
             log_num_states=components.log_num_states + np.log(repeats),
         )
-        pure = lattice.tables(self.pure, rest)
+        return wider, spread
+
+    def tables(self, lattice: Lattice) -> tuple[Terms, Terms]:
+        """Terms of promoted reals alone, and what terms of one real share, with the weights of
+        nodes and cells."""
         shared = lattice.shared_tables(self.pure, self.of_components)
-        return wider, spread, (pure, replace(shared, theta=shared.theta + rest))
+        if not self.maximise:
+            shared = replace(shared, theta=shared.theta + lattice.log_weights)
+        return self.pure, shared
 
 
 def pure_and_coupled(

@@ -7,7 +7,7 @@ has the largest value that it takes anywhere in the cell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -155,8 +155,26 @@ class Lattice:
 
     def values(self, terms: Terms) -> Terms:
         """Quadratics of promoted reals as tables over their states, cells being the last nodes."""
-        inside = self.inside
-        return replace(self, low=inside, high=inside).tables(terms)
+        num_states, inside = self.with_states(terms.num_states), self.inside
+        arity = np.diff(terms.slot_ptr)
+        start = offsets(np.rint(np.exp(self.log_entries(terms))).astype(np.int64))
+        table = np.empty(start[-1])
+        kernels.tabulate(
+            *terms.arrays, num_states, *self.points(num_states), inside, inside, start, table
+        )
+        one = np.ones(len(terms))
+        return Terms(
+            num_states, terms.slot_ptr, terms.slots, arity.astype(np.int32), start[:-1], one, table
+        )
+
+    def points(self, num_states: Ids32) -> tuple[Ids, Ids]:
+        """(variable,): the first of its points, and how many of its states are no cells.
+
+        num_states: (variable,)
+        """
+        first, num_nodes = np.zeros(len(num_states), dtype=np.int64), num_states.astype(np.int64)
+        first[self.real], num_nodes[self.real] = self.ptr[:-1], self.num_nodes
+        return first, num_nodes
 
     def excess(self, probs: FloatArray) -> FloatArray:
         """(state,): bounds on the probability of cells, and on what they add to second moments in
@@ -173,33 +191,6 @@ class Lattice:
         moment = probs * far**2 / (BEYOND_MOMENT * np.maximum(var, least))
         score = np.maximum(probs / BEYOND, moment)
         return np.where(self.low == self.high, 0.0, score)
-
-    def tables(self, terms: Terms, moved: FloatArray | None = None) -> Terms:
-        """Quadratics of promoted reals as tables over their states.
-
-        moved: (state,), gets what is taken out of them: their largest values for each state of
-        their first real, beyond the parts of terms of one real that `shared_tables` has.
-        """
-        size = np.ones(len(terms), dtype=np.int64)
-        is_real = self.row[terms.slots] >= 0
-        np.multiply.at(size, terms.term[is_real], self.num_states[self.row[terms.slots[is_real]]])
-        start = offsets(size * terms.num_joint)
-        table = np.empty(start[-1])
-        kernels.tabulate(
-            *terms.arrays, self.row, self.ptr, self.num_nodes, self.low, self.high, start,
-            table, moved is None,
-        )  # fmt: skip
-        if moved is not None:
-            kernels.move_maxima(*terms.arrays[:4], self.row, self.ptr, start, table, moved)
-        return Terms(
-            self.with_states(terms.num_states),
-            terms.slot_ptr,
-            terms.slots,
-            np.diff(terms.slot_ptr).astype(np.int32),
-            start[:-1],
-            np.ones(len(terms)),
-            table,
-        )
 
     def log_entries(self, terms: Terms) -> FloatArray:
         """(term,): log of the entries of its table."""
