@@ -89,8 +89,17 @@ class Buckets:
         joint_at[wanted] = joint_ptr[:-1]
         joints = np.zeros(joint_ptr[-1])
         kernels.distribute(
-            0, count, plan.layout, messages, plan.scratch(), weight, ptr, marginals, entropy,
-            joint_at, joints,
+            0,
+            count,
+            plan.layout,
+            messages,
+            plan.scratch(),
+            weight,
+            ptr,
+            marginals,
+            entropy,
+            joint_at,
+            joints,
         )
         return marginals[ranges(ptr[self.split], np.diff(self.cost_ptr))], entropy, joints
 

@@ -108,8 +108,7 @@ def on_finer_lattice(outcome: PassResult, max_entries: int, meter: Meter) -> Int
             return None
         windows = before.widened(excess)
     else:
-        ends = np.stack(before.occupied(probs, OCCUPIED), axis=1) + np.array([-1.5, 1.5])
-        windows = before.first[:, None] + before.spacing[:, None] * ends
+        windows = before.trimmed(probs, OCCUPIED)
     return on_fine_lattice(reals, windows, max_entries, meter)
 
 

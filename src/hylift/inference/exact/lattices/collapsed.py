@@ -136,8 +136,10 @@ class Collapsed:
         shape = (len(self.real), len(states))
         mean, std = found.mean.reshape(shape), np.sqrt(found.var.reshape(shape))
         failed = found.failed.reshape(-1, len(states))[components.of_step] >= 0
-        low = np.where(failed, np.inf, mean - AROUND * std).min(axis=1)
-        high = np.where(failed, -np.inf, mean + AROUND * std).max(axis=1)
+        least = np.where(failed, np.inf, std).min(axis=1, keepdims=True)
+        around = 0.5 * AROUND * (std + least)
+        low = np.where(failed, np.inf, mean - around).min(axis=1)
+        high = np.where(failed, -np.inf, mean + around).max(axis=1)
         windows = np.empty((len(self.real), 2))
         windows[self.row[components.real]] = np.stack([low, high], axis=1)
         return windows
@@ -220,9 +222,7 @@ class Collapsed:
             total += float((np.exp(np.minimum(lattice.log_entries(terms), 700.0)) * each).sum())
         return total
 
-    def on(
-        self, lattice: Lattice, max_entries: int
-    ) -> tuple[Components, GaussianStates]:
+    def on(self, lattice: Lattice, max_entries: int) -> tuple[Components, GaussianStates]:
         """The free reals at every node and cell beside them."""
         entries = float(np.log(self.num_entries(lattice)))
         if entries > np.log(max_entries):

@@ -38,6 +38,9 @@ TAPER = 10.0
 NO_DENSITY = 1e-19
 """Probability of a node, relative to the largest, that is left out at the ends of a density."""
 
+LEAST_DECLINE = 0.5
+"""Least change of a log-density from node to node that is expected beyond a window."""
+
 BEYOND, BEYOND_MOMENT = 1e-12, 1e-9
 """Probability that may lie beyond the windows, and its share of the variance of a real."""
 
@@ -134,6 +137,24 @@ class Lattice:
         added = np.minimum(np.take_along_axis(points, farthest, axis=1), self.num_nodes[:, None])
         ends = np.stack([self.first, self.last], axis=1)
         return np.asarray(ends + added * self.spacing[:, None] * np.array([-1.0, 1.0]))
+
+    def trimmed(self, probs: FloatArray, share: float) -> FloatArray:
+        """(promoted, 2): windows of the nodes with more than a share of the largest probability.
+
+        Where the end of a window is among them, its logarithm goes on as a parabola.
+        """
+        found, inward = [], np.minimum(np.arange(3), self.num_nodes[:, None] - 1)
+        for side, end in zip((-1, 1), self.occupied(probs, share), strict=True):
+            edge = self.ptr[:-1] + (0 if side < 0 else self.num_nodes - 1)
+            log_probs = np.log(np.maximum(probs, 1e-300))
+            largest = np.maximum.reduceat(log_probs, self.ptr[:-1])
+            last, inner, next_inner = log_probs[edge[:, None] - side * inward].T
+            decline = np.maximum(inner - last, LEAST_DECLINE)
+            bend = np.maximum(2 * inner - last - next_inner, 0.0)
+            height = np.maximum(last - largest - np.log(share), 0.0)
+            more = 2 * height / (decline + np.sqrt(decline**2 + 2 * bend * height))
+            found.append(end + side * np.clip(0.5 + more, 1.5, np.maximum(self.num_nodes, 2)))
+        return self.first[:, None] + self.spacing[:, None] * np.stack(found, axis=1)
 
     def occupied(self, probs: FloatArray, share: float) -> tuple[Ids, Ids]:
         """(promoted,): the first and the last node with more than a share of the largest
