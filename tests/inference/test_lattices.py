@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hylift as hl
-from hylift.inference.exact import one_pass
+from hylift.inference.exact import one_pass, tables
 from hylift.inference.exact.lattices import collapsed, promotion
 
 ANYTHING = float(np.log(4.0))
@@ -109,6 +109,24 @@ def test_a_sum_over_lattices_is_the_integral(name: str, seed: int) -> None:
             assert one.mean == pytest.approx(other.mean, abs=1e-8)
             assert one.std == pytest.approx(other.std, rel=1e-8)
             assert one.quantile(0.05) == pytest.approx(other.quantile(0.05), abs=1e-7)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_not_kept_between_passes_is_computed_again(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = graph_of(name)
+    with lattices_everywhere():
+        expected = hl.infer(graph, hl.Exact()).known_marginals()
+        monkeypatch.setattr(tables, "MOST_KEPT", 0)
+        found = hl.infer(graph, hl.Exact()).known_marginals()
+
+    for one, other in zip(found, expected, strict=True):
+        if one.num_states:
+            np.testing.assert_allclose(one.probs, other.probs, rtol=1e-13)
+        else:
+            assert one.mean == pytest.approx(other.mean, abs=1e-12)
+            assert one.std == pytest.approx(other.std, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", MODELS)

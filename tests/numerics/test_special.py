@@ -11,7 +11,13 @@ import pytest
 from scipy import special
 
 from hylift.numerics.kernels.gauss_beta import gauss_beta
-from hylift.numerics.kernels.special import digamma, log_beta, take_logs, trigamma
+from hylift.numerics.kernels.special import (
+    digamma,
+    log_beta,
+    take_exponentials,
+    take_logs,
+    trigamma,
+)
 from hylift.numerics.quadrature import hermite_rule
 
 DIGAMMA_ROOT = 1.4616321449683623
@@ -184,3 +190,24 @@ def test_the_logarithm_of_what_is_no_finite_number_is_none(value: float) -> None
     take_logs(points, len(points))
 
     np.testing.assert_allclose(points, [0.0, np.nan, np.log(2.0), np.nan, np.log(4.0)])
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 1000])
+def test_exponentials_below_a_top_are_right_to_rounding(count):
+    values = np.sort(np.random.default_rng(0).uniform(-149.0, 0.0, count)) + 7.0
+    expected = np.exp(values - 7.0)
+
+    total = take_exponentials(values, 7.0)
+
+    np.testing.assert_allclose(values, expected, rtol=4e-16)
+    assert total == pytest.approx(expected.sum(), rel=1e-14)
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_exponentials_of_what_is_improbable_are_zero(count):
+    values = np.tile([0.0, -151.0, -np.inf], count // 3)
+
+    total = take_exponentials(values, 0.0)
+
+    assert values.tolist() == [1.0, 0.0, 0.0] * (count // 3)
+    assert total == count // 3

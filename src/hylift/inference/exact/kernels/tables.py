@@ -7,19 +7,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hylift.inference.exact.kernels.quadratics import add_quadratic
-from hylift.numerics.kernels.special import IMPROBABLE, largest_of, take_exponentials
+from hylift.inference.exact.kernels.rows import SHORT, normalise, normalise_short
+from hylift.numerics.kernels.special import largest_of
 
 BLOCK = 1024
 """Joint states whose offsets are tabulated, so that the walk over the others costs little."""
-
-LOST = -45.0
-"""Log-values of nodes this far below the largest of a sum are lost in its rounding."""
-
-SHORT = 16
-"""States from which on it pays to look for those that count."""
-
-MARGIN = 4
-"""Nodes by which the range of those that count may differ from one row to the next."""
 
 INFINITE = 1e299
 """Log-sums from here on stand for infinite ones."""
@@ -199,57 +191,6 @@ def fill(c, fixed, at, messages, scratch):
 
 
 @njit(cache=True)
-def _normalise(row, num_nodes, begin, end):
-    """Turns log-values into probabilities in place, where they are not negligible; returns the log
-    of their sum, and the range of nodes that count. Cells count even where nodes would not, since
-    they may be far away. begin, end: a guess of the range"""
-    top = largest_of(row, len(row))
-    if not top > -np.inf:
-        row[num_nodes:] = 0.0
-        return top, 0, 0
-    least = LOST if num_nodes < len(row) else IMPROBABLE
-    begin, end = max(begin - MARGIN, 0), min(end + MARGIN, num_nodes)
-    if largest_of(row, begin) - top > least:
-        begin = 0
-    if largest_of(row[end:], num_nodes - end) - top > least:
-        end = num_nodes
-    while begin < end and not row[begin] - top > least:
-        begin += 1
-    while end > begin and not row[end - 1] - top > least:
-        end -= 1
-    nodes, cells = row[begin:end], row[num_nodes:]
-    total = take_exponentials(nodes, top) + take_exponentials(cells, top)
-    share = 1.0 / total if total > 0.0 else 0.0  # which is not where log-values are infinite
-    for k in range(len(nodes)):
-        nodes[k] *= share
-    for k in range(len(cells)):
-        cells[k] *= share
-    return top + np.log(total), begin, end
-
-
-@njit(cache=True)
-def _normalise_short(table, block, log_sums, probs):
-    """The log-sum of each row of few states, and their probabilities unless there is no room."""
-    keep = len(probs) > 0
-    for m in range(len(log_sums)):
-        first, top, total = m * block, -np.inf, 0.0
-        for k in range(first, first + block):
-            top = max(top, table[k])
-        for k in range(first, first + block):
-            below = table[k] - top
-            value = 0.0
-            if below > IMPROBABLE:
-                value = np.exp(below) if below < 0.0 else 1.0
-            total += value
-            if keep:
-                probs[k] = value
-        log_sums[m] = top + np.log(total) if total > 0.0 else top
-        if keep and total != 1.0 and total > 0.0:
-            for k in range(first, first + block):
-                probs[k] /= total
-
-
-@njit(cache=True)
 def _normalise_long(c, at, messages, work, kept, keep):
     """The log-sum of each row of many states, and their probabilities if they are kept."""
     own = at.clique[c]
@@ -257,7 +198,7 @@ def _normalise_long(c, at, messages, work, kept, keep):
     first, last, used = 0, num_nodes, kept.used[0]
     for m in range(begin, own.message[1]):
         row = work[(m - begin) * block : (m - begin + 1) * block]
-        messages[m], first, last = _normalise(row, num_nodes, first, last)
+        messages[m], first, last = normalise(row, num_nodes, first, last)
         if not keep:
             continue
         kept.begin[m], kept.end[m] = first, last
@@ -307,7 +248,7 @@ def collect(start, stop, at, messages, scratch, maximise, scale, kept):
                 found[m] = largest_of(work[m * block :], block)
         elif block < SHORT:
             probs = kept.values[kept.used[0] : kept.used[0] + (size if keep else 0)]
-            _normalise_short(work, block, found, probs)
+            normalise_short(work, block, found, probs)
             kept.used[0] += len(probs)
         else:
             _normalise_long(c, at, messages, work, kept, keep)
@@ -348,7 +289,7 @@ def _times_rows(c, at, messages, scratch, kept, joint, marginal):
         _, size = fill(c, np.int64(0), at, messages, scratch)
         source, used = work, 0
         if is_short:
-            _normalise_short(work, block, np.empty(len(shares)), work[:size])
+            normalise_short(work, block, np.empty(len(shares)), work[:size])
     for m in range(len(shares)):
         row = work[m * block : (m + 1) * block]
         if is_short:
@@ -360,7 +301,7 @@ def _times_rows(c, at, messages, scratch, kept, joint, marginal):
             used += block
             continue
         if again:
-            _, first, last = _normalise(row, num_nodes, first, last)
+            _, first, last = normalise(row, num_nodes, first, last)
             some, cells = row[first:last], row[num_nodes:]
         else:
             first, last = kept.begin[own.message[0] + m], kept.end[own.message[0] + m]
