@@ -141,9 +141,9 @@ def test_auto_says_that_exact_inference_is_cheap(run: Run, folder: Path) -> None
 def test_auto_says_why_it_is_not(run: Run, wide: Path) -> None:
     result = solved(run, "infer", "wide.uai")
 
-    assert result["method"] == "BVI(3)"
+    assert result["method"] == "Gibbs"
     note = result["solution"]["notes"][0]
-    assert note.startswith("BVI(3) was chosen, because exact inference is not cheap here: ")
+    assert note.startswith("Gibbs was chosen, because exact inference is not cheap here: ")
     assert "width 39" in note
 
 

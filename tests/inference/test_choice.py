@@ -11,14 +11,14 @@ import pytest
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, boolean
 from hylift.grounding import ground
-from hylift.inference import BVI, Exact, Gibbs, choice, infer
+from hylift.inference import BVI, EP, Exact, Gibbs, Method, choice, infer
 from hylift.language import parse
 from hylift.lifting import lift
+from hylift.posterior import Posterior
 from hylift.potentials import Table
 from zoo import ZOO, ZooModel, counted_factors, friends_and_smokers, toy_hybrid_mln
 
 CHEAP = "Exact inference was chosen, because it is cheap here."
-NOT_CHEAP = "BVI(3) was chosen, because exact inference is not cheap here: "
 
 
 def grid(size: int) -> FactorGraph:
@@ -49,30 +49,45 @@ def test_small_models_are_solved_exactly(model: ZooModel) -> None:
     assert posterior.log_partition.value == pytest.approx(expected.value, rel=1e-12)
 
 
-def test_wide_models_are_solved_by_bvi_with_the_reason() -> None:
+def not_cheap(method: str, reason: str) -> str:
+    return f"{method} was chosen, because exact inference is not cheap here: {reason}"
+
+
+def test_wide_models_are_sampled_with_the_reason() -> None:
     posterior = infer(grid(24), seed=2)
 
     note = posterior.solution.notes[0]
-    assert posterior.solution.method == "BVI(3)"
-    assert note.startswith(NOT_CHEAP)
+    assert posterior.solution.method == "Gibbs"
+    assert note.startswith(not_cheap("Gibbs", ""))
     assert "width" in note
-    same = infer(grid(24), choice.MIXTURE, seed=2)
-    assert posterior.log_partition == same.log_partition
+    same = infer(grid(24), choice.SAMPLER, seed=2, tasks="marginals")
+    assert posterior.marginals().equals(same.marginals())
+
+
+def test_log_z_beside_draws_is_that_of_another_method() -> None:
+    posterior = infer(grid(24))
+    alone = infer(grid(24), tasks="marginals")
+
+    expected = infer(grid(24), EP(), tasks="logz").log_partition
+    assert posterior.log_partition == expected
+    assert "log Z is that of EP: Gibbs does not estimate it." in posterior.solution.notes
+    assert alone.log_partition is None
 
 
 def test_a_callback_a_start_or_a_lifted_graph_ask_for_steps() -> None:
     graph = friends_and_smokers()
     earlier = infer(graph, BVI(3))
-    for posterior, reason in [
+    for posterior, method, reason in [
         (
             infer(graph, callback=lambda step: None),
+            "Gibbs",
             "a callback is given, and exact inference has no steps.",
         ),
-        (infer(graph, start=earlier), "an earlier posterior is given to start from."),
-        (infer(lift(toy_hybrid_mln()).graph), "the graph is lifted."),
+        (infer(graph, start=earlier), "BVI(3)", "an earlier posterior is given to start from."),
+        (infer(lift(toy_hybrid_mln()).graph), "BVI(3)", "the graph is lifted."),
     ]:
-        assert posterior.solution.method == "BVI(3)"
-        assert posterior.solution.notes[0] == NOT_CHEAP + reason
+        assert posterior.solution.method == method
+        assert posterior.solution.notes[0] == not_cheap(method, reason)
 
 
 def test_many_factors_are_not_tried_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +95,53 @@ def test_many_factors_are_not_tried_exactly(monkeypatch: pytest.MonkeyPatch) -> 
 
     posterior = infer(friends_and_smokers(), rewrite=False)
 
-    assert posterior.solution.notes[0] == NOT_CHEAP + "the graph has 21 factors, more than 5."
+    reason = "the graph has 21 factors, more than 5."
+    assert posterior.solution.notes[0] == not_cheap("Gibbs", reason)
+
+
+@pytest.mark.parametrize(
+    ("limits", "methods"),
+    [
+        ({}, ["Gibbs", "EP", "BVI(3)", "mean field"]),
+        ({"SAMPLED_FACTORS": 2}, ["EP", "BVI(3)", "mean field"]),
+        ({"SAMPLED_FACTORS": 2, "JOINT_FACTORS": 2}, ["BVI(3)", "mean field"]),
+    ],
+)
+def test_the_size_of_the_graph_decides(
+    limits: dict[str, int], methods: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, limit in limits.items():
+        monkeypatch.setattr(choice, name, limit)
+    graph, tried = toy_hybrid_mln(), list[str]()
+
+    def refuse(method: Method, *_: object) -> Posterior:
+        tried.append(method.name)
+        raise UnsupportedError(f"not for {method.name}")
+
+    monkeypatch.setattr(choice, "solve", refuse)
+
+    with pytest.raises(UnsupportedError, match="not for mean field"):
+        infer(graph, exact=False)
+    assert tried == methods
+
+
+def test_discrete_graphs_of_any_size_are_for_ep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "SAMPLED_FACTORS", 2)
+    monkeypatch.setattr(choice, "JOINT_FACTORS", 2)
+
+    assert infer(grid(4), exact=False).solution.method == "EP"
+
+
+def test_where_ep_does_not_converge_the_next_method_answers_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choice, "SAMPLED_FACTORS", 2)
+    monkeypatch.setattr(choice, "JOINT", EP(max_steps=1))
+
+    posterior = infer(toy_hybrid_mln(), exact=False)
+
+    assert posterior.solution.method == "BVI(3)"
+    assert posterior.solution.notes[1] == "EP did not converge, and other answers may be off, too."
 
 
 def test_factors_that_count_several_times_are_still_exact() -> None:

@@ -16,6 +16,7 @@ from hylift.errors import (
 from hylift.graph import FactorGraph
 from hylift.inference.capabilities import info_of
 from hylift.inference.exact import Exact
+from hylift.inference.expectation import EP
 from hylift.inference.method import Method, Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling import Gibbs
@@ -29,16 +30,23 @@ CHEAP_SECONDS = 20.0
 """Predicted time up to which exact inference is chosen, and half the time that the user allows."""
 CHEAP_FACTORS = 2_000_000
 """Factors up to which exact inference is planned without being asked for."""
-SAMPLED_FACTORS = 100_000
-"""Factors up to which Gibbs is tried: it has no lifting, and visits each of them 6,000 times."""
+SAMPLED_FACTORS = 30_000
+"""Factors up to which Gibbs is tried: it has no lifting, and visits each 6,000 times, which takes
+some 20 seconds."""
 LEAST_SECONDS = 0.1
 """For a method that is called when no time is left, because no other has an answer."""
 
+JOINT_FACTORS = 500_000
+"""Factors up to which EP is tried where there are reals, which it does not lift: 15 seconds."""
+
 SAMPLER = Gibbs()
+JOINT = EP()
 MIXTURE = BVI(components=3, restarts=3, tolerance=1e-5)
-"""Takes every graph. Tighter settings change marginals little, and take several times as long."""
+"""Tighter settings change marginals little, and take several times as long."""
 PRODUCT = MeanField()
-"""Bounds log Z where draws are the answer."""
+"""Takes every graph, and bounds log Z where draws are the answer."""
+FINAL: tuple[Method, ...] = (SAMPLER, MIXTURE, PRODUCT)
+"""Methods whose answers are taken also where they have not converged."""
 
 FINISHED: tuple[Result, ...] = ("converged", "stopped", "interrupted")
 """Results after which no other method is tried."""
@@ -144,13 +152,10 @@ def _approximate(
     methods = _candidates(prepared, request)
     fallback: Posterior | None = None
     notes: list[str] = []
-    for number, method in enumerate(methods):
-        is_last = number == len(methods) - 1
-        own = replace(request, seconds=clock.left(1.0 if is_last else 0.5))
-        if method is SAMPLER:
-            own = replace(own, tasks=own.tasks - {"logz"}, seconds=clock.left(0.9))
+    for method in methods:
+        is_last = method is methods[-1]
         try:
-            found = solve(method, prepared, own, rewrites)
+            found = _by(method, prepared, request, rewrites, clock, is_last=is_last)
         except (*REFUSALS, ImpossibleEvidenceError) as error:
             is_proof = isinstance(error, ImpossibleEvidenceError)
             is_proof = is_proof and info_of(method).proves_impossible
@@ -159,47 +164,58 @@ def _approximate(
             text = error.text if isinstance(error, HyliftError) else str(error)
             notes.append(worded(f"{method.name} has no answer here: ", text))
             continue
-        if method is SAMPLER and "logz" in request.tasks:
-            found = _with_log_z(found, prepared, request, rewrites, clock)
-        if method in (SAMPLER, MIXTURE) or found.solution.result in FINISHED:
+        if method in FINAL or found.solution.result in FINISHED:
             return _noted(found, notes)
         fallback = fallback or found
-        notes.append(f"{method.name} did not converge, so that other answers may be off, too.")
+        notes.append(f"{method.name} did not converge, and other answers may be off, too.")
     assert fallback is not None
     return _noted(fallback, notes)
 
 
 def _candidates(prepared: Prepared, request: Request) -> tuple[Method, ...]:
-    """The methods to try in turn; the last takes every graph."""
+    """The methods to try in turn."""
     graph = prepared.ground
     if request.start is not None or request.lift == "coarse-to-fine":
         return (MIXTURE,)
     is_ground = (graph.variables.multiplicity == 1).all()
+    found: list[Method] = [MIXTURE, PRODUCT]
+    if graph.num_factors <= JOINT_FACTORS or (graph.variables.num_states > 0).all():
+        found.insert(0, JOINT)
     if "marginals" in request.tasks and is_ground and graph.num_factors <= SAMPLED_FACTORS:
-        return (MIXTURE, SAMPLER)
-    return (MIXTURE,)
+        found.insert(0, SAMPLER)
+    return tuple(found)
+
+
+def _by(
+    method: Method,
+    prepared: Prepared,
+    request: Request,
+    rewrites: tuple[str, ...] | None,
+    clock: _Clock,
+    *,
+    is_last: bool,
+) -> Posterior:
+    """The answer of one method, in its share of the time."""
+    if method is not SAMPLER:
+        own = replace(request, seconds=clock.left(1.0 if is_last else 0.6))
+        return solve(method, prepared, own, rewrites)
+    own = replace(request, tasks=request.tasks - {"logz"}, seconds=clock.left(0.9))
+    found = solve(method, prepared, own, rewrites)
+    if "logz" not in request.tasks or found.solution.result == "interrupted":
+        return found
+    alone = replace(request, tasks=frozenset({"logz"}), callback=None, checkpoint=None)
+    for other in (JOINT, PRODUCT):
+        try:
+            answer = solve(other, prepared, replace(alone, seconds=clock.left(0.5)), rewrites)
+        except (*REFUSALS, ImpossibleEvidenceError):
+            continue
+        if other is PRODUCT or answer.solution.result == "converged":
+            note = f"log Z is that of {other.name}: Gibbs does not estimate it."
+            return replace(found, log_partition=answer.log_partition).with_note(note)
+    return found.with_note("Gibbs does not estimate log Z, and no bound on it was found.")
 
 
 def _noted(found: Posterior, notes: list[str]) -> Posterior:
     for note in reversed(notes):
         found = found.with_note(note)
     return found
-
-
-def _with_log_z(
-    found: Posterior,
-    prepared: Prepared,
-    request: Request,
-    rewrites: tuple[str, ...] | None,
-    clock: _Clock,
-) -> Posterior:
-    """The draws, with a bound on log Z, which they do not estimate."""
-    only = replace(
-        request, tasks=frozenset({"logz"}), seconds=clock.left(), callback=None, checkpoint=None
-    )
-    try:
-        log_z = solve(PRODUCT, prepared, only, rewrites).log_partition
-    except REFUSALS:
-        return found.with_note("Gibbs does not estimate log Z, and no bound was found.")
-    note = f"log Z is that of {PRODUCT.name}: Gibbs does not estimate it."
-    return replace(found, log_partition=log_z).with_note(note)
