@@ -22,6 +22,7 @@ METHODS: Mapping[str, Method | None] = {
     "npvi3": hl.NPVI(3),
     "epbp": hl.EPBP(),
     "bp": hl.BP(),
+    "ep": hl.EP(),
     "gibbs": hl.Gibbs(),
     "default": None,
 }
