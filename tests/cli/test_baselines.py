@@ -140,7 +140,7 @@ def test_a_model_that_a_method_cannot_take_is_refused_with_the_reason(
     assert ended.err.startswith("hylift: BP is for discrete variables, and '")
 
 
-MESSAGES = "bp, gabp or epbp"
+MESSAGES = "bp, gabp, epbp or ep"
 
 REFUSED = {
     "marginals of a search": (
@@ -178,11 +178,11 @@ REFUSED = {
     "flips of bp": (["-m", "bp", "--flips", 2], "--flips is for --method maxwalksat, not for bp"),
     "lifting of draws": (
         ["-m", "gibbs", "--lift", "none"],
-        "--lift is for --method auto, mean-field, bvi, npvi, bp, gabp or epbp, not for gibbs",
+        "--lift is for --method auto, mean-field, bvi, npvi, bp, gabp, epbp or ep, not for gibbs",
     ),
     "convergence of draws": (
         ["-m", "gibbs", "--convergence", "way.png"],
-        "--convergence is for --method mean-field, bvi, npvi, bp, gabp, epbp, maxwalksat or "
+        "--convergence is for --method mean-field, bvi, npvi, bp, gabp, epbp, ep, maxwalksat or "
         "mini-buckets, not for gibbs",
     ),
 }

@@ -190,15 +190,15 @@ def test_figures_are_drawn(run: Run, folder: Path) -> None:
 
 
 VARIATIONAL = "mean-field, bvi or npvi"
-LIFTING = "mean-field, bvi, npvi, bp, gabp or epbp"
-STEPPING = "mean-field, bvi, npvi, bp, gabp, epbp or mini-buckets"
-TIMED = "mean-field, bvi, npvi, bp, gabp, epbp, gibbs, maxwalksat or mini-buckets"
+LIFTING = "mean-field, bvi, npvi, bp, gabp, epbp or ep"
+STEPPING = "mean-field, bvi, npvi, bp, gabp, epbp, ep or mini-buckets"
+TIMED = "mean-field, bvi, npvi, bp, gabp, epbp, ep, gibbs, maxwalksat or mini-buckets"
 
 REFUSED = {
     "another method": (
         ["--method", "BVI"],
         "there is no method 'BVI': choose among auto, exact, mean-field, bvi, npvi, bp, gabp, "
-        "epbp, gibbs, maxwalksat, mini-buckets. Did you mean 'bvi'?",
+        "epbp, ep, gibbs, maxwalksat, mini-buckets. Did you mean 'bvi'?",
     ),
     "components of exact": (
         ["-m", "exact", "--components", 3],
@@ -260,7 +260,7 @@ REFUSED = {
     ),
     "convergence of auto": (
         ["--convergence", "way.png"],
-        "--convergence is for --method mean-field, bvi, npvi, bp, gabp, epbp, maxwalksat or "
+        "--convergence is for --method mean-field, bvi, npvi, bp, gabp, epbp, ep, maxwalksat or "
         "mini-buckets, not for auto",
     ),
     "convergence in text": (

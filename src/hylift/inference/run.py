@@ -25,7 +25,7 @@ from hylift.inference.settings import (
 from hylift.inference.solve import solve
 from hylift.posterior import Posterior
 from hylift.progress import Progress, announce_compilation, silent
-from hylift.words import counted, option, worded
+from hylift.words import Wording, counted, option, worded
 
 
 def infer(
@@ -56,8 +56,8 @@ def infer(
     `tasks` are the answers to compute at once: 'marginals', 'logz', 'map'. After `seconds`, which
     all methods that are tried share, a method that takes steps returns its best answer; exact
     inference refuses what should take longer. Variational methods and MaxWalkSAT can start from an
-    earlier posterior (`start`); others refuse it. `callback(step)` is called after each step; if it returns True, the run stops.
-    `progress(share, what)` is called from time to time.
+    earlier posterior (`start`); others refuse it. `callback(step)` is called after each step; if it
+    returns True, the run stops. `progress(share, what)` is called from time to time.
 
     Ctrl-C stops a method that takes steps, and returns the best so far, with a note; a second one
     ends it at once. `checkpoint` is a file in which such a run is stored from time to time. If it
@@ -67,7 +67,8 @@ def infer(
     check_tasks(wanted)
     _check(graph, method, start, callback)
     if not exact and isinstance(method, Exact):
-        raise UnsupportedError("exact=False rules out exact inference: leave out one of the two")
+        named = Wording("exact=False", "--no-exact")
+        raise UnsupportedError(worded(named, " rules out exact inference: leave out one of them"))
     check_word("lift", lift, get_args(Lift))
     rewrites = _rewrites(rewrite, is_apart=lift == "coarse-to-fine")
     seconds = None if seconds is None else checked_seconds(seconds)
