@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
+from hylift.inference.exact.meter import SECONDS_PER_ENTRY, SECONDS_PER_TRY
 from hylift.numerics.segments import offsets
 from hylift.numerics.sparse import SymmetricFactors, connected
 from hylift.words import Wording
@@ -83,14 +84,20 @@ class Elimination:
 
 
 def eliminate_tables(
-    log_states: FloatArray, edges: Ids32, *, seed: int = 0, log_limit: float = np.inf
+    log_states: FloatArray,
+    edges: Ids32,
+    *,
+    seed: int = 0,
+    log_limit: float = np.inf,
+    effort: float = 1.0,
 ) -> Elimination:
     """An order that keeps the tables of discrete variables small; log_states: (variable,).
 
     Every connected component gets the best of several orders: by minimum degree, as numbered, by
     bandwidth, and greedy ones (mostly fewest edges filled, every fourth time smallest table first),
-    with ties broken at random as long as its tables are large. Raises where every order would be
-    hopelessly beyond the limit (log of the entries of all tables), or all that were tried are.
+    with ties broken at random, until that takes longer than the tables, times `effort`. Raises
+    where every order would be hopelessly beyond the limit (log of the entries of all tables), or
+    all that were tried are.
     """
     _check_bound(log_states, edges, log_limit)
     num_variables = len(log_states)
@@ -111,9 +118,11 @@ def eliminate_tables(
         rank[better] = found.step[better]
         np.minimum(cost, found_cost, out=cost)
         total = float(np.logaddexp.reduce(cost)) if num_components else -np.inf
-        if total < np.log(SMALL_TABLES) or (tried >= 3 and total >= log_limit + HOPELESS):
+        if total < np.log(SMALL_TABLES) or total <= least + np.log(2):
             break
-        if total <= least + np.log(2):
+        spent = (tried + 1) * num_variables * SECONDS_PER_TRY
+        worth = effort * SECONDS_PER_ENTRY * np.exp(min(total, 700.0))
+        if tried >= 3 and (spent > worth or total >= log_limit + HOPELESS):
             break
     if (rank < 0).any():
         raise IntractableError(

@@ -16,7 +16,7 @@ from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.exact import tables
 from hylift.inference.exact.elimination import FloatArray, Ids
 from hylift.inference.exact.gaussian import NONE
-from hylift.inference.exact.integrated import Integrated, on_lattice
+from hylift.inference.exact.integrated import Integrated, OnLattice, put_on_lattice
 from hylift.inference.exact.lattices.collapsed import Collapsed, pure_and_coupled
 from hylift.inference.exact.nodes.axes import Axes, put_on_axes
 from hylift.inference.exact.nodes.conditional import still_needed
@@ -45,7 +45,7 @@ def expected_sums(
     components, gaussian = collapsed.components, collapsed.gaussian
     whole = Integrated(axes, groups, components, gaussian)
     if lattice:
-        whole = on_lattice(axes, groups, collapsed, lattice, max_entries)
+        whole = put_on_lattice(axes, groups, OnLattice(collapsed, lattice), max_entries)
     plan, _, factors, of_components, _ = plan_tables(whole, max_entries)
     messages, kept, _ = tables.collect(plan, maximise=False, keep=True)
     first, then = sum(len(table) for table in model_tables), len(factors) + len(of_components)

@@ -27,7 +27,7 @@ from hylift.inference.exact.nodes.grids import (
     improper_but_bounded,
     settled_grid,
 )
-from hylift.inference.exact.one_pass import NEGLIGIBLE, PassResult, on_finer_lattice, sum_states
+from hylift.inference.exact.one_pass import NEGLIGIBLE, PassResult, next_lattice, sum_states
 from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind, is_exact, rounding_note
 from hylift.proper.check import check_proper
@@ -244,7 +244,8 @@ def _summed_once(
                     "what lies beyond the windows of lattices cannot be bounded: its factors "
                     "cancel each other there."
                 )
-        found = on_finer_lattice(outcome, max_entries, meter)
+        finer = next_lattice(outcome)
+        found = None if finer is None else found.on(finer, max_entries, meter)
     return outcome
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hylift.errors import IntractableError
 from hylift.graph import FactorGroup
-from hylift.inference.exact.elimination import OBSERVE_MORE, Flags, FloatArray, Ids
+from hylift.inference.exact.elimination import OBSERVE_MORE, Elimination, Flags, FloatArray, Ids
 from hylift.inference.exact.gaussian import (
-    NONE,
     Components,
     GaussianStates,
     find_components,
     solve_states,
 )
-from hylift.inference.exact.lattices.collapsed import DIVERGES, Collapsed
+from hylift.inference.exact.lattices.collapsed import DIVERGES, RESOLUTION, Collapsed
 from hylift.inference.exact.lattices.lattice import Lattice
 from hylift.inference.exact.lattices.promotion import to_promote
 from hylift.inference.exact.meter import SECONDS_PER_NUMBER, Meter
@@ -38,10 +38,22 @@ class OnLattice:
 
     collapsed: Collapsed
     lattice: Lattice
-    epsilon: float
+    epsilon: float = np.inf
     """The relative error of the sum over the whole lattice, at most; inf of a coarse one."""
-    is_proven: bool
+    is_proven: bool = False
     """True if next to nothing lies beyond the last cells, in any joint state."""
+    order: Elimination | None = None
+    """In which axes are eliminated, if that is known."""
+
+    def refined(self, windows: FloatArray, order: Elimination | None = None) -> OnLattice:
+        """The same reals on a lattice that resolves them, in these windows (promoted, 2)."""
+        collapsed, before = self.collapsed, self.lattice
+        scale, epsilon = collapsed.resolution()
+        reach = collapsed.reach(windows.mean(axis=1))
+        far = collapsed.unit * UNPROVEN if reach is None else reach
+        spacing, widths = scale * collapsed.unit, collapsed.widths()
+        lattice = Lattice.of(before.real, before.row, spacing, windows, far, widths)
+        return OnLattice(collapsed, lattice, epsilon, reach is not None, order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +74,10 @@ class Integrated:
         num_states = self.axes.num_states.copy()
         num_states[self.promoted.lattice.real] = 0
         return replace(self.axes, num_states=num_states)
+
+    def on(self, promoted: OnLattice, max_entries: int, meter: Meter | None = None) -> Integrated:
+        """The same reals on another lattice."""
+        return put_on_lattice(self.bare_axes, self.tables, promoted, max_entries, meter)
 
     @property
     def is_state(self) -> Flags:
@@ -150,16 +166,28 @@ def integrate_reals(
     groups, quadratics = put_on_axes(kinds, axes, max_entries, maximise=maximise)
     terms = Terms.of(quadratics, axes.num_states)
     components = find_components(terms, axes.free)
-    promoted = NONE
+    choices: list[Ids] = []
     if promote:
-        promoted = to_promote(terms, components, [g.scope for g in groups], max_entries)
-    if not len(promoted):
+        choices = to_promote(terms, components, [g.scope for g in groups], max_entries)
+    if not choices:
         _check_components(kinds, components, max_entries)
         if meter is not None:
             work = float(np.exp(components.log_work()).sum())
             meter.begin(work * SECONDS_PER_NUMBER, len(axes.free))
         gaussian = solve_states(components, terms, maximise=maximise, moments=moments)
         return Integrated(axes, groups, components, gaussian)
+    found: list[OnLattice] = []
+    for promoted in choices:
+        with contextlib.suppress(IntractableError) if found else contextlib.nullcontext():
+            found.append(_coarse(kinds, axes, quadratics, promoted, maximise=maximise))
+    cheapest = min(found, key=lambda on: on.collapsed.num_entries(on.lattice, COARSE / RESOLUTION))
+    return put_on_lattice(axes, groups, cheapest, max_entries, meter)
+
+
+def _coarse(
+    kinds: Kinds, axes: Axes, quadratics: list[FactorGroup], promoted: Ids, *, maximise: bool
+) -> OnLattice:
+    """A coarse lattice of these reals in the windows where they are likely to be."""
     collapsed = Collapsed.of(quadratics, axes.num_states, axes.free, promoted, maximise=maximise)
     unit, windows = collapsed.unit, collapsed.first_windows()
     loose = np.isnan(unit) | ~np.isfinite(windows).all(axis=1)
@@ -167,45 +195,23 @@ def integrate_reals(
         check_proper(kinds.graph)
         name = kinds.graph.variables.names[int(promoted[np.argmax(loose)])]
         raise IntractableError(f"a lattice of '{name}' would have no ends: nothing bounds it.")
-    lattice = Lattice.of(promoted, collapsed.row, COARSE * unit, windows)
-    return on_lattice(axes, groups, collapsed, lattice, max_entries, meter)
+    return OnLattice(collapsed, Lattice.of(promoted, collapsed.row, COARSE * unit, windows))
 
 
-def on_lattice(
+def put_on_lattice(
     axes: Axes,
     groups: list[FactorGroup],
-    collapsed: Collapsed,
-    lattice: Lattice,
+    promoted: OnLattice,
     max_entries: int,
     meter: Meter | None = None,
-    *,
-    epsilon: float = np.inf,
-    is_proven: bool = False,
 ) -> Integrated:
     """Everything as tables over the axes and a lattice."""
+    collapsed, lattice = promoted.collapsed, promoted.lattice
     if meter is not None:
         meter.begin(collapsed.seconds(lattice), len(lattice.real))
     components, gaussian = collapsed.on(lattice, max_entries)
     axes = replace(axes, num_states=lattice.with_states(axes.num_states))
-    promoted = OnLattice(collapsed, lattice, epsilon, is_proven)
     return Integrated(axes, groups, components, gaussian, promoted)
-
-
-def on_fine_lattice(
-    reals: Integrated, windows: FloatArray, max_entries: int, meter: Meter | None = None
-) -> Integrated:
-    """The same reals on a lattice that resolves them, in these windows (promoted, 2)."""
-    assert reals.promoted is not None
-    collapsed, before = reals.promoted.collapsed, reals.promoted.lattice
-    scale, epsilon = collapsed.resolution()
-    reach = collapsed.reach(windows.mean(axis=1))
-    far = collapsed.unit * UNPROVEN if reach is None else reach
-    spacing, widths = scale * collapsed.unit, collapsed.widths()
-    lattice = Lattice.of(before.real, before.row, spacing, windows, far, widths)
-    return on_lattice(
-        reals.bare_axes, reals.tables, collapsed, lattice, max_entries, meter,
-        epsilon=epsilon, is_proven=reach is not None,
-    )  # fmt: skip
 
 
 def _check_components(kinds: Kinds, components: Components, max_entries: int) -> None:

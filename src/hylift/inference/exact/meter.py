@@ -38,13 +38,13 @@ class Meter:
 
     def begin(self, seconds: float, num_variables: int) -> None:
         """A pass over so many variables, whose numbers should take so many seconds."""
-        self.seconds += seconds + SECONDS_PER_PASS + num_variables * SECONDS_PER_VARIABLE
-        self.done = 0.0
-        if self.seconds > self.limit:
+        total = self.seconds + seconds + SECONDS_PER_PASS + num_variables * SECONDS_PER_VARIABLE
+        if total > self.limit:
             raise IntractableError(
-                f"exact inference would take about {self.seconds:.2g} seconds here, more than "
+                f"exact inference would take about {total:.2g} seconds here, more than "
                 f"{self.limit:.3g}."
             )
+        self.seconds, self.done = total, 0.0
         if seconds > LONG:
             self.progress(0.0, f"{self.what}: about {seconds:.0f} s")
 

@@ -29,8 +29,9 @@ from hylift.inference.exact.elimination import (
     scope_edges,
     scopes_by_arity,
 )
-from hylift.inference.exact.integrated import Integrated, on_fine_lattice
+from hylift.inference.exact.integrated import COARSE, Integrated, OnLattice
 from hylift.inference.exact.kernels.tables import INFINITE
+from hylift.inference.exact.lattices.collapsed import RESOLUTION
 from hylift.inference.exact.meter import SECONDS_PER_ENTRY, SECONDS_PER_TRY, Meter
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, ranges
@@ -42,6 +43,9 @@ NO_STATE = "no joint state is possible: the hard constraints and the evidence co
 NEGLIGIBLE = 1e-12
 """Probability of a state below which its rounding errors do not matter."""
 
+
+LOG_TRIMMED = float(np.log(8.0))
+"""Log of how much smaller tables may become once windows are trimmed to where reals are."""
 
 OCCUPIED = 1e-18
 """Probability of a node of it, relative to the largest, that is looked at more closely."""
@@ -56,6 +60,7 @@ class PassResult:
     state: Ids32 | None  # (variable,): the maximising states of axes
     marginals: FloatArray | None  # flat, by axis
     weights: FloatArray | None  # per component of reals and state: its probability
+    order: Elimination | None = None
 
     @property
     def on_lattice(self) -> FloatArray:
@@ -95,10 +100,10 @@ class PassResult:
         return real, self.weights[ranges(gaussian.state_ptr[of_step], count)], at
 
 
-def on_finer_lattice(outcome: PassResult, max_entries: int, meter: Meter) -> Integrated | None:
-    """The same reals on a lattice that resolves them where they can be, or on wider windows; None
-    if that makes no difference."""
-    reals, promoted = outcome.reals, outcome.reals.promoted
+def next_lattice(outcome: PassResult) -> OnLattice | None:
+    """A lattice that resolves the reals where they can be, or one with wider windows; None if that
+    makes no difference."""
+    promoted = outcome.reals.promoted
     if promoted is None:
         return None
     before, probs = promoted.lattice, outcome.on_lattice
@@ -106,10 +111,8 @@ def on_finer_lattice(outcome: PassResult, max_entries: int, meter: Meter) -> Int
         excess = before.excess(probs)
         if excess.sum() <= 1:
             return None
-        windows = before.widened(excess)
-    else:
-        windows = before.trimmed(probs, OCCUPIED)
-    return on_fine_lattice(reals, windows, max_entries, meter)
+        return promoted.refined(before.widened(excess), outcome.order)
+    return promoted.refined(before.trimmed(probs, OCCUPIED), outcome.order)
 
 
 def sum_states(
@@ -156,7 +159,7 @@ def sum_states(
     )
     first = offsets(num_states[order.order])[order.step]
     marginal = by_step[ranges(first, num_states)]
-    return PassResult(log_total, reals, state, marginal, reals.weights(joints))
+    return PassResult(log_total, reals, state, marginal, reals.weights(joints), order)
 
 
 def plan_tables(
@@ -173,11 +176,14 @@ def plan_tables(
         parts += reals.promoted.collapsed.tables(reals.promoted.lattice)
     for part in parts:
         scopes += scopes_by_arity(part.slot_ptr[:-1], np.diff(part.slot_ptr), part.slots)
-    order = eliminate_tables(
-        np.log(num_states.astype(np.float64)),
-        scope_edges([number[scope] for scope in scopes], len(num_states)),
-        log_limit=float(np.log(max_entries)),
-    )
+    order = reals.promoted.order if reals.promoted else None
+    if order is None:
+        log_states, log_limit = np.log(num_states.astype(np.float64)), float(np.log(max_entries))
+        if reals.promoted and reals.promoted.epsilon == np.inf:  # a good order for finer ones
+            log_states[number[reals.promoted.lattice.real]] += np.log(COARSE / RESOLUTION)
+            log_limit += LOG_TRIMMED
+        edges = scope_edges([number[scope] for scope in scopes], len(num_states))
+        order = eliminate_tables(log_states, edges, log_limit=log_limit)
     _check_cliques(order, num_states, len(reals.axes.real), max_entries)
     step = reals.axes.spread(order.step)
     plan = tables.plan(order, num_states[order.order], step, own, *parts, lattice=lattice)

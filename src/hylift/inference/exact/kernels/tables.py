@@ -215,7 +215,9 @@ def _normalise_long(c, at, messages, work, kept, keep):
 def _largest_entry(messages, room, width):
     """The largest finite entry of a message at nodes; at cells, if all others are impossible."""
     largest, at_cells, outside = -np.inf, -np.inf, 0
-    room[3, :width] = 0
+    for axis in range(width - 1):
+        room[3, axis] = 0
+        outside += room[5, axis] == 0
     for value in messages:
         if value < INFINITE:
             if outside:
@@ -227,7 +229,7 @@ def _largest_entry(messages, room, width):
             outside += room[3, axis] == room[5, axis]
             if room[3, axis] < room[1, axis]:
                 break
-            outside -= 1
+            outside += (room[5, axis] == 0) - 1
             room[3, axis] = 0
     return largest if largest > -np.inf else at_cells
 

@@ -206,9 +206,13 @@ class Collapsed:
         reach[place] = std * (pull[components.of_step] + FAR)
         return reach
 
-    def num_entries(self, lattice: Lattice) -> float:
-        """Entries of the tables on a lattice, and of what free reals have at its nodes."""
-        parts = [lattice.log_entries(terms) for terms in (self.pure, self.of_components)]
+    def num_entries(self, lattice: Lattice, finer: float = 1.0) -> float:
+        """Entries of the tables on a lattice, or one so many times finer, and of what free reals
+        have at its nodes."""
+        parts = [
+            lattice.log_entries(terms) + np.log(finer) * terms.num_reals
+            for terms in (self.pure, self.of_components)
+        ]
         beside = parts[1][self.components.of_step]
         logs = np.concatenate([*parts, beside + np.log(2.0)])
         return float(np.exp(min(np.logaddexp.reduce(logs), 700.0)))

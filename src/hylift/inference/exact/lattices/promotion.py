@@ -17,7 +17,7 @@ from hylift.inference.exact.elimination import (
     scope_edges,
     scopes_by_arity,
 )
-from hylift.inference.exact.gaussian import NONE, Components, find_components
+from hylift.inference.exact.gaussian import Components, find_components
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, ranges
 
@@ -28,14 +28,20 @@ NUM_NODES = 128
 """Nodes that a promoted real is expected to have."""
 LOG_NODES = float(np.log(NUM_NODES))
 
-MOST_BESIDE = 2
-"""Promoted reals that a component of free reals may couple."""
+MOST_BESIDE = 1, 2
+"""Promoted reals that a component of free reals may couple: both are tried. Free reals between two
+lattices have as many Gaussians as these have pairs of nodes, but may be too precise for a third."""
+
+EFFORT = 0.02
+"""Share of the time of its tables that is spent on an order, which is good enough for a choice."""
 
 MAX_ROUNDS = 64
 
 
-def to_promote(terms: Terms, components: Components, scopes: list[Ids32], max_entries: int) -> Ids:
-    """The reals to promote, increasing; none where closed forms are cheaper.
+def to_promote(
+    terms: Terms, components: Components, scopes: list[Ids32], max_entries: int
+) -> list[Ids]:
+    """Choices of reals to promote, increasing; none where closed forms are cheaper.
 
     In a component that is dear all reals with discrete neighbours are promoted at first, and those
     that would couple many lattices. Then those go back for which a closed form is cheaper given
@@ -44,13 +50,20 @@ def to_promote(terms: Terms, components: Components, scopes: list[Ids32], max_en
     log_work = components.log_work()
     dear = log_work > min(CHEAP, np.log(max_entries))
     if not dear.any():
-        return NONE
+        return []
     of_term = components.of_step[components.term_step(terms)]
     links = _Links.of(terms.take(np.flatnonzero(dear[of_term])))
-    chosen = links.with_hubs(links.without_cheaper(links.with_hubs(links.touched)))
     closed = float(np.logaddexp.reduce(log_work))
-    promoted = links.log_cost(chosen, scopes, min(closed, float(np.log(max_entries))))
-    return np.flatnonzero(chosen) if promoted < closed else NONE
+    log_limit = min(closed, float(np.log(max_entries)))
+    choices: list[Ids] = []
+    for most in reversed(MOST_BESIDE):
+        first = links.without_cheaper(links.with_hubs(links.touched, most))
+        chosen = links.with_hubs(first, most)
+        number = np.count_nonzero(chosen)
+        is_new = number > 0 and (not choices or number != len(choices[0]))
+        if is_new and links.log_cost(chosen, scopes, log_limit) < closed:
+            choices.append(np.flatnonzero(chosen))
+    return choices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +112,7 @@ class _Links:
             table = np.exp(np.minimum(self.log_states + LOG_NODES * on, 700.0))
             kept = np.bincount(terms.slots, table[terms.term], minlength=size)
             closed = alone + LOG_NODES * number
-            cheaper = chosen & (number < MOST_BESIDE) & (closed < np.log(np.maximum(kept, 1.0)))
+            cheaper = chosen & (number <= 1) & (closed < np.log(np.maximum(kept, 1.0)))
             cheaper[self.reals[~beside, 0]] = False  # beside a free real
             # Of two neighbours the cheaper one goes, or the first.
             both = self.reals[cheaper[self.reals].all(axis=1)]
@@ -113,12 +126,12 @@ class _Links:
             chosen &= ~cheaper
         return chosen
 
-    def with_hubs(self, chosen: Flags) -> Flags:
-        """(variable,): with free reals that would couple too many promoted ones."""
+    def with_hubs(self, chosen: Flags, most: int) -> Flags:
+        """(variable,): with free reals, where components would couple more promoted ones."""
         chosen = chosen.copy()
         for _ in range(MAX_ROUNDS):
             components = self.components(chosen)
-            crowded = np.diff(components.promoted_ptr) > MOST_BESIDE
+            crowded = np.diff(components.promoted_ptr) > most
             if not crowded.any():
                 break
             beside = chosen[self.reals[:, 1]] & ~chosen[self.reals[:, 0]]
@@ -158,7 +171,7 @@ class _Links:
         edges = scope_edges([number[scope] for scope in (*scopes, *left)], len(states))
         log_states = np.log(states.astype(np.float64))
         try:
-            found = eliminate_tables(log_states, edges, log_limit=log_limit)
+            found = eliminate_tables(log_states, edges, log_limit=log_limit, effort=EFFORT)
         except IntractableError:
             return np.inf
         by_step = log_states[found.order]

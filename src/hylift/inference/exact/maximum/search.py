@@ -11,7 +11,7 @@ from hylift.errors import IntractableError
 from hylift.graph import Conditioned, Evidence
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, scope_edges
 from hylift.inference.exact.integral import check_closed, in_functions
-from hylift.inference.exact.integrated import Integrated, integrate_reals, on_fine_lattice
+from hylift.inference.exact.integrated import Integrated, integrate_reals
 from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
 from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.meter import Meter
@@ -132,8 +132,8 @@ def _search_lattices(
         reals = integrate_reals(kinds, axes, max_entries, maximise=True, promote=True)
         if reals.promoted is None:
             raise refusal
-        windows = reals.promoted.collapsed.first_windows()
-        values = _values(by_tables(kinds, on_fine_lattice(reals, windows, max_entries)))
+        fine = reals.promoted.refined(reals.promoted.collapsed.first_windows())
+        values = _values(by_tables(kinds, reals.on(fine, max_entries)))
     except IntractableError:
         raise refusal from None
     states = np.flatnonzero(kinds.graph.variables.num_states > 0)
