@@ -120,7 +120,7 @@ def test_every_component_gets_its_own_best_order() -> None:
     alone = eliminate_tables(np.full(144, np.log(2.0)), one)
     together = eliminate_tables(np.full(144 * 20, np.log(2.0)), many)
 
-    assert np.diff(together.ptr).max() <= np.diff(alone.ptr).max()
+    assert (2.0 ** np.diff(together.ptr)).sum() <= 20.2 * (2.0 ** np.diff(alone.ptr)).sum()
 
 
 def test_a_hub_of_reals_is_eliminated_last() -> None:

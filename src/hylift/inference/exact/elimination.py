@@ -84,20 +84,14 @@ class Elimination:
 
 
 def eliminate_tables(
-    log_states: FloatArray,
-    edges: Ids32,
-    *,
-    seed: int = 0,
-    log_limit: float = np.inf,
-    effort: float = 1.0,
+    log_states: FloatArray, edges: Ids32, *, log_limit: float = np.inf, effort: float = 1.0
 ) -> Elimination:
     """An order that keeps the tables of discrete variables small; log_states: (variable,).
 
     Every connected component gets the best of several orders: by minimum degree, as numbered, by
     bandwidth, and greedy ones (mostly fewest edges filled, every fourth time smallest table first),
     with ties broken at random, until that takes longer than the tables, times `effort`. Raises
-    where every order would be hopelessly beyond the limit (log of the entries of all tables), or
-    all that were tried are.
+    where all orders would be, or are, hopelessly beyond the limit (log of the entries of tables).
     """
     _check_bound(log_states, edges, log_limit)
     num_variables = len(log_states)
@@ -107,7 +101,7 @@ def eliminate_tables(
     rank = np.full(num_variables, -1)
     # Of a forest each pair of neighbours is a table: no order can do better.
     least = np.logaddexp.reduce(log_states[edges].sum(axis=1)) if len(edges) else -np.inf
-    orders = _orders(log_states, edges, component, cost, np.random.default_rng(seed))
+    orders = _orders(log_states, edges, component, cost, np.random.default_rng(0))
     for tried, (found, given_up) in enumerate(orders):
         by_step = log_states[found.order]
         size = by_step + found.separator_sums(by_step)
@@ -211,7 +205,7 @@ def _start(
         parts,
         counts,
         link=np.empty(room, dtype=kernels.LINK),
-        pairs=np.full(_power_of_two(2 * room), -1, dtype=np.int64),
+        pairs=np.full(1 << (2 * room - 1).bit_length(), -1, dtype=np.int64),
         heap=np.empty(num + 16, dtype=kernels.ENTRY),
         order=np.empty(num, dtype=np.int32),
         ptr=np.zeros(num + 1, dtype=np.int64),
@@ -227,7 +221,7 @@ def _with_room(state: kernels.Greedy, short: int) -> kernels.Greedy:
     links = int(counts[kernels.LINKS]) + short * (short - 1)
     pairs = state.pairs
     if links > len(pairs):
-        pairs = np.full(_power_of_two(2 * links), -1, dtype=np.int64)
+        pairs = np.full(1 << (2 * links - 1).bit_length(), -1, dtype=np.int64)
         kernels.rehash(state.pairs, pairs)
     return state._replace(
         link=_resized(state.link, links),
@@ -244,10 +238,6 @@ def _resized(array: NDArray[Any], room: int) -> NDArray[Any]:
     larger = np.empty(max(room, 2 * len(array)), dtype=array.dtype)
     larger[: len(array)] = array
     return larger
-
-
-def _power_of_two(least: int) -> int:
-    return 1 << (least - 1).bit_length()
 
 
 def _bandwidth(order: Ids32, edges: Ids32) -> int:
