@@ -102,7 +102,7 @@ def test_many_factors_are_not_tried_exactly(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("limits", "methods"),
     [
-        ({}, ["Gibbs", "EP", "BVI(3)", "mean field"]),
+        ({}, ["EP", "Gibbs", "BVI(3)", "mean field"]),
         ({"SAMPLED_FACTORS": 2}, ["EP", "BVI(3)", "mean field"]),
         ({"SAMPLED_FACTORS": 2, "JOINT_FACTORS": 2}, ["BVI(3)", "mean field"]),
     ],
@@ -130,6 +130,25 @@ def test_discrete_graphs_of_any_size_are_for_ep(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(choice, "JOINT_FACTORS", 2)
 
     assert infer(grid(4), exact=False).solution.method == "EP"
+
+
+def test_a_note_warns_where_ep_has_another_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    agreed = infer(toy_hybrid_mln(), exact=False)
+
+    monkeypatch.setattr(choice, "APART", 0.0)
+    warned = infer(toy_hybrid_mln(), exact=False)
+
+    assert not any("another answer" in note for note in agreed.solution.notes)
+    assert any("so one of them may be off" in note for note in warned.solution.notes)
+
+
+def test_ep_answers_where_time_is_too_short_for_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "SAMPLER", Gibbs(draws=10**7))
+
+    posterior = infer(friends_and_smokers(), exact=False, seconds=1.0)
+
+    assert posterior.solution.method == "EP"
+    assert "Time was too short for Gibbs." in posterior.solution.notes
 
 
 def test_where_ep_does_not_converge_the_next_method_answers_and_says_so(

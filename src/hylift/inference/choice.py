@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from numpy.linalg import LinAlgError
+import numpy as np
 
 from hylift.errors import (
     HyliftError,
@@ -17,12 +18,12 @@ from hylift.graph import FactorGraph
 from hylift.inference.capabilities import info_of
 from hylift.inference.exact import Exact
 from hylift.inference.expectation import EP
-from hylift.inference.method import Method, Request
+from hylift.inference.method import Method, Request, Task
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling import Gibbs
 from hylift.inference.solve import rewritten_for, solve
 from hylift.inference.variational import BVI, MeanField
-from hylift.posterior import Posterior, Result
+from hylift.posterior import Posterior
 from hylift.progress import Progress
 from hylift.words import worded
 
@@ -45,12 +46,10 @@ MIXTURE = BVI(components=3, restarts=3, tolerance=1e-5)
 """Tighter settings change marginals little, and take several times as long."""
 PRODUCT = MeanField()
 """Takes every graph, and bounds log Z where draws are the answer."""
-FINAL: tuple[Method, ...] = (SAMPLER, MIXTURE, PRODUCT)
-"""Methods whose answers are taken also where they have not converged."""
-
-FINISHED: tuple[Result, ...] = ("converged", "stopped", "interrupted")
-"""Results after which no other method is tried."""
-REFUSALS = (IntractableError, UnsupportedError, MemoryError, ArithmeticError, LinAlgError)
+APART = 0.3
+"""Divergence of EP's marginal from that of draws, in nats, from which on one may be wrong. EP is
+wrong more often: a smaller limit would warn of many right answers."""
+REFUSALS = (IntractableError, UnsupportedError, MemoryError, ArithmeticError, np.linalg.LinAlgError)
 """Errors after which another method may have an answer."""
 
 
@@ -102,7 +101,10 @@ def choose_and_solve(
         if isinstance(found, Posterior):
             return found
         why = worded("exact inference is not cheap here: ", found)
-    found = _approximate(prepared, request, rewrites, clock)
+    approximation = _Approximation(prepared, request, rewrites, clock)
+    found = approximation.posterior()
+    for note in reversed(approximation.notes):
+        found = found.with_note(note)
     solution = replace(found.solution, seconds=clock.elapsed)
     note = worded(f"{solution.method} was chosen, because ", why)
     return replace(found, solution=solution).with_note(note)
@@ -145,77 +147,86 @@ def _why_not_exact(graph: FactorGraph, request: Request) -> str | None:
     return None
 
 
-def _approximate(
-    prepared: Prepared, request: Request, rewrites: tuple[str, ...] | None, clock: _Clock
-) -> Posterior:
-    """The first answer that converged; draws are taken as they are, with their own warnings."""
-    methods = _candidates(prepared, request)
-    fallback: Posterior | None = None
-    notes: list[str] = []
-    for method in methods:
-        is_last = method is methods[-1]
+@dataclass(slots=True)
+class _Approximation:
+    """Approximations in turn: draws beside EP where they are affordable, else EP, else mixtures."""
+
+    prepared: Prepared
+    request: Request
+    rewrites: tuple[str, ...] | None
+    clock: _Clock
+    notes: list[str] = field(default_factory=list)
+    error: Exception | None = None
+    """Of the last method without an answer."""
+
+    def posterior(self) -> Posterior:
+        graph, request = self.prepared.ground, self.request
+        joint: Posterior | None = None
+        if request.start is None and request.lift != "coarse-to-fine":
+            is_ground = (graph.variables.multiplicity == 1).all()
+            is_small = is_ground and graph.num_factors <= SAMPLED_FACTORS
+            draws = is_small and "marginals" in request.tasks
+            if graph.num_factors <= JOINT_FACTORS or (graph.variables.num_states > 0).all():
+                # Checkpoints are for the last method: this one is run again.
+                joint = self._attempt(JOINT, 0.3 if draws else 0.95, checkpoint=None)
+            if joint is not None and joint.solution.result in ("stopped", "interrupted"):
+                return joint
+            found = self._attempt(SAMPLER, 0.95) if draws else None
+            if found is not None:
+                return self._beside(found, joint)
+        if joint is not None:
+            if joint.solution.result in ("converged", "out_of_time"):
+                return joint
+            self.notes.append("EP did not converge, and other answers may be off, too.")
+        found = self._attempt(MIXTURE) or self._attempt(PRODUCT) or joint
+        if found is None:
+            assert self.error is not None
+            raise self.error
+        return found
+
+    def _attempt(self, method: Method, share: float = 1.0, **changes: Any) -> Posterior | None:
+        """The answer of a method in a share of the time; None where it has none."""
+        request = replace(self.request, seconds=self.clock.left(share), **changes)
+        request = replace(request, tasks=request.tasks & {*info_of(method).answers})
         try:
-            found = _by(method, prepared, request, rewrites, clock, is_last=is_last)
+            return solve(method, self.prepared, request, self.rewrites)
         except (*REFUSALS, ImpossibleEvidenceError) as error:
-            is_proof = isinstance(error, ImpossibleEvidenceError)
-            is_proof = is_proof and info_of(method).proves_impossible
-            if is_proof or (is_last and fallback is None):
+            is_impossible = isinstance(error, ImpossibleEvidenceError)
+            if is_impossible and info_of(method).proves_impossible:
                 raise
             text = error.text if isinstance(error, HyliftError) else str(error)
-            notes.append(worded(f"{method.name} has no answer here: ", text))
-            continue
-        if method in FINAL or found.solution.result in FINISHED:
-            return _noted(found, notes)
-        fallback = fallback or found
-        notes.append(f"{method.name} did not converge, and other answers may be off, too.")
-    assert fallback is not None
-    return _noted(fallback, notes)
+            self.notes.append(worded(f"{method.name} has no answer here: ", text))
+            self.error = error
+            return None
+
+    def _beside(self, draws: Posterior, joint: Posterior | None) -> Posterior:
+        """The answer from draws and EP: that of EP where time was too short for draws."""
+        result = draws.solution.result
+        if joint is not None and joint.solution.result == "converged":
+            if result == "out_of_time":
+                self.notes.append("Time was too short for Gibbs.")
+                return joint
+            if joint.log_partition is not None:
+                self.notes.append("log Z is that of EP: Gibbs does not estimate it.")
+            if (name := _most_different(draws, joint)) is not None:
+                self.notes.append(
+                    f"EP has another answer for '{name}', so one of them may be off: "
+                    f"{joint.marginal(name)} instead of {draws.marginal(name)}."
+                )
+            return replace(draws, log_partition=joint.log_partition)
+        if "logz" not in self.request.tasks or result in ("stopped", "interrupted"):
+            return draws
+        tasks: frozenset[Task] = frozenset({"logz"})
+        bound = self._attempt(PRODUCT, tasks=tasks, callback=None, checkpoint=None)
+        if bound is None:
+            return draws
+        self.notes.append(f"log Z is that of {PRODUCT.name}: Gibbs does not estimate it.")
+        return replace(draws, log_partition=bound.log_partition)
 
 
-def _candidates(prepared: Prepared, request: Request) -> tuple[Method, ...]:
-    """The methods to try in turn."""
-    graph = prepared.ground
-    if request.start is not None or request.lift == "coarse-to-fine":
-        return (MIXTURE,)
-    is_ground = (graph.variables.multiplicity == 1).all()
-    found: list[Method] = [MIXTURE, PRODUCT]
-    if graph.num_factors <= JOINT_FACTORS or (graph.variables.num_states > 0).all():
-        found.insert(0, JOINT)
-    if "marginals" in request.tasks and is_ground and graph.num_factors <= SAMPLED_FACTORS:
-        found.insert(0, SAMPLER)
-    return tuple(found)
-
-
-def _by(
-    method: Method,
-    prepared: Prepared,
-    request: Request,
-    rewrites: tuple[str, ...] | None,
-    clock: _Clock,
-    *,
-    is_last: bool,
-) -> Posterior:
-    """The answer of one method, in its share of the time."""
-    if method is not SAMPLER:
-        own = replace(request, seconds=clock.left(1.0 if is_last else 0.6))
-        return solve(method, prepared, own, rewrites)
-    own = replace(request, tasks=request.tasks - {"logz"}, seconds=clock.left(0.9))
-    found = solve(method, prepared, own, rewrites)
-    if "logz" not in request.tasks or found.solution.result == "interrupted":
-        return found
-    alone = replace(request, tasks=frozenset({"logz"}), callback=None, checkpoint=None)
-    for other in (JOINT, PRODUCT):
-        try:
-            answer = solve(other, prepared, replace(alone, seconds=clock.left(0.5)), rewrites)
-        except (*REFUSALS, ImpossibleEvidenceError):
-            continue
-        if other is PRODUCT or answer.solution.result == "converged":
-            note = f"log Z is that of {other.name}: Gibbs does not estimate it."
-            return replace(found, log_partition=answer.log_partition).with_note(note)
-    return found.with_note("Gibbs does not estimate log Z, and no bound on it was found.")
-
-
-def _noted(found: Posterior, notes: list[str]) -> Posterior:
-    for note in reversed(notes):
-        found = found.with_note(note)
-    return found
+def _most_different(draws: Posterior, joint: Posterior) -> str | None:
+    """The variable about which two answers differ most, if that matters."""
+    found = draws.compare(joint)
+    if not found.max_kl > APART:
+        return None
+    return draws.variables.names[int(found.ids[np.argmax(found.kl)])]
