@@ -67,6 +67,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--methods", default="", help="those of 'families', such as gibbs,bp")
     parser.add_argument("--families", default="", help="those of 'families', such as walks,regimes")
     parser.add_argument("--models", type=int, default=120, help="how many 'families' draws")
+    parser.add_argument("--first", type=int, default=0, help="the number of its first model")
     parser.add_argument("--failures", action="store_true", help="list wrong answers of 'families'")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in ALL]
@@ -80,6 +81,7 @@ def main(arguments: list[str]) -> None:
         tuple(filter(None, options.methods.split(","))),
         tuple(filter(None, options.families.split(","))),
         options.models,
+        options.first,
         options.failures,
     )
     for name in options.names or ALL:

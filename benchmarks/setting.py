@@ -27,6 +27,8 @@ class Setting:
     """Of 'families'; by default all."""
     families: tuple[str, ...] = ()
     models: int = 120
+    first: int = 0
+    """The number of the first model."""
     lists_failures: bool = False
 
     def published(self, name: str) -> Path | None:

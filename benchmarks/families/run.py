@@ -11,6 +11,7 @@ import hylift as hl
 from benchmarks.families.practice import PRACTICE, written
 from benchmarks.families.score import Moments, Score, score
 from benchmarks.setting import Setting
+from hylift.errors import check_word
 from hylift.inference.method import Method
 
 LIMIT = 5.0
@@ -31,8 +32,12 @@ Found = list[tuple[str, int, dict[str, Score]]]
 
 def run(setting: Setting) -> None:
     """wrong answers, and wrong ones without a warning, on random models of twelve families"""
+    for name in setting.methods:
+        check_word("method", name, tuple(METHODS))
+    for name in setting.families:
+        check_word("family", name, tuple(PRACTICE))
     chosen = [name for name in METHODS if not setting.methods or name in setting.methods]
-    models = list(cases(setting.models, setting.families or tuple(PRACTICE)))
+    models = list(cases(setting))
     found: Found = []
     for family, seed in track(models, description="models"):
         graph = written(family, seed).graph()
@@ -51,9 +56,11 @@ def run(setting: Setting) -> None:
         print(*failures(found), sep="\n")
 
 
-def cases(count: int, families: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+def cases(setting: Setting) -> Iterator[tuple[str, int]]:
     """So many models, from each family in turn."""
-    return ((families[i % len(families)], i // len(families)) for i in range(count))
+    families = setting.families or tuple(PRACTICE)
+    numbers = range(setting.first, setting.first + setting.models)
+    return ((families[i % len(families)], i // len(families)) for i in numbers)
 
 
 def by_family(found: Found, methods: list[str]) -> Iterator[str]:
