@@ -165,6 +165,11 @@ class Sites:
         return self.part_of_variable[self.joint.real[first]]
 
     @cached_property
+    def cost(self) -> Ids:
+        """(site,): work of its tilted distribution."""
+        terms = self.terms
+        return terms.num_joint * (4 * self.dim**3 + 8 * terms.num_discrete.astype(np.int64) + 8) + 32
+
     def room(self) -> tuple[NDArray[Any], ...]:
         """Scratch for one thread."""
         terms, most = self.terms, int(self.dim.max(initial=0))

@@ -68,7 +68,7 @@ class EP:
         state = Propagation(sites, self.tolerance, self.max_steps, share)
         _check_start(state)
         result = run_steps(state, control)
-        state.tilt(np.arange(len(sites)))
+        state.tilt_all()
         is_exact = _is_exact(view, state, result)
         log_z = LogPartition(state.log_total(), "exact" if is_exact else "estimate")
         beliefs = marginals(state) if "marginals" in request.tasks else []

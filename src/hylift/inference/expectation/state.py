@@ -16,15 +16,17 @@ from hylift.inference.expectation.kernels import sites as kernels
 from hylift.inference.expectation.layout import Sites
 from hylift.inference.expectation.numeric import Current
 from hylift.inference.loop import StepInfo, fill
-from hylift.inference.message.layout import Totals, Work
+from hylift.inference.message.layout import Totals, Work, in_blocks
 from hylift.numerics.segments import log_sums
 from hylift.posterior import Result
 
-SHARE = 0.5
-"""Of the way to new parameters that a step goes, where sites influence each other."""
-LEAST_SHARE = 1 / 64
+SHARE, MOST_SHARE = 0.5, 0.9
+"""Of the way to new parameters that a step goes, where sites influence each other: at first, and
+while changes shrink."""
+FASTER, SLOWER = 1.1, 0.7
+"""Factors of that share after a change that was smaller, or larger, than the one before."""
 PATIENCE = 25
-"""Steps after which a part whose changes have not halved goes more slowly."""
+"""Steps after which a part whose changes have not halved goes half as fast."""
 HALVINGS = 20
 """Shorter steps that are tried where the precision matrix is not positive definite."""
 
@@ -34,7 +36,8 @@ class Active:
     """The parts of the graph that have not converged, and what is in them."""
 
     parts: NDArray[np.bool_]  # (part,)
-    sites: Ids
+    work: Work
+    """Its sites."""
     components: Ids
     variables: Work
 
@@ -44,12 +47,17 @@ class Active:
         variables = np.flatnonzero(parts[sites.part_of_variable] & discrete)
         held = np.diff(sites.points.first)[variables]
         ptr = sites.terms.incidence.ptr
+        some = np.flatnonzero(parts[sites.part])
         return cls(
             parts,
-            np.flatnonzero(parts[sites.part]),
+            Work.of(some, sites.cost[some]),
             np.flatnonzero(parts[sites.of_component]),
             Work.of(variables, 2 * held * (ptr[variables + 1] - ptr[variables])),
         )
+
+    @property
+    def sites(self) -> Ids:
+        return self.work.ids
 
 
 @dataclass(eq=False)
@@ -66,6 +74,7 @@ class Propagation:
     linear: FloatArray = field(init=False)  # (site's coordinate,)
     message: FloatArray = field(init=False)  # (entry,)
     share: FloatArray = field(init=False)  # (part,)
+    most: FloatArray = field(init=False)  # (part,): largest share
     change: FloatArray = field(init=False)  # (part,): at its last step
     lowest: FloatArray = field(init=False)  # (part,): change since which it is to halve
     since: Ids = field(init=False)  # (part,): steps since then
@@ -77,8 +86,9 @@ class Propagation:
         self.message = np.zeros(sites.points.place[-1])
         sizes = np.bincount(sites.part, np.diff(sites.terms.slot_ptr) > 1, sites.num_parts)
         self.share = np.where(sizes > 1, SHARE, 1.0)
+        self.most = np.where(sizes > 1, MOST_SHARE, 1.0)
         if self.share_first is not None:
-            self.share[:] = self.share_first
+            self.share[:] = self.most[:] = self.share_first
         self.change = np.full(sites.num_parts, np.inf)
         self.lowest = np.full(sites.num_parts, np.inf)
         self.since = np.zeros(sites.num_parts, dtype=np.int64)
@@ -107,6 +117,10 @@ class Propagation:
     def tilted(self) -> Tilted:
         return Tilted.room(self.sites)
 
+    def tilt_all(self) -> None:
+        """The tilted distributions of all sites."""
+        self.tilt(Work.of(np.arange(len(self.sites)), self.sites.cost))
+
     def settle(self) -> None:
         """Compute what follows from sites and messages, of all parts."""
         active = Active.of(self.sites, np.ones(self.sites.num_parts, dtype=bool))
@@ -118,7 +132,7 @@ class Propagation:
         return self._state() | {"taken": np.array(self.taken)}
 
     def _state(self) -> Arrays:
-        names = "precision", "linear", "message", "share", "change", "lowest", "since", "is_done"
+        names = "precision", "linear", "message", "share", "most", "change", "lowest", "since", "is_done"
         return {name: getattr(self, name) for name in names}
 
     def restore(self, arrays: Arrays) -> None:
@@ -131,10 +145,11 @@ class Propagation:
         """Move all sites of the active parts, in parallel."""
         self.taken += 1
         sites, active = self.sites, self.active
-        self.tilt(active.sites)
+        self.tilt(active.work)
+        before = self.change.copy()
         self.change[active.parts] = 0.0
         np.maximum.at(self.change, sites.part[active.sites], self.tilted.change[active.sites])
-        self._judge()
+        self._judge(before)
         if not self.is_done.all():
             self._follow()
             self._move()
@@ -151,17 +166,21 @@ class Propagation:
         """(part,)"""
         return self.change <= self.tolerance
 
-    def _judge(self) -> None:
-        """Decide which parts are done, and which go more slowly from now on."""
+    def _judge(self, before: FloatArray) -> None:
+        """Decide which parts are done, and how far each goes from now on."""
         self.is_done |= self.converged
         is_lower = self.change < 0.5 * self.lowest
         self.lowest[is_lower] = self.change[is_lower]
         self.since[is_lower] = 0
         self.since[~is_lower] += 1
         is_late = self.since >= PATIENCE
-        self.share[is_late] = np.maximum(0.5 * self.share[is_late], LEAST_SHARE)
+        self.most[is_late] *= 0.5
         self.since[is_late] = 0
         self.lowest[is_late] = self.change[is_late]
+        if self.share_first is None:
+            pace = np.where(self.change < before, FASTER, SLOWER)
+            pace[np.isinf(before)] = 1.0
+            self.share = np.clip(self.share * pace, SLOWER * SHARE * self.most, self.most)
 
     def _follow(self) -> None:
         """Leave alone what is done, once that is a good part of what is active."""
@@ -169,24 +188,28 @@ class Propagation:
         if count <= 0.8 * np.count_nonzero(self.active.parts):
             self.active = Active.of(self.sites, ~self.is_done)
 
-    def tilt(self, some: Ids) -> None:
+    def tilt(self, work: Work) -> None:
         """The tilted distributions of some sites, from the current Gaussian and messages."""
         sites, found, points = self.sites, self.tilted, self.sites.points
-        terms = sites.terms
-        joint_kernels.project(
-            0, len(some), some, sites.real_ptr, sites.step, sites.pair_ptr, sites.pair, sites.dim,
-            sites.dim_ptr, sites.matrix_ptr, sites.basis_ptr, sites.basis, self.solved.mean,
-            self.solved.covariance, found.mean, found.covariance,
+        terms, some = sites.terms, work.ids
+        in_blocks(
+            joint_kernels.project, work.blocks, some, sites.real_ptr, sites.step, sites.pair_ptr,
+            sites.pair, sites.dim, sites.dim_ptr, sites.matrix_ptr, sites.basis_ptr, sites.basis,
+            self.solved.mean, self.solved.covariance, found.mean, found.covariance,
         )  # fmt: skip
         self._integrate(some)
         found.cavity[:] = self.totals.cavities(self.message, np.zeros(points.first[-1]))
-        kernels.tilt(
-            0, len(some), some, sites.room, terms.slot_ptr, terms.num_discrete, terms.num_joint,
-            terms.base, terms.theta, points.place, sites.dim, sites.dim_ptr, sites.matrix_ptr,
-            sites.given_ptr, *found.given, found.mean, found.covariance, self.precision,
-            self.linear, found.cavity, self.message, found.precision_step, found.linear_step,
-            found.candidate, found.log_norm, found.change, found.status,
-        )  # fmt: skip
+
+        def run(begin: int, end: int) -> None:
+            kernels.tilt(
+                begin, end, some, sites.room(), terms.slot_ptr, terms.num_discrete,
+                terms.num_joint, terms.base, terms.theta, points.place, sites.dim, sites.dim_ptr,
+                sites.matrix_ptr, sites.given_ptr, *found.given, found.mean, found.covariance,
+                self.precision, self.linear, found.cavity, self.message, found.precision_step,
+                found.linear_step, found.candidate, found.log_norm, found.change, found.status,
+            )  # fmt: skip
+
+        in_blocks(run, work.blocks)
         impossible = np.flatnonzero(found.status[some] == kernels.IMPOSSIBLE)
         if len(impossible):
             raise points.contradiction(int(some[impossible[0]]))
