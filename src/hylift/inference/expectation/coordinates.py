@@ -21,6 +21,8 @@ MANY = 3
 """Real slots from which on a quadratic is looked at for directions that it does not depend on."""
 SAME = 1e-12
 """Size of a singular value, relative to the largest, that is rounding."""
+SCALES = 10.0 ** np.arange(-2.0, 5.0)
+"""Distances from 0 at which functions are tried."""
 NUM_POINTS, STEP, FLAT, EQUAL = 8, 1e-4, 1e-6, 1e-7
 """Of functions: points at which slopes are taken, by differences of so many standard deviations;
 size of a direction, relative to the largest, that is rounding; and of a difference of values."""
@@ -94,6 +96,21 @@ def in_coordinates(group: FactorGroup) -> list[Piece]:
             )
         )  # fmt: skip
     return pieces
+
+
+def constants(group: FactorGroup, variables: Variables) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """(factor,): a value of each function, and whether it is the same, in all states, at points
+    near to the middle of the reals and far from it."""
+    num_discrete = group.potential.num_discrete_slots
+    sizes = tuple(variables.num_states[group.scope[0, :num_discrete]].tolist())
+    bounds = variables.lower[group.reals], variables.upper[group.reals]
+    center = np.clip(np.zeros(group.reals.shape), *bounds)
+    functions = FunctionSites(group, sizes, None, *bounds, bounds, (center, center))
+    points = np.random.default_rng(0).standard_normal((center.shape[1], 8, len(SCALES)))
+    x = center[:, :, None] + (points * SCALES).reshape(center.shape[1], -1)
+    values = functions.log_values(np.arange(len(group)), x).reshape(len(group), -1)
+    is_constant = (values == values[:, :1]).all(axis=1) & np.isfinite(values[:, 0])
+    return values[:, 0], is_constant
 
 
 def of_functions(
@@ -178,7 +195,7 @@ def _directions(functions: FunctionSites) -> FloatArray:
     )
 
     def values(z: FloatArray) -> FloatArray:
-        return functions.log_values(some, center, scale[:, None] * z)
+        return functions.log_values(some, np.swapaxes(center[:, None] + scale[:, None] * z, 1, 2))
 
     with np.errstate(invalid="ignore"):
         slopes = [

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.expectation.coordinates import (
     Piece,
+    constants,
     in_coordinates,
     of_bounds,
     of_functions,
@@ -41,6 +42,24 @@ def with_larger_factors(prepared: Prepared) -> Prepared:
     merged = merge_factors(_with_groups(graph, others), "shared")
     groups = [*alone, *merged.groups]
     return prepared.with_ground(_with_groups(merged, groups))
+
+
+def without_constants(prepared: Prepared) -> Prepared:
+    """The same model without functions that have one value wherever they are tried, such as those
+    whose observed condition is false."""
+    graph, constant, groups = prepared.ground, prepared.ground.log_constant, []
+    variables = graph.variables
+    for group in graph.groups:
+        if group.potential.quadratic() is None and group.potential.num_reals and len(group):
+            for some in by_states(group, variables.num_states):
+                value, is_constant = constants(some, variables)
+                constant += float(value[is_constant] @ some.multiplicity[is_constant])
+                if not is_constant.all():
+                    groups.append(some.take(np.flatnonzero(~is_constant)))
+        else:
+            groups.append(group)
+    changed = FactorGraph.unchecked(variables, groups, graph.evidence, constant, graph.rules)
+    return prepared.with_ground(changed)
 
 
 def with_powers(prepared: Prepared) -> Prepared:
@@ -168,7 +187,9 @@ class Sites:
     def cost(self) -> Ids:
         """(site,): work of its tilted distribution."""
         terms = self.terms
-        return terms.num_joint * (4 * self.dim**3 + 8 * terms.num_discrete.astype(np.int64) + 8) + 32
+        return (
+            terms.num_joint * (4 * self.dim**3 + 8 * terms.num_discrete.astype(np.int64) + 8) + 32
+        )
 
     def room(self) -> tuple[NDArray[Any], ...]:
         """Scratch for one thread."""

@@ -8,7 +8,12 @@ import numpy as np
 
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.inference.control import Control
-from hylift.inference.expectation.layout import Sites, with_larger_factors, with_powers
+from hylift.inference.expectation.layout import (
+    Sites,
+    with_larger_factors,
+    with_powers,
+    without_constants,
+)
 from hylift.inference.expectation.marginals import marginals
 from hylift.inference.expectation.state import Propagation
 from hylift.inference.loop import run_steps
@@ -59,6 +64,7 @@ class EP:
         _check_ground(prepared)
         control = Control(request, "largest change")
         prepared.check_proper()
+        prepared = without_constants(prepared)
         if self.merge_factors:
             prepared = with_larger_factors(prepared)
         view = _view(self.name, with_powers(prepared), request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +84,7 @@ class FunctionSites:
     def tilted(self, some: Ids, current: Current) -> States:
         """Some of the sites, with the current Gaussian of each."""
         dim, num_joint = current.mean.shape[1], math.prod(self.sizes)
-        num_nodes = LEGENDRE[dim] ** dim if self.is_bounded else len(normal_nodes(dim)[0])
-        step = max(1, BLOCK // (num_joint * num_nodes))
+        step = max(1, BLOCK // (num_joint * len(self._rule(dim).nodes)))
         parts = [
             self._tilted(some[at : at + step], current.take(slice(at, at + step)))
             for at in range(0, len(some), step)
@@ -93,99 +92,134 @@ class FunctionSites:
         logs, means, spreads = (np.concatenate(each) for each in zip(*parts, strict=True))
         return logs, means, spreads
 
-    def _tilted(self, some: Ids, current: Current) -> States:
-        return matched(*self._at_nodes(some, current))
+    def _rule(self, dim: int) -> Rule:
+        return legendre_nodes(dim) if self.is_bounded else normal_nodes(dim)
 
-    def _at_nodes(self, some: Ids, current: Current) -> tuple[FloatArray, FloatArray]:
-        """Log-weights (site, joint state, node), and steps (site, node, coordinate) from means."""
-        root = np.asarray(np.linalg.cholesky(current.covariance), dtype=np.float64)
+    def _tilted(self, some: Ids, current: Current) -> States:
+        """Moments at nodes, then of steps = shift + spread · node."""
+        logs, shift, spread = self._at_nodes(some, current)
+        dim = shift.shape[1]
+        log_total, moments = matched(logs, self._rule(dim).monomials)
+        mean, square = moments[..., :dim], moments[..., dim:].reshape(*moments.shape[:2], dim, dim)
+        square = square - mean[..., :, None] * mean[..., None, :]
+        wide = spread[:, None]
+        means = shift[:, None] + (wide @ mean[..., None])[..., 0]
+        return log_total, means, wide @ square @ np.swapaxes(wide, 2, 3)
+
+    def _at_nodes(self, some: Ids, current: Current) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Log-weights (site, joint state, node), and shift (site, coordinate) and spread (site,
+        coordinate, coordinate) that make steps from the means of the nodes of the rule."""
+        dim = current.mean.shape[1]
+        rule, curved, pull = self._rule(dim), -current.precision, current.pull[..., None]
         if self.is_bounded:
             low, high = self.lower[some] - current.mean, self.upper[some] - current.mean
-            away, logs = _between(root, low, high)
+            reach = REACH * np.sqrt(np.diagonal(current.covariance, axis1=1, axis2=2))
+            middle = np.clip(0.0, low, high)
+            begin, end = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
+            shift, half = 0.5 * (begin + end), 0.5 * (end - begin)
+            spread = half[:, :, None] * np.eye(dim)
+            curved = curved + np.linalg.inv(current.covariance)
+            log_det = np.linalg.slogdet(current.covariance)[1]
+            constant = np.log(half).sum(axis=1) - 0.5 * (dim * LOG_TWO_PI + log_det)
         else:
-            nodes, logs = normal_nodes(current.mean.shape[1])
-            away = np.einsum("fij,kj->fki", root, nodes)
-        site = np.einsum("fi,fki->fk", current.pull, away)
-        site -= 0.5 * np.einsum("fki,fij,fkj->fk", away, current.precision, away, optimize=True)
-        return self.log_values(some, current.reals, away) + (logs - site)[:, None], away
+            spread = np.asarray(np.linalg.cholesky(current.covariance), dtype=np.float64)
+            shift, constant = np.zeros(current.mean.shape), np.zeros(len(some))
+        # -½ yᵀ M y - lᵀ y at y = shift + spread · node, in monomials of the node
+        turned, at = np.swapaxes(spread, 1, 2), curved @ shift[..., None]
+        constant -= (shift * (0.5 * at + pull)[..., 0]).sum(axis=1)
+        slope = -(turned @ (at + pull))[..., 0]
+        square = -0.5 * (turned @ curved @ spread).reshape(len(some), -1)
+        logs = np.concatenate([slope, square], axis=1) @ rule.monomials.T
+        logs += rule.log_weights + constant[:, None]
+        x = current.reals[:, :, None] + self._embedded(
+            some, shift[..., None] + spread @ rule.nodes.T
+        )
+        return self.log_values(some, x) + logs[:, None], shift, spread
+
+    def _embedded(self, some: Ids, away: FloatArray) -> FloatArray:
+        """(site, real slot, node): changes of reals for steps (site, coordinate, node)."""
+        return away if self.embedding is None else self.embedding[some] @ away
 
     def densities(
         self, some: Ids, current: Current, log_states: FloatArray, coordinate: int
     ) -> tuple[FloatArray, FloatArray]:
         """The ends (site, 2) of a coordinate with bounds, and its tilted density (site, node) at
         Gauss-Legendre nodes; log_states: (site, joint state), weights of joint states."""
-        logs, away = self._at_nodes(some, current)
+        logs, shift, spread = self._at_nodes(some, current)
         logs = np.logaddexp.reduce(logs + log_states[:, :, None], axis=1)
-        dim = away.shape[2]
+        dim = shift.shape[1]
         nodes, weights = legendre_rule(LEGENDRE[dim])
         mass = np.exp(logs - logs.max(axis=1, keepdims=True)).reshape(-1, *[len(nodes)] * dim)
         mass = mass.sum(axis=tuple(1 + i for i in range(dim) if i != coordinate))
-        low, high = away[:, 0, coordinate], away[:, -1, coordinate]
-        middle, half = 0.5 * (low + high), (high - low) / (nodes[-1] - nodes[0])
-        ends = middle[:, None] + half[:, None] * np.array([-1.0, 1.0])
-        return ends + current.mean[:, [coordinate]], mass / weights
+        middle = current.mean[:, coordinate] + shift[:, coordinate]
+        half = spread[:, coordinate, coordinate]
+        return middle[:, None] + half[:, None] * np.array([-1.0, 1.0]), mass / weights
 
-    def log_values(self, some: Ids, reals: FloatArray, away: FloatArray) -> FloatArray:
-        """(site, joint state, node): values at steps (site, node, coordinate) from these reals,
-        within their bounds."""
-        if self.embedding is not None:
-            away = np.einsum("fia,fka->fki", self.embedding[some], away)
-        x = np.clip(reals[:, None] + away, self.bounds[0][some, None], self.bounds[1][some, None])
+    def log_values(self, some: Ids, x: FloatArray) -> FloatArray:
+        """(site, joint state, node): values at reals (site, real slot, node), moved within their
+        bounds."""
+        if np.isfinite(self.bounds[0]).any() or np.isfinite(self.bounds[1]).any():
+            x = np.clip(x, self.bounds[0][some, :, None], self.bounds[1][some, :, None])
         ones = (1,) * len(self.sizes)
         grid = np.ix_(*(np.arange(size) for size in self.sizes)) if ones else ()
         slots: list[NDArray[Any]] = [states[None, ..., None] for states in grid]
-        slots += [x[:, :, i].reshape(len(x), *ones, -1) for i in range(x.shape[2])]
+        slots += [x[:, i].reshape(len(x), *ones, -1) for i in range(x.shape[1])]
         row = self.group.row[some].reshape(-1, *ones, 1)
         values = self.group.potential.log_value(row, slots)
-        values = np.broadcast_to(values, (len(x), *self.sizes, x.shape[1]))
-        values = values.reshape(len(x), -1, x.shape[1])
+        values = np.broadcast_to(values, (len(x), *self.sizes, x.shape[2]))
+        values = values.reshape(len(x), -1, x.shape[2])
         power = self.group.multiplicity[some][:, None, None]
         return values if (power == 1).all() else np.where(values > -np.inf, values * power, values)
 
 
-def _between(root: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Steps (site, node, coordinate) from means of Gaussians with these Cholesky factors, within
-    bounds (site, coordinate) of each coordinate, and logarithms of their weights (site, node)."""
-    dim = root.shape[1]
-    reach = REACH * np.sqrt((root**2).sum(axis=2))
-    middle = np.clip(0.0, low, high)
-    begin, end = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
-    nodes, weights = legendre_rule(LEGENDRE[dim])
-    line = 0.5 * (begin + end)[:, :, None] + 0.5 * (end - begin)[:, :, None] * nodes
-    place = np.stack(np.meshgrid(*[np.arange(len(nodes))] * dim, indexing="ij")).reshape(dim, -1)
-    away = np.stack([line[:, i, place[i]] for i in range(dim)], axis=-1)
-    scaled = np.linalg.solve(root, np.swapaxes(away, 1, 2))
-    volume = np.log(0.5 * (end - begin)).sum(axis=1) - 0.5 * dim * LOG_TWO_PI
-    volume -= np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-    logs = np.log(weights)[place].sum(axis=0) - 0.5 * (scaled**2).sum(axis=1)
-    return away, logs + volume[:, None]
-
-
-def matched(logs: FloatArray, away: FloatArray) -> States:
-    """Log-sums, means and covariances of nodes (site, node, coordinate) with log-weights (site,
-    joint state, node)."""
+def matched(logs: FloatArray, monomials: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log-sums (site, joint state) of log-weights (site, joint state, node), and the means of
+    monomials (node, monomial)."""
     top = logs.max(axis=2, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     weight = np.exp(logs - top)
     total = weight.sum(axis=2)
     with np.errstate(divide="ignore"):
         log_total = top[:, :, 0] + np.log(total)
-    weight /= np.where(total > 0, total, 1.0)[:, :, None]
-    means = np.einsum("fsk,fki->fsi", weight, away)
-    square = np.einsum("fsk,fki,fkj->fsij", weight, away, away, optimize=True)
-    return log_total, means, square - means[:, :, :, None] * means[:, :, None, :]
+    return log_total, (weight @ monomials) / np.where(total > 0, total, 1.0)[:, :, None]
+
+
+class Rule(NamedTuple):
+    """Nodes of a quadrature over some coordinates."""
+
+    nodes: FloatArray  # (node, coordinate)
+    log_weights: FloatArray  # (node,)
+
+    @property
+    def monomials(self) -> FloatArray:
+        """(node, monomial): coordinates, then products of two of them."""
+        square = self.nodes[:, :, None] * self.nodes[:, None, :]
+        return np.concatenate([self.nodes, square.reshape(len(square), -1)], axis=1)
 
 
 @lru_cache
-def normal_nodes(dim: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes (node, coordinate) of a lattice, and logarithms of their weights under a standard
-    normal. Sums over a lattice of smooth functions that vanish far out converge exponentially."""
+def normal_nodes(dim: int) -> Rule:
+    """A lattice, with weights of a standard normal. Sums over a lattice of smooth functions that
+    vanish far out converge exponentially."""
     spacing = SPACING[dim]
-    line = spacing * np.arange(-int(REACH / spacing), int(REACH / spacing) + 1)
-    nodes = np.stack(np.meshgrid(*[line] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    count = int(REACH / spacing)
+    line = np.linspace(-count * spacing, count * spacing, 2 * count + 1)
+    nodes = _product(line, dim)
     nodes = nodes[(nodes**2).sum(axis=1) <= REACH**2]
     logs = -0.5 * (nodes**2).sum(axis=1) + dim * (np.log(spacing) - 0.5 * LOG_TWO_PI)
-    return nodes, logs
+    return Rule(nodes, logs)
+
+
+@lru_cache
+def legendre_nodes(dim: int) -> Rule:
+    """Gauss-Legendre nodes from -1 to 1 in each coordinate."""
+    nodes, weights = legendre_rule(LEGENDRE[dim])
+    return Rule(_product(nodes, dim), _product(np.log(weights), dim).sum(axis=1))
+
+
+def _product(line: FloatArray, dim: int) -> FloatArray:
+    """(node, coordinate): all combinations of points of a line."""
+    return np.stack(np.meshgrid(*[line] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,14 +250,17 @@ class BoundSites:
         precision, pull = 1.0 / own - current.precision[:, 0, 0], -current.pull[:, 0]
         low, high = self.lower[some] - mean, self.upper[some] - mean
         begin, end = _window(precision, pull, low, high)
-        nodes, weights = legendre_rule(LEGENDRE[1])
-        half = 0.5 * (end - begin)
-        y = 0.5 * (begin + end)[:, None] + half[:, None] * nodes
-        logs = -0.5 * precision[:, None] * y**2 + pull[:, None] * y
-        with np.errstate(divide="ignore"):
-            logs += np.log(half[:, None] * weights) - 0.5 * (LOG_TWO_PI + np.log(own))[:, None]
-        logs[~np.isfinite(half)] = -np.inf
-        return matched(logs[:, None], np.where(np.isfinite(y), y, 0.0)[:, :, None])
+        rule, half = legendre_nodes(1), 0.5 * (end - begin)
+        is_open = np.isfinite(half)
+        half, shift = np.where(is_open, half, 1.0), np.where(is_open, 0.5 * (begin + end), 0.0)
+        y = shift[:, None] + half[:, None] * rule.nodes[:, 0]
+        logs = -0.5 * precision[:, None] * y**2 + pull[:, None] * y + rule.log_weights
+        logs += (np.log(half) - 0.5 * (LOG_TWO_PI + np.log(own)))[:, None]
+        logs[~is_open] = -np.inf
+        log_total, moments = matched(logs[:, None], rule.monomials)
+        mean = moments[..., :1]
+        spread = (moments[..., 1:] - mean**2) * half[:, None, None] ** 2
+        return log_total, shift[:, None, None] + half[:, None, None] * mean, spread[..., None]
 
 
 def _window(

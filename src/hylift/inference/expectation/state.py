@@ -25,8 +25,9 @@ SHARE, MOST_SHARE = 0.5, 0.9
 while changes shrink."""
 FASTER, SLOWER = 1.1, 0.7
 """Factors of that share after a change that was smaller, or larger, than the one before."""
-PATIENCE = 25
-"""Steps after which a part whose changes have not halved goes half as fast."""
+PATIENCE, LEAST_SHARE = 25, 1 / 40
+"""Steps after which a part whose changes have not halved goes half as fast; and the largest share
+of the way below which it is given up."""
 HALVINGS = 20
 """Shorter steps that are tried where the precision matrix is not positive definite."""
 
@@ -132,7 +133,17 @@ class Propagation:
         return self._state() | {"taken": np.array(self.taken)}
 
     def _state(self) -> Arrays:
-        names = "precision", "linear", "message", "share", "most", "change", "lowest", "since", "is_done"
+        names = (
+            "precision",
+            "linear",
+            "message",
+            "share",
+            "most",
+            "change",
+            "lowest",
+            "since",
+            "is_done",
+        )
         return {name: getattr(self, name) for name in names}
 
     def restore(self, arrays: Arrays) -> None:
@@ -178,6 +189,7 @@ class Propagation:
         self.since[is_late] = 0
         self.lowest[is_late] = self.change[is_late]
         if self.share_first is None:
+            self.is_done |= self.most < LEAST_SHARE
             pace = np.where(self.change < before, FASTER, SLOWER)
             pace[np.isinf(before)] = 1.0
             self.share = np.clip(self.share * pace, SLOWER * SHARE * self.most, self.most)
