@@ -12,7 +12,7 @@ CHAIN_MODEL = ("infer", "model.uai", "-e", "model.uai.evid")
 PAPERS = ("infer", "papers.mln", "-e", "facts.db")
 LEVELS = ("infer", "levels.mln", "-e", "levels.csv")
 
-NAMES = {"bp": "BP", "gabp": "GaBP", "epbp": "EPBP(50)", "gibbs": "Gibbs"}
+NAMES = {"bp": "BP", "gabp": "GaBP", "epbp": "EPBP(50)", "ep": "EP", "gibbs": "Gibbs"}
 
 
 @pytest.fixture

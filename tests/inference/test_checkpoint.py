@@ -18,6 +18,7 @@ from hylift.graph import FactorGraph, boolean
 from hylift.inference import (
     BP,
     BVI,
+    EP,
     EPBP,
     NPVI,
     Adam,
@@ -90,6 +91,8 @@ RUNS: list[tuple[Method, str, Lift]] = [
     (BP(schedule="residual"), "mixed_cardinality_loop", "none"),
     (GaBP(), "relational_gaussian_model", "exact"),
     (EPBP(), "toy_hybrid_mln", "exact"),
+    (EP(), "toy_hybrid_mln", "exact"),
+    (EP(), "function_of_bounded_reals", "none"),
     (Gibbs(chains=2, draws=300, warm_up=150), "toy_hybrid_mln", "none"),
     (Gibbs(chains=2, draws=300, warm_up=150), "switching_regime", "none"),
     (MaxWalkSAT(flips=90_000, restarts=2), "toy_hybrid_mln", "none"),

@@ -17,8 +17,9 @@ from hylift.posterior.distributions import BatchedDistribution
 
 PANELS, DEGREE = 24, 8
 """Of a density between bounds."""
-REACH = 9.0
-"""Of a density between bounds, in standard deviations of the whole."""
+REACH, BEND = 30.0, 3.0
+"""Of a density between bounds, in standard deviations of the whole; and those from which on its
+panels grow with the distance."""
 NEGLIGIBLE = 1e-10
 """Mass beyond bounds that is ignored."""
 
@@ -84,7 +85,11 @@ def within_bounds(
     is_empty = ~(begin < end)  # a Gaussian far from what has not converged yet
     begin[is_empty] = np.maximum(low, high - sd)[is_empty]
     end[is_empty] = np.minimum(high, begin + sd)[is_empty]
-    edges = begin[:, None] + (end - begin)[:, None] * np.linspace(0.0, 1.0, PANELS + 1)
+    size = BEND * sd
+    first, last = (np.arcsinh((bound - mean) / size)[:, None] for bound in (begin, end))
+    along = first + (last - first) * np.linspace(0.0, 1.0, PANELS + 1)
+    edges = mean[:, None] + size[:, None] * np.sinh(along)
+    edges[:, 0], edges[:, -1] = begin, end
     nodes = gauss_legendre_nodes(edges, DEGREE)[0]
     weights = np.broadcast_to(mixture.weights, mixture.means.shape)[is_cut]
     parts = (weights, mixture.means[is_cut], mixture.variances[is_cut])
