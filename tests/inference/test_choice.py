@@ -79,7 +79,7 @@ def test_a_callback_a_start_or_a_lifted_graph_ask_for_steps() -> None:
     earlier = infer(graph, BVI(3))
     for posterior, method, reason in [
         (
-            infer(graph, callback=lambda step: None),
+            infer(toy_hybrid_mln(), callback=lambda step: None),
             "Gibbs",
             "a callback is given, and exact inference has no steps.",
         ),
@@ -132,6 +132,17 @@ def test_discrete_graphs_of_any_size_are_for_ep(monkeypatch: pytest.MonkeyPatch)
     assert infer(grid(4), exact=False).solution.method == "EP"
 
 
+def test_draws_are_not_needed_where_ep_is_exact() -> None:
+    rules = "d = {0, ..., 19}\n R(d)\n S(d)\n 2 R(x) v S(y)"  # two modes, far apart
+
+    posterior = infer(ground(parse(rules)), exact=False, tasks="marginals")
+
+    expected = infer(ground(parse(rules)), Exact()).marginal("R(3)").prob("true")
+    assert posterior.solution.method == "EP"
+    assert posterior.marginal("R(3)").prob("true") == pytest.approx(expected, abs=1e-6)
+    assert posterior.log_partition is None
+
+
 def test_a_note_warns_where_ep_has_another_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     agreed = infer(toy_hybrid_mln(), exact=False)
 
@@ -145,7 +156,7 @@ def test_a_note_warns_where_ep_has_another_answer(monkeypatch: pytest.MonkeyPatc
 def test_ep_answers_where_time_is_too_short_for_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "SAMPLER", Gibbs(draws=10**7))
 
-    posterior = infer(friends_and_smokers(), exact=False, seconds=1.0)
+    posterior = infer(toy_hybrid_mln(), exact=False, seconds=1.0)
 
     assert posterior.solution.method == "EP"
     assert "Time was too short for Gibbs." in posterior.solution.notes

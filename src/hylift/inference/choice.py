@@ -168,21 +168,28 @@ class _Approximation:
             draws = is_small and "marginals" in request.tasks
             if graph.num_factors <= JOINT_FACTORS or (graph.variables.num_states > 0).all():
                 # Checkpoints are for the last method: this one is run again.
-                joint = self._attempt(JOINT, 0.3 if draws else 0.95, checkpoint=None)
-            if joint is not None and joint.solution.result in ("stopped", "interrupted"):
-                return joint
+                tasks = request.tasks | {"logz"}
+                joint = self._attempt(JOINT, 0.3 if draws else 0.95, tasks=tasks, checkpoint=None)
+            if joint is not None and _is_final(joint):
+                return self._as_asked(joint)
             found = self._attempt(SAMPLER, 0.95) if draws else None
             if found is not None:
                 return self._beside(found, joint)
         if joint is not None:
             if joint.solution.result in ("converged", "out_of_time"):
-                return joint
+                return self._as_asked(joint)
             self.notes.append("EP did not converge, and other answers may be off, too.")
-        found = self._attempt(MIXTURE) or self._attempt(PRODUCT) or joint
+        found = self._attempt(MIXTURE) or self._attempt(PRODUCT)
+        if found is None and joint is not None:
+            return self._as_asked(joint)
         if found is None:
             assert self.error is not None
             raise self.error
         return found
+
+    def _as_asked(self, joint: Posterior) -> Posterior:
+        """EP's answer, with log Z only where it was asked for."""
+        return joint if "logz" in self.request.tasks else replace(joint, log_partition=None)
 
     def _attempt(self, method: Method, share: float = 1.0, **changes: Any) -> Posterior | None:
         """The answer of a method in a share of the time; None where it has none."""
@@ -205,15 +212,15 @@ class _Approximation:
         if joint is not None and joint.solution.result == "converged":
             if result == "out_of_time":
                 self.notes.append("Time was too short for Gibbs.")
-                return joint
-            if joint.log_partition is not None:
+                return self._as_asked(joint)
+            if "logz" in self.request.tasks:
                 self.notes.append("log Z is that of EP: Gibbs does not estimate it.")
             if (name := _most_different(draws, joint)) is not None:
                 self.notes.append(
                     f"EP has another answer for '{name}', so one of them may be off: "
                     f"{joint.marginal(name)} instead of {draws.marginal(name)}."
                 )
-            return replace(draws, log_partition=joint.log_partition)
+            return replace(draws, log_partition=self._as_asked(joint).log_partition)
         if "logz" not in self.request.tasks or result in ("stopped", "interrupted"):
             return draws
         tasks: frozenset[Task] = frozenset({"logz"})
@@ -222,6 +229,12 @@ class _Approximation:
             return draws
         self.notes.append(f"log Z is that of {PRODUCT.name}: Gibbs does not estimate it.")
         return replace(draws, log_partition=bound.log_partition)
+
+
+def _is_final(joint: Posterior) -> bool:
+    """True if no other method is to be tried: EP is exact here, or the user has stopped it."""
+    is_exact = joint.log_partition is not None and joint.log_partition.kind == "exact"
+    return is_exact or joint.solution.result in ("stopped", "interrupted")
 
 
 def _most_different(draws: Posterior, joint: Posterior) -> str | None:
