@@ -18,7 +18,7 @@ from hylift.inference.exact.lattices.lattice import Lattice
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets
 
-MOST_KEPT = 2**24
+MOST_KEPT = 2**25
 """Conditional probabilities that are kept between two passes; others are computed again."""
 
 PARTS = 64

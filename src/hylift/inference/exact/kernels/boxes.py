@@ -3,6 +3,9 @@
 import numpy as np
 from numba import njit
 
+NEARLY = 1e-14
+"""Relative difference up to which a quadratic counts as a square."""
+
 
 @njit(cache=True)
 def highest(a, b, low, high):
@@ -34,32 +37,48 @@ def highest_of_two(A, b, at_A, at_b, low, high):
 
 
 @njit(cache=True)
-def highest_of_many(theta, at_A, at_b, size, low, high):
-    """An upper bound on a quadratic in a box: the lower of two.
-
-    Near -(w·x - t)², which regressions are, it is bounded by the range of w·x and by the largest
-    difference; any form by the sum of the largest values of its pairs of reals.
-    """
-    w = np.empty(size)
+def as_square(theta, at_A, at_b, size, square):
+    """Writes w and t of -(w·x - t)² + t², which a quadratic is nearly, as all regressions are; then
+    by how much its A and its b differ from that at most."""
+    lead = 0
     for i in range(size):
-        w[i] = np.sqrt(max(-theta[at_A + i * size + i], 0.0))
-    lead = np.argmax(w)
+        square[i] = np.sqrt(max(-theta[at_A + i * size + i], 0.0))
+        if square[i] > square[lead]:
+            lead = i
     for i in range(size):
         if i != lead and theta[at_A + lead * size + i] > 0.0:
-            w[i] = -w[i]
-    target = 0.5 * theta[at_b + lead] / w[lead] if w[lead] > 0.0 else 0.0
-    least, most, off = 0.0, 0.0, 0.0
+            square[i] = -square[i]
+    target = 0.5 * theta[at_b + lead] / square[lead] if square[lead] > 0.0 else 0.0
+    off_A, off_b = 0.0, 0.0
     for i in range(size):
-        one, other, reach = w[i] * low[i], w[i] * high[i], max(abs(low[i]), abs(high[i]))
-        least, most = least + min(one, other), most + max(one, other)
-        off += abs(theta[at_b + i] - 2.0 * w[i] * target) * reach
+        off_b = max(off_b, abs(theta[at_b + i] - 2.0 * square[i] * target))
         for j in range(size):
-            far = reach * max(abs(low[j]), abs(high[j]))
-            off += abs(theta[at_A + i * size + j] + w[i] * w[j]) * far
+            off_A = max(off_A, abs(theta[at_A + i * size + j] + square[i] * square[j]))
+    square[size], square[size + 1], square[size + 2] = target, off_A, off_b
+
+
+@njit(cache=True)
+def highest_of_many(theta, at_A, at_b, size, square, low, high, room):
+    """An upper bound on a quadratic in a box: the lower of two.
+
+    It is bounded by the range of w·x and by the difference from -(w·x - t)² + t² (`as_square`), or
+    by the sum of the largest values of its pairs of reals. room: (10,)
+    """
+    target, off_A, off_b = square[size], square[size + 1], square[size + 2]
+    least, most, reach = 0.0, 0.0, 0.0
+    for i in range(size):
+        one, other = square[i] * low[i], square[i] * high[i]
+        least, most = least + min(one, other), most + max(one, other)
+        reach += max(abs(low[i]), abs(high[i]))
     near = min(max(target, least), most)
-    by_range = target * target - (near - target) ** 2 + off
-    by_pairs, pair = 0.0, np.empty(4)
-    begin, end, slopes = np.empty(2), np.empty(2), np.empty(2)
+    by_range = target * target - (near - target) ** 2 + (off_A * reach + off_b) * reach
+    lead = 0.0
+    for i in range(size):
+        lead = max(lead, square[i] * square[i])
+    if off_A <= NEARLY * lead:
+        return by_range
+    by_pairs, pair = 0.0, room[:4]
+    begin, end, slopes = room[4:6], room[6:8], room[8:10]
     for i in range(size):
         for j in range(i):
             pair[0] = theta[at_A + i * size + i] / (size - 1)

@@ -218,12 +218,13 @@ def tabulate(
             room[0, axis], room[1, axis] = v, num_states[v]
             room[4, axis], room[5, axis] = points[v], num_nodes[v]
         values = table[start[t] : start[t + 1]]
-        values[:] = 0.0 if len(own) else multiplicity[t] * theta[base[t]]
-        if not len(own):
+        if len(own) == num_discrete[t]:
+            values[:] = multiplicity[t] * theta[base[t] : base[t] + len(values)]
             continue
+        values[:] = 0.0
         add_quadratic(
             theta, base[t], num_joint[t], multiplicity[t], own, num_discrete[t], np.bool_(True),
-            room, 0, len(own), low, high, values, len(values),
+            room, 0, len(own), low, high, values,
         )  # fmt: skip
 
 

@@ -181,7 +181,7 @@ def fill(c, fixed, at, messages, scratch):
                 own_slots = at.slots[f.slots[0] : f.slots[1]]
                 add_quadratic(
                     source, base, f.num_joint, times, own_slots, f.num_discrete, np.bool_(False),
-                    room, axis, width, at.low, at.high, work, size,
+                    room, axis, width, at.low, at.high, work,
                 )  # fmt: skip
                 continue
             for before in range(fixed):
