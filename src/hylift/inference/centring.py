@@ -34,7 +34,7 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
     if (prepared.ground.variables.num_states > 0).all():
         return solve(prepared)
     lost = lost_digits(prepared.source, nowhere)
-    if lost.total <= FEW_DIGITS:
+    if lost.total <= FEW_DIGITS or fixed_reals(prepared.ground).all():
         return _with_errors(solve(prepared), lost)
     part = np.full(prepared.source.num_variables, -1, dtype=np.int32)
     part[prepared.hidden] = parts_of(prepared.ground)[0]

@@ -16,7 +16,8 @@ from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.exact.elimination import Flags, FloatArray
 from hylift.inference.exact.integrated import Integrated, integrate_reals
-from hylift.inference.exact.meter import Meter
+from hylift.inference.exact.lattices.lattice import LatticeError
+from hylift.inference.exact.meter import LONG, Meter
 from hylift.inference.exact.nodes.axes import MAX_PANELS, Axes, is_closed, resolving_edges
 from hylift.inference.exact.nodes.conditional import known_reals
 from hylift.inference.exact.nodes.far_ends import FarEnds, is_one_sided
@@ -38,8 +39,9 @@ from hylift.words import counted
 
 MOST_CLOSED = 2**25
 """Numbers of closed forms up to which they serve where lattices are refused: a second of work."""
-MOST_WIDENED = 5
-"""Passes on wider windows after which what lies beyond them must have become less."""
+MOST_WIDENED, MOST_SPLIT = 5, 12
+"""Passes on wider windows and smaller cells after which what lies beyond the windows must have
+become less: where they are long, and where they are not."""
 MAX_REFINED = 2**22
 """Largest table of a user's own function that is refined only to settle further digits."""
 
@@ -215,6 +217,8 @@ def _summed(
             some = min(max_entries, MOST_CLOSED)
             return _summed_once(kinds, axes, some, marginals, meter, promote=False)
         except IntractableError:
+            if isinstance(refusal, LatticeError):
+                refusal = refusal.named(kinds.graph.variables)
             raise refusal from None
 
 
@@ -231,19 +235,20 @@ def _summed_once(
     if len(improper_but_bounded(kinds, reals)):
         return reals
     found: Integrated | None = reals
-    passes, first = 0, 0.0
+    passes, first, begun = 0, 0.0, 0.0
     while found is not None:
         outcome = sum_states(
             kinds, found, max_entries, maximise=False,
             marginals=marginals or found.promoted is not None, meter=meter,
         )  # fmt: skip
         if found.promoted is not None and found.promoted.epsilon < np.inf:
-            passes, first = passes + 1, first or outcome.beyond
-            if passes >= MOST_WIDENED and not outcome.beyond < 0.5 * first:
-                raise IntractableError(
-                    "what lies beyond the windows of lattices cannot be bounded: its factors "
-                    "cancel each other there."
-                )
+            passes += 1
+            if passes == 1:
+                first, begun = outcome.beyond, meter.seconds
+            is_long = passes >= MOST_WIDENED and meter.seconds - begun > LONG
+            if (is_long or passes >= MOST_SPLIT) and not outcome.beyond < 0.5 * first:
+                lattice = found.promoted.lattice
+                raise lattice.unbounded(lattice.excess(outcome.on_lattice))
         finer = next_lattice(outcome)
         found = None if finer is None else found.on(finer, max_entries, meter)
     return outcome

@@ -17,7 +17,7 @@ from hylift.inference.exact.gaussian import (
     solve_states,
 )
 from hylift.inference.exact.lattices.collapsed import DIVERGES, RESOLUTION, Collapsed
-from hylift.inference.exact.lattices.lattice import Lattice
+from hylift.inference.exact.lattices.lattice import Cells, Lattice
 from hylift.inference.exact.lattices.promotion import to_promote
 from hylift.inference.exact.meter import SECONDS_PER_NUMBER, Meter
 from hylift.inference.exact.nodes.axes import Axes, put_on_axes
@@ -28,6 +28,8 @@ from hylift.rewrite.kinds import Kinds
 
 COARSE = 2.5
 """Spacing of the first lattice, in standard deviations: good enough to see where a real can be."""
+MOST_COARSE, NUM_WIDE = 1000, 64
+"""Nodes of a first lattice; in a wider window, cells on each side of its middle."""
 UNPROVEN = 1e6
 """Standard deviations that cells reach where nothing proves how far they must."""
 
@@ -45,6 +47,23 @@ class OnLattice:
     order: Elimination | None = None
     """In which axes are eliminated, if that is known."""
 
+    @classmethod
+    def coarse(
+        cls, collapsed: Collapsed, windows: FloatArray, order: Elimination | None = None
+    ) -> OnLattice:
+        """A lattice that shows where reals can be in these windows (promoted, 2): over nodes, or
+        over cells where a window is wide."""
+        spacing = COARSE * collapsed.unit
+        points = np.ptp(windows, axis=1) / spacing
+        is_wide = points > MOST_COARSE
+        cells = Cells.equal(np.where(is_wide, NUM_WIDE, 0), points + 2)
+        middle = windows.mean(axis=1)
+        nowhere = np.stack([middle, middle - 2 * spacing], axis=1)
+        nodes = np.where(is_wide[:, None], nowhere, windows)
+        widths = collapsed.widths() if is_wide.any() else None
+        lattice = Lattice.of(collapsed.real, collapsed.row, spacing, nodes, cells, widths)
+        return cls(collapsed, lattice, order=order)
+
     def refined(self, windows: FloatArray, order: Elimination | None = None) -> OnLattice:
         """The same reals on a lattice that resolves them, in these windows (promoted, 2)."""
         collapsed, before = self.collapsed, self.lattice
@@ -52,8 +71,17 @@ class OnLattice:
         reach = collapsed.reach(windows.mean(axis=1))
         far = collapsed.unit * UNPROVEN if reach is None else reach
         spacing, widths = scale * collapsed.unit, collapsed.widths()
-        lattice = Lattice.of(before.real, before.row, spacing, windows, far, widths)
+        cells = Cells.reaching(far / spacing)
+        lattice = Lattice.of(before.real, before.row, spacing, windows, cells, widths)
         return OnLattice(collapsed, lattice, epsilon, reach is not None, order)
+
+    def wider(self, excess: FloatArray, order: Elimination | None) -> OnLattice:
+        """The same with other windows and cells, where those of an excess (state,) are too large
+        to bound what is in them."""
+        before = self.lattice
+        windows, cells = before.refined(excess)
+        lattice = Lattice.of(before.real, before.row, before.spacing, windows, cells, before.widths)
+        return replace(self, lattice=lattice, order=order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +223,7 @@ def _coarse(
         check_proper(kinds.graph)
         name = kinds.graph.variables.names[int(promoted[np.argmax(loose)])]
         raise IntractableError(f"a lattice of '{name}' would have no ends: nothing bounds it.")
-    return OnLattice(collapsed, Lattice.of(promoted, collapsed.row, COARSE * unit, windows))
+    return OnLattice.coarse(collapsed, windows)
 
 
 def put_on_lattice(
@@ -223,8 +251,9 @@ def _check_components(kinds: Kinds, components: Components, max_entries: int) ->
     name = kinds.graph.variables.names[int(real)]
     num_reals = int(components.ptr[worst + 1] - components.ptr[worst])
     num_discrete = int(components.discrete_ptr[worst + 1] - components.discrete_ptr[worst])
+    alone, among = f"'{name}' depends", f"{num_reals} coupled reals ('{name}' among them) depend"
     raise IntractableError(
-        f"{num_reals} coupled reals ('{name}' among them) depend on {num_discrete} discrete "
+        f"{among if num_reals > 1 else alone} on {num_discrete} discrete "
         f"variables or nodes with 2^{components.log_num_states[worst] / np.log(2):.1f} joint "
         "states: an exact answer has a Gaussian for each. "
         f"The limit is {max_entries:.3g} numbers.",

@@ -111,8 +111,13 @@ def next_lattice(outcome: PassResult) -> OnLattice | None:
         excess = before.excess(probs)
         if excess.sum() <= 1:
             return None
-        return promoted.refined(before.widened(excess), outcome.order)
-    return promoted.refined(before.trimmed(probs, OCCUPIED), outcome.order)
+        return promoted.wider(excess, outcome.order)
+    if (before.num_nodes > 0).all():
+        return promoted.refined(before.trimmed(probs, OCCUPIED), outcome.order)
+    windows = before.ends(probs, OCCUPIED) + 1.5 * before.spacing[:, None] * np.array([-1, 1])
+    if before.is_narrower(windows):
+        return OnLattice.coarse(promoted.collapsed, windows, outcome.order)
+    return promoted.refined(windows, outcome.order)
 
 
 def sum_states(

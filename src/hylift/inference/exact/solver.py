@@ -195,7 +195,8 @@ def _moments_off(
 ) -> FloatArray:
     """(row,): how far mean and deviation of densities are from those of nodes, in deviations."""
     probs, nodes = axes.on_nodes(marginals)[rows], axes.nodes[rows]
-    mean = (probs * nodes).sum(axis=1)
+    likeliest = np.take_along_axis(nodes, np.argmax(probs, axis=1)[:, None], axis=1)
+    mean = likeliest[:, 0] + (probs * (nodes - likeliest)).sum(axis=1)
     std = np.sqrt((probs * (nodes - mean[:, None]) ** 2).sum(axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.abs(np.asarray(found.mean) - mean) / std

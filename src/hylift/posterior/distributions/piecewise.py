@@ -112,10 +112,11 @@ class PiecewiseDensity(Density):
         return int(num_panels + 2 * degree)
 
     def _means(self) -> FloatArray:
-        # About a point inside: far from 0, widths of panels, and so masses, are rounded.
-        middle = 0.5 * (self.edges[:, 0] + self.edges[:, -1])
-        middle = np.where(np.isfinite(middle), middle, 0.0)
-        return np.asarray(middle + self._moments(middle)[0])
+        # About the likeliest panel: far from 0 widths of panels, and so masses, are rounded.
+        masses = np.diff(self.edges) * self.coefficients[..., 0]
+        likeliest = np.argmax(masses, axis=-1)[:, None]
+        center = np.take_along_axis(self.edges, likeliest, axis=-1)[:, 0]
+        return np.asarray(center + self._moments(center)[0])
 
     def _vars(self) -> FloatArray:
         return np.asarray(self._moments(self._means())[1])

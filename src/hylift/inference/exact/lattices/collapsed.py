@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hylift.errors import IntractableError
 from hylift.graph import FactorGroup, by_slots
 from hylift.inference.exact.elimination import (
     OBSERVE_MORE,
@@ -34,7 +33,7 @@ from hylift.inference.exact.gaussian import (
 )
 from hylift.inference.exact.kernels import lattice as kernels
 from hylift.inference.exact.kernels.tables import INFINITE
-from hylift.inference.exact.lattices.lattice import Lattice
+from hylift.inference.exact.lattices.lattice import Lattice, LatticeError
 from hylift.inference.exact.meter import (
     SECONDS_PER_ENTRY,
     SECONDS_PER_LATTICE,
@@ -43,6 +42,7 @@ from hylift.inference.exact.meter import (
 from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import offsets, strides
 from hylift.potentials import ConditionalQuadratic
+from hylift.words import counted
 
 DIVERGES = 10 * INFINITE
 """Log-value of an infinite integral: larger than any finite one, yet it adds up."""
@@ -230,10 +230,11 @@ class Collapsed:
         """The free reals at every node and cell beside them."""
         entries = float(np.log(self.num_entries(lattice)))
         if entries > np.log(max_entries):
-            raise IntractableError(
-                f"{len(self.real)} reals on lattices of up to {lattice.num_nodes.max():,} nodes "
-                f"need tables of 2^{entries / np.log(2):.1f} entries. "
-                f"{limit_of(max_entries)}",
+            raise LatticeError(
+                int(self.real[np.argmax(lattice.num_states)]),
+                f"lattices of {counted(len(self.real), 'real')}, up to "
+                f"{lattice.num_states.max():,} points of {{real}}, need tables of "
+                f"2^{entries / np.log(2):.1f} entries. {limit_of(max_entries)}",
                 OBSERVE_MORE,
             )
         components, gaussian = self.components, self.gaussian

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from hylift.errors import IntractableError
+from hylift.graph import Variables
 from hylift.inference.exact.elimination import FloatArray, Ids, Ids32
 from hylift.inference.exact.kernels import lattice as kernels
 from hylift.inference.terms import Terms
@@ -20,12 +21,17 @@ from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.numerics.segments import counts_up, offsets, ranges
 from hylift.posterior import PiecewiseDensity
 from hylift.posterior.distributions import BatchedDistribution
+from hylift.words import Wording
 
 NUM_CELLS = 10
-"""Cells on each side of a window. The first has `FIRST_CELL` points of the lattice, each further
-one at least `GROWTH` times as many."""
+"""Cells on each side of a window, at first. The nearest has `FIRST_CELL` points of the lattice,
+each further one at least `GROWTH` times as many."""
 FIRST_CELL = 4
 GROWTH = 4.0
+PIECES = 8
+"""Pieces into which a cell is split that is too large to bound what is in it."""
+MOST_CELLS = 1000
+"""On each side of a window."""
 
 PANEL = 8
 """Spacings in a panel of a density, which is a polynomial of degree `DEGREE` - 1 there."""
@@ -48,6 +54,87 @@ MOST_NODES = 2_000_000
 """Largest number of nodes of one real."""
 
 
+class LatticeError(IntractableError):
+    """A refusal for the sake of a real, which the message has as {real}."""
+
+    def __init__(self, real: int, message: str, remedy: Wording | None = None) -> None:
+        super().__init__(message, remedy)
+        self.real = real
+
+    def named(self, variables: Variables) -> IntractableError:
+        """The same with the name of the real."""
+        name = f"'{variables.names[self.real]}'"
+        return IntractableError(self.args[0].replace("{real}", name), self.remedy)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Cells beside windows, as many on the left of a real as on the right, the nearest first."""
+
+    ptr: Ids  # (promoted + 1,)
+    sizes: FloatArray  # (cell, 2): points of the lattice in it, on the left and on the right
+
+    @classmethod
+    def none(cls, num_reals: int) -> Cells:
+        return cls(np.zeros(num_reals + 1, dtype=np.int64), np.zeros((0, 2)))
+
+    @classmethod
+    def reaching(cls, reach: FloatArray) -> Cells:
+        """Cells of each real that together have so many points, ever more in each."""
+        growth = np.maximum(GROWTH, (reach / FIRST_CELL) ** (1 / (NUM_CELLS - 1)))
+        sizes = np.ceil(FIRST_CELL * growth[:, None] ** np.arange(NUM_CELLS)).reshape(-1, 1)
+        return cls(np.arange(len(reach) + 1) * NUM_CELLS, np.repeat(sizes, 2, axis=1))
+
+    @classmethod
+    def equal(cls, number: Ids, points: FloatArray) -> Cells:
+        """So many cells of as many points on each side of a real, which cover so many points."""
+        each = np.ceil(0.5 * points / np.maximum(number, 1))
+        return cls(offsets(number), np.repeat(np.repeat(each, number)[:, None], 2, axis=1))
+
+    @property
+    def before(self) -> FloatArray:
+        """(cell, 2): points between the window and the cell."""
+        total = np.concatenate([np.zeros((1, 2)), np.cumsum(self.sizes, axis=0)])
+        return np.asarray(total[:-1] - np.repeat(total[self.ptr[:-1]], np.diff(self.ptr), axis=0))
+
+    def refined(self, excess: FloatArray, num_nodes: Ids) -> tuple[Cells, FloatArray]:
+        """Cells that are not too large, and (promoted, 2) points by which windows are widened.
+
+        Cells with an excess (cell, 2) become part of the window where that is at most doubled;
+        elsewhere they are split. What is far away may no longer matter then.
+        """
+        count = np.diff(self.ptr)
+        owner = np.repeat(np.arange(len(count)), count)
+        end = self.before + self.sizes
+        needed = excess > 0.25 / max(excess.size, 1)
+        room = np.maximum(num_nodes, FIRST_CELL)[owner][:, None]
+        added = np.zeros((len(count), 2))
+        np.maximum.at(added, owner, np.where(needed & (end <= room), end, 0.0))
+        gone = end <= added[owner]
+        pieces = np.where(gone, 0, np.where(needed, np.minimum(self.sizes, PIECES), 1))
+        pieces = pieces.astype(np.int64)
+        sides = [self._split(pieces[:, side], side, owner, len(count)) for side in (0, 1)]
+        return Cells._of_sides(*sides), added
+
+    def _split(self, pieces: Ids, side: int, owner: Ids, num_reals: int) -> tuple[Ids, FloatArray]:
+        """Numbers of cells of each real on one side, and their sizes, with each in so many pieces;
+        the last one has what is left over."""
+        size = np.repeat(self.sizes[:, side], pieces)
+        number = np.repeat(pieces, pieces)
+        place, each = counts_up(pieces), np.ceil(size / np.maximum(number, 1))
+        left = np.clip(size - place * each, 1.0, each)
+        return np.bincount(owner, pieces, num_reals).astype(np.int64), left
+
+    @classmethod
+    def _of_sides(cls, left: tuple[Ids, FloatArray], right: tuple[Ids, FloatArray]) -> Cells:
+        """As many cells on both sides: farther ones, of one point, make up for missing ones."""
+        count = np.maximum(left[0], right[0])
+        ptr, sizes = offsets(count), np.ones((int(count.sum()), 2))
+        for side, (number, size) in enumerate((left, right)):
+            sizes[ranges(ptr[:-1], number), side] = size
+        return cls(ptr, sizes)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Lattice:
     """Promoted reals with their states: first the nodes of a window, then the cells beside it."""
@@ -57,7 +144,7 @@ class Lattice:
     spacing: FloatArray  # (promoted,)
     num_nodes: Ids  # (promoted,)
     first: FloatArray  # (promoted,): the first node
-    sizes: FloatArray  # (promoted, cell): points of the lattice in cells, on either side
+    beside: Cells
     ptr: Ids  # (promoted + 1,): states
     low: FloatArray  # (state,): ends of a cell, the same at a node
     high: FloatArray
@@ -70,36 +157,38 @@ class Lattice:
         row: Ids,
         spacing: FloatArray,
         windows: FloatArray,
-        reach: FloatArray | None = None,
+        cells: Cells | None = None,
         widths: FloatArray | None = None,
     ) -> Lattice:
-        """Nodes that cover windows (promoted, 2), and cells that reach so far beyond them.
+        """Nodes that cover windows (promoted, 2), none where a window ends before it begins, and
+        cells beside them.
 
         widths: (promoted,), the length that a real has at most in a cell
         """
+        beside = cells or Cells.none(len(real))
         begin = np.floor(windows[:, 0] / spacing)
-        count = np.ceil(windows[:, 1] / spacing) - begin + 1
+        count = np.maximum(np.ceil(windows[:, 1] / spacing) - begin + 1, 0)
         if not count.max(initial=0) <= MOST_NODES:
-            raise IntractableError(
-                f"a real would need a lattice of {count.max():.3g} nodes, {MOST_NODES:,} are the "
-                "limit: what it depends on is too precise for its range."
+            raise LatticeError(
+                int(real[np.argmax(count)]),
+                f"{{real}} would need a lattice of {count.max():.3g} nodes, {MOST_NODES:,} are the "
+                "limit: some of its factors are too precise for its range. Larger variances, or "
+                "leaving out readings far from all others, would help.",
             )
-        num_nodes = count.astype(np.int64)
-        sizes = np.zeros((len(real), 0)) if reach is None else _cell_sizes(reach / spacing)
-        number = sizes.shape[1]
-        before = np.cumsum(sizes, axis=1) - sizes + 1.0  # the nearest point, from the last node
-        ptr = offsets(num_nodes + 2 * number)
+        num_nodes, num_cells = count.astype(np.int64), np.diff(beside.ptr)
+        ptr = offsets(num_nodes + 2 * num_cells)
         nodes = ranges(ptr[:-1], num_nodes)
         low, high = np.empty((2, ptr[-1]))
         low[nodes] = np.repeat(begin, num_nodes) + counts_up(num_nodes)
         high[nodes] = low[nodes]
-        cells = (ptr[:-1] + num_nodes)[:, None] + np.arange(number)
-        start, stop = begin[:, None], (begin + num_nodes - 1)[:, None]
-        low[cells], high[cells] = start - before - sizes + 1, start - before
-        low[cells + number], high[cells + number] = stop + before, stop + before + sizes - 1
+        near, far = beside.before + 1, beside.before + beside.sizes
+        for side, (base, sign) in enumerate(((begin, -1.0), (begin + num_nodes - 1, 1.0))):
+            at = ranges(ptr[:-1] + num_nodes + side * num_cells, num_cells)
+            ends = np.repeat(base, num_cells) + sign * np.stack([near[:, side], far[:, side]])
+            low[at], high[at] = ends.min(axis=0), ends.max(axis=0)
         unit = np.repeat(spacing, np.diff(ptr))
         return cls(
-            real, row, spacing, num_nodes, spacing * begin, sizes, ptr, unit * low, unit * high,
+            real, row, spacing, num_nodes, spacing * begin, beside, ptr, unit * low, unit * high,
             spacing if widths is None else widths,
         )  # fmt: skip
 
@@ -115,8 +204,10 @@ class Lattice:
 
     @property
     def cells(self) -> Ids:
-        """(promoted, cell): states of the cells, those on the left first."""
-        return (self.ptr[:-1] + self.num_nodes)[:, None] + np.arange(2 * self.sizes.shape[1])
+        """(cell, 2): states of the cells on the left, and on the right."""
+        count = np.diff(self.beside.ptr)
+        left = ranges(self.ptr[:-1] + self.num_nodes, count)
+        return np.stack([left, left + np.repeat(count, count)], axis=1)
 
     @property
     def log_weights(self) -> FloatArray:
@@ -124,19 +215,24 @@ class Lattice:
         unit, width = (np.repeat(each, self.num_states) for each in (self.spacing, self.widths))
         return np.log(np.minimum(self.high - self.low, width) + unit)
 
-    def widened(self, excess: FloatArray) -> FloatArray:
-        """(promoted, 2): windows with the cells that may not be negligible; excess: (state,).
-
-        At most twice as wide: what is far away may no longer matter then.
-        """
-        number = self.sizes.shape[1]
-        needed = excess[self.cells] > 0.25 / self.cells.size
-        side = needed.reshape(len(self.real), 2, number)
-        farthest = np.where(side.any(axis=2), number - np.argmax(side[:, :, ::-1], axis=2), 0)
-        points = np.concatenate([np.zeros((len(self.real), 1)), np.cumsum(self.sizes, axis=1)], 1)
-        added = np.minimum(np.take_along_axis(points, farthest, axis=1), self.num_nodes[:, None])
+    def refined(self, excess: FloatArray) -> tuple[FloatArray, Cells]:
+        """(promoted, 2): windows that are wider where cells may not be negligible, and cells that
+        are smaller where they are too large; excess: (state,)."""
+        cells, added = self.beside.refined(excess[self.cells], self.num_nodes)
+        if np.diff(cells.ptr).max() > MOST_CELLS:
+            raise self.unbounded(excess)
         ends = np.stack([self.first, self.last], axis=1)
-        return np.asarray(ends + added * self.spacing[:, None] * np.array([-1.0, 1.0]))
+        return ends + added * self.spacing[:, None] * np.array([-1.0, 1.0]), cells
+
+    def unbounded(self, excess: FloatArray) -> LatticeError:
+        """The refusal where an excess (state,) does not become less."""
+        worst = int(np.searchsorted(self.ptr, np.argmax(excess), side="right")) - 1
+        return LatticeError(
+            int(self.real[worst]),
+            "what lies beyond the window of {real} cannot be bounded: factors of large numbers "
+            "cancel each other there. Larger variances, or leaving out readings far from all "
+            "others, would help.",
+        )
 
     def trimmed(self, probs: FloatArray, share: float) -> FloatArray:
         """(promoted, 2): windows of the nodes with more than a share of the largest probability.
@@ -168,6 +264,21 @@ class Lattice:
         np.minimum.at(first, owner[some], place[some])
         np.maximum.at(last, owner[some], place[some])
         return first, last
+
+    def ends(self, probs: FloatArray, share: float) -> FloatArray:
+        """(promoted, 2): ends of the states with more than a share of the largest probability."""
+        owner = np.repeat(np.arange(len(self.real)), self.num_states)
+        some = probs > share * np.maximum.reduceat(probs, self.ptr[:-1])[owner]
+        low, high = np.full((2, len(self.real)), np.inf)
+        np.minimum.at(low, owner[some], self.low[some])
+        np.minimum.at(high, owner[some], -self.high[some])
+        return np.stack([low, -high], axis=1)
+
+    def is_narrower(self, windows: FloatArray) -> bool:
+        """True if windows (promoted, 2) are much narrower for some real that has only cells."""
+        width = np.maximum.reduceat(self.high, self.ptr[:-1])
+        width -= np.minimum.reduceat(self.low, self.ptr[:-1])
+        return bool(((np.ptp(windows, axis=1) < 0.5 * width) & (self.num_nodes == 0)).any())
 
     @property
     def inside(self) -> FloatArray:
@@ -226,8 +337,7 @@ class Lattice:
         for terms in parts:
             kernels.shared_parts(*terms.arrays, self.row, shared)
         a, _, b = np.repeat(shared, self.num_states, axis=0).T
-        on_left = self.cells[:, : self.sizes.shape[1]]
-        b[on_left] = shared[:, 1:2]
+        b[self.cells[:, 0]] = np.repeat(shared[:, 1], np.diff(self.beside.ptr))
         ends = np.maximum((a * self.low + b) * self.low, (a * self.high + b) * self.high)
         top = -0.5 * b / np.where(a < 0, a, -1.0)
         inside = (a < 0) & (self.low < top) & (top < self.high)
@@ -270,12 +380,6 @@ class Lattice:
         found = num_states.copy()
         found[self.real] = self.num_states
         return found
-
-
-def _cell_sizes(reach: FloatArray) -> FloatArray:
-    """(promoted, cell): points of the lattice in cells that together reach so many spacings."""
-    growth = np.maximum(GROWTH, (reach / FIRST_CELL) ** (1 / (NUM_CELLS - 1)))
-    return np.ceil(FIRST_CELL * growth[:, None] ** np.arange(NUM_CELLS))
 
 
 @lru_cache

@@ -118,6 +118,10 @@ class Axes:
         return self.nodes[row] if row[0] >= 0 else np.arange(self.num_states[variable[0]])[None]
 
 
+FEWEST_FLOATS = 256
+"""Floats of an interval, without which nodes would coincide."""
+
+
 def is_closed(variables: Variables) -> Flags:
     """(variable,): whether it is a real with bounds on both sides."""
     return np.isfinite(variables.lower) & np.isfinite(variables.upper)
@@ -270,6 +274,10 @@ def resolving_edges(kinds: Kinds, gridded: Flags) -> FloatArray:
 
 def _increasing(kinds: Kinds, real: Ids, edges: FloatArray) -> FloatArray:
     """The edges (gridded, panel + 1), increasing; raises where there are too few floats."""
+    ends = edges[:, [0, -1]]
+    few = np.ptp(ends, axis=1) < FEWEST_FLOATS * np.spacing(np.abs(ends).max(axis=1))
+    if few.any():
+        raise too_narrow(kinds.graph.variables.names[int(real[np.argmax(few)])])
     equal = np.flatnonzero((np.diff(edges) <= 0).any(axis=1))
     if not len(equal):
         return edges
