@@ -12,7 +12,7 @@ STAGES = [
 INFERENCE = [
     "capabilities", "settings", "prepared", "centring", "checkpoint",
     "method", "control", "loop", "finish", "restored", "started", "terms", "local", "exact",
-    "search", "sampling", "message", "expectation", "variational", "bounds", "filtering",
+    "search", "sampling", "smc", "message", "expectation", "variational", "bounds", "filtering",
     "solve", "choice", "run",
 ]  # fmt: skip
 """Modules and folders of `inference/`."""

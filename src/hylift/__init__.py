@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hylift.inference import EP as EP
     from hylift.inference import EPBP as EPBP
     from hylift.inference import NPVI as NPVI
+    from hylift.inference import SMC as SMC
     from hylift.inference import Adam as Adam
     from hylift.inference import Exact as Exact
     from hylift.inference import GaBP as GaBP
@@ -148,6 +149,7 @@ _HOME = {
     "MaxWalkSAT": "inference",
     "BVI": "inference",
     "NPVI": "inference",
+    "SMC": "inference",
     "MeanField": "inference",
     "MiniBuckets": "inference",
     "Adam": "inference",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hylift.inference.run import infer as infer
     from hylift.inference.sampling import Gibbs as Gibbs
     from hylift.inference.search.maxwalksat import MaxWalkSAT as MaxWalkSAT
+    from hylift.inference.smc import SMC as SMC
     from hylift.inference.variational import BVI as BVI
     from hylift.inference.variational import NPVI as NPVI
     from hylift.inference.variational import Adam as Adam

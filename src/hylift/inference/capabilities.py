@@ -134,11 +134,19 @@ SCHEDULE = Option(
     r"\[default: flooding]",
     "NAME",
 )
-PARTICLES = Option("particles", int, r"Points per real of epbp.  \[default: 50]")
+PARTICLES = Option(
+    "particles",
+    int,
+    r"Points per real of epbp, or particles of each group of smc.  \[default: 50 or 64]",
+)
 CHAINS = Option("chains", int, r"Chains of gibbs, side by side.  \[default: 4]")
 DRAWS = Option("draws", int, r"Draws that gibbs keeps of each chain.  \[default: 1000]")
 WARM_UP = Option(
     "warm_up", int, r"Draws of each chain of gibbs before those that it keeps.  \[default: 500]"
+)
+GROUPS = Option("groups", int, r"Independent groups of particles of smc.  \[default: 8]")
+SWEEPS = Option(
+    "sweeps", int, r"Sweeps of smc over which it averages at the end.  \[default: 10]"
 )
 MERGE_FACTORS = Option(
     "merge_factors", bool, "Merge factors of bvi, bp, epbp or ep that share their variables.", ""
@@ -251,6 +259,17 @@ METHODS = (
         proves_impossible=False,
         options=(CHAINS, DRAWS, WARM_UP),
         quick=(("draws", 10), ("warm_up", 10)),
+    ),
+    MethodInfo(
+        "smc",
+        "SMC",
+        "smc:SMC",
+        lift="none",
+        can_start=True,
+        is_timed=True,
+        proves_impossible=False,
+        options=(GROUPS, PARTICLES, SWEEPS),
+        quick=(("groups", 2), ("particles", 4), ("sweeps", 2)),
     ),
     MethodInfo(
         "maxwalksat",

@@ -157,20 +157,28 @@ class Recorded:
         return [(self.blocks.variable[self.grid_step[some]], density)]
 
     def _mixtures(self, whole: Record) -> list[tuple[NDArray[Any], BatchedDistribution]]:
-        found: list[tuple[NDArray[Any], BatchedDistribution]] = []
-        mixtures = whole.mixtures
         on_grid = np.zeros(len(whole.grid), dtype=bool)
         on_grid[self.grid_step[whole.added > 0.0]] = True
-        for count in np.unique(mixtures.num_components[~on_grid]):
-            some = np.flatnonzero(~on_grid & (mixtures.num_components == count))
-            weights = mixtures.weight[some, :count]
-            mixture = GaussianMixture(
-                weights / weights.sum(axis=1, keepdims=True),
-                mixtures.mean[some, :count],
-                mixtures.var[some, :count],
-            )
-            found.append((self.blocks.variable[some], mixture))
-        return found
+        return mixtures_of(whole.mixtures, self.blocks.variable, ~on_grid)
+
+
+def mixtures_of(
+    mixtures: GaussianSums, variable: NDArray[np.int64], is_chosen: NDArray[np.bool_] | None = None
+) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    """Distributions of reals, or of the chosen ones, by their numbers of components; variable:
+    (real,), its id."""
+    found: list[tuple[NDArray[Any], BatchedDistribution]] = []
+    chosen = np.ones(len(variable), dtype=bool) if is_chosen is None else is_chosen
+    for count in np.unique(mixtures.num_components[chosen]):
+        some = np.flatnonzero(chosen & (mixtures.num_components == count))
+        weights = mixtures.weight[some, :count]
+        mixture = GaussianMixture(
+            weights / weights.sum(axis=1, keepdims=True),
+            mixtures.mean[some, :count],
+            mixtures.var[some, :count],
+        )
+        found.append((variable[some], mixture))
+    return found
 
 
 def _cut_steps(

@@ -1,0 +1,210 @@
+"""All groups of particles, and their steps from the start to the distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.archive import Arrays
+from hylift.errors import ImpossibleEvidenceError
+from hylift.graph import FactorGraph
+from hylift.inference.local.terms import LocalTerms
+from hylift.inference.loop import StepInfo, arrays_in, fill
+from hylift.inference.sampling.state import GaussianSums
+from hylift.inference.smc.cliques import Cliques
+from hylift.inference.smc.kernels.temper import DONE, FAILED, FINAL, advance
+from hylift.numerics.segments import offsets
+from hylift.numerics.threads import cut, in_order
+from hylift.posterior import Result
+from hylift.proper.improper import ImproperDirection
+from hylift.words import method_call, worded
+
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+BURST = 1 << 23
+"""Work between two looks at the clock: some hundredths of a second."""
+
+MOST_STEPS = 100
+"""Of a burst."""
+
+
+class Cells(NamedTuple):
+    """Where each group is with each part of the graph."""
+
+    states: NDArray[np.int32]  # (group, particle, discrete variable by part)
+    value: FloatArray  # (group, part, particle): log-density, reals integrated out
+    log_z: FloatArray  # (group, part)
+    beta: FloatArray  # (group, part): inverse temperature; the penalty while tables are broken
+    phase: Ids  # (group, part)
+    made: Ids  # (group, part): recorded sweeps
+    random: NDArray[np.uint64]  # (group, part): states of generators
+    num_final: int
+
+    @classmethod
+    def of(cls, cliques: Cliques, groups: int, particles: int, sweeps: int, seed: int) -> Cells:
+        num_parts = len(cliques.part)
+        shape = (groups, num_parts)
+        seeds = np.random.SeedSequence(seed).generate_state(groups * num_parts, np.uint64)
+        return cls(
+            np.zeros((groups, particles, cliques.num_discrete), dtype=np.int32),
+            np.zeros((*shape, particles)),
+            np.zeros(shape),
+            np.zeros(shape),
+            np.zeros(shape, dtype=np.int64),
+            np.zeros(shape, dtype=np.int64),
+            seeds.reshape(shape),
+            sweeps,
+        )
+
+
+class Work(NamedTuple):
+    """Room to compute, of one thread: few arrays, since Numba compiles each call for all of them,
+    and the places where things start in them."""
+
+    x: FloatArray  # (variable,)
+    weight: FloatArray  # (state,)
+    random: NDArray[np.uint64]  # (1,)
+    floats: FloatArray
+    ints: Ids
+    own: int  # precisions of the terms of each clique,
+    root: int  # of all below it, factorised,
+    down: int  # and of all beyond its parent
+    own_linear: int  # linear parts of the same
+    half: int
+    down_linear: int
+    own_constant: int  # (clique,)
+    constant: int
+    matrix: int  # (member, member): of the clique at hand
+    cov: int
+    change: int
+    inner: int
+    columns: int
+    moved: int
+    vector: int  # (member,)
+    mean: int
+    scale: int
+    slope: int
+    tilt: int
+    largest: int
+    smallest: int
+    energy: int  # (particle,)
+    shares: int
+    joint: int  # (term,)
+    is_stale: int  # (clique,): its terms have changed
+    has_changed: int  # (clique,): terms below it have
+    depth: int  # (clique,): on the way from the root to the clique at hand, or -1
+    next: int  # (clique,): the child that comes next
+    stack: int
+    order: int  # (member,)
+    copies: int  # (particle,)
+
+    @classmethod
+    def room(cls, terms: LocalTerms, cliques: Cliques, particles: int) -> Work:
+        clique, size = cliques.clique, cliques.most_members
+        num_cliques, num_members = len(clique), len(cliques.member)
+        area = int(clique["square"][-1]) + size * size if num_cliques else 0
+        most_states = int(terms.variable["num_states"].max(initial=1))
+        floats = offsets(
+            np.array(
+                3 * [area] + 3 * [num_members] + 2 * [num_cliques] + 6 * [size * size] + 7 * [size]
+                + 2 * [particles]
+            )
+        )  # fmt: skip
+        ints = offsets(np.array([len(terms.term), *(5 * [num_cliques]), size, particles]))
+        return cls(
+            np.empty(len(terms.variable)),
+            np.empty(max(most_states, 1)),
+            np.zeros(1, dtype=np.uint64),
+            np.empty(floats[-1]),
+            np.empty(ints[-1], dtype=np.int64),
+            *floats[:-1].tolist(),
+            *ints[:-1].tolist(),
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Population:
+    """The stepper: bursts of changes of temperature, each with a sweep, then of recorded sweeps."""
+
+    graph: FactorGraph
+    terms: LocalTerms
+    cliques: Cliques
+    base: FloatArray  # (variable and state,): log-probabilities of the start
+    cells: Cells
+    probs: FloatArray  # (group, variable and state): sums of conditional probabilities
+    mixtures: list[GaussianSums]  # by group, of the reals
+    values: FloatArray  # (group, stored particle, stored sweep, variable)
+    steps: int = 0
+
+    def step(self) -> StepInfo:
+        self._advance(self._burst(), hurries=False)
+        return self._info()
+
+    def hurry(self) -> None:
+        """Go to the end at once: by weights alone, then one recorded sweep."""
+        while (self.cells.phase < DONE).any():
+            self._advance(MOST_STEPS, hurries=True)
+        self._check_possible()
+
+    def _burst(self) -> int:
+        groups, particles, _ = self.cells.states.shape
+        work = int(self.cliques.work().sum()) * groups * particles
+        return int(np.clip(BURST // (work + 1), 1, MOST_STEPS))
+
+    def _advance(self, most: int, *, hurries: bool) -> None:
+        groups, particles, _ = self.cells.states.shape
+        cost = np.concatenate([[0], np.cumsum(self.cliques.work())])
+        blocks = [block for block in cut(cost, particles)]
+        cells = [(g * len(blocks) + b, 0) for g in range(groups) for b in range(len(blocks))]
+
+        def run(number: int, _: int) -> int:
+            g, (first, last) = number // len(blocks), blocks[number % len(blocks)]
+            if (self.cells.phase[g, first:last] >= DONE).all():
+                return -1
+            work = Work.room(self.terms, self.cliques, particles)
+            return int(
+                advance(
+                    self.terms, self.cliques, work, self.base, self.cells, self.probs[g],
+                    self.mixtures[g], self.values, g, first, last, most, hurries,
+                )
+            )  # fmt: skip
+
+        for failed in in_order(run, cells):
+            if failed >= 0:
+                improper = ImproperDirection.of(self.graph.variables, {failed: 1.0})
+                raise improper.error(" given some values of the other variables")
+        self.steps += most
+
+    def _info(self) -> StepInfo:
+        cells = self.cells
+        self._check_possible()
+        result: Result | None = "max_steps" if (cells.phase >= DONE).all() else None
+        is_final = cells.phase >= FINAL
+        what = "sampling" if is_final.all() else "tempering"
+        way = np.where(is_final, 1.0, np.clip(cells.beta, 0.0, 1.0))
+        share = 0.8 * way.mean() + 0.2 * (cells.made * is_final).mean() / cells.num_final
+        return StepInfo(-float(cells.log_z.mean(axis=0).sum()), what, min(share, 1.0), result)
+
+    def _check_possible(self) -> None:
+        if (self.cells.phase == FAILED).any():
+            raise ImpossibleEvidenceError(
+                "SMC found no states that break no hard constraint: the evidence may contradict "
+                "the hard constraints, or they are too hard for it.",
+                worded(method_call("Exact"), " decides where it is feasible."),
+            )
+
+    def arrays(self) -> Arrays:
+        cells = self.cells._asdict()
+        cells["num_final"] = np.array(self.cells.num_final)
+        found = arrays_in(cells, "cells") | {"probs": self.probs, "values": self.values}
+        for group, mixtures in enumerate(self.mixtures):
+            found |= arrays_in(mixtures, f"group {group}")
+        return found | {"steps": np.array(self.steps)}
+
+    def restore(self, arrays: Arrays) -> None:
+        fill(self.arrays(), arrays)
+        self.steps = int(arrays["steps"])
