@@ -25,6 +25,7 @@ METHODS: Mapping[str, Method | None] = {
     "bp": hl.BP(),
     "ep": hl.EP(),
     "gibbs": hl.Gibbs(),
+    "smc": hl.SMC(),
     "default": None,
 }
 Found = list[tuple[str, int, dict[str, Score]]]

@@ -17,6 +17,7 @@ from hylift.inference import (
     EP,
     EPBP,
     NPVI,
+    SMC,
     Exact,
     GaBP,
     Gibbs,
@@ -223,6 +224,21 @@ def check_draws(exact: Posterior, found: Posterior, model: ZooModel) -> None:
             assert got.std == pytest.approx(true.std, abs=1e-6)
 
 
+def check_particle_groups(exact: Posterior, found: Posterior, model: ZooModel) -> None:
+    """log Z, probabilities and moments are within what the spread of the groups allows."""
+    check_map(exact, found)
+    assert found.draws is not None
+    assert found.log_partition is not None
+    assert exact.log_partition is not None
+    assert found.log_partition.kind == "estimate"
+    known = exact.log_partition
+    off = abs(found.log_partition.value - known.value) - known.error
+    assert off <= FAR * found.log_partition.error + 1e-9
+    assert largest_error(exact, found) <= 0.03
+    if "discrete" not in model.tags and "gaussian" in model.tags:  # nothing was drawn
+        assert largest_error(exact, found) <= 1e-9
+
+
 def check_search(exact: Posterior, found: Posterior, model: ZooModel) -> None:
     assert found.map().kind == "estimate"
     if str(model) not in FUNCTIONS:
@@ -259,6 +275,12 @@ def is_closed(model: ZooModel) -> bool:
     return is_discrete(model) or "function" not in model.tags
 
 
+def has_free_reals(model: ZooModel) -> bool:
+    variables = model.graph().variables
+    has_bound = np.isfinite(variables.lower) | np.isfinite(variables.upper)
+    return is_closed(model) and not (has_bound & (variables.num_states == 0)).any()
+
+
 @dataclass(frozen=True)
 class Claim:
     """A method, how to check its answers, and the models that it takes."""
@@ -282,6 +304,7 @@ CLAIMS = [
     Claim(EPBP(), check_particles),
     Claim(EP(), check_sites),
     Claim(Gibbs(), check_draws, is_closed),
+    Claim(SMC(), check_particle_groups, has_free_reals),
     Claim(MaxWalkSAT(flips=100_000), check_search),
     Claim(MiniBuckets(), check_interval, is_closed),
     Claim(MiniBuckets(max_entries=4), check_interval, is_closed),

@@ -145,9 +145,7 @@ WARM_UP = Option(
     "warm_up", int, r"Draws of each chain of gibbs before those that it keeps.  \[default: 500]"
 )
 GROUPS = Option("groups", int, r"Independent groups of particles of smc.  \[default: 8]")
-SWEEPS = Option(
-    "sweeps", int, r"Sweeps of smc over which it averages at the end.  \[default: 10]"
-)
+SWEEPS = Option("sweeps", int, r"Sweeps of smc over which it averages at the end.  \[default: 10]")
 MERGE_FACTORS = Option(
     "merge_factors", bool, "Merge factors of bvi, bp, epbp or ep that share their variables.", ""
 )

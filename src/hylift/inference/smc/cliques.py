@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +75,10 @@ class Cliques(NamedTuple):
     wide: int  # those whose reals are not in one clique
     terms: int  # terms by part
     variables: int  # all variables by part
-    num_discrete: int
+
+    @property
+    def num_discrete(self) -> int:
+        return self.plain - self.discrete
 
     @property
     def most_members(self) -> int:
@@ -133,7 +136,7 @@ class _Near:
         curved = np.zeros(len(term), dtype=bool)
         for rows in terms.rows():
             if rows.num_reals:
-                own = (rows.A != rows.A[:, :1]).any(axis=(1, 2, 3))
+                own = (rows.A[:, :1] != rows.A).any(axis=(1, 2, 3))
                 curved[rows.terms] = own[rows.row]
         is_curved = np.bincount(variable, curved[which], len(record)) > 0
         ptr = offsets(np.bincount(owner, minlength=len(record)))
@@ -184,18 +187,14 @@ class _Tree:
         step[ranges(ptr[:-1] + num_own, num_shared)] = found.later[
             ranges(found.ptr[tops], num_shared)
         ]
-        parent = np.where(
-            num_shared > 0, of_step[np.append(found.later, 0)[found.ptr[tops]]], -1
-        ).astype(np.int64) if len(tops) else np.zeros(0, np.int64)
+        parent = np.append(of_step, -1)[found.parent[tops]]
         parent = _few_children(parent, ptr, num_own, step)
         key = np.repeat(np.arange(len(tops)), np.diff(ptr)) * max(num_reals, 1) + step
         by_key = np.argsort(key)
-        tree = cls(
-            found, of_step, ptr, step, num_own, parent, key[by_key],
-            (np.arange(len(key)) - np.repeat(ptr[:-1], np.diff(ptr)))[by_key], np.zeros(0, np.int64),
-        )  # fmt: skip
-        object.__setattr__(tree, "home", tree._homes(near))
-        return tree
+        place = counts_up(np.diff(ptr))[by_key]
+        none = np.zeros(0, dtype=np.int64)
+        tree = cls(found, of_step, ptr, step, num_own, parent, key[by_key], place, none)
+        return replace(tree, home=tree._homes(near))
 
     def places(self, clique: Ids, real: Ids) -> Ids:
         """Places of reals in cliques; -1 where one is not in its clique."""
@@ -240,7 +239,7 @@ class _Tree:
         record, num_cliques = terms.variable, len(self.num_own)
         reals = np.flatnonzero(record["num_states"] == 0)
         variable = reals[self.elimination.order]
-        of_clique = part[variable[self.step[self.ptr[:-1]]]] if num_cliques else np.zeros(0, int)
+        of_clique = part[variable[self.step[self.ptr[:-1]]]] if num_cliques else part[:0]
         order = np.argsort(of_clique, kind="stable")
         new = np.empty(num_cliques, dtype=np.int64)
         new[order] = np.arange(num_cliques)
@@ -264,9 +263,9 @@ class _Tree:
         mark_busy(clique)
         parts, lists = _parts(terms, near, self.home, part, num_parts, of_clique[order], most)
         every = [child, place, places, of_term, near_ptr, near_place, *lists]
-        starts = offsets([len(one) for one in every])[:-1].tolist()
+        starts = offsets(np.array([len(one) for one in every]))[:-1].tolist()
         joined = np.concatenate(every).astype(np.int64)
-        return Cliques(parts, clique, member, hosted, local, joined, *starts, len(lists[0]))
+        return Cliques(parts, clique, member, hosted, local, joined, *starts)
 
     def _hosts(
         self, terms: LocalTerms, number: Ids, new: Ids, clique: NDArray[np.void]
@@ -370,7 +369,7 @@ def _parts(
     home: Ids,
     part: NDArray[np.int32],
     num_parts: int,
-    of_clique: Ids,
+    of_clique: NDArray[np.int32],
     most: int,
 ) -> tuple[NDArray[np.void], list[Ids]]:
     """The parts, and their discrete variables, those without reals, wide ones, terms, variables."""
@@ -397,6 +396,6 @@ def _parts(
     hard = np.zeros(len(term), dtype=bool)
     for rows in terms.rows():
         if not rows.num_reals:
-            hard[rows.terms] = np.isneginf(rows.c).any(axis=1)[rows.row]
+            hard[rows.terms] = np.asarray(np.isneginf(rows.c).any(axis=1))[rows.row]
     parts["is_hard"] = np.bincount(of_term, hard & tables, num_parts) > 0
     return parts, lists

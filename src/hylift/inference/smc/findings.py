@@ -51,15 +51,17 @@ class Findings:
     def log_partition(self) -> LogPartition:
         """The sum of the logarithms of the means of Z over groups, part by part.
 
-        The error is such that log Z is within three of them as often as three deviations of a
-        normal distribution are right: the spread is known from few groups (Student's t, with
-        Satterthwaite's number of degrees of freedom).
+        A mean of few is too low in the logarithm by half its relative variance, which is added: it
+        would add up over parts. The error is such that log Z is within three of them as often as
+        three deviations of a normal distribution are right: the spread is known from few groups
+        (Student's t, with Satterthwaite's number of degrees of freedom).
         """
         log_z = self.population.cells.log_z
         groups = len(log_z)
         means = special.logsumexp(log_z, axis=0) - np.log(groups)
         spread = ((groups * self.weights - 1.0) ** 2).sum(axis=0) / (groups * (groups - 1))
-        total, value = float(spread.sum()), float(means.sum()) + self.log_constant
+        value = float((means + 0.5 * np.minimum(spread, 0.5)).sum()) + self.log_constant
+        total = float(spread.sum())
         error = ROUNDING * float(np.abs(means).sum() + abs(self.log_constant))
         if total > 0.0:
             freedom = total**2 / float((spread**2).sum()) * (groups - 1)
@@ -131,18 +133,26 @@ class Findings:
         """Distributions of all variables, with the ids of those they are about."""
         variables = self.population.graph.variables
         start = offsets(variables.num_states)[:-1]
-        return [*categoricals(variables, start, self.probs[0]), *mixtures_of(self.mixtures, self.reals)]
+        return [
+            *categoricals(variables, start, self.probs[0]),
+            *mixtures_of(self.mixtures, self.reals),
+        ]
 
     def draws(self) -> FloatArray:
         """(group, draw, variable): the particles of each group, one after the other."""
         values = self.population.values
-        made = max(1, min(values.shape[2], int(self.population.cells.made.min(initial=1))))
-        return values[:, :, :made].reshape(len(values), -1, values.shape[3])
+        return values[:, :, : self._num_stored].reshape(len(values), -1, values.shape[3])
+
+    @property
+    def _num_stored(self) -> int:
+        """Sweeps whose particles are stored."""
+        most = self.population.values.shape[2]
+        return int(self.population.cells.made.min(initial=most))
 
     def best(self) -> FloatArray:
         """(group, variable): a particle of each group whose states are the most probable."""
         cells, values = self.population.cells, self.population.values
-        last = min(values.shape[2], int(cells.made.min(initial=1))) - 1
+        last = self._num_stored - 1
         total = cells.value[:, :, : values.shape[1]]
         at = np.where(np.isfinite(total), total, -np.inf).argmax(axis=2)  # (group, part)
         group = np.arange(len(values))[:, None]
@@ -163,9 +173,7 @@ class Findings:
             )
         wide = int((cliques.part["wide_end"] - cliques.part["wide"]).sum())
         if wide:
-            notes.append(
-                f"{counted(wide, 'variable')} with reals in many places made sweeps slow."
-            )
+            notes.append(f"{counted(wide, 'variable')} with reals in many places made sweeps slow.")
         return [*notes, *self._largest_errors()]
 
     def _largest_errors(self) -> list[str]:
@@ -174,7 +182,9 @@ class Findings:
         if len(error):
             worst = int(np.argmax(error))
             name = names[int(self._discrete[worst])]
-            found.append(f"The standard error of a probability is at most {error[worst]:.2g} ('{name}').")
+            found.append(
+                f"The standard error of a probability is at most {error[worst]:.2g} ('{name}')."
+            )
         if len(self.reals):
             _, std, off, _ = self.moments
             worst = int(np.argmax(off / std))

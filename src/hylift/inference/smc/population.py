@@ -56,7 +56,7 @@ class Cells(NamedTuple):
             np.zeros(shape),
             np.zeros(shape, dtype=np.int64),
             np.zeros(shape, dtype=np.int64),
-            seeds.reshape(shape),
+            seeds.astype(np.uint64).reshape(shape),
             sweeps,
         )
 
@@ -158,7 +158,7 @@ class Population:
     def _advance(self, most: int, *, hurries: bool) -> None:
         groups, particles, _ = self.cells.states.shape
         cost = np.concatenate([[0], np.cumsum(self.cliques.work())])
-        blocks = [block for block in cut(cost, particles)]
+        blocks = cut(cost, particles)
         cells = [(g * len(blocks) + b, 0) for g in range(groups) for b in range(len(blocks))]
 
         def run(number: int, _: int) -> int:

@@ -92,7 +92,9 @@ def _gather(cliques, work, c, but):
     _add_children(cliques, work, c, but, work.matrix, work.vector)
     shared = size - clique.num_own
     for i in range(shared):
-        work.floats[work.vector + clique.num_own + i] += work.floats[work.down_linear + clique.first + i]
+        work.floats[work.vector + clique.num_own + i] += work.floats[
+            work.down_linear + clique.first + i
+        ]
         for j in range(shared):
             at = (clique.num_own + i) * size + clique.num_own + j
             work.floats[work.matrix + at] += work.floats[work.down + clique.square + i * shared + j]
@@ -154,7 +156,9 @@ def climb(terms, cliques, work, c):
     )
     work.floats[work.constant + c] = constant
     if np.isnan(constant):
-        return np.int64(cliques.member[clique.first + np.int64(work.floats[work.scale + 0])].variable)
+        return np.int64(
+            cliques.member[clique.first + np.int64(work.floats[work.scale + 0])].variable
+        )
     return np.int64(-1)
 
 
@@ -203,7 +207,9 @@ def descend(cliques, work, c, child):
     for i in range(size):
         work.floats[work.mean + work.ints[work.order + i]] = work.floats[work.vector + i]
         for j in range(size):
-            work.floats[work.cov + work.ints[work.order + i] * size + work.ints[work.order + j]] = work.floats[work.matrix + i * size + j]
+            work.floats[work.cov + work.ints[work.order + i] * size + work.ints[work.order + j]] = (
+                work.floats[work.matrix + i * size + j]
+            )
     found = eliminate(work, work.cov, size, work.mean, size - shared)
     for i in range(shared):
         row = size - shared + i
@@ -270,7 +276,7 @@ def draw_reals(cliques, work, first, last):
 
 @entry
 def mark_busy(clique):
-    """Marks cliques with discrete variables at them or below, of those that follow their children."""
+    """Marks cliques with discrete variables at them or below; children come before parents."""
     for c in range(len(clique)):
         if clique[c].locals_end > clique[c].locals:
             clique[c].is_busy = 1

@@ -123,7 +123,10 @@ def _tilt(cliques, work, k, near):
         mu = work.floats[work.mean + cliques.lists[cliques.near + k + i]]
         pull = work.floats[work.slope + i]
         for j in range(near):
-            pull -= work.floats[work.change + i * near + j] * work.floats[work.mean + cliques.lists[cliques.near + k + j]]
+            pull -= (
+                work.floats[work.change + i * near + j]
+                * work.floats[work.mean + cliques.lists[cliques.near + k + j]]
+            )
         value += 0.5 * mu * (work.floats[work.slope + i] + pull)
         work.floats[work.tilt + i] = pull
     return value
@@ -142,7 +145,10 @@ def _weigh_linear(terms, cliques, work, v, local, size):
             row = cliques.lists[cliques.near + local.near + i] * size
             inner = 0.0
             for j in range(near):
-                inner += work.floats[work.cov + row + cliques.lists[cliques.near + local.near + j]] * work.floats[work.tilt + j]
+                inner += (
+                    work.floats[work.cov + row + cliques.lists[cliques.near + local.near + j]]
+                    * work.floats[work.tilt + j]
+                )
             total += 0.5 * work.floats[work.tilt + i] * inner
         work.weight[state] += total
 
@@ -155,7 +161,10 @@ def _precision_near(cliques, work, local, size):
     for i in range(near):
         work.floats[work.slope + i] = 0.0
         for j in range(near):
-            row, column = cliques.lists[cliques.near + local.near + i], cliques.lists[cliques.near + local.near + j]
+            row, column = (
+                cliques.lists[cliques.near + local.near + i],
+                cliques.lists[cliques.near + local.near + j],
+            )
             work.floats[work.change + i * near + j] = work.floats[work.cov + row * size + column]
     if np.isnan(eliminate(work, work.change, near, work.slope, near)):
         return np.nan
@@ -184,8 +193,12 @@ def _weigh_curved(terms, cliques, work, v, local, size):
         for i in range(near * near):
             work.floats[work.change + i] += work.floats[work.inner + i]
         for i in range(near):
-            work.floats[work.largest + i] = max(work.floats[work.largest + i], work.floats[work.change + i * near + i])
-            work.floats[work.smallest + i] = min(work.floats[work.smallest + i], work.floats[work.change + i * near + i])
+            work.floats[work.largest + i] = max(
+                work.floats[work.largest + i], work.floats[work.change + i * near + i]
+            )
+            work.floats[work.smallest + i] = min(
+                work.floats[work.smallest + i], work.floats[work.change + i * near + i]
+            )
         found = eliminate(work, work.change, near, work.tilt, near)
         if np.isnan(found):
             return False
@@ -207,11 +220,15 @@ def _move(terms, cliques, work, v, local, size, state):
     # C: the columns near v; M: the precision there; LLᵀ = M + change.
     for i in range(size):
         for k in range(near):
-            work.floats[work.columns + k * size + i] = work.floats[work.cov + i * size + cliques.lists[cliques.near + local.near + k]]
+            work.floats[work.columns + k * size + i] = work.floats[
+                work.cov + i * size + cliques.lists[cliques.near + local.near + k]
+            ]
     if not local.is_curved:
         for i in range(size):
             for k in range(near):
-                work.floats[work.mean + i] += work.floats[work.columns + k * size + i] * work.floats[work.tilt + k]
+                work.floats[work.mean + i] += (
+                    work.floats[work.columns + k * size + i] * work.floats[work.tilt + k]
+                )
         return
     for i in range(near * near):
         work.floats[work.change + i] += work.floats[work.inner + i]
@@ -220,30 +237,49 @@ def _move(terms, cliques, work, v, local, size, state):
         invert(work.floats, work.change, near, work.inner)
         for i in range(near):
             for j in range(near):
-                row, column = cliques.lists[cliques.near + local.near + i], cliques.lists[cliques.near + local.near + j]
+                row, column = (
+                    cliques.lists[cliques.near + local.near + i],
+                    cliques.lists[cliques.near + local.near + j],
+                )
                 work.floats[work.cov + row * size + column] = work.floats[work.inner + i * near + j]
         for i in range(near - 1, -1, -1):
             for j in range(i + 1, near):
-                work.floats[work.tilt + i] -= work.floats[work.change + j * near + i] * work.floats[work.tilt + j]
+                work.floats[work.tilt + i] -= (
+                    work.floats[work.change + j * near + i] * work.floats[work.tilt + j]
+                )
             work.floats[work.tilt + i] /= work.floats[work.change + i * near + i]
-            work.floats[work.mean + cliques.lists[cliques.near + local.near + i]] += work.floats[work.tilt + i]
+            work.floats[work.mean + cliques.lists[cliques.near + local.near + i]] += work.floats[
+                work.tilt + i
+            ]
         return
     # X = M Cᵀ in `matrix`, Y = L⁻¹ X in `moved`: cov += YᵀY - XᵀCᵀ, and mean += YᵀL⁻¹ tilt.
     for i in range(size):
         for k in range(near):
             value = 0.0
             for j in range(near):
-                value += work.floats[work.inner + k * near + j] * work.floats[work.columns + j * size + i]
+                value += (
+                    work.floats[work.inner + k * near + j]
+                    * work.floats[work.columns + j * size + i]
+                )
             work.floats[work.matrix + k * size + i] = value
             for j in range(k):
-                value -= work.floats[work.change + k * near + j] * work.floats[work.moved + j * size + i]
+                value -= (
+                    work.floats[work.change + k * near + j] * work.floats[work.moved + j * size + i]
+                )
             work.floats[work.moved + k * size + i] = value / work.floats[work.change + k * near + k]
     for k in range(near):
         for i in range(size):
-            work.floats[work.mean + i] += work.floats[work.moved + k * size + i] * work.floats[work.tilt + k]
+            work.floats[work.mean + i] += (
+                work.floats[work.moved + k * size + i] * work.floats[work.tilt + k]
+            )
             for j in range(size):
-                value = work.floats[work.moved + k * size + i] * work.floats[work.moved + k * size + j]
-                value -= work.floats[work.matrix + k * size + i] * work.floats[work.columns + k * size + j]
+                value = (
+                    work.floats[work.moved + k * size + i] * work.floats[work.moved + k * size + j]
+                )
+                value -= (
+                    work.floats[work.matrix + k * size + i]
+                    * work.floats[work.columns + k * size + j]
+                )
                 work.floats[work.cov + i * size + j] += value
 
 
@@ -315,7 +351,13 @@ def _arrive(terms, cliques, work, part, c, beta, base, probs, mixtures, amount, 
     if amount > 0.0:
         for i in range(clique.num_own):
             real = np.int64(cliques.member[clique.first + i].real)
-            add_gaussian(mixtures, real, amount, work.floats[work.mean + i], work.floats[work.cov + i * size + i])
+            add_gaussian(
+                mixtures,
+                real,
+                amount,
+                work.floats[work.mean + i],
+                work.floats[work.cov + i * size + i],
+            )
     for k in range(clique.locals, clique.locals_end):
         record = terms.variable[cliques.local[k].variable]
         for at in range(record.split, record.last):
@@ -380,7 +422,10 @@ def log_density(terms, cliques, work, part):
     for k in range(part.terms, part.terms_end):
         t = cliques.lists[cliques.terms + k]
         if t < terms.num_tables:
-            total += terms.term[t].multiplicity * terms.theta[terms.term[t].base + work.ints[work.joint + t]]
+            total += (
+                terms.term[t].multiplicity
+                * terms.theta[terms.term[t].base + work.ints[work.joint + t]]
+            )
     return total
 
 
@@ -394,12 +439,11 @@ def sweep(terms, cliques, work, part, beta, base, probs, mixtures, amount, is_mo
     """
     loose = begin(terms, cliques, work, part)
     for root in range(part.cliques, part.cliques_end):
-        if cliques.clique[root].parent < 0 and loose < 0:
-            if amount > 0.0 or cliques.clique[root].is_busy:
-                loose = _visit(
-                    terms, cliques, work, part, root, beta, base, probs, mixtures, amount,
-                    is_moving,
-                )  # fmt: skip
+        is_root = cliques.clique[root].parent < 0 and loose < 0
+        if is_root and (amount > 0.0 or cliques.clique[root].is_busy):
+            loose = _visit(
+                terms, cliques, work, part, root, beta, base, probs, mixtures, amount, is_moving
+            )
     if not is_moving:
         for k in range(part.discrete, part.discrete_end):
             v = cliques.lists[cliques.discrete + k]

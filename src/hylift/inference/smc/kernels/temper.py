@@ -26,7 +26,9 @@ def _load(terms, cliques, work, part, states, g, i):
     for k in range(part.discrete, part.discrete_end):
         work.x[cliques.lists[cliques.discrete + k]] = states[g, i, k]
     for k in range(part.terms, part.terms_end):
-        work.ints[work.joint + cliques.lists[cliques.terms + k]] = joint_state(terms, work.x, cliques.lists[cliques.terms + k])
+        work.ints[work.joint + cliques.lists[cliques.terms + k]] = joint_state(
+            terms, work.x, cliques.lists[cliques.terms + k]
+        )
 
 
 @inner
@@ -298,7 +300,9 @@ def _finish(terms, cliques, work, base, cells, probs, mixtures, values, part, g,
 
 
 @entry
-def advance(terms, cliques, work, base, cells, probs, mixtures, values, g, first, last, most, hurries):
+def advance(
+    terms, cliques, work, base, cells, probs, mixtures, values, g, first, last, most, hurries
+):
     """So many steps of the parts from first to last, in a group of particles.
 
     hurries: jump to the end at once. values: (group, stored particle, stored sweep, variable).
@@ -312,9 +316,7 @@ def advance(terms, cliques, work, base, cells, probs, mixtures, values, g, first
             if phase >= DONE:
                 break
             if part.num_joint > 0 and phase < FINAL:
-                loose = _enumerate(
-                    terms, cliques, work, base, cells, probs, mixtures, part, g, p
-                )
+                loose = _enumerate(terms, cliques, work, base, cells, probs, mixtures, part, g, p)
             elif phase == BREAKING:
                 if cells.made[g, p] == 0:
                     _toss(terms, cliques, work, part, base, cells.states, g, cells.states.shape[1])

@@ -1,0 +1,133 @@
+"""Runs of SMC: seeds, threads, time, refusals, draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from hybrid_shapes import chain, couplings
+from hylift.errors import ImpossibleEvidenceError, UnsupportedError
+from hylift.graph import FactorGraph, boolean, real
+from hylift.inference import SMC, infer
+from hylift.potentials import ConditionalQuadratic, Table
+from zoo import friends_and_smokers, function_of_both_kinds, truncated_gaussian
+
+SMALL = SMC(groups=3, particles=16, sweeps=2)
+
+
+@pytest.mark.usefixtures("threads")
+def test_answers_do_not_depend_on_the_number_of_threads() -> None:
+    graph, found = chain(8, np.random.default_rng(0)), []
+
+    for num_threads in (1, 2):
+        numba.set_num_threads(num_threads)
+        found.append(infer(graph, SMALL, seed=3))
+
+    assert found[0].log_partition == found[1].log_partition
+    assert found[0].draws is not None
+    assert found[1].draws is not None
+    assert (found[0].draws.values == found[1].draws.values).all()
+    assert found[0].marginals().equals(found[1].marginals())
+
+
+def test_another_seed_gives_another_answer() -> None:
+    graph = friends_and_smokers()
+
+    first, second = (infer(graph, SMALL, seed=seed).log_partition for seed in (0, 1))
+
+    assert first != second
+
+
+def test_a_run_without_time_jumps_to_the_end_and_says_so() -> None:
+    graph = couplings(9, np.random.default_rng(0))
+
+    found = infer(graph, SMC(), seconds=1e-9)
+
+    assert found.solution.result == "out_of_time"
+    assert "made by weights alone, and the answer may be off" in found.solution.notes[-1]
+    assert found.log_partition is not None
+    assert np.isfinite(found.log_partition.value)
+
+
+def test_a_run_resumes_from_its_checkpoint(tmp_path: Path) -> None:
+    graph, path = chain(9, np.random.default_rng(1)), tmp_path / "run"
+    expected = infer(graph, SMALL, seed=2)
+
+    infer(graph, SMALL, seed=2, checkpoint=path, callback=lambda step: True)
+    found = infer(graph, SMALL, seed=2, checkpoint=path)
+
+    assert found.log_partition == expected.log_partition
+    assert found.marginals().equals(expected.marginals())
+
+
+def test_particles_are_draws_of_all_variables() -> None:
+    graph = chain(8, np.random.default_rng(0))
+
+    found = infer(graph, SMC(groups=4, particles=64, sweeps=5), seed=1)
+
+    assert found.draws is not None
+    assert found.draws.values.shape == (4, 320, graph.num_variables)
+    for at, variable in enumerate(found.draws.ids.tolist()):
+        values, marginal = (
+            found.draws.values[..., at],
+            found.marginal(graph.variables.names[variable]),
+        )
+        if graph.variables.num_states[variable]:
+            shares = [np.mean(values == state) for state in range(len(marginal.probs))]
+            np.testing.assert_allclose(shares, marginal.probs, atol=0.06)
+        else:
+            assert values.mean() == pytest.approx(marginal.mean, abs=0.2 * marginal.std)
+            assert values.std() == pytest.approx(marginal.std, rel=0.15)
+
+
+def test_draws_go_to_arviz() -> None:
+    pytest.importorskip("arviz")
+    table = Table.shared(np.eye(2))
+    graph = FactorGraph.build({"a": boolean, "b": boolean}, [(table, ["a", "b"])])
+
+    data = infer(graph, SMALL).to_arviz()
+
+    assert dict(data.posterior.sizes) == {"chain": 3, "draw": 32}
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (function_of_both_kinds(), "SMC integrates the reals out, which needs tables and"),
+        (truncated_gaussian(), "SMC integrates the reals out, and 'x' has bounds"),
+    ],
+)
+def test_reals_that_are_not_gaussian_are_refused(graph: FactorGraph, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message) as raised:
+        infer(graph, SMC())
+
+    assert "use Gibbs()" in str(raised.value)
+
+
+def test_impossible_evidence_is_reported() -> None:
+    names = [f"d{i}" for i in range(9)]
+    never = Table.shared([[-np.inf, 0.0], [0.0, -np.inf]])  # an odd cycle has no two colors
+    pairs = [[names[i], names[(i + 1) % 9]] for i in range(9)]
+    graph = FactorGraph.build(dict.fromkeys(names, boolean), [(never, pair) for pair in pairs])
+
+    with pytest.raises(ImpossibleEvidenceError, match="SMC found no states"):
+        infer(graph, SMC(), rewrite=False)
+
+
+def test_an_improper_real_is_named() -> None:
+    loose = ConditionalQuadratic(
+        np.array([[[[-1.0]], [[0.0]]]]), np.zeros((1, 2, 1)), np.zeros((1, 2))
+    )
+    graph = FactorGraph.build({"a": boolean, "height": real}, [(loose, ["a", "height"])])
+
+    with pytest.raises(ValueError, match="height"):
+        infer(graph, SMC())
+
+
+@pytest.mark.parametrize("setting", ["groups", "particles"])
+def test_one_group_or_particle_is_refused(setting: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"{setting} must be an integer of at least 2"):
+        SMC(**{setting: 1})
