@@ -171,7 +171,7 @@ REFUSED = {
     "another schedule": (["-m", "bp", "--schedule", "resdual"], "there is no schedule 'resdual'"),
     "particles of gibbs": (
         ["-m", "gibbs", "--particles", 10],
-        "--particles is for --method epbp, not for gibbs",
+        "--particles is for --method epbp or smc, not for gibbs",
     ),
     "chains of bp": (["-m", "bp", "--chains", 2], "--chains is for --method gibbs, not for bp"),
     "no draws": (["-m", "gibbs", "--draws", 0], "--draws must be an integer"),

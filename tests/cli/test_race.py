@@ -106,7 +106,7 @@ REFUSED = {
     "another method": (
         ["--methods", "exact,gapb"],
         "there is no method 'gapb': choose among exact, mean-field, bvi, bvi-coarse-to-fine, npvi, "
-        "bp, gabp, epbp, ep, gibbs, maxwalksat, mini-buckets. Did you mean 'gabp'?",
+        "bp, gabp, epbp, ep, gibbs, smc, maxwalksat, mini-buckets. Did you mean 'gabp'?",
     ),
     "no method": (["--methods", ""], "there is no method '': choose among exact, mean-field"),
     "a comma too many": (["--methods", "exact,"], "there is no method '': choose among exact"),

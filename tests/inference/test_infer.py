@@ -68,7 +68,7 @@ def test_a_method_that_begins_in_its_own_way_refuses_a_start(method: Method) -> 
 
     assert str(refusal.value).endswith(
         "cannot start from an earlier posterior: leave start out, or use MeanField(), "
-        "BVI(), NPVI() or MaxWalkSAT()"
+        "BVI(), NPVI(), SMC() or MaxWalkSAT()"
     )
     assert str(refusal.value).lower().startswith(method.name.lower()[:2])
 

@@ -142,9 +142,14 @@ def _base(graph: FactorGraph, terms: LocalTerms, start: Posterior | None) -> Flo
     flat = np.repeat(1.0 / np.maximum(num_states, 1), num_states)
     if start is None:
         return np.log(flat)
-    marginals = start.known_marginals()
-    probs = flat.copy()
+    marginals, probs = start.all_marginals, flat.copy()
     at = graph.variables.places_in(start.variables)
+    if marginals is None and isinstance(start.mixture, Mixture):  # of a rewritten graph
+        marginals = start.mixture.marginals(start.variables)
+        place = np.full(len(start.variables) + 1, -1)
+        place[start.mixture.hidden] = np.arange(len(start.mixture.hidden))
+        at = place[at]
+    marginals = marginals or start.known_marginals()
     for number, batch in enumerate(marginals.batches):
         if isinstance(batch, Categorical):
             known = np.flatnonzero((at >= 0) & (num_states > 0))
