@@ -162,6 +162,15 @@ def test_ep_answers_where_time_is_too_short_for_draws(monkeypatch: pytest.Monkey
     assert "Time was too short for Gibbs." in posterior.solution.notes
 
 
+def test_ep_answers_with_a_warning_where_chains_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "SEPARATE", 0.0)
+
+    posterior = infer(toy_hybrid_mln(), exact=False)
+
+    assert posterior.solution.method == "EP"
+    assert "The chains of Gibbs stay apart" in posterior.solution.notes[1]
+
+
 def test_where_ep_does_not_converge_the_next_method_answers_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

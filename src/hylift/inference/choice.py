@@ -49,6 +49,8 @@ PRODUCT = MeanField()
 APART = 0.3
 """Divergence of EP's marginal from that of draws, in nats, from which on one may be wrong. EP is
 wrong more often: a smaller limit would warn of many right answers."""
+SEPARATE = 1.2
+"""R-hat from which on chains are in different modes, whose weights they do not tell."""
 REFUSALS = (IntractableError, UnsupportedError, MemoryError, ArithmeticError, np.linalg.LinAlgError)
 """Errors after which another method may have an answer."""
 
@@ -207,11 +209,11 @@ class _Approximation:
             return None
 
     def _beside(self, draws: Posterior, joint: Posterior | None) -> Posterior:
-        """The answer from draws and EP: that of EP where time was too short for draws."""
+        """The answer from draws and EP: that of EP where the draws are of no use."""
         result = draws.solution.result
         if joint is not None and joint.solution.result == "converged":
-            if result == "out_of_time":
-                self.notes.append("Time was too short for Gibbs.")
+            if (why := _why_not_draws(draws)) is not None:
+                self.notes.append(why)
                 return self._as_asked(joint)
             if "logz" in self.request.tasks:
                 self.notes.append("log Z is that of EP: Gibbs does not estimate it.")
@@ -229,6 +231,19 @@ class _Approximation:
             return draws
         self.notes.append(f"log Z is that of {PRODUCT.name}: Gibbs does not estimate it.")
         return replace(draws, log_partition=bound.log_partition)
+
+
+def _why_not_draws(found: Posterior) -> str | None:
+    """The reason not to use draws, if there is one."""
+    if found.solution.result == "out_of_time":
+        return "Time was too short for Gibbs."
+    r_hat = found.draws.diagnostics().r_hat.max(initial=1.0) if found.draws is not None else 1.0
+    if r_hat < SEPARATE:
+        return None
+    return (
+        f"The chains of Gibbs stay apart (R-hat {r_hat:.2g}), so that there are several modes, and "
+        "this answer of EP may be off."
+    )
 
 
 def _is_final(joint: Posterior) -> bool:
