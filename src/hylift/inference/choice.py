@@ -241,7 +241,7 @@ def _why_not_draws(found: Posterior) -> str | None:
     if r_hat < SEPARATE:
         return None
     return (
-        f"The chains of Gibbs stay apart (R-hat {r_hat:.2g}), so that there are several modes, and "
+        f"The chains of Gibbs stay apart (R-hat {r_hat:.2g}): there may be several modes, and "
         "this answer of EP may be off."
     )
 
