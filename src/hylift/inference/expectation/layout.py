@@ -21,9 +21,9 @@ from hylift.inference.expectation.coordinates import (
 from hylift.inference.expectation.joint import FloatArray, Ids, Joint
 from hylift.inference.expectation.numeric import BoundSites
 from hylift.inference.message.layout import Points
-from hylift.inference.prepared import Prepared, View
+from hylift.inference.prepared import Prepared
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import number_rows, offsets
 from hylift.rewrite.kinds import by_states
 from hylift.rewrite.merge import merge_factors
 from hylift.rewrite.parts import parts_of
@@ -105,10 +105,11 @@ class Sites:
     part: NDArray[np.int32]  # (site,): the connected part of the graph that it is in
     part_of_variable: NDArray[np.int32]
     num_parts: int
+    tied: Ids  # (site,): the first site that looks alike, by the classes of lifting
 
     @classmethod
-    def of(cls, view: View) -> Sites:
-        graph = view.graph
+    def of(cls, graph: FactorGraph, classes: NDArray[np.int32] | None = None) -> Sites:
+        """classes: (variable,), of look-alikes, where sites of these are tied to each other."""
         chosen = [group for group in graph.groups if not is_base(group) and group.arity]
         base = [group for group in graph.groups if is_base(group)]
         joint = Joint.of(graph, base, [group.reals for group in graph.groups if group.arity])
@@ -143,6 +144,7 @@ class Sites:
             part[terms.slots[terms.slot_ptr[:-1]]],
             part,
             num_parts,
+            np.arange(len(terms)) if classes is None else _tied(pieces, classes),
         )
 
     def __len__(self) -> int:
@@ -191,17 +193,23 @@ class Sites:
             terms.num_joint * (4 * self.dim**3 + 8 * terms.num_discrete.astype(np.int64) + 8) + 32
         )
 
+    @cached_property
+    def _most(self) -> tuple[int, ...]:
+        """Of a site, at most: coordinates, joint states, those of one with reals, discrete slots,
+        entries of messages."""
+        terms = self.terms
+        held = np.diff(self.points.place[terms.slot_ptr])
+        joint = terms.num_joint
+        parts = (self.dim, joint, joint[self.dim > 0], terms.num_discrete, held)
+        return tuple(int(part.max(initial=0)) for part in parts)
+
     def room(self) -> tuple[NDArray[Any], ...]:
         """Scratch for one thread."""
-        terms, most = self.terms, int(self.dim.max(initial=0))
-        joint = int(terms.num_joint.max(initial=1))
-        with_reals = int(terms.num_joint[self.dim > 0].max(initial=0))
-        slots = int(terms.num_discrete.max(initial=0))
-        held = np.diff(self.points.place[terms.slot_ptr])
+        dim, joint, with_reals, slots, held = self._most
         return (
-            np.empty((4, most, most)), np.empty((3, most)), np.empty((3, joint)),
-            np.empty((with_reals, most)), np.empty((with_reals, most, most)),
-            np.empty((2, int(held.max(initial=0)))), np.empty((1, slots), dtype=np.int64),
+            np.empty((4, dim, dim)), np.empty((3, dim)), np.empty((3, joint)),
+            np.empty((with_reals, dim)), np.empty((with_reals, dim, dim)), np.empty((2, held)),
+            np.empty((1, slots), dtype=np.int64),
         )  # fmt: skip
 
     def averages(self, is_weak: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
@@ -237,6 +245,19 @@ class Sites:
         """(site,): the precision and linear part that reals have without sites."""
         step = self.joint.step[piece.scope[:, 0]]
         return self.joint.base[step], self.joint.linear[step]
+
+
+def _tied(pieces: Sequence[Piece], classes: NDArray[np.int32]) -> Ids:
+    """(site,): the first of its piece with the same row and with variables of the same classes."""
+    tied, begin = [np.zeros(0, dtype=np.int64)], 0
+    for piece in pieces:
+        if len(piece):
+            row = piece.numeric.kind if piece.numeric else piece.row
+            columns = (row, *classes[piece.scope].T)
+            number, first = number_rows(*(np.asarray(part, dtype=np.int64) for part in columns))
+            tied.append(begin + first[number])
+        begin += len(piece)
+    return np.concatenate(tied)
 
 
 def _per_site(pieces: Sequence[Piece], values: Sequence[int]) -> Ids:

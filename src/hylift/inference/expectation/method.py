@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.inference.control import Control
@@ -67,9 +68,10 @@ class EP:
         prepared = without_constants(prepared)
         if self.merge_factors:
             prepared = with_larger_factors(prepared)
-        view = _view(self.name, with_powers(prepared), request)
-        control.enter_level(view.graph.num_variables)
-        sites = Sites.of(view)
+        view, classes = _view(self.name, with_powers(prepared), request)
+        num_classes = view.graph.num_variables if classes is None else int(classes.max()) + 1
+        control.enter_level(num_classes)
+        sites = Sites.of(view.graph, classes)
         share = None if self.damping is None else 1.0 - self.damping
         state = Propagation(sites, self.tolerance, self.max_steps, share)
         _check_start(state)
@@ -97,11 +99,15 @@ def _check_ground(prepared: Prepared) -> None:
         )
 
 
-def _view(name: str, prepared: Prepared, request: Request) -> View:
-    """The graph to propagate in: lifted where it is discrete."""
+def _view(name: str, prepared: Prepared, request: Request) -> tuple[View, NDArray[np.int32] | None]:
+    """The graph to propagate in, lifted where it is discrete; and the classes of its variables
+    whose sites are tied, where there are reals: look-alikes may have different covariances, so
+    that the Gaussian is that of the ground graph."""
     view = view_of(name, prepared, request)
-    has_reals = (prepared.ground.variables.num_states == 0).any()
-    return View.whole(prepared) if has_reals else view
+    if not (prepared.ground.variables.num_states == 0).any():
+        return view, None
+    whole = View.whole(prepared)
+    return whole, view.variable_to_class if request.lift == "exact" else None
 
 
 def _check_start(state: Propagation) -> None:

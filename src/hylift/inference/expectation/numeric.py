@@ -78,6 +78,13 @@ class FunctionSites:
         return own[:, :, None] * np.eye(own.shape[1]), own * center
 
     @property
+    def kind(self) -> NDArray[Any]:
+        """(site,): equal for sites of the same function and power."""
+        return np.unique(
+            np.stack([self.group.row, self.group.multiplicity], axis=1), axis=0, return_inverse=True
+        )[1].reshape(-1)
+
+    @property
     def is_bounded(self) -> bool:
         return bool((np.isfinite(self.lower) | np.isfinite(self.upper)).any())
 
@@ -228,6 +235,11 @@ class BoundSites:
 
     lower: FloatArray  # (site,)
     upper: FloatArray
+
+    @property
+    def kind(self) -> NDArray[Any]:
+        """(site,): the classes of reals tell their bounds apart."""
+        return np.zeros(len(self.lower), dtype=np.int64)
 
     def start(self, precision: FloatArray, linear: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Natural parameters to begin with: of the uniform distribution between two bounds, of the

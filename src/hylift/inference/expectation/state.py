@@ -80,6 +80,8 @@ class Propagation:
     lowest: FloatArray = field(init=False)  # (part,): change since which it is to halve
     since: Ids = field(init=False)  # (part,): steps since then
     is_done: NDArray[np.bool_] = field(init=False)  # (part,)
+    tied: Ids = field(init=False)  # (site,): the site whose tilted distribution it has
+    other: Ids = field(init=False)  # (site,): the first that was tied to it and differed, or -1
 
     def __post_init__(self) -> None:
         sites = self.sites
@@ -94,6 +96,7 @@ class Propagation:
         self.lowest = np.full(sites.num_parts, np.inf)
         self.since = np.zeros(sites.num_parts, dtype=np.int64)
         self.is_done = np.zeros(sites.num_parts, dtype=bool)
+        self.tied, self.other = sites.tied.copy(), np.full(len(sites), -1, dtype=np.int64)
         self.settle()
         if self.solved.failed.any():
             is_open = np.zeros(sites.num_parts, dtype=bool)
@@ -119,7 +122,8 @@ class Propagation:
         return Tilted.room(self.sites)
 
     def tilt_all(self) -> None:
-        """The tilted distributions of all sites."""
+        """The tilted distributions of all sites, each by itself."""
+        self.tied = np.arange(len(self.sites))
         self.tilt(Work.of(np.arange(len(self.sites)), self.sites.cost))
 
     def settle(self) -> None:
@@ -134,16 +138,9 @@ class Propagation:
 
     def _state(self) -> Arrays:
         names = (
-            "precision",
-            "linear",
-            "message",
-            "share",
-            "most",
-            "change",
-            "lowest",
-            "since",
-            "is_done",
-        )
+            "precision", "linear", "message", "share", "most", "change", "lowest", "since",
+            "is_done", "tied", "other",
+        )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def restore(self, arrays: Arrays) -> None:
@@ -209,22 +206,45 @@ class Propagation:
             sites.pair, sites.dim, sites.dim_ptr, sites.matrix_ptr, sites.basis_ptr, sites.basis,
             self.solved.mean, self.solved.covariance, found.mean, found.covariance,
         )  # fmt: skip
-        self._integrate(some)
         found.cavity[:] = self.totals.cavities(self.message, np.zeros(points.first[-1]))
+        shape = (
+            terms.slot_ptr, terms.num_discrete, points.place, sites.dim, sites.dim_ptr,
+            sites.matrix_ptr,
+        )  # fmt: skip
+        is_some = np.zeros(len(sites), dtype=bool)
+        is_some[some] = True
+        kernels.untie(
+            some, is_some, self.tied, self.other, *shape, found.mean, found.covariance,
+            found.cavity,
+        )  # fmt: skip
+        own = self._firsts(work)
+        self._integrate(own.ids)
 
         def run(begin: int, end: int) -> None:
             kernels.tilt(
-                begin, end, some, sites.room(), terms.slot_ptr, terms.num_discrete,
+                begin, end, own.ids, sites.room(), terms.slot_ptr, terms.num_discrete,
                 terms.num_joint, terms.base, terms.theta, points.place, sites.dim, sites.dim_ptr,
                 sites.matrix_ptr, sites.given_ptr, *found.given, found.mean, found.covariance,
                 self.precision, self.linear, found.cavity, self.message, found.precision_step,
                 found.linear_step, found.candidate, found.log_norm, found.change, found.status,
             )  # fmt: skip
 
-        in_blocks(run, work.blocks)
+        in_blocks(run, own.blocks)
+        kernels.spread(
+            some, self.tied, *shape, found.precision_step, found.linear_step, found.candidate,
+            found.log_norm, found.change, found.status,
+        )  # fmt: skip
         impossible = np.flatnonzero(found.status[some] == kernels.IMPOSSIBLE)
         if len(impossible):
             raise points.contradiction(int(some[impossible[0]]))
+
+    def _firsts(self, work: Work) -> Work:
+        """The sites that are tied to themselves."""
+        is_first = self.tied[work.ids] == work.ids
+        if is_first.all():
+            return work
+        some = work.ids[is_first]
+        return Work.of(some, self.sites.cost[some])
 
     def _integrate(self, some: Ids) -> None:
         """Log-weights, means and covariances of the states of sites without closed form."""

@@ -298,3 +298,77 @@ def advance_sites(
             if old > -np.inf and new > -np.inf:
                 new = old + part * (new - old)
             message[e] = new
+
+
+ALIKE = 1e-11
+"""Difference of moments in standard deviations, and of messages, that counts as rounding."""
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def untie(
+    some, is_some, tied, other, slot_ptr, num_discrete, place, dim, dim_ptr, matrix_ptr, mean,
+    covariance, cavity,
+):  # fmt: skip
+    """Set sites apart whose Gaussian or messages differ from those of the site they are tied to.
+
+    other: (site,), the first that differed from it, or -1.
+    """
+    for c in some:
+        if tied[c] != c and not is_some[tied[c]]:
+            tied[c] = c
+        for _ in range(2):
+            first = tied[c]
+            if first == c or _alike(
+                c, first, slot_ptr, num_discrete, place, dim[c], dim_ptr, matrix_ptr, mean,
+                covariance, cavity,
+            ):  # fmt: skip
+                break
+            if other[first] < 0 or not is_some[other[first]]:
+                other[first] = c
+            tied[c] = other[first]
+        else:
+            tied[c] = c
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _alike(
+    c, first, slot_ptr, num_discrete, place, r, dim_ptr, matrix_ptr, mean, covariance, cavity
+):  # fmt: skip
+    at, matrix, them, theirs = dim_ptr[c], matrix_ptr[c], dim_ptr[first], matrix_ptr[first]
+    for i in range(r):
+        own = covariance[matrix + i * r + i]
+        away = mean[at + i] - mean[them + i]
+        if away * away > ALIKE * ALIKE * (own + mean[at + i] * mean[at + i]):
+            return False
+        for j in range(i + 1):
+            scale = math.sqrt(own * covariance[matrix + j * r + j])
+            away = covariance[matrix + i * r + j] - covariance[theirs + i * r + j]
+            if not abs(away) <= ALIKE * scale:
+                return False
+    low = place[slot_ptr[c]]
+    begin = place[slot_ptr[first]]
+    for e in range(place[slot_ptr[c] + num_discrete[c]] - low):
+        one, two = cavity[low + e], cavity[begin + e]
+        if one != two and not abs(one - two) <= ALIKE * (1.0 + abs(one)):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def spread(
+    some, tied, slot_ptr, num_discrete, place, dim, dim_ptr, matrix_ptr, precision_step,
+    linear_step, candidate, log_norm, change, status,
+):  # fmt: skip
+    """Give sites the new parameters of those that they are tied to."""
+    for c in some:
+        first = tied[c]
+        if first == c:
+            continue
+        log_norm[c], change[c], status[c] = log_norm[first], change[first], status[first]
+        for i in range(dim[c]):
+            linear_step[dim_ptr[c] + i] = linear_step[dim_ptr[first] + i]
+        for i in range(dim[c] * dim[c]):
+            precision_step[matrix_ptr[c] + i] = precision_step[matrix_ptr[first] + i]
+        low, begin = place[slot_ptr[c]], place[slot_ptr[first]]
+        for e in range(place[slot_ptr[c] + num_discrete[c]] - low):
+            candidate[low + e] = candidate[begin + e]
