@@ -10,6 +10,7 @@ import hylift as hl
 from benchmarks import (
     build,
     certified,
+    expectation,
     families,
     gaussian,
     grounding,
@@ -27,6 +28,7 @@ ALL = {
     "methods": methods.run,
     "build": build.run,
     "certified": certified.run,
+    "expectation": expectation.run,
     "families": families.run,
     "gaussian": gaussian.run,
     "grounding": grounding.run,

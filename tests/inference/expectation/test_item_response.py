@@ -1,0 +1,25 @@
+"""Item response models with hidden slopes, beside a long chain of Hamiltonian Monte Carlo."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hylift.inference import EP, infer
+from item_response import ItemResponse
+
+
+@pytest.mark.slow
+def test_hidden_abilities_difficulties_and_slopes() -> None:
+    data = ItemResponse.drawn(40, 12)
+
+    posterior = infer(data.graph(), EP())
+
+    mean, std = data.moments(posterior)
+    draws = data.chain(mean, std, 20_000)
+    ratio = std / draws.std(axis=0)
+    assert posterior.solution.result == "converged"
+    assert np.abs((mean - draws.mean(axis=0)) / draws.std(axis=0)).max() <= 0.2
+    assert np.abs(np.median(ratio) - 1) <= 0.05
+    # Posteriors of difficulties are skewed, and their deviations too small.
+    assert np.abs(ratio - 1).max() <= 0.25
