@@ -9,14 +9,15 @@ import numpy as np
 from hylift.errors import IntractableError
 from hylift.progress import Progress
 
-SECONDS_PER_PASS, SECONDS_PER_VARIABLE = 2e-3, 5e-6
+SECONDS_PER_PASS, SECONDS_PER_VARIABLE = 2e-3, 1.5e-6
 """Rough times for a pass, and for each variable in it."""
-SECONDS_PER_ENTRY, SECONDS_PER_NUMBER = 5e-9, 4e-8
-"""For an entry of a table that is summed once, and for a number of a Gaussian."""
-SECONDS_PER_POINT = (0.0, 6e-9, 6e-9, 8e-8)
-"""For an entry of a table on lattices, by the number of its reals; the last for three or more."""
-SECONDS_PER_LATTICE = 4e-3
-SECONDS_PER_TRY = 3e-6
+SECONDS_PER_ENTRY, SECONDS_PER_NODE = 1e-8, 5.5e-9
+"""For an entry of the table of a clique; for one where a variable of many states is summed over."""
+SECONDS_PER_VALUE, SECONDS_PER_BOX = 1.5e-9, 2.5e-8
+"""For an entry of a factor; for one of a quadratic of three or more reals on lattices."""
+SECONDS_PER_NUMBER, SECONDS_PER_MIXED = 1.7e-8, 2.3e-7
+"""For a number of a Gaussian in closed form; for one of a free real at nodes beside it."""
+SECONDS_PER_TRY = 5e-6
 """For a variable in each order of elimination that is tried, where tables are large."""
 
 LONG = 2.0

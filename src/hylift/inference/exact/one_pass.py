@@ -16,7 +16,6 @@ from hylift.errors import (
 from hylift.inference.exact import tables
 from hylift.inference.exact.elimination import (
     OBSERVE_MORE,
-    SMALL_TABLES,
     Elimination,
     Flags,
     FloatArray,
@@ -24,7 +23,6 @@ from hylift.inference.exact.elimination import (
     Ids32,
     eliminate_tables,
     limit_of,
-    num_tries,
     number_axes,
     scope_edges,
     scopes_by_arity,
@@ -32,7 +30,7 @@ from hylift.inference.exact.elimination import (
 from hylift.inference.exact.integrated import COARSE, Integrated, OnLattice
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.lattices.collapsed import RESOLUTION
-from hylift.inference.exact.meter import SECONDS_PER_ENTRY, SECONDS_PER_TRY, Meter
+from hylift.inference.exact.meter import Meter
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, ranges
 from hylift.proper.improper import ImproperDirection
@@ -133,11 +131,10 @@ def sum_states(
     plan, order, own, of_components, constant = plan_tables(reals, max_entries)
     _, num_states = number_axes(reals.axes.num_states)
     share = 0.5 if marginals else 1.0
-    entries, num = float(plan.size.sum()), len(plan.layout.clique)
-    is_forest = np.diff(plan.layout.clique["later"]).max(initial=0) <= 1
-    tried = 0 if is_forest or entries < SMALL_TABLES else num * num_tries(num)
-    work = SECONDS_PER_ENTRY * (entries / share + len(plan.layout.values)) + SECONDS_PER_TRY * tried
-    meter.begin(work, num)
+    work = plan.seconds(marginals=marginals)
+    if reals.promoted is None or reals.promoted.order is None:
+        work += plan.seconds_to_order()
+    meter.begin(work, len(plan.layout.clique))
     messages, kept, log_sum = tables.collect(
         plan, maximise=maximise, keep=marginals, advance=lambda s: meter.advance(share * s)
     )

@@ -12,9 +12,24 @@ from itertools import pairwise
 
 import numpy as np
 
-from hylift.inference.exact.elimination import Elimination, FloatArray, Ids, Ids32
+from hylift.inference.exact.elimination import (
+    SMALL_TABLES,
+    Elimination,
+    FloatArray,
+    Ids,
+    Ids32,
+    num_tries,
+)
 from hylift.inference.exact.kernels import tables as kernels
+from hylift.inference.exact.kernels.rows import SHORT
 from hylift.inference.exact.lattices.lattice import Lattice
+from hylift.inference.exact.meter import (
+    SECONDS_PER_BOX,
+    SECONDS_PER_ENTRY,
+    SECONDS_PER_NODE,
+    SECONDS_PER_TRY,
+    SECONDS_PER_VALUE,
+)
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets
 
@@ -42,6 +57,24 @@ class TablePlan:
     def num_messages(self) -> int:
         """Entries of all messages together."""
         return int(self.layout.clique["message"].max(initial=0))
+
+    def seconds(self, *, marginals: bool) -> float:
+        """The time that sums, and marginals where asked for, should take."""
+        factor, size = self.layout.factor, self.size
+        is_long = self.layout.clique["num_states"] >= SHORT
+        total = SECONDS_PER_NODE * size[is_long].sum() + SECONDS_PER_ENTRY * size[~is_long].sum()
+        boxes = np.diff(factor["slots"])[:, 0] - factor["num_discrete"] > 2
+        total += SECONDS_PER_BOX * self.num_joint[boxes].sum()
+        total += SECONDS_PER_VALUE * self.num_joint[~boxes].sum()
+        return float(total) * (1.0 if marginals else 0.6)
+
+    def seconds_to_order(self) -> float:
+        """The time that the search for the order should have taken."""
+        num, entries = len(self.layout.clique), float(self.size.sum())
+        is_forest = np.diff(self.layout.clique["later"]).max(initial=0) <= 1
+        if is_forest or entries < SMALL_TABLES:
+            return 0.0
+        return min(num * num_tries(num) * SECONDS_PER_TRY, entries * SECONDS_PER_ENTRY)
 
     def scratch(self) -> kernels.Scratch:
         """Room for one clique at a time."""

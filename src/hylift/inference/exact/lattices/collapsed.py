@@ -34,11 +34,7 @@ from hylift.inference.exact.gaussian import (
 from hylift.inference.exact.kernels import lattice as kernels
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.lattices.lattice import Lattice, LatticeError
-from hylift.inference.exact.meter import (
-    SECONDS_PER_ENTRY,
-    SECONDS_PER_LATTICE,
-    SECONDS_PER_POINT,
-)
+from hylift.inference.exact.meter import SECONDS_PER_MIXED
 from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import offsets, strides
 from hylift.potentials import ConditionalQuadratic
@@ -218,13 +214,9 @@ class Collapsed:
         return float(np.exp(min(np.logaddexp.reduce(logs), 700.0)))
 
     def seconds(self, lattice: Lattice) -> float:
-        """The time that tables on a lattice should take."""
-        total = SECONDS_PER_LATTICE + self.num_entries(lattice) * SECONDS_PER_ENTRY
-        for terms in (self.pure, self.of_components):
-            number = np.minimum(terms.num_reals, len(SECONDS_PER_POINT) - 1)
-            each = np.array(SECONDS_PER_POINT)[number]
-            total += float((np.exp(np.minimum(lattice.log_entries(terms), 700.0)) * each).sum())
-        return total
+        """The time that free reals beside a lattice should take."""
+        beside = lattice.log_entries(self.of_components)[self.components.of_step]
+        return SECONDS_PER_MIXED * float(np.exp(np.minimum(beside, 700.0)).sum())
 
     def on(self, lattice: Lattice, max_entries: int) -> tuple[Components, GaussianStates]:
         """The free reals at every node and cell beside them."""
