@@ -86,10 +86,13 @@ def _solved(method: Method, prepared: Prepared, request: Request) -> Posterior:
         return posterior
     graphs = parts_by_copies(prepared.source, copies)
     weights, parts = [weight for weight, _ in graphs], [log_z]
+    seconds = posterior.solution.predicted_seconds
     if len(graphs) > 1:
         alone = replace(request, tasks=frozenset({"logz"}), checkpoint=None)
-        found = (method.solve(Prepared.of(graph), alone).log_partition for _, graph in graphs)
-        parts = [one for one in found if one is not None]
+        found = [method.solve(Prepared.of(graph), alone) for _, graph in graphs]
+        parts = [one.log_partition for one in found if one.log_partition is not None]
+        if seconds is not None:
+            seconds += sum(one.solution.predicted_seconds or 0.0 for one in found)
     assert prepared.whole is not None
     graphs_before = (prepared.whole.ground, *(one.graph for one in prepared.rewrites[:-1]))
     value = graphs_before[-1].log_constant
@@ -99,5 +102,5 @@ def _solved(method: Method, prepared: Prepared, request: Request) -> Posterior:
     if kind == "exact" and not is_exact(value, error, posterior.solution.marginal_error or 0.0):
         kind = "estimate"
     total = LogPartition(value, kind, error)
-    solution = replace(posterior.solution, objective=-total.value)
+    solution = replace(posterior.solution, objective=-total.value, predicted_seconds=seconds)
     return replace(posterior, log_partition=total, solution=solution)

@@ -9,8 +9,10 @@ import numpy as np
 from hylift.errors import IntractableError
 from hylift.progress import Progress
 
+SECONDS_PER_FACTOR = 5e-8
+"""Rough time to prepare a factor of the user's graph."""
 SECONDS_PER_PASS, SECONDS_PER_VARIABLE = 2e-3, 1.5e-6
-"""Rough times for a pass, and for each variable in it."""
+"""For a pass, and for each variable in it."""
 SECONDS_PER_ENTRY, SECONDS_PER_NODE = 1e-8, 5.5e-9
 """For an entry of the table of a clique; for one where a variable of many states is summed over."""
 SECONDS_PER_VALUE, SECONDS_PER_BOX = 1.5e-9, 2.5e-8

@@ -17,7 +17,7 @@ from hylift.inference.exact.elimination import FloatArray, check_tables
 from hylift.inference.exact.expected import expected_sums
 from hylift.inference.exact.integral import Integral, integrate
 from hylift.inference.exact.maximum import maximise
-from hylift.inference.exact.meter import Meter
+from hylift.inference.exact.meter import SECONDS_PER_FACTOR, Meter
 from hylift.inference.exact.nodes.axes import Axes
 from hylift.inference.exact.nodes.placement import density_panels
 from hylift.inference.exact.one_pass import PassResult
@@ -80,7 +80,9 @@ class Exact:
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         refuse_start("Exact", request.start)
         control = Control(request)
-        meter = Meter(request.progress, np.inf if request.seconds is None else request.seconds)
+        limit, whole = request.seconds, prepared.whole or prepared
+        meter = Meter(request.progress, np.inf if limit is None else limit)
+        meter.seconds = SECONDS_PER_FACTOR * whole.source.num_factors
         kinds = _kinds_of(prepared.ground)
         log_partition, marginals, objective, expect = None, None, None, None
         notes: tuple[str, ...] = ()

@@ -13,6 +13,9 @@ from hylift.numerics.kernels.special import largest_of
 BLOCK = 1024
 """Joint states whose offsets are tabulated, so that the walk over the others costs little."""
 
+LARGE = 1e4
+"""Log-values from which others are not subtracted, lest they lose digits."""
+
 INFINITE = 1e299
 """Log-sums from here on stand for infinite ones."""
 
@@ -212,14 +215,16 @@ def _normalise_long(c, at, messages, work, kept, keep):
 
 
 @njit(cache=True)
-def _largest_entry(messages, room, width):
-    """The largest finite entry of a message at nodes; at cells, if all others are impossible."""
-    largest, at_cells, outside = -np.inf, -np.inf, 0
+def _typical_entry(messages, room, width):
+    """The largest finite entry of a message at nodes; at cells, if all others are impossible. If it
+    is so large that others would lose digits, the entry nearest to 0."""
+    largest, at_cells, outside, nearest = -np.inf, -np.inf, 0, np.inf
     for axis in range(width - 1):
         room[3, axis] = 0
         outside += room[5, axis] == 0
     for value in messages:
         if value < INFINITE:
+            nearest = value if abs(value) < abs(nearest) else nearest
             if outside:
                 at_cells = max(at_cells, value)
             else:
@@ -231,12 +236,13 @@ def _largest_entry(messages, room, width):
                 break
             outside += (room[5, axis] == 0) - 1
             room[3, axis] = 0
-    return largest if largest > -np.inf else at_cells
+    largest = largest if largest > -np.inf else at_cells
+    return nearest if largest > LARGE else largest
 
 
 @njit(cache=True)
 def collect(start, stop, at, messages, scratch, maximise, scale, kept):
-    """Messages, the largest finite entry of each at nodes 0; `scale` gets what was taken off."""
+    """Messages, a typical entry of each being 0; `scale` gets what was taken off."""
     work, room = scratch.work, scratch.room
     for c in range(start, stop):
         width, size = fill(c, np.int64(0), at, messages, scratch)
@@ -254,7 +260,7 @@ def collect(start, stop, at, messages, scratch, maximise, scale, kept):
             kept.used[0] += len(probs)
         else:
             _normalise_long(c, at, messages, work, kept, keep)
-        largest = _largest_entry(found, room, width)
+        largest = _typical_entry(found, room, width)
         scale[c] = largest
         if largest > -np.inf:
             for m in range(len(found)):
