@@ -145,13 +145,17 @@ def _random_models(num_models: int = NUM_RANDOM) -> None:
 
 
 def _predictions(num_models: int = 100) -> None:
-    """Seconds that plans predict and take, on random models of all sizes and discrete grids."""
+    """Seconds that plans predict and take, on random models of all sizes, discrete grids, and the
+    models above."""
     families = list(FAMILIES)
-    graphs = [
+    graphs = [discrete_grid(side, 2)[0] for side in range(7, 17)]
+    graphs += [model.graph() for model in (Walk.drawn(), Regimes.drawn(), Sensors.drawn())]
+    graphs += [Sensors.in_pairs(num, alike=False).graph() for num in (100, 1000, 10_000)]
+    graphs += [Rooms(num).graph() for num in (3, 30, 1000)]
+    graphs += [
         drawn(families[seed % len(families)], seed, size=4 + seed // 2).graph
-        for seed in range(num_models - 10)
+        for seed in range(num_models - len(graphs))
     ]
-    graphs += [discrete_grid(side, 2)[0] for side in range(7, 17)]
     ratio, taken = [], []
     for graph in graphs:
         found = hl.infer(graph, hl.Exact())

@@ -84,7 +84,7 @@ def lattices_everywhere() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(promotion, "CHEAP", ANYTHING)
         patch.setattr(promotion, "LOG_NODES", 0.0)  # as if a lattice cost nothing
-        patch.setattr(promotion._Links, "log_cost", lambda *_: -1.0)
+        patch.setattr(promotion.Links, "log_cost", lambda *_: -1.0)
         yield
 
 

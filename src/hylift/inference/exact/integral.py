@@ -28,7 +28,7 @@ from hylift.inference.exact.nodes.grids import (
     improper_but_bounded,
     settled_grid,
 )
-from hylift.inference.exact.one_pass import NEGLIGIBLE, PassResult, next_lattice, sum_states
+from hylift.inference.exact.one_pass import PassResult, next_lattice, sum_states
 from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind, is_exact, rounding_note
 from hylift.proper.check import check_proper
@@ -42,6 +42,8 @@ MOST_CLOSED = 2**25
 MOST_WIDENED, MOST_SPLIT = 5, 12
 """Passes on wider windows and smaller cells after which what lies beyond the windows must have
 become less: where they are long, and where they are not."""
+PROBABLE = 1e-12
+"""Probability of a state from which on its rounding errors matter."""
 MAX_REFINED = 2**22
 """Largest table of a user's own function that is refined only to settle further digits."""
 
@@ -356,7 +358,7 @@ def _sizes(outcome: PassResult) -> FloatArray:
     gaussian, components = outcome.reals.gaussian, outcome.reals.components
     if len(components.real):
         _, weight, _ = outcome.real_states()
-        size = np.where(weight > NEGLIGIBLE, np.abs(gaussian.mean), 0.0)
+        size = np.where(weight > PROBABLE, np.abs(gaussian.mean), 0.0)
         found[components.real] = np.maximum.reduceat(size, gaussian.real_ptr[:-1])
     if (promoted := outcome.reals.promoted) is not None:
         lattice = promoted.lattice

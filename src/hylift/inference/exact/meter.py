@@ -11,7 +11,7 @@ from hylift.progress import Progress
 
 SECONDS_PER_FACTOR = 5e-8
 """Rough time to prepare a factor of the user's graph."""
-SECONDS_PER_PASS, SECONDS_PER_VARIABLE = 2e-3, 1.5e-6
+SECONDS_PER_PASS, SECONDS_PER_VARIABLE = 2e-3, 3e-6
 """For a pass, and for each variable in it."""
 SECONDS_PER_ENTRY, SECONDS_PER_NODE = 1e-8, 5.5e-9
 """For an entry of the table of a clique; for one where a variable of many states is summed over."""

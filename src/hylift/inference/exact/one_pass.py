@@ -38,10 +38,6 @@ from hylift.rewrite.kinds import Kinds
 
 NO_STATE = "no joint state is possible: the hard constraints and the evidence contradict each other"
 
-NEGLIGIBLE = 1e-12
-"""Probability of a state below which its rounding errors do not matter."""
-
-
 LOG_TRIMMED = float(np.log(8.0))
 """Log of how much smaller tables may become once windows are trimmed to where reals are."""
 

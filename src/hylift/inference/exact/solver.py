@@ -35,7 +35,7 @@ LEAST_TOLERANCE = 1e-13
 UNRESOLVED = 1e-3
 """Difference of moments, in deviations, from which on a density counts as not resolved."""
 
-NEGLIGIBLE = 1e-18
+LEAST_WEIGHT = 1e-18
 """Weight of a Gaussian at the node of a lattice that is left out of a marginal."""
 
 LARGEST = 1e290
@@ -242,7 +242,7 @@ def _mixtures(outcome: PassResult) -> Iterator[tuple[NDArray[Any], BatchedDistri
     count = np.diff(gaussian.state_ptr)
     kept = np.arange(len(outcome.weights))
     if outcome.reals.promoted is not None:
-        kept = np.flatnonzero(outcome.weights > NEGLIGIBLE)
+        kept = np.flatnonzero(outcome.weights > LEAST_WEIGHT)
         count = np.bincount(np.repeat(np.arange(len(count)), count)[kept], minlength=len(count))
     first = offsets(count)[:-1]
     # Batches of equal sizes; the rest of a row has no weight.

@@ -52,7 +52,7 @@ def to_promote(
     if not dear.any():
         return []
     of_term = components.of_step[components.term_step(terms)]
-    links = _Links.of(terms.take(np.flatnonzero(dear[of_term])))
+    links = Links.of(terms.take(np.flatnonzero(dear[of_term])))
     closed = float(np.logaddexp.reduce(log_work))
     log_limit = min(closed, float(np.log(max_entries)))
     choices: list[Ids] = []
@@ -67,7 +67,7 @@ def to_promote(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Links:
+class Links:
     """Terms of reals in dear components, and pairs of variables that they link."""
 
     terms: Terms
@@ -76,7 +76,7 @@ class _Links:
     reals: Ids  # (pair, 2): two reals in one term, each pair in both orders
 
     @classmethod
-    def of(cls, terms: Terms) -> _Links:
+    def of(cls, terms: Terms) -> Links:
         size = len(terms.num_states)
         count = np.diff(terms.slot_ptr)[terms.term]
         one = np.repeat(terms.slots, count).astype(np.int64)
