@@ -100,7 +100,8 @@ class _Path:
 
     def draws(self, found: Draws) -> Draws:
         values = self.whole.uncentred(self.values(found.values))
-        return Draws(self.whole.source.variables, self.whole.hidden, values)
+        whole = self.whole
+        return replace(found, variables=whole.source.variables, ids=whole.hidden, values=values)
 
     def groups(self, groups: Sequence[FactorGroup]) -> tuple[Sequence[FactorGroup], float]:
         """Factors of the hidden variables as factors of the last graph, and a constant."""

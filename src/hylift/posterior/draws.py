@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy import special
 
 from hylift.errors import ArgumentError, UnsupportedError
 from hylift.graph import Variables, boolean, without_repeats
@@ -66,6 +67,9 @@ class Draws:
     """All variables, observed ones too."""
     ids: NDArray[np.int64]  # (hidden variable,)
     values: FloatArray  # (chain, draw, hidden variable)
+    are_groups: bool = False
+    """Each chain is a group of particles with common ancestors: only the spread between groups
+    tells how far off a mean may be."""
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[2] != len(self.ids):
@@ -100,7 +104,7 @@ class Draws:
         for some in self._blocks():
             values, states = self.values[:, :, some], num_states[some]
             mean, sd = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
-            r_hat, ess, error = _convergence(values)
+            r_hat, ess, error = _convergence(values, self.are_groups)
             is_real = states == 0
             if is_real.any():
                 median = np.median(values[..., is_real], axis=(0, 1))
@@ -111,7 +115,8 @@ class Draws:
                 has = (states > 2) & (states > state)
                 if has.any():
                     is_there = values[..., has] % MOST_STATES == state
-                    worse, fewer, _ = _convergence(is_there.astype(np.float64))
+                    indicator = is_there.astype(np.float64)
+                    worse, fewer, _ = _convergence(indicator, self.are_groups)
                     r_hat[has] = np.maximum(r_hat[has], worse)
                     ess[has] = np.minimum(ess[has], fewer)
             # A state that was never drawn may still have a probability of 1 / draws.
@@ -158,7 +163,7 @@ class Draws:
         if np.array_equal(ids, self.ids):
             return self
         place = self._positions(ids)
-        return Draws(self.variables, self.ids[place], self.values[:, :, place])
+        return replace(self, ids=self.ids[place], values=self.values[:, :, place])
 
     def summary(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
         """Columns atom, mean, sd, mcse, ess and r_hat, one row per variable.
@@ -229,9 +234,9 @@ def _arviz_or_none() -> Any:
         return None
 
 
-def _convergence(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _convergence(values: FloatArray, are_groups: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Split R-hat, effective draws and standard error of the means of values (chain, draw, …)."""
-    error = standard_error(values)
+    error = error_of_groups(values) if are_groups else standard_error(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         ess = values.var(axis=(0, 1)) / error**2
     return split_r_hat(values), np.where(error > 0, ess, values[..., 0].size), error
@@ -271,6 +276,20 @@ def standard_error(values: FloatArray) -> FloatArray:
     error = np.where(split_r_hat(values) > DISAGREE, np.maximum(error, spread), error)
     same = values.max(axis=(0, 1)) == values.min(axis=(0, 1))
     return np.where(same, 0.0, error)
+
+
+def error_of_groups(values: FloatArray) -> FloatArray:
+    """(…): standard error of the mean of values (group, draw, …), by the means of groups."""
+    means = values.mean(axis=1)
+    return np.asarray(widened(len(means) - 1) * means.std(axis=0, ddof=1) / np.sqrt(len(means)))
+
+
+def widened(freedom: float) -> float:
+    """Factor for a standard error that is estimated with so many degrees of freedom.
+
+    Three such errors are exceeded as often as three deviations of a normal distribution.
+    """
+    return float(-special.stdtrit(freedom, special.ndtr(-3.0)) / 3.0)
 
 
 def _halves(values: FloatArray) -> FloatArray:
@@ -371,7 +390,7 @@ def _of_sampler(draws: Draws, ids: NDArray[np.int64], wanted: int | None) -> Dra
     if count == available:
         return some
     every = np.linspace(0, available - 1, count).round().astype(np.int64)
-    return Draws(some.variables, some.ids, some.values[:, every])
+    return replace(some, values=some.values[:, every])
 
 
 def _version() -> str:

@@ -205,7 +205,11 @@ def _split_draws(draws: Draws) -> tuple[NDArray[np.float64], NDArray[Any]]:
 
 
 def _joined_draws(
-    reals: NDArray[Any], states: NDArray[Any], variables: Variables, ids: NDArray[np.int64]
+    reals: NDArray[Any],
+    states: NDArray[Any],
+    variables: Variables,
+    ids: NDArray[np.int64],
+    are_groups: bool = False,
 ) -> NDArray[np.float64]:
     num_states = variables.num_states[ids]
     is_real = num_states == 0

@@ -12,6 +12,7 @@ from hybrid_shapes import chain, couplings
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, boolean, real
 from hylift.inference import SMC, infer
+from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 from zoo import friends_and_smokers, function_of_both_kinds, truncated_gaussian
 
@@ -81,6 +82,26 @@ def test_particles_are_draws_of_all_variables() -> None:
         else:
             assert values.mean() == pytest.approx(marginal.mean, abs=0.2 * marginal.std)
             assert values.std() == pytest.approx(marginal.std, rel=0.15)
+
+
+def test_the_error_of_a_mean_comes_from_the_spread_of_groups(tmp_path: Path) -> None:
+    """Two modes far apart: within a group all is even, and yet groups differ."""
+    names = [f"d{i}" for i in range(12)]
+    alike = Table.shared(2.0 * np.eye(2))
+    pairs = [[names[i], names[j]] for i in range(12) for j in range(i)]
+    graph = FactorGraph.build(dict.fromkeys(names, boolean), [(alike, pair) for pair in pairs])
+
+    found = infer(graph, SMC(), seed=4)
+    found.save(tmp_path / "found.npz")
+
+    assert found.draws is not None
+    means = found.draws.values.mean(axis=1)
+    expected = 1.51 * means.std(axis=0, ddof=1) / np.sqrt(8)  # Student's t of 7, against normal
+    np.testing.assert_allclose(found.draws.mcse, expected, rtol=0.01)
+    assert (np.abs(found.draws.mean - 0.5) < 3 * found.draws.mcse).all()
+    again = Posterior.load(tmp_path / "found.npz").draws
+    assert again is not None
+    assert again.are_groups
 
 
 def test_draws_go_to_arviz() -> None:

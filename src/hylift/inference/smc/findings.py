@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from hylift.inference.finish import categoricals
 from hylift.inference.sampling.kernels.records import gather
@@ -18,6 +18,7 @@ from hylift.inference.smc.population import Population
 from hylift.numerics.segments import maxima, offsets
 from hylift.posterior import LogPartition
 from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.draws import widened
 from hylift.words import counted
 
 FloatArray = NDArray[np.float64]
@@ -65,8 +66,8 @@ class Findings:
         error = ROUNDING * float(np.abs(means).sum() + abs(self.log_constant))
         if total > 0.0:
             freedom = total**2 / float((spread**2).sum()) * (groups - 1)
-            error += np.sqrt(total) * float(stats.t.isf(stats.norm.sf(3.0), freedom)) / 3.0
-        return LogPartition(value, "estimate", error)
+            error += np.sqrt(total) * widened(freedom)
+        return LogPartition(value, "estimate", float(error))
 
     @cached_property
     def group_probs(self) -> FloatArray:

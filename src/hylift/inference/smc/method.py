@@ -82,7 +82,7 @@ class SMC:
         run_steps(population, control)
         population.hurry()
         found = Findings.of(population, log_constant, part)
-        draws = Draws(prepared.source.variables, prepared.hidden, found.draws())
+        draws = Draws(prepared.source.variables, prepared.hidden, found.draws(), are_groups=True)
 
         def find(
             mixture: Mixture | None = None,

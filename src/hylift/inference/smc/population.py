@@ -87,6 +87,7 @@ class Work(NamedTuple):
     vector: int  # (member,)
     mean: int
     scale: int
+    column: int
     slope: int
     tilt: int
     largest: int
@@ -110,7 +111,7 @@ class Work(NamedTuple):
         most_states = int(terms.variable["num_states"].max(initial=1))
         floats = offsets(
             np.array(
-                3 * [area] + 3 * [num_members] + 2 * [num_cliques] + 6 * [size * size] + 7 * [size]
+                3 * [area] + 3 * [num_members] + 2 * [num_cliques] + 6 * [size * size] + 8 * [size]
                 + 2 * [particles]
             )
         )  # fmt: skip

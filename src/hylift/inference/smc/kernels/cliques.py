@@ -109,30 +109,30 @@ def eliminate(work, square, size, first, count):
 
     square, first: where the precision and the linear part start.
     """
-    floats, scale = work.floats, work.scale
+    floats, scale, column = work.floats, work.scale, work.column
     total = count * HALF_LOG_2PI
     for i in range(size):
         floats[scale + i] = floats[square + i * size + i]
     for k in range(count):
-        column = square + k
-        pivot = floats[column + k * size]
+        pivot = floats[square + k * size + k]
         if not pivot > SINGULAR * abs(floats[scale + k]):
             floats[scale] = k
             return np.nan
         root = np.sqrt(pivot)
-        floats[column + k * size] = root
+        floats[square + k * size + k] = root
         y = floats[first + k] / root
         floats[first + k] = y
         total += 0.5 * y * y - np.log(root)
         for i in range(k + 1, size):
-            floats[column + i * size] /= root
+            floats[square + i * size + k] /= root
+            floats[column + i] = floats[square + i * size + k]  # side by side, for speed
         for i in range(k + 1, size):
-            value = floats[column + i * size]
+            value, row = floats[column + i], square + i * size
             if value == 0.0:
                 continue
             floats[first + i] -= value * y
             for j in range(k + 1, i + 1):
-                floats[square + i * size + j] -= value * floats[column + j * size]
+                floats[row + j] -= value * floats[column + j]
     return total
 
 
@@ -240,20 +240,31 @@ def solve(cliques, work, c):
 @inner
 def invert(floats, root, size, out):
     """The inverse of LLᵀ at `out`; L stands in the lower triangle at `root`."""
-    # L⁻¹ stands in the upper triangle, transposed, until its products replace it.
+    # Row i of L⁻¹ is (eᵢ - Σⱼ Lᵢⱼ row j) / Lᵢᵢ; the inverse is the sum of the squares of the rows.
     for i in range(size):
-        floats[out + i * size + i] = 1.0 / floats[root + i * size + i]
+        row = out + i * size
+        for k in range(size):
+            floats[row + k] = 0.0
+        floats[row + i] = 1.0
         for j in range(i):
-            value = 0.0
-            for k in range(j, i):
-                value -= floats[root + i * size + k] * floats[out + j * size + k]
-            floats[out + j * size + i] = value / floats[root + i * size + i]
+            value, other = floats[root + i * size + j], out + j * size
+            if value != 0.0:
+                for k in range(j + 1):
+                    floats[row + k] -= value * floats[other + k]
+        value = 1.0 / floats[root + i * size + i]
+        for k in range(i + 1):
+            floats[row + k] *= value
+    # Row i is the last that contributes to rows of the inverse up to i: they replace it in turn.
     for i in range(size):
+        row = out + i * size
         for j in range(i + 1):
-            value = 0.0
-            for k in range(i, size):
-                value += floats[out + i * size + k] * floats[out + j * size + k]
-            floats[out + i * size + j] = value
+            value, last = floats[row + j], out + j * size
+            if j == i:
+                for k in range(i + 1):
+                    floats[row + k] *= value
+            else:
+                for k in range(j + 1):
+                    floats[last + k] += value * floats[row + k]
     for i in range(size):
         for j in range(i):
             floats[out + j * size + i] = floats[out + i * size + j]
