@@ -46,7 +46,7 @@ def by_functions(state: Propagation) -> Batches:
             for along in np.unique(coordinate[at[once], slot]).tolist():
                 chosen = np.flatnonzero(coordinate[at[once], slot] == along)
                 some = at[once[chosen]]
-                logs = _log_states(state, sites.first[number] + some)
+                logs = log_states(state, sites.first[number] + some)
                 ends, values = functions.densities(some, state.current(number, some), logs, along)
                 if piece.basis is not None:
                     ends = ends / piece.basis[some, slot, along][:, None]
@@ -55,7 +55,7 @@ def by_functions(state: Propagation) -> Batches:
     return found
 
 
-def _log_states(state: Propagation, site: Ids) -> FloatArray:
+def log_states(state: Propagation, site: Ids) -> FloatArray:
     """(site, joint state): what others say about the states of sites of one shape."""
     terms, points, cavity = state.sites.terms, state.sites.points, state.tilted.cavity
     total = np.zeros((len(site), 1))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.inference.expectation.bounded import by_functions, within_bounds
+from hylift.inference.expectation.corrected import corrected_moments
 from hylift.inference.expectation.joint import FloatArray, Ids
 from hylift.inference.expectation.kernels import mixtures as kernels
 from hylift.inference.expectation.state import Propagation
@@ -40,14 +41,14 @@ def marginals(state: Propagation) -> Beliefs:
 
 def _mixtures(state: Propagation) -> list[tuple[NDArray[Any], GaussianMixture]]:
     """For each real, the mixture of the site whose states tell most about it."""
-    sites, joint, solved = state.sites, state.sites.joint, state.solved
+    sites, joint = state.sites, state.sites.joint
     num_reals, found = len(joint.real), np.zeros(len(sites.step))
     some = np.flatnonzero(sites.dim > 0)
     kernels.separations(some, *_arguments(state), found)
     slot = _most_telling(sites.step, found, num_reals)
     alone = np.flatnonzero(slot < 0)
-    own = (solved.mean[alone], solved.covariance[alone])
-    plain = GaussianMixture(np.ones(1), *(part[:, None] for part in own))
+    own = (part[alone, None] for part in corrected_moments(state))
+    plain = GaussianMixture(np.ones(1), *own)
     batches = [(joint.real[alone], plain)] if len(alone) else []
     steps = np.flatnonzero(slot >= 0)
     site = np.searchsorted(sites.real_ptr, slot[steps], side="right") - 1

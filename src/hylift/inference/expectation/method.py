@@ -150,7 +150,7 @@ def _notes(view: View, state: Propagation, result: Result, is_exact: bool) -> tu
             "modes that are far apart."
         )
     open_parts = int(np.count_nonzero(~state.converged))
-    if result == "max_steps" and open_parts:
+    if result != "converged" and open_parts:
         notes.append(
             f"EP did not converge in {counted(open_parts, 'part')} of "
             f"{state.sites.num_parts:,}: do not rely on the answers there. Gibbs may do better."

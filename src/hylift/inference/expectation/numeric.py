@@ -138,14 +138,13 @@ class FunctionSites:
         square = -0.5 * (turned @ curved @ spread).reshape(len(some), -1)
         logs = np.concatenate([slope, square], axis=1) @ rule.monomials.T
         logs += rule.log_weights + constant[:, None]
-        x = current.reals[:, :, None] + self._embedded(
-            some, shift[..., None] + spread @ rule.nodes.T
-        )
-        return self.log_values(some, x) + logs[:, None], shift, spread
+        values = self.at_steps(some, current, shift[..., None] + spread @ rule.nodes.T)
+        return values + logs[:, None], shift, spread
 
-    def _embedded(self, some: Ids, away: FloatArray) -> FloatArray:
-        """(site, real slot, node): changes of reals for steps (site, coordinate, node)."""
-        return away if self.embedding is None else self.embedding[some] @ away
+    def at_steps(self, some: Ids, current: Current, away: FloatArray) -> FloatArray:
+        """(site, joint state, node): values at steps (site, coordinate, node) from the means."""
+        change = away if self.embedding is None else self.embedding[some] @ away
+        return self.log_values(some, current.reals[:, :, None] + change)
 
     def densities(
         self, some: Ids, current: Current, log_states: FloatArray, coordinate: int
