@@ -27,11 +27,13 @@ from hylift.inference.message.layout import (
     in_blocks,
 )
 from hylift.inference.message.running import (
+    DIVERGED,
     SETTLED,
     Decoded,
     Exchange,
     Outcome,
     check_settings,
+    grows_without_end,
     notes_on_loops,
     posterior_of,
     view_of,
@@ -117,7 +119,8 @@ class BP:
         log_partition, beliefs = None, []
         if not passing.rule.by_maximum:
             kind: Kind = "exact" if is_exact(control, result) else "estimate"
-            log_partition = LogPartition(passing.log_total(), kind)
+            if result != "diverged":
+                log_partition = LogPartition(passing.log_total(), kind)
             beliefs = categoricals(view.graph.variables, tables.points.first, passing.probs())
         notes = _notes(view, on_forest, result)
         outcome = Outcome(result, log_partition, beliefs, decode, notes)
@@ -128,6 +131,8 @@ class BP:
 
         def advance(step: int) -> tuple[float | None, Result | None]:
             change = passing.step()
+            if grows_without_end(passing.message, step):
+                return change, "diverged"
             return change, "converged" if change <= self.tolerance else None
 
         return run_steps(Exchange(advance, passing.arrays, self.max_steps), control)
@@ -363,4 +368,6 @@ def _notes(view: View, on_forest: bool, result: Result) -> tuple[str, ...]:
     if result == "max_steps":
         help = "more steps" if on_forest else "more damping, the residual schedule or more steps"
         notes.append(f"Messages did not converge: {help} may help.")
+    if result == "diverged":
+        notes.append(DIVERGED)
     return tuple(notes)

@@ -30,6 +30,15 @@ SETTLED = 1e-9
 EQUAL = 1e-11
 """Relative difference of energies that is due to rounding."""
 
+ENDLESS, LOOK = 1e30, 16
+"""Size of a log-message that only divergence reaches, and steps from one look at it to the next:
+before numbers overflow, which would look like a contradiction."""
+
+DIVERGED = (
+    "Messages grew without end: the marginals are not to be trusted, and there is no log Z. Hard "
+    "constraints in short loops do that."
+)
+
 Beliefs = Sequence[tuple[NDArray[Any], BatchedDistribution]]
 """Variables and their marginals, in batches."""
 
@@ -122,6 +131,11 @@ class Outcome:
     decode: Callable[[float | None], Decoded]
     """Look for good assignments, in so many seconds."""
     notes: Sequence[str] = ()
+
+
+def grows_without_end(message: FloatArray, step: int) -> bool:
+    """Return True if log-messages (entry,) have diverged, as far as it is looked at."""
+    return step % LOOK == LOOK - 1 and bool((np.isfinite(message) & (message < -ENDLESS)).any())
 
 
 def notes_on_loops(name: str, view: View, *, is_settled: bool) -> list[str]:

@@ -217,7 +217,7 @@ def note_on_tied_reals(view: View, mixture: Mixture) -> list[str]:
         f"small: that of '{name}' is {own[worst]:.3g}, and {within[worst]:.3g} in the Gaussian "
         "that the model has in the states it holds for likely. Use ",
         method_call("Gibbs"),
-        " where it applies; means and probabilities suffer less.",
+        " where it applies.",
     )
     return [note]
 

@@ -16,11 +16,13 @@ from hylift.inference.message.particle.factors import HybridTerms
 from hylift.inference.message.particle.messages import MIDDLE, ParticleMessages
 from hylift.inference.message.particle.proposals import narrowest
 from hylift.inference.message.running import (
+    DIVERGED,
     Beliefs,
     Decoded,
     Exchange,
     Outcome,
     check_settings,
+    grows_without_end,
     notes_on_loops,
     posterior_of,
     view_of,
@@ -101,7 +103,7 @@ class EPBP:
 
         outcome = Outcome(
             result,
-            LogPartition(passing.log_total(), "estimate"),
+            None if result == "diverged" else LogPartition(passing.log_total(), "estimate"),
             _beliefs(passing, found) if "marginals" in request.tasks else [],
             decode,
             (*_notes_on_messages(view, result), *self._notes(passing, found, unsure)),
@@ -128,6 +130,8 @@ class EPBP:
                     adapting[...] = min(adapting, step + 1)
                 return change, None
             change = passing.step(damping if step else 0.0)
+            if grows_without_end(passing.message, step):
+                return change, "diverged"
             is_at_rest = change <= self.tolerance and step >= adapting
             return change, "converged" if is_at_rest else None
 
@@ -202,6 +206,8 @@ def _notes_on_messages(view: View, result: Result) -> list[str]:
             "Messages did not converge, so the marginals are not to be trusted: more steps, or "
             "some damping, may help."
         )
+    if result == "diverged":
+        notes.append(DIVERGED)
     return notes
 
 
