@@ -67,6 +67,27 @@ def add_quadratic(terms, t, joint, m, x, curve, slope, coupling):
 
 
 @entry
+def gradient_of_each(terms, x, joint, variables, gradient):
+    """Fills in the derivative of the quadratics along each of some reals."""
+    theta = terms.theta
+    for i in range(len(variables)):
+        v, total = variables[i], 0.0
+        for k in range(terms.variable[v].split, terms.variable[v].last):
+            t = np.int64(terms.incidence[k].term)
+            first, size = terms.term[t].middle, terms.term[t].last - terms.term[t].middle
+            A = terms.term[t].base + joint[t] * size * size
+            b = terms.term[t].base + (terms.term[t].num_joint * size + joint[t]) * size
+            for j in range(size):
+                if terms.entry[first + j].variable == v:
+                    own = theta[b + j]
+                    for r in range(size):
+                        other = terms.entry[first + r].variable
+                        own += 2.0 * theta[A + j * size + r] * x[other]
+                    total += terms.term[t].multiplicity * own
+        gradient[i] = total
+
+
+@entry
 def worth_of_each(terms, x, variables, broken, total):
     """Adds, per variable, the multiplicity of its terms at -inf, and the sum of its others."""
     for i in range(len(variables)):

@@ -19,6 +19,7 @@ from hylift.inference.loop import (
     fill,
     run_steps,
 )
+from hylift.inference.sampling.functions import FunctionDraws
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
 from hylift.inference.sampling.state import Chain, RealBlocks, Record, StateGroups
 from hylift.inference.search.polish import polish, repair
@@ -51,6 +52,8 @@ class Chains:
     """Draws that each chain is to make, warming up included."""
     thin: int
     members: list[Chain]
+    functions: FunctionDraws | None = None
+    """Draws of the variables of functions, if there are any."""
     done: int = field(default=0)
     """Draws that each chain has made, warming up included."""
     constant: float | None = None
@@ -98,20 +101,35 @@ class Chains:
 
     def run(self, records: list[Record], first: int, stop: int, every: int) -> None:
         """A burst of all chains; `every` is 0 while warming up."""
+        thin = self.thin if every else 1
 
-        def run(chain: int, _: int) -> int:
-            return int(
-                advance(
-                    self.terms, self.blocks, self.groups, self.members[chain], records[chain],
-                    first, stop, self.thin if every else 1, every,
-                )
-            )  # fmt: skip
+        def run_from(begin: int, end: int) -> None:
+            def run(chain: int, _: int) -> int:
+                return int(
+                    advance(
+                        self.terms, self.blocks, self.groups, self.members[chain], records[chain],
+                        begin, end, thin, every,
+                    )
+                )  # fmt: skip
 
-        for failed in in_order(run, [(chain, chain + 1) for chain in range(len(self.members))]):
-            if failed >= 0:
-                improper = ImproperDirection.of(self.graph.variables, {failed: 1.0})
-                raise improper.error(" given some values of the other variables")
+            self._check_held(*in_order(run, [(c, c + 1) for c in range(len(self.members))]))
+
+        if self.functions is None:
+            run_from(first, stop)
+        else:
+            probs = [record.probs for record in records]
+            for draw in range(first, stop):
+                for _ in range(thin):
+                    self._check_held(self.functions.sweep(self.members, probs, is_warm=every > 0))
+                run_from(draw, draw + 1)
         self.done += stop - first
+
+    def _check_held(self, *loose: int) -> None:
+        """Raise if one of these is a variable that nothing holds; -1 is none."""
+        for variable in loose:
+            if variable >= 0:
+                improper = ImproperDirection.of(self.graph.variables, {variable: 1.0})
+                raise improper.error(" given some values of the other variables")
 
 
 @dataclass(slots=True, eq=False)
@@ -131,7 +149,10 @@ class _Sweeps:
     def step(self) -> StepInfo:
         chains, records = self.chains, self.records
         burst = chains.burst() if chains.control.ended is None else 0
-        stop = min(max(self.made + burst, self.least), self.draws)
+        stop, half = min(max(self.made + burst, self.least), self.draws), self.draws // 2
+        functions = chains.functions if self.is_warm_up else None
+        if functions is not None and self.made < half < stop:
+            stop = half
         # Where there is no room for more draws, every other one of those stored is dropped.
         while not self.is_warm_up and stop > len(records[0].values) * self.every:
             for record in records:
@@ -140,6 +161,9 @@ class _Sweeps:
             self.every *= 2
         chains.run(records, self.made, stop, 0 if self.is_warm_up else self.every)
         self.made = stop
+        if functions is not None and stop == half:
+            stored = np.arange(half // 2, half) % len(records[0].values)
+            functions.learn(np.concatenate([record.values[stored] for record in records]))
         is_over = stop == self.draws or (self.is_warm_up and self._has_used_its_time())
         what = "warming up" if self.is_warm_up else "sampling"
         result: Result | None = "max_steps" if is_over else None
@@ -157,6 +181,8 @@ class _Sweeps:
             "place": np.array([self.made, self.every, chains.done]),
             "constant": np.array(constant),
         }
+        if chains.functions is not None:
+            arrays |= {f"functions {key}": a for key, a in chains.functions.arrays().items()}
         stored = max(1, -(-self.made // self.every))  # there may be room for many more
         for number, (chain, record) in enumerate(zip(chains.members, self.records, strict=True)):
             sums = {name: getattr(record, name) for name in SUMS}
@@ -167,6 +193,9 @@ class _Sweeps:
     def restore(self, arrays: Arrays) -> None:
         chains = self.chains
         self.made, self.every, chains.done = arrays["place"].tolist()
+        if chains.functions is not None:
+            own = {k.removeprefix("functions "): a for k, a in arrays.items() if "functions" in k}
+            chains.functions.restore(own)
         fill(self.arrays(), arrays)
         constant = float(arrays["constant"])
         chains.constant = None if np.isnan(constant) else constant
@@ -193,9 +222,27 @@ def random_starts(
         start = scattered(graph.variables, rng)
         left = None if seconds is None else seconds / len(rngs)
         if graph.log_density(start) == -np.inf:
-            start = _led(graph, terms, start, rng, left)
+            start = _led(graph, terms, _within_functions(graph, start, rng), rng, left)
         starts[chain] = start
     return starts
+
+
+MOST_ROUNDS = 100
+"""In which the variables of broken functions are put anywhere."""
+
+
+def _within_functions(
+    graph: FactorGraph, start: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """A start at which fewer functions are -inf, if possible none."""
+    functions = [group for group in graph.groups if group.potential.quadratic() is None]
+    for _ in range(MOST_ROUNDS if functions else 0):
+        broken = [group.scope[np.isneginf(group.log_values(start))].ravel() for group in functions]
+        wrong = np.unique(np.concatenate(broken))
+        if not len(wrong):
+            break
+        start[wrong] = scattered(graph.variables, rng)[wrong]
+    return start
 
 
 def _led(
@@ -219,7 +266,7 @@ def _led(
     tables = terms._replace(term=terms.term[: terms.num_tables], variable=variable, theta=theta)
     flips, seed = MOST_FLIPS + PER_VARIABLE * len(start), int(rng.integers(2**63))
     found = repair(tables, start, flips, random=RANDOM, seed=seed, is_late=is_late)
-    if found is not None:
+    if found is not None and graph.log_density(found) > -np.inf:
         return found
     if seconds is not None:
         seconds = max(seconds - (time.monotonic() - began), 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,15 @@ from hylift.inference.local.terms import LocalTerms
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling.chains import Chains, random_starts
+from hylift.inference.sampling.functions import FunctionDraws
 from hylift.inference.sampling.marginals import Recorded, check_bounds, room_to_warm_up
+from hylift.inference.sampling.smoothed import smoothed
 from hylift.inference.sampling.state import Chain
-from hylift.inference.sampling.structure import Ties, real_blocks, state_groups
+from hylift.inference.sampling.structure import Ties, given_functions, real_blocks, state_groups
 from hylift.inference.search import polish
 from hylift.inference.settings import check_whole, refuse_start
 from hylift.posterior import Assignment, Mixture, Posterior, Result
+from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Diagnostics, Draws
 from hylift.rewrite.kinds import Kinds
 from hylift.words import counted, method_call, option, worded
@@ -77,7 +81,7 @@ class Gibbs:
         refuse_start(self.name, request.start)
         control = Control(request, "energy")
         closed = prepared.ground
-        _check_closed(closed)
+        _check_ground(closed)
         check_bounds(closed.variables)
         control.enter_level(closed.num_variables)
         run = _Sampled.of(self, closed, request, control)
@@ -102,7 +106,7 @@ class Gibbs:
             run.energy,
             (*_mixing_notes(draws, mixing), *doubts, *run.notes(self, request, control)),
             find,
-            marginals=run.recorded.batches(),
+            marginals=run.batches(),
             draws=draws,
             steps=run.num_warm + self.thin * run.num_draws,
         )
@@ -126,21 +130,26 @@ class _Sampled:
 
     @classmethod
     def of(cls, method: Gibbs, graph: FactorGraph, request: Request, control: Control) -> _Sampled:
-        terms = LocalTerms.of(Kinds.of(graph))
+        kinds = Kinds.of(graph)
+        terms = given_functions(LocalTerms.of(kinds))
         blocks = real_blocks(terms, method.chains)
         ties = Ties.of(terms)
         groups = state_groups(terms, ties.group)
-        seeds = np.random.SeedSequence(request.seed).spawn(method.chains)
+        *seeds, own = np.random.SeedSequence(request.seed).spawn(method.chains + 1)
         rngs = [np.random.default_rng(seed) for seed in seeds]
         half = request.seconds and request.seconds / 2
         starts = random_starts(graph, terms, rngs, seconds=half)
         total = method.warm_up + method.draws
-        most_joint = int(max(terms.variable["num_states"].max(initial=1), groups.most_joint))
         members = [
-            Chain.at(start, terms, blocks, most_joint, seed)
+            Chain.at(start, terms, blocks, groups, seed)
             for start, seed in zip(starts, seeds, strict=True)
         ]
-        chains = Chains(graph, terms, blocks, groups, control, total, method.thin, members)
+        functions = None
+        if kinds.functions:
+            functions = FunctionDraws.of(kinds, terms, blocks, own)
+        chains = Chains(
+            graph, terms, blocks, groups, control, total, method.thin, members, functions
+        )
         room = MOST_STORED // max(method.chains * graph.num_variables, 1)
         room = min(max(room, LEAST_DRAWS), method.draws)
         values = np.empty((method.chains, room, graph.num_variables))
@@ -162,6 +171,13 @@ class _Sampled:
             every,
             ties.is_connected,
         )
+
+    def batches(self) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+        """Distributions of all variables, with the ids of those they are about."""
+        record, variables = self.recorded.terms.variable, self.recorded.variables
+        given = np.flatnonzero((record["num_states"] == 0) & (record["movable"] == 0))
+        values = self.values[..., given].reshape(-1, len(given))
+        return [*self.recorded.batches(), *smoothed(variables, given, values)]
 
     def notes(self, method: Gibbs, request: Request, control: Control) -> list[str]:
         notes = []
@@ -190,20 +206,13 @@ class _Sampled:
         return notes
 
 
-def _check_closed(graph: FactorGraph) -> None:
-    """Raise unless the graph is ground, and all its factors are tables and quadratics."""
+def _check_ground(graph: FactorGraph) -> None:
+    """Raise unless the graph is ground."""
     if (graph.variables.multiplicity != 1).any():
         raise UnsupportedError(
             "Gibbs needs a ground graph: this one is lifted, and the joint distribution of the "
             "members of a class is not in it"
         )
-    for group in graph.groups:
-        if group.potential.quadratic() is None and len(group):
-            raise UnsupportedError(
-                "Gibbs draws from tables and conditional quadratics, and cannot take the "
-                f"functions of reals, or of many states, of {group.named()}",
-                worded("use ", method_call("BVI"), " or ", method_call("EPBP")),
-            )
 
 
 def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:

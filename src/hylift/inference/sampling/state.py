@@ -91,8 +91,8 @@ class Chain(NamedTuple):
     joint: Ids  # (term,): its joint state
     curve: FloatArray  # (variable,): half the second derivative along a real
     linear: FloatArray  # (variable,): slope where all reals are 0
-    coupling: FloatArray  # (pair of reals,): second derivative
-    origin: FloatArray  # (variable,): 0
+    coupling: FloatArray  # (pair of reals,): second derivative; then room for pairs with given ones
+    origin: FloatArray  # (variable,): 0, but for reals of functions, which are given
     known: NDArray[np.uint8]  # (component,): STALE, FACTORISED, …
     is_near: NDArray[np.uint8]  # (component,): whether a bound matters in the states at hand
     is_cut: NDArray[np.uint8]  # (component,): whether a bound has mattered
@@ -109,7 +109,9 @@ class Chain(NamedTuple):
     weight: FloatArray  # (most joint states,): room
     near: Near
     best: FloatArray  # (variable,): the most probable assignment so far
-    log_density: FloatArray  # (2,): of the best and of the last, without constants
+    log_density: FloatArray  # (3,): of the best and of the last, without constants; of functions
+    order: Ids  # (discrete variable,): in which the last sweep drew them
+    group_order: Ids  # (group,)
     random: NDArray[np.uint64]  # (1,): state of the generator
 
     @classmethod
@@ -118,17 +120,20 @@ class Chain(NamedTuple):
         start: FloatArray,
         terms: LocalTerms,
         blocks: RealBlocks,
-        most_joint: int,
+        groups: StateGroups,
         seed: np.random.SeedSequence,
     ) -> Chain:
         """A chain at its start (variable,)."""
         count, size, fill = len(start), len(blocks.variable), len(blocks.later)
+        num_states = terms.variable["num_states"]
+        drawn = np.flatnonzero((num_states > 0) & (terms.variable["movable"] == 1))
+        most_joint = int(max(num_states.max(initial=1), groups.most_joint))
         return cls(
             start.copy(),
             terms.joint_states(start),
             np.zeros(count),
             np.zeros(count),
-            np.zeros(len(terms.link) // 2),
+            np.zeros(len(terms.link) // 2 + 1),
             np.zeros(count),
             np.zeros(blocks.num_components, dtype=np.uint8),
             np.zeros(blocks.num_components, dtype=np.uint8),
@@ -146,7 +151,9 @@ class Chain(NamedTuple):
             np.zeros(most_joint),
             Near.empty(),
             np.zeros(count),
-            np.full(2, -np.inf),
+            np.array([-np.inf, -np.inf, 0.0]),
+            drawn,
+            np.arange(len(groups.num_joint)),
             seed.generate_state(1, np.uint64).astype(np.uint64),
         )
 

@@ -28,10 +28,25 @@ MOST_TERMS = 256
 """Quadratics of the reals next to discrete variables up to which these take them along."""
 
 
+def given_functions(terms: LocalTerms) -> LocalTerms:
+    """The terms without links to reals of functions, which are given when others are drawn: all
+    pairs with one of them get the number after the last."""
+    movable = terms.variable["movable"] == 1
+    source = terms.link_source()
+    keep = movable[source] & movable[terms.link["other"]]
+    link, variable = terms.link[keep], terms.variable.copy()
+    used, link["pair"] = np.unique(link["pair"], return_inverse=True)
+    number = np.full(len(terms.link) // 2, len(used), dtype=np.int64)
+    number[used] = np.arange(len(used))
+    ends = offsets(np.bincount(source[keep], minlength=len(variable)))
+    variable["links"], variable["links_end"] = ends[:-1], ends[1:]
+    return terms._replace(link=link, pair_of=number[terms.pair_of], variable=variable)
+
+
 def real_blocks(terms: LocalTerms, num_chains: int) -> RealBlocks:
-    """The components of the reals, with an elimination order that serves for all states."""
+    """The components of the reals of no function, with an elimination order for all states."""
     record = terms.variable
-    variables = np.flatnonzero(record["num_states"] == 0)
+    variables = np.flatnonzero((record["num_states"] == 0) & (record["movable"] == 1))
     number = np.full(len(record), -1, dtype=np.int64)
     number[variables] = np.arange(len(variables))
     pairs = number[_pairs(terms)].astype(np.int32)
@@ -47,10 +62,14 @@ def real_blocks(terms: LocalTerms, num_chains: int) -> RealBlocks:
     count = int(component.max(initial=-1)) + 1
     of_step = component[elimination.order]
     of_term = np.full(len(terms.term), -1, dtype=np.int64)
-    first_real = terms.entry["variable"][terms.term["middle"][terms.num_tables :]]
-    of_quadratic = component[number[first_real]]
-    of_term[terms.num_tables :] = of_quadratic
-    has_states = terms.term["num_joint"][terms.num_tables :] > 1
+    quadratics = terms.term[terms.num_tables :]
+    sizes = quadratics["last"] - quadratics["middle"]
+    place = number[terms.entry["variable"][ranges(quadratics["middle"], sizes)]]
+    owner = np.repeat(np.arange(terms.num_tables, len(terms.term)), sizes)
+    of_term[owner[place >= 0]] = component[place[place >= 0]]
+    with_given = np.bincount(owner[place < 0], minlength=len(terms.term)) > 0
+    changes = (terms.term["num_joint"] > 1) | with_given
+    inside = np.flatnonzero(of_term >= 0)
     has_bound = np.isfinite(record["lower"][variables]) | np.isfinite(record["upper"][variables])
     return RealBlocks(
         variables[elimination.order],
@@ -60,11 +79,11 @@ def real_blocks(terms: LocalTerms, num_chains: int) -> RealBlocks:
         _edge_pairs(pairs, elimination.step, elimination.ptr, elimination.later),
         _pointers(of_step, count),
         np.argsort(of_step, kind="stable"),
-        _pointers(of_term[terms.num_tables :], count),
-        terms.num_tables + np.argsort(of_term[terms.num_tables :], kind="stable"),
+        _pointers(of_term[inside], count),
+        inside[np.argsort(of_term[inside], kind="stable")],
         of_term,
         (np.bincount(component, has_bound, count) > 0).astype(np.uint8),
-        (np.bincount(of_quadratic, has_states, count) > 0).astype(np.uint8),
+        (np.bincount(of_term[inside], changes[inside], count) > 0).astype(np.uint8),
     )
 
 
@@ -73,12 +92,12 @@ def state_groups(terms: LocalTerms, tied: IntArray) -> StateGroups:
 
     tied: (variable,), its group of two or more, or -1.
     """
-    is_discrete = terms.variable["num_states"] > 0
+    is_discrete = (terms.variable["num_states"] > 0) & (terms.variable["movable"] == 1)
     num_tied = int(tied.max(initial=-1)) + 1
     alone = np.flatnonzero(is_discrete & (tied < 0))
-    group = tied.copy()
-    group[alone] = num_tied + np.arange(len(alone))
     num_groups = num_tied + len(alone)
+    group = np.where(tied >= 0, tied, num_groups)  # those of functions are in none
+    group[alone] = num_tied + np.arange(len(alone))
     of_group, near = _near(terms, group, num_groups)
     # Of variables by themselves, only those are drawn here that take a real along.
     is_kept = np.arange(num_groups) < num_tied
@@ -145,10 +164,13 @@ def _near(terms: LocalTerms, group: IntArray, num_groups: int) -> tuple[IntArray
             variable, near = slots[some["first"] + discrete], slots[some["middle"] + real]
             codes.append(np.unique(group[variable] * len(record) + near))
     found, near = np.divmod(np.unique(np.concatenate(codes)), max(len(record), 1))
+    some = found < num_groups
+    found, near = found[some], near[some]
     count = np.bincount(found, minlength=num_groups)
     degree = record["last"] - record["split"]
     num_terms = np.bincount(found, degree[near], minlength=num_groups)
-    keep = ((count <= MOST_NEAR) & (num_terms <= MOST_TERMS))[found]
+    num_given = np.bincount(found, record["movable"][near] == 0, minlength=num_groups)
+    keep = ((count <= MOST_NEAR) & (num_terms <= MOST_TERMS) & (num_given == 0))[found]
     return found[keep], near[keep]
 
 
@@ -203,7 +225,10 @@ class Ties:
         hard, strong = _strong_tables(terms)
         if not len(strong):
             return cls(none, True)
+        movable = terms.variable["movable"] == 1
         fast, fast_strong = _held(terms, hard, np.inf), _held(terms, strong, STRONG)
+        is_moved = not (fast & ~movable).any()
+        fast, fast_strong = fast & movable, fast_strong & movable
         ptr_hard, members_hard = _scopes(terms, hard, fast)
         ptr_strong, members_strong = _scopes(terms, strong, fast_strong)
         record = terms.variable
@@ -215,7 +240,8 @@ class Ties:
         tie(ptr_strong, members_strong, log_states, most, parent)
         is_shared = np.bincount(parent, minlength=num_variables)[parent] > 1
         none[is_shared] = np.unique(parent[is_shared], return_inverse=True)[1]
-        return cls(none, _is_within(ptr_hard, members_hard, parent, num_variables))
+        is_within = _is_within(ptr_hard, members_hard, parent, num_variables)
+        return cls(none, is_within and is_moved)
 
 
 def _strong_tables(terms: LocalTerms) -> tuple[IntArray, IntArray]:

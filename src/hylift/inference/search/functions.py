@@ -33,7 +33,7 @@ Worth = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Set:
+class FunctionSet:
     """Variables of functions of which no two share a factor, so that all may move at once."""
 
     variables: NDArray[np.int64]
@@ -46,11 +46,11 @@ class FunctionMoves:
     """Coordinate ascent over the variables of functions, in sets that move in lock-step."""
 
     terms: LocalTerms
-    sets: list[_Set]
+    sets: list[FunctionSet]
 
     @classmethod
     def of(cls, kinds: Kinds, terms: LocalTerms) -> FunctionMoves:
-        groups, sets = kinds.functions, list[_Set]()
+        groups, sets = kinds.functions, list[FunctionSet]()
         if not groups:
             return cls(terms, [])
         color = _colors(groups, terms)
@@ -64,7 +64,7 @@ class FunctionMoves:
                 some = np.flatnonzero(owner >= 0)
                 if len(some):
                     touched.append((group.take(some), owner[some]))
-            sets.append(_Set(variables, touched))
+            sets.append(FunctionSet(variables, touched))
         return cls(terms, sets)
 
     def broken(self, x: FloatArray) -> float:
@@ -83,7 +83,7 @@ class FunctionMoves:
                 gained |= self._ascend_reals(x, some)
         return gained
 
-    def _ascend_states(self, x: FloatArray, some: _Set) -> bool:
+    def _ascend_states(self, x: FloatArray, some: FunctionSet) -> bool:
         num_states = self.terms.variable["num_states"][some.variables]
         now = x[some.variables].copy()
         best, worth = now.copy(), self._worth(x, some, now)
@@ -93,7 +93,7 @@ class FunctionMoves:
         x[some.variables] = best
         return bool((best != now).any())
 
-    def _ascend_reals(self, x: FloatArray, some: _Set) -> bool:
+    def _ascend_reals(self, x: FloatArray, some: FunctionSet) -> bool:
         """A grid along each real, then golden sections around its best point."""
         record = self.terms.variable[some.variables]
         now = x[some.variables].copy()
@@ -127,7 +127,7 @@ class FunctionMoves:
         best[better] = tried[better]
         return np.where(better, other[0], worth[0]), np.where(better, other[1], worth[1])
 
-    def _worth(self, x: FloatArray, some: _Set, values: FloatArray) -> Worth:
+    def _worth(self, x: FloatArray, some: FunctionSet, values: FloatArray) -> Worth:
         """The worth of the factors at each variable of a set, were these its values."""
         moved = x.copy()
         moved[some.variables] = values

@@ -12,7 +12,7 @@ from hylift.inference.sampling.kernels.records import note_reals
 from hylift.inference.sampling.state import STALE
 from hylift.numerics.kernels.random import normal, uniform
 
-BEST, LAST = 0, 1
+BEST, LAST, FUNCTIONS = 0, 1, 2
 
 IN_GROUPS = 4
 """One in so many sweeps draws states together, and with reals, which reaches further and costs
@@ -53,17 +53,28 @@ def _put(terms, x, joint, v, state):
 def _forget(terms, of_term, known, v):
     """Marks the components whose Gaussians depend on a variable."""
     for k in range(terms.variable[v].split, terms.variable[v].last):
-        known[of_term[terms.incidence[k].term]] = STALE
+        c = of_term[terms.incidence[k].term]
+        if c >= 0:
+            known[c] = STALE
+
+
+@inner
+def _shuffle(order, random):
+    """Brings numbers into a random order."""
+    for i in range(len(order) - 1, 0, -1):
+        j = min(np.int64(uniform(random) * (i + 1)), np.int64(i))
+        order[i], order[j] = order[j], order[i]
 
 
 @inner
 def draw_states(terms, of_term, chain, probs, recording):
-    """Draws every discrete variable in turn; recording, its probabilities are added up."""
+    """Draws every discrete variable, in random order: a fixed one would decide into which of
+    several modes chains fall. Recording, their probabilities are added up."""
     x, joint, weight = chain.x, chain.joint, chain.weight
-    for v in range(len(terms.variable)):
+    _shuffle(chain.order, chain.random)
+    for i in range(len(chain.order)):
+        v = chain.order[i]
         record = terms.variable[v]
-        if record.num_states == 0:
-            continue
         for state in range(record.num_states):
             weight[state] = 0.0
         for k in range(record.first, record.last):
@@ -90,13 +101,15 @@ SINGULAR = 1e-12
 
 @inner
 def draw_groups(terms, of_term, groups, chain):
-    """Draws every group in turn, with the reals next to it where they are few and Gaussian.
+    """Draws every group, in random order, with the reals next to it where they are few and Gaussian.
 
     States far from the present ones are thereby reached, where one variable after the other would
     never move.
     """
     x, joint, near = chain.x, chain.joint, chain.near
-    for g in range(len(groups.num_joint)):
+    _shuffle(chain.group_order, chain.random)
+    for i in range(len(chain.group_order)):
+        g = chain.group_order[i]
         first, last = groups.ptr[g], groups.ptr[g + 1]
         num_near = groups.near_ptr[g + 1] - groups.near_ptr[g]
         before = np.int64(0)
@@ -341,7 +354,7 @@ def advance(terms, blocks, groups, chain, record, start, stop, thin, every):
             loose = draw_reals(terms, blocks, chain)
             if loose >= 0:
                 return loose
-            total = 0.0
+            total = chain.log_density[FUNCTIONS]
             for t in range(len(terms.term)):
                 value = term_value(terms, chain.x, t, chain.joint[t])
                 total += terms.term[t].multiplicity * value

@@ -1,0 +1,360 @@
+"""Draws of the variables of functions, which are evaluated in Python: for all chains at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.archive import Arrays
+from hylift.graph import FactorGroup
+from hylift.inference.local.kernels import gradient_of_each, worth_of_each
+from hylift.inference.local.terms import LocalTerms
+from hylift.inference.loop import generator_state, restore_generator
+from hylift.inference.sampling.kernels.sweep import FUNCTIONS
+from hylift.inference.sampling.state import STALE, Chain, RealBlocks
+from hylift.inference.search.functions import FunctionMoves, FunctionSet
+from hylift.numerics.sparse import connected
+from hylift.rewrite.kinds import Kinds
+
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.int64]
+Parts = Sequence[tuple[FactorGroup, Ids]]
+
+WIDE, RATE = 6.0, 0.1
+"""Width of the interval in which a slice is sought, in mean lengths of a move; and the share of
+that average that a move has."""
+
+MOST_WIDER, MOST_TRIES = 100, 200
+"""Times that an interval is widened while warming up, and that it is shrunk."""
+
+FAR = 1e100
+"""A real that gets so far is held by nothing."""
+
+MOST_LINES, MOST_CORRELATED, LEAST_EXCESS = 8, 256, 1.5
+"""Directions of a component in which reals move together, reals of such a component, and variance
+along a direction, relative to that of independent reals, from which it is worth a move."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Directions in which reals move by a slice, one in each of several blocks; blocks share no
+    factor."""
+
+    variables: Ids
+    direction: FloatArray  # (variable,)
+    block: Ids  # (variable,)
+    parts: Parts  # functions of the blocks, and per factor its block
+    width: FloatArray  # (block,)
+    bounds: FloatArray  # (2, variable)
+
+
+@dataclass(slots=True, eq=False)
+class FunctionDraws:
+    """The variables of functions: sets of which no two share a factor, drawn in random order.
+
+    A discrete variable is drawn from its probabilities given all else, a real by a slice: a height
+    under its density, then a place where the density is at least as high, within an interval that
+    is as wide as warming up has shown (Neal, Annals of Statistics 31:705, 2003). Reals that were
+    seen to vary together while warming up also move together.
+    """
+
+    terms: LocalTerms
+    functions: list[FactorGroup]
+    sets: list[FunctionSet]
+    singles: list[Lines | None]  # of the reals of each set
+    given: NDArray[np.bool_]  # (variable,): reals of functions
+    near: NDArray[np.bool_]  # (component of reals,): next to variables of functions
+    rng: np.random.Generator
+    together: list[Lines] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, kinds: Kinds, terms: LocalTerms, blocks: RealBlocks, seed: np.random.SeedSequence
+    ) -> FunctionDraws:
+        sets = FunctionMoves.of(kinds, terms).sets
+        is_fixed = terms.variable["movable"] == 0
+        slot_term = np.repeat(np.arange(len(terms.term)), terms.term["last"] - terms.term["first"])
+        touched = np.unique(slot_term[is_fixed[terms.entry["variable"]]])
+        near = np.zeros(blocks.num_components, dtype=bool)
+        near[blocks.of_term[touched][blocks.of_term[touched] >= 0]] = True
+        given = is_fixed & (terms.variable["num_states"] == 0)
+        rng = np.random.default_rng(seed)
+        own = cls(terms, kinds.functions, sets, [], given, near, rng)
+        own.singles = [own._single(some) for some in sets]
+        return own
+
+    def _lines(self, variables: Ids, direction: FloatArray, block: Ids, parts: Parts) -> Lines:
+        record = self.terms.variable[variables]
+        width = np.ones(int(block.max()) + 1)
+        return Lines(
+            variables, direction, block, parts, width, np.stack([record["lower"], record["upper"]])
+        )
+
+    def _single(self, some: FunctionSet) -> Lines | None:
+        """The reals of a set, each by itself."""
+        is_real = self.given[some.variables]
+        if not is_real.any():
+            return None
+        place = np.where(is_real, np.cumsum(is_real) - 1, -1)
+        own = some.variables[is_real]
+        lines = self._lines(own, np.ones(len(own)), np.arange(len(own)), _of_block(some, place))
+        closed = np.isfinite(lines.bounds).all(axis=0)
+        lines.width[closed] = (lines.bounds[1] - lines.bounds[0])[closed]
+        return lines
+
+    def sweep(self, chains: list[Chain], probs: list[FloatArray], *, is_warm: bool) -> int:
+        """Draw all variables of functions once; returns one that nothing holds, or -1.
+
+        probs: per chain, the sums of probabilities of states that they are added to.
+        """
+        x = np.stack([chain.x for chain in chains])
+        for number in self.rng.permutation(len(self.sets)).tolist():
+            lines = self.singles[number]
+            self._draw_states(x, chains, self.sets[number], probs)
+            if lines is not None:
+                self._slice(x, chains, lines, is_warm=is_warm)
+        for lines in self.together:
+            self._slice(x, chains, lines, is_warm=is_warm)
+        total = self.totals(x)
+        for chain, values, log_value in zip(chains, x, total, strict=True):
+            chain.x[:] = values
+            chain.origin[self.given] = values[self.given]
+            chain.known[self.near] = STALE
+            chain.log_density[FUNCTIONS] = log_value
+        far = np.abs(np.where(self.given, x, 0.0)).max(axis=0) > FAR
+        return int(np.argmax(far)) if far.any() else -1
+
+    def totals(self, x: FloatArray) -> FloatArray:
+        """(chain,): log-values of all functions."""
+        parts = [(group, np.zeros(len(group), dtype=np.int64)) for group in self.functions]
+        return _sums(x, parts, np.ones((len(x), 1), dtype=bool))[:, 0]
+
+    def _draw_states(
+        self, x: FloatArray, chains: list[Chain], some: FunctionSet, probs: list[FloatArray]
+    ) -> None:
+        variables = some.variables[~self.given[some.variables]]
+        if not len(variables):
+            return
+        record = self.terms.variable[variables]
+        place = np.full(len(some.variables), -1)
+        place[~self.given[some.variables]] = np.arange(len(variables))
+        parts = _of_block(some, place)
+        weight = np.full((int(record["num_states"].max()), len(x), len(variables)), -np.inf)
+        for state in range(len(weight)):
+            has = np.broadcast_to(record["num_states"] > state, weight.shape[1:])
+            x[:, variables] = np.where(has, state, 0)
+            found = _sums(x, parts, has)
+            for chain in range(len(x)):
+                broken, worth = np.zeros((2, len(variables)))
+                worth_of_each(self.terms, x[chain], variables, broken, worth)
+                found[chain] += np.where(broken > 0, -np.inf, worth)
+            weight[state] = np.where(has, found, -np.inf)
+        weight = np.exp(weight - weight.max(axis=0))
+        weight /= weight.sum(axis=0)
+        reached = np.cumsum(weight, axis=0) > self.rng.random(weight.shape[1:])
+        # By rounding, nothing may be reached: then it is the last that is possible.
+        last = len(weight) - 1 - np.argmax(weight[::-1] > 0, axis=0)
+        state = np.where(reached.any(axis=0), np.argmax(reached, axis=0), last)
+        for chain in range(len(x)):
+            x[chain, variables] = state[chain]
+            chains[chain].joint[:] = self.terms.joint_states(x[chain])
+            for s in range(len(weight)):
+                has = record["num_states"] > s
+                probs[chain][record["scores"][has] + s] += weight[s, chain, has]
+
+    def _slice(self, x: FloatArray, chains: list[Chain], lines: Lines, *, is_warm: bool) -> None:
+        """Move every block along its line, in all chains; warming up, its width is adapted."""
+        shape, origin = (len(x), len(lines.width)), x[:, lines.variables].copy()
+        curve, slope = self._along(x, chains, lines)
+        low, high = _reach(origin, lines, shape)
+
+        def value(t: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
+            moved = origin + t[:, lines.block] * lines.direction
+            x[:, lines.variables] = np.clip(moved, *lines.bounds)
+            return _sums(x, lines.parts, active) + t * (curve * t + slope)
+
+        everywhere = np.ones(shape, dtype=bool)
+        height = value(np.zeros(shape), everywhere) - self.rng.exponential(size=shape)
+        left = -lines.width * self.rng.random(shape)
+        right = left + lines.width
+        if not is_warm:
+            for end, sign in ((left, -1.0), (right, 1.0)):
+                active, step = everywhere.copy(), np.broadcast_to(lines.width, shape).copy()
+                for _ in range(MOST_WIDER):
+                    active &= (end > low) & (end < high)
+                    active &= value(np.clip(end, low, high), active) >= height
+                    if not active.any():
+                        break
+                    end[active] += sign * step[active]
+                    step[active] *= 2.0
+        left, right = np.maximum(left, low), np.minimum(right, high)
+        chosen, active = np.zeros(shape), everywhere
+        for _ in range(MOST_TRIES):
+            t = np.where(active, left + self.rng.random(shape) * (right - left), chosen)
+            is_taken = active & (value(t, active) >= height)
+            chosen[is_taken] = t[is_taken]
+            active = active & ~is_taken
+            if not active.any():
+                break
+            left = np.where(active & (t < 0.0), t, left)
+            right = np.where(active & (t >= 0.0), t, right)
+        moved = origin + chosen[:, lines.block] * lines.direction
+        x[:, lines.variables] = np.clip(moved, *lines.bounds)
+        if not is_warm:
+            length = np.abs(chosen).mean(axis=0)
+            lines.width[:] += RATE * (WIDE * length - lines.width)
+            np.maximum(lines.width, np.finfo(float).tiny, out=lines.width)
+
+    def _along(
+        self, x: FloatArray, chains: list[Chain], lines: Lines
+    ) -> tuple[FloatArray, FloatArray]:
+        """(chain, block): the quadratics along the lines are curve t² + slope t and a constant."""
+        here, there = np.empty((2, len(x), len(lines.variables)))
+        for chain in range(len(x)):
+            joint, moved = chains[chain].joint, x[chain].copy()
+            gradient_of_each(self.terms, moved, joint, lines.variables, here[chain])
+            moved[lines.variables] += lines.direction
+            gradient_of_each(self.terms, moved, joint, lines.variables, there[chain])
+        start = np.arange(len(x))[:, None] * len(lines.width) + lines.block
+        found = [
+            np.bincount(start.ravel(), (lines.direction * part).ravel(), len(x) * len(lines.width))
+            for part in (0.5 * (there - here), here)
+        ]
+        return found[0].reshape(len(x), -1), found[1].reshape(len(x), -1)
+
+    def learn(self, values: FloatArray) -> None:
+        """Find directions in which reals vary together in values (draw, variable)."""
+        variables = np.flatnonzero(self.given)
+        if len(values) < 2 or not len(variables):
+            return
+        component = self._components(variables)
+        sizes = np.bincount(component)
+        order = np.argsort(component, kind="stable")
+        found: list[list[tuple[Ids, FloatArray]]] = [[] for _ in range(MOST_LINES)]
+        for size in np.unique(sizes[(sizes > 1) & (sizes <= MOST_CORRELATED)]).tolist():
+            inside = order[sizes[component[order]] == size]
+            members = variables[inside].reshape(-1, size)
+            for number, directions in enumerate(_correlated(values, members)):
+                found[number].append(directions)
+        self.together = []
+        for some in found:
+            counts = np.concatenate([np.zeros(0, int), *(np.full(*m.shape) for m, _ in some)])
+            block = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
+            if len(block):
+                reals = np.concatenate([members.ravel() for members, _ in some])
+                along = np.concatenate([directions.ravel() for _, directions in some])
+                self.together.append(self._joined(reals, along, block, variables, component))
+
+    def _components(self, variables: Ids) -> Ids:
+        """(real,): its component among the reals of functions."""
+        place = np.full(len(self.given), -1)
+        place[variables] = np.arange(len(variables))
+        pairs = []
+        scopes = [group.scope for group in self.functions]
+        scopes += [self.terms.reals(rows) for rows in self.terms.rows() if rows.num_reals > 1]
+        for scope in scopes:
+            inside = np.where(self.given[scope], place[scope], -1)
+            first = inside.max(axis=1)
+            for slot in range(scope.shape[1]):
+                both = np.stack([first, inside[:, slot]], axis=1)
+                pairs.append(both[(both >= 0).all(axis=1)])
+        return connected(len(variables), np.concatenate(pairs).astype(np.int32)).astype(np.int64)
+
+    def _joined(
+        self, reals: Ids, along: FloatArray, block: Ids, variables: Ids, component: Ids
+    ) -> Lines:
+        """Lines of several components at once; reals, along, block: (real of a line,)."""
+        number = np.full(int(component.max()) + 1, -1)
+        number[component[np.searchsorted(variables, reals)]] = block
+        block_of = np.full(len(self.given), -1)
+        block_of[variables] = number[component]
+        parts = []
+        for group in self.functions:
+            owner = block_of[group.scope].max(axis=1)
+            some = np.flatnonzero(owner >= 0)
+            if len(some):
+                parts.append((group.take(some), owner[some]))
+        return self._lines(reals, along, block, parts)
+
+    def arrays(self) -> Arrays:
+        """All that the next sweep depends on."""
+        found = {"rng": generator_state(self.rng)}
+        for number, lines in enumerate(self.singles):
+            if lines is not None:
+                found[f"width {number}"] = lines.width
+        for number, lines in enumerate(self.together):
+            found |= {
+                f"line {number} {name}": getattr(lines, name)
+                for name in ("variables", "direction", "block", "width")
+            }
+        return found
+
+    def restore(self, arrays: Arrays) -> None:
+        restore_generator(self.rng, arrays["rng"])
+        for number, lines in enumerate(self.singles):
+            if lines is not None:
+                lines.width[:] = arrays[f"width {number}"]
+        self.together = []
+        variables = np.flatnonzero(self.given)
+        component = self._components(variables)
+        while f"line {len(self.together)} width" in arrays:
+            name = f"line {len(self.together)}"
+            reals, along, block, width = (
+                arrays[f"{name} {part}"] for part in ("variables", "direction", "block", "width")
+            )
+            lines = self._joined(reals, along, block, variables, component)
+            self.together.append(replace(lines, width=width.copy()))
+
+
+def _of_block(some: FunctionSet, place: Ids) -> Parts:
+    """The functions of those variables of a set that have a place, which is their block."""
+    found = []
+    for group, owner in some.groups:
+        inside = np.flatnonzero(place[owner] >= 0)
+        if len(inside):
+            found.append((group.take(inside), place[owner[inside]]))
+    return found
+
+
+def _sums(x: FloatArray, parts: Parts, active: NDArray[np.bool_]) -> FloatArray:
+    """(chain, block): sums of the functions of those blocks that are active, and else 0."""
+    num_chains, num_blocks = active.shape
+    total = np.zeros(num_chains * num_blocks)
+    for group, owner in parts:
+        chain, factor = np.nonzero(active[:, owner])
+        slots = [x[chain, group.scope[factor, slot]] for slot in range(group.arity)]
+        values = group.potential.log_value(group.row[factor], slots)
+        values = values * group.multiplicity[factor]
+        total += np.bincount(chain * num_blocks + owner[factor], values, len(total))
+    return total.reshape(active.shape)
+
+
+def _reach(
+    origin: FloatArray, lines: Lines, shape: tuple[int, int]
+) -> tuple[FloatArray, FloatArray]:
+    """(chain, block): how far each may go along its line, down and up, within bounds."""
+    low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
+    still = lines.direction == 0.0
+    ends = (lines.bounds[:, None] - origin) / np.where(still, 1.0, lines.direction)
+    ends = np.where(still, np.array([-np.inf, np.inf])[:, None, None], ends)
+    chain = np.arange(len(origin))[:, None]
+    np.maximum.at(low, (chain, lines.block), np.minimum(ends.min(axis=0), 0.0))
+    np.minimum.at(high, (chain, lines.block), np.maximum(ends.max(axis=0), 0.0))
+    return low, high
+
+
+def _correlated(values: FloatArray, members: Ids) -> Iterator[tuple[Ids, FloatArray]]:
+    """Reals and directions in which they vary together more than they would alone: the first of
+    each component, the second, … members: (component, real)."""
+    apart = values[:, members] - values[:, members].mean(axis=0)  # (draw, component, real)
+    sd = np.sqrt(np.mean(apart**2, axis=0))
+    sd = np.where(sd > 0, sd, 1.0)
+    apart = np.moveaxis(apart / sd, 0, 2)
+    excess, vectors = np.linalg.eigh(apart @ np.moveaxis(apart, 1, 2) / len(values))
+    for number in range(1, min(MOST_LINES, members.shape[1]) + 1):
+        some = np.flatnonzero(excess[:, -number] > LEAST_EXCESS)
+        along = vectors[some, :, -number] * sd[some]
+        yield members[some], along * np.sqrt(excess[some, -number])[:, None]

@@ -1,0 +1,87 @@
+"""Marginals of reals of functions, which have no conditional in closed form: smoothed draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from hylift.graph import Variables
+from hylift.inference.sampling.marginals import (
+    DEGREE,
+    MOST_COMPONENTS,
+    MOST_PANELS,
+    lay_edges,
+    positive_density,
+)
+from hylift.inference.sampling.state import GaussianSums
+from hylift.numerics.quadrature import gauss_legendre_nodes
+from hylift.posterior import GaussianMixture
+from hylift.posterior.distributions import BatchedDistribution
+
+FloatArray = NDArray[np.float64]
+
+BLOCK = 1 << 22
+"""Densities of components that are computed at a time."""
+
+
+def smoothed(
+    variables: Variables, ids: NDArray[np.int64], values: FloatArray
+) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    """Distributions of reals from values (draw, real of `ids`)."""
+    found: list[tuple[NDArray[Any], BatchedDistribution]] = []
+    lower, upper = variables.lower[ids], variables.upper[ids]
+    has_bound = np.isfinite(lower) | np.isfinite(upper)
+    free, bounded = np.flatnonzero(~has_bound), np.flatnonzero(has_bound)
+    if len(free):
+        weight, mean, var = _binned(values[:, free])
+        found.append((ids[free], GaussianMixture(weight, mean, var)))
+    step = max(1, BLOCK // (MOST_PANELS * DEGREE * MOST_COMPONENTS))
+    for first in range(0, len(bounded), step):
+        some = bounded[first : first + step]
+        parts = _binned(values[:, some])
+        found.append((ids[some], _within(parts, lower[some], upper[some])))
+    return found
+
+
+def _binned(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(real, component): a mixture with the mean and variance of values (draw, real), which has a
+    Gaussian for each of equally many successive draws, as wide as it is far from the next."""
+    count = min(MOST_COMPONENTS, len(values))
+    ordered = np.sort(values, axis=0)
+    start = np.arange(count) * len(values) // count
+    size = np.diff(np.append(start, len(values)))[:, None]
+    weight = size / len(values)
+    mean = np.add.reduceat(ordered, start, axis=0) / size
+    var = np.add.reduceat((ordered - np.repeat(mean, size[:, 0], axis=0)) ** 2, start, axis=0)
+    var = var / size
+    centre, total = values.mean(axis=0), values.var(axis=0)
+    gap = np.diff(mean, axis=0)
+    if len(gap):
+        var += (0.5 * (np.r_[gap[:1], gap] + np.r_[gap, gap[-1:]])) ** 2
+    # The widths are taken from the distances of the means, so that the variance stays.
+    within, between = (weight * var).sum(axis=0), (weight * (mean - centre) ** 2).sum(axis=0)
+    share = np.sqrt(np.maximum(total - within, 0.0) / np.where(between > 0, between, 1.0))
+    var *= np.where(within > total, total / np.where(within > 0, within, 1.0), 1.0)
+    var = np.maximum(var, np.maximum(np.spacing(np.abs(centre)), np.finfo(float).tiny) ** 2)
+    mean = centre + share * (mean - centre)
+    return np.broadcast_to(weight.T, mean.T.shape).copy(), mean.T.copy(), var.T.copy()
+
+
+def _within(
+    parts: tuple[FloatArray, FloatArray, FloatArray], lower: FloatArray, upper: FloatArray
+) -> BatchedDistribution:
+    """Mixtures whose components are cut off at bounds."""
+    weight, mean, var = parts
+    count = np.full(len(mean), mean.shape[1])
+    sums = GaussianSums(count, weight, mean, var, np.zeros(mean.shape[1]))
+    edges = lay_edges(sums, np.arange(len(mean)), lower, upper, MOST_PANELS)
+    nodes, _ = gauss_legendre_nodes(edges, DEGREE)
+    sd = np.sqrt(var)
+    low, high = ((bound[:, None] - mean) / sd for bound in (lower, upper))
+    inside = np.maximum(special.ndtr(high) - special.ndtr(low), 1e-3) * sd
+    apart = (nodes[:, :, None] - mean[:, None, :]) / sd[:, None, :]
+    values = np.exp(-0.5 * apart**2) @ (weight / inside)[:, :, None]
+    return positive_density(edges, values.reshape(len(mean), MOST_PANELS, DEGREE))
