@@ -95,6 +95,7 @@ RUNS: list[tuple[Method, str, Lift]] = [
     (EP(), "function_of_bounded_reals", "none"),
     (Gibbs(chains=2, draws=300, warm_up=150), "toy_hybrid_mln", "none"),
     (Gibbs(chains=2, draws=300, warm_up=150), "switching_regime", "none"),
+    (Gibbs(chains=2, draws=300, warm_up=150), "function_of_both_kinds", "none"),
     (MaxWalkSAT(flips=90_000, restarts=2), "toy_hybrid_mln", "none"),
     (MaxWalkSAT(flips=90_000, restarts=2), "function_of_both_kinds", "none"),
 ]

@@ -15,7 +15,8 @@ from hylift.graph import Names, Variables, boolean, categorical, real
 from hylift.inference import infer
 from hylift.inference.sampling import Gibbs
 from hylift.posterior import Posterior
-from hylift.posterior.draws import Draws, split_r_hat, standard_error
+from hylift.posterior.draws import Draws
+from hylift.posterior.mixing import split_r_hat, standard_error
 from zoo import hard_clause, switching_regime
 
 

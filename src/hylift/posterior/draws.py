@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy import special
 
 from hylift.errors import ArgumentError, UnsupportedError
 from hylift.graph import Variables, boolean, without_repeats
@@ -19,6 +18,7 @@ from hylift.posterior import datasets
 from hylift.posterior.datasets import check_size, dataset, extra, inference_data
 from hylift.posterior.distributions.base import sample_arguments
 from hylift.posterior.joint import check_columns, labelled_column
+from hylift.posterior.mixing import Diagnostics, diagnosed
 from hylift.words import method_call, worded
 
 if TYPE_CHECKING:
@@ -30,30 +30,8 @@ FloatArray = NDArray[np.float64]
 BLOCK = 1 << 22
 """Numbers that are processed together."""
 
-DISAGREE = 1.01
-"""R-hat above which the standard error is estimated from the spread between chains."""
-
 MOST_BY_ARVIZ = 1000
 """Most variables diagnosed by ArviZ, which takes some milliseconds for each."""
-
-MOST_STATES = 16
-"""States that are diagnosed one by one; further ones share those of their number modulo this."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Diagnostics:
-    """Convergence diagnostics of chains; each is (variable,)."""
-
-    mean: FloatArray
-    sd: FloatArray
-    mcse: FloatArray
-    """Standard error of the mean."""
-    r_hat: FloatArray
-    """Between-chain over within-chain spread, each chain being split in two; 1 is best. Of a real
-    the worse of its own and that of its distance from the median; where there are more than two
-    states, the worst of any."""
-    ess: FloatArray
-    """Effective sample size of the mean, or the smallest of the state probabilities."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -99,30 +77,12 @@ class Draws:
 
     def diagnostics(self) -> Diagnostics:
         """Standard errors, R-hat and effective sample sizes of all variables, without ArviZ."""
-        columns = np.empty((5, len(self.ids)))
         num_states = self.variables.num_states[self.ids]
-        for some in self._blocks():
-            values, states = self.values[:, :, some], num_states[some]
-            mean, sd = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
-            r_hat, ess, error = _convergence(values, self.are_groups)
-            is_real = states == 0
-            if is_real.any():
-                median = np.median(values[..., is_real], axis=(0, 1))
-                folded = split_r_hat(np.abs(values[..., is_real] - median))
-                r_hat[is_real] = np.maximum(r_hat[is_real], folded)
-            for state in range(min(int(states.max(initial=0)), MOST_STATES)):
-                # The mean of three or more states may stay constant while the states change.
-                has = (states > 2) & (states > state)
-                if has.any():
-                    is_there = values[..., has] % MOST_STATES == state
-                    indicator = is_there.astype(np.float64)
-                    worse, fewer, _ = _convergence(indicator, self.are_groups)
-                    r_hat[has] = np.maximum(r_hat[has], worse)
-                    ess[has] = np.minimum(ess[has], fewer)
-            # A state that was never drawn may still have a probability of 1 / draws.
-            least = np.where(states > 1, 1.0 / values[..., 0].size, 0.0)
-            columns[:, some] = mean, sd, np.maximum(error, least), r_hat, ess
-        return Diagnostics(*columns)
+        found = [
+            diagnosed(self.values[:, :, some], num_states[some], are_groups=self.are_groups)
+            for some in self._blocks()
+        ]
+        return Diagnostics(*np.concatenate([np.zeros((6, 0)), *found], axis=1))
 
     def to_arrow(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
         """Columns chain, draw, and one per atom, states by label; one row per draw."""
@@ -232,72 +192,6 @@ def _arviz_or_none() -> Any:
         return extra("arviz")
     except UnsupportedError:
         return None
-
-
-def _convergence(values: FloatArray, are_groups: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Split R-hat, effective draws and standard error of the means of values (chain, draw, …)."""
-    error = error_of_groups(values) if are_groups else standard_error(values)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ess = values.var(axis=(0, 1)) / error**2
-    return split_r_hat(values), np.where(error > 0, ess, values[..., 0].size), error
-
-
-def split_r_hat(values: FloatArray) -> FloatArray:
-    """(…): split R-hat of values (chain, draw, …); 1 for constant values."""
-    halves = _halves(values)
-    length = halves.shape[1]
-    if length < 2:
-        return np.full(values.shape[2:], np.inf)
-    within = halves.var(axis=1, ddof=1).mean(axis=0)
-    between = halves.mean(axis=1).var(axis=0, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r_hat = np.sqrt((length - 1) / length + between / within)
-    # The mean of equal numbers may differ from them by rounding.
-    same = values.max(axis=(0, 1)) == values.min(axis=(0, 1))
-    return np.where(same, 1.0, np.where(np.isnan(r_hat), np.inf, r_hat))
-
-
-def standard_error(values: FloatArray) -> FloatArray:
-    """(…): standard error of the mean of values (chain, draw, …), by batch means.
-
-    Batches are about n^(2/3) draws long. Where the chains disagree, batches know too little, and
-    the spread of the means of half-chains counts.
-    """
-    chains, draws = values.shape[:2]
-    length = max(1, round(draws ** (2.0 / 3.0)))
-    num_batches = draws // length
-    # The first draws that do not fill a batch are left out.
-    used = values[:, draws - num_batches * length :]
-    batches = used.reshape(chains, num_batches, length, *values.shape[2:]).mean(axis=2)
-    flat = batches.reshape(chains * num_batches, *values.shape[2:])
-    error = flat.std(axis=0, ddof=1 if len(flat) > 1 else 0) / np.sqrt(len(flat))
-    halves = _halves(values).mean(axis=1)
-    spread = halves.std(axis=0, ddof=1) / np.sqrt(len(halves))
-    error = np.where(split_r_hat(values) > DISAGREE, np.maximum(error, spread), error)
-    same = values.max(axis=(0, 1)) == values.min(axis=(0, 1))
-    return np.where(same, 0.0, error)
-
-
-def error_of_groups(values: FloatArray) -> FloatArray:
-    """(…): standard error of the mean of values (group, draw, …), by the means of groups."""
-    means = values.mean(axis=1)
-    return np.asarray(widened(len(means) - 1) * means.std(axis=0, ddof=1) / np.sqrt(len(means)))
-
-
-def widened(freedom: float) -> float:
-    """Factor for a standard error that is estimated with so many degrees of freedom.
-
-    Three such errors are exceeded as often as three deviations of a normal distribution.
-    """
-    return float(-special.stdtrit(freedom, special.ndtr(-3.0)) / 3.0)
-
-
-def _halves(values: FloatArray) -> FloatArray:
-    """(2 chain, half of the draws, …)."""
-    chains, draws = values.shape[:2]
-    half = draws // 2
-    used = values[:, draws - 2 * half :] if half else values[:, [0, 0]]
-    return used.reshape(2 * chains, max(half, 1), *values.shape[2:])
 
 
 DRAWS = 1000

@@ -13,18 +13,18 @@ from hylift.errors import (
     ModelError,
     UnsupportedError,
 )
-from hylift.graph import FactorGraph, boolean, categorical, interval, real
+from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import infer
 from hylift.inference.sampling import Gibbs, structure
 from hylift.lifting import lift
-from hylift.potentials import ConditionalQuadratic, Function, Table
+from hylift.potentials import ConditionalQuadratic, Table
 from zoo import friends_and_smokers, function_of_both_kinds, function_of_discrete_slots
 
 SHORT = Gibbs(draws=20, warm_up=20)
 
 
 @pytest.mark.parametrize(
-    ("setting", "least"), [("chains", 1), ("draws", 4), ("warm_up", 1), ("thin", 1)]
+    ("setting", "least"), [("chains", 1), ("draws", 4), ("warm_up", 1), ("thin", 1), ("longer", 1)]
 )
 @pytest.mark.parametrize("value", [0, -3, 2.5, "many", None])
 def test_settings_are_whole_numbers(setting: str, least: int, value: object) -> None:
@@ -36,28 +36,10 @@ def test_settings_are_whole_numbers(setting: str, least: int, value: object) -> 
     )
 
 
-def test_functions_of_reals_are_refused() -> None:
-    with pytest.raises(UnsupportedError) as refusal:
-        infer(function_of_both_kinds(), Gibbs())
-
-    assert str(refusal.value) == (
-        "Gibbs draws from tables and conditional quadratics, and cannot take the functions of "
-        "reals, or of many states, of group 'factors 0': use BVI() or EPBP()"
-    )
-
-
 def test_functions_of_few_states_are_tables() -> None:
     found = infer(function_of_discrete_slots(), SHORT)
 
     assert found.marginal("a").probs.shape == (3,)
-
-
-def test_functions_of_many_states_are_refused() -> None:
-    wide = Function(lambda a, b: -np.abs(a - b), num_discrete=2)
-    domains = {"a": categorical(100), "b": categorical(100)}
-
-    with pytest.raises(UnsupportedError, match="functions of reals, or of many states"):
-        infer(FactorGraph.build(domains, [(wide, ["a", "b"])]), Gibbs())
 
 
 def test_functions_whose_reals_are_observed_are_taken() -> None:

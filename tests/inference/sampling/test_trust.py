@@ -11,7 +11,7 @@ from hylift.graph import FactorGraph, boolean, categorical, real
 from hylift.inference import Exact, infer
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling import Gibbs
-from hylift.inference.sampling.chains import random_starts
+from hylift.inference.sampling.starts import random_starts
 from hylift.inference.sampling.structure import Ties
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.rewrite.kinds import Kinds

@@ -1,15 +1,14 @@
-"""Markov chains: their starts, and bursts of sweeps between checks of the clock."""
+"""Markov chains, and bursts of sweeps between checks of the clock."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
-from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.local.terms import LocalTerms
@@ -21,13 +20,11 @@ from hylift.inference.loop import (
 )
 from hylift.inference.sampling.functions import FunctionDraws
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
+from hylift.inference.sampling.marginals import room_to_warm_up
 from hylift.inference.sampling.state import Chain, RealBlocks, Record, StateGroups
-from hylift.inference.search.polish import polish, repair
-from hylift.inference.search.walker import scattered
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
 from hylift.proper.improper import ImproperDirection
-from hylift.words import method_call, worded
 
 BURST = 1 << 23
 """Work between two looks at the clock: some hundredths of a second."""
@@ -59,6 +56,16 @@ class Chains:
     constant: float | None = None
     """The part of the log-density that is in no term; None before the first burst."""
 
+    def scout(self, sweeps: int) -> NDArray[np.float64]:
+        """(chain, sweep, variable): the course of a few sweeps."""
+        values = np.empty((len(self.members), sweeps, self.graph.num_variables))
+        records = [
+            room_to_warm_up(stored, self.terms.num_scores, self.blocks, len(values))
+            for stored in values
+        ]
+        self.run(records, 0, sweeps, 0)
+        return values
+
     def warm_up(self, records: list[Record], draws: int, least: int) -> int:
         """Sweeps that each chain has made: so many, or fewer if time ran out, but the least.
 
@@ -68,9 +75,14 @@ class Chains:
         run_steps(sweeps, self.control)
         return sweeps.made
 
-    def draw(self, records: list[Record], draws: int, least: int) -> tuple[int, int]:
-        """Draws that each chain has made, and of how many one is stored."""
-        sweeps = _Sweeps(self, records, draws, least, is_warm_up=False)
+    def draw(
+        self, records: list[Record], draws: int, least: int, go_on: Callable[[int], bool]
+    ) -> tuple[int, int]:
+        """Draws that each chain has made, and of how many one is stored.
+
+        go_on: whether to make as many more as there are, of which so many are stored.
+        """
+        sweeps = _Sweeps(self, records, draws, least, is_warm_up=False, go_on=go_on)
         run_steps(sweeps, self.control)
         return sweeps.made, sweeps.every
 
@@ -142,6 +154,7 @@ class _Sweeps:
     least: int
     """Draws of the first burst, at least."""
     is_warm_up: bool
+    go_on: Callable[[int], bool] | None = None
     made: int = 0
     every: int = 1
     """One in so many draws is stored."""
@@ -164,6 +177,9 @@ class _Sweeps:
         if functions is not None and stop == half:
             stored = np.arange(half // 2, half) % len(records[0].values)
             functions.learn(np.concatenate([record.values[stored] for record in records]))
+        has_time = self.go_on and stop == self.draws and chains.control.should_continue()
+        if has_time and self.go_on and self.go_on(-(-stop // self.every)):
+            self.draws, chains.total = 2 * stop, chains.total + stop
         is_over = stop == self.draws or (self.is_warm_up and self._has_used_its_time())
         what = "warming up" if self.is_warm_up else "sampling"
         result: Result | None = "max_steps" if is_over else None
@@ -178,7 +194,7 @@ class _Sweeps:
         chains = self.chains
         constant = np.nan if chains.constant is None else chains.constant
         arrays = {
-            "place": np.array([self.made, self.every, chains.done]),
+            "place": np.array([self.made, self.every, chains.done, chains.total, self.draws]),
             "constant": np.array(constant),
         }
         if chains.functions is not None:
@@ -192,90 +208,11 @@ class _Sweeps:
 
     def restore(self, arrays: Arrays) -> None:
         chains = self.chains
-        self.made, self.every, chains.done = arrays["place"].tolist()
+        place = arrays["place"].tolist()
+        self.made, self.every, chains.done, chains.total, self.draws = place
         if chains.functions is not None:
             own = {k.removeprefix("functions "): a for k, a in arrays.items() if "functions" in k}
             chains.functions.restore(own)
         fill(self.arrays(), arrays)
         constant = float(arrays["constant"])
         chains.constant = None if np.isnan(constant) else constant
-
-
-FloatArray = NDArray[np.float64]
-
-MOST_FLIPS, PER_VARIABLE = 10_000, 100
-"""Flips of a walk to where no hard table is broken, and those per variable on top of them."""
-
-RANDOM = 0.5
-"""Probability of a random flip on this walk."""
-
-
-def random_starts(
-    graph: FactorGraph, terms: LocalTerms, rngs: list[np.random.Generator], *, seconds: float | None
-) -> FloatArray:
-    """(chain, variable): random assignments, led to where no hard constraint is broken.
-
-    They are led by random walks that nothing else attracts, so that chains begin far apart.
-    """
-    starts = np.empty((len(rngs), graph.num_variables))
-    for chain, rng in enumerate(rngs):
-        start = scattered(graph.variables, rng)
-        left = None if seconds is None else seconds / len(rngs)
-        if graph.log_density(start) == -np.inf:
-            start = _led(graph, terms, _within_functions(graph, start, rng), rng, left)
-        starts[chain] = start
-    return starts
-
-
-MOST_ROUNDS = 100
-"""In which the variables of broken functions are put anywhere."""
-
-
-def _within_functions(
-    graph: FactorGraph, start: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    """A start at which fewer functions are -inf, if possible none."""
-    functions = [group for group in graph.groups if group.potential.quadratic() is None]
-    for _ in range(MOST_ROUNDS if functions else 0):
-        broken = [group.scope[np.isneginf(group.log_values(start))].ravel() for group in functions]
-        wrong = np.unique(np.concatenate(broken))
-        if not len(wrong):
-            break
-        start[wrong] = scattered(graph.variables, rng)[wrong]
-    return start
-
-
-def _led(
-    graph: FactorGraph,
-    terms: LocalTerms,
-    start: FloatArray,
-    rng: np.random.Generator,
-    seconds: float | None,
-) -> FloatArray:
-    """An assignment that breaks no hard constraint, by a random walk; or, where constraints are
-    too hard for that, by local search."""
-    began = time.monotonic()
-
-    def is_late() -> bool:
-        return seconds is not None and time.monotonic() - began > seconds / 2
-
-    # Every chain walks in a random landscape of its own, so that they end in different places.
-    variable = terms.variable.copy()
-    variable["last"] = variable["split"]  # tables only
-    theta = np.where(np.isneginf(terms.theta), -np.inf, rng.random(len(terms.theta)))
-    tables = terms._replace(term=terms.term[: terms.num_tables], variable=variable, theta=theta)
-    flips, seed = MOST_FLIPS + PER_VARIABLE * len(start), int(rng.integers(2**63))
-    found = repair(tables, start, flips, random=RANDOM, seed=seed, is_late=is_late)
-    if found is not None and graph.log_density(found) > -np.inf:
-        return found
-    if seconds is not None:
-        seconds = max(seconds - (time.monotonic() - began), 0.0)
-    polished = polish(graph, start[None], seconds=seconds)
-    if polished.log_density == -np.inf:
-        raise ImpossibleEvidenceError(
-            "Gibbs begins where no hard constraint is broken, and local search found no "
-            "such assignment: the evidence may contradict the hard constraints, or they "
-            "are too hard for it.",
-            worded(method_call("Exact"), " decides where it is feasible."),
-        )
-    return polished.values

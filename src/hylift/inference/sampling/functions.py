@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.graph import FactorGroup
-from hylift.inference.local.kernels import gradient_of_each, worth_of_each
+from hylift.inference.local.kernels import gradient_of_each
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.loop import generator_state, restore_generator
-from hylift.inference.sampling.kernels.sweep import FUNCTIONS
+from hylift.inference.sampling.kernels.sweep import FUNCTIONS, weigh_states
 from hylift.inference.sampling.state import STALE, Chain, RealBlocks
 from hylift.inference.search.functions import FunctionMoves, FunctionSet
 from hylift.numerics.sparse import connected
@@ -22,6 +23,7 @@ from hylift.rewrite.kinds import Kinds
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
 Parts = Sequence[tuple[FactorGroup, Ids]]
+Discrete = tuple[Ids, Parts]
 
 WIDE, RATE = 6.0, 0.1
 """Width of the interval in which a slice is sought, in mean lengths of a move; and the share of
@@ -30,7 +32,7 @@ that average that a move has."""
 MOST_WIDER, MOST_TRIES = 100, 200
 """Times that an interval is widened while warming up, and that it is shrunk."""
 
-FAR = 1e100
+FAR = 1e25
 """A real that gets so far is held by nothing."""
 
 MOST_LINES, MOST_CORRELATED, LEAST_EXCESS = 8, 256, 1.5
@@ -63,8 +65,7 @@ class FunctionDraws:
 
     terms: LocalTerms
     functions: list[FactorGroup]
-    sets: list[FunctionSet]
-    singles: list[Lines | None]  # of the reals of each set
+    singles: list[tuple[Discrete | None, Lines | None]]  # discrete variables and reals of each set
     given: NDArray[np.bool_]  # (variable,): reals of functions
     near: NDArray[np.bool_]  # (component of reals,): next to variables of functions
     rng: np.random.Generator
@@ -74,7 +75,6 @@ class FunctionDraws:
     def of(
         cls, kinds: Kinds, terms: LocalTerms, blocks: RealBlocks, seed: np.random.SeedSequence
     ) -> FunctionDraws:
-        sets = FunctionMoves.of(kinds, terms).sets
         is_fixed = terms.variable["movable"] == 0
         slot_term = np.repeat(np.arange(len(terms.term)), terms.term["last"] - terms.term["first"])
         touched = np.unique(slot_term[is_fixed[terms.entry["variable"]]])
@@ -82,8 +82,8 @@ class FunctionDraws:
         near[blocks.of_term[touched][blocks.of_term[touched] >= 0]] = True
         given = is_fixed & (terms.variable["num_states"] == 0)
         rng = np.random.default_rng(seed)
-        own = cls(terms, kinds.functions, sets, [], given, near, rng)
-        own.singles = [own._single(some) for some in sets]
+        own = cls(terms, kinds.functions, [], given, near, rng)
+        own.singles = [own._single(some) for some in FunctionMoves.of(kinds, terms).sets]
         return own
 
     def _lines(self, variables: Ids, direction: FloatArray, block: Ids, parts: Parts) -> Lines:
@@ -93,17 +93,20 @@ class FunctionDraws:
             variables, direction, block, parts, width, np.stack([record["lower"], record["upper"]])
         )
 
-    def _single(self, some: FunctionSet) -> Lines | None:
-        """The reals of a set, each by itself."""
-        is_real = self.given[some.variables]
+    def _single(self, some: FunctionSet) -> tuple[Discrete | None, Lines | None]:
+        """The discrete variables of a set, and its reals, each by itself."""
+        is_real, discrete = self.given[some.variables], None
+        if not is_real.all():
+            place = np.where(is_real, -1, np.cumsum(~is_real) - 1)
+            discrete = some.variables[~is_real], _of_block(some, place)
         if not is_real.any():
-            return None
+            return discrete, None
         place = np.where(is_real, np.cumsum(is_real) - 1, -1)
         own = some.variables[is_real]
         lines = self._lines(own, np.ones(len(own)), np.arange(len(own)), _of_block(some, place))
         closed = np.isfinite(lines.bounds).all(axis=0)
         lines.width[closed] = (lines.bounds[1] - lines.bounds[0])[closed]
-        return lines
+        return discrete, lines
 
     def sweep(self, chains: list[Chain], probs: list[FloatArray], *, is_warm: bool) -> int:
         """Draw all variables of functions once; returns one that nothing holds, or -1.
@@ -111,9 +114,10 @@ class FunctionDraws:
         probs: per chain, the sums of probabilities of states that they are added to.
         """
         x = np.stack([chain.x for chain in chains])
-        for number in self.rng.permutation(len(self.sets)).tolist():
-            lines = self.singles[number]
-            self._draw_states(x, chains, self.sets[number], probs)
+        for number in self.rng.permutation(len(self.singles)).tolist():
+            discrete, lines = self.singles[number]
+            if discrete is not None:
+                self._draw_states(x, chains, discrete, probs)
             if lines is not None:
                 self._slice(x, chains, lines, is_warm=is_warm)
         for lines in self.together:
@@ -133,37 +137,27 @@ class FunctionDraws:
         return _sums(x, parts, np.ones((len(x), 1), dtype=bool))[:, 0]
 
     def _draw_states(
-        self, x: FloatArray, chains: list[Chain], some: FunctionSet, probs: list[FloatArray]
+        self, x: FloatArray, chains: list[Chain], some: Discrete, probs: list[FloatArray]
     ) -> None:
-        variables = some.variables[~self.given[some.variables]]
-        if not len(variables):
-            return
+        """Draw the discrete variables of a set, each from its probabilities given all else."""
+        variables, parts = some
         record = self.terms.variable[variables]
-        place = np.full(len(some.variables), -1)
-        place[~self.given[some.variables]] = np.arange(len(variables))
-        parts = _of_block(some, place)
-        weight = np.full((int(record["num_states"].max()), len(x), len(variables)), -np.inf)
-        for state in range(len(weight)):
-            has = np.broadcast_to(record["num_states"] > state, weight.shape[1:])
-            x[:, variables] = np.where(has, state, 0)
-            found = _sums(x, parts, has)
-            for chain in range(len(x)):
-                broken, worth = np.zeros((2, len(variables)))
-                worth_of_each(self.terms, x[chain], variables, broken, worth)
-                found[chain] += np.where(broken > 0, -np.inf, worth)
-            weight[state] = np.where(has, found, -np.inf)
-        weight = np.exp(weight - weight.max(axis=0))
-        weight /= weight.sum(axis=0)
-        reached = np.cumsum(weight, axis=0) > self.rng.random(weight.shape[1:])
+        weight = np.full((len(x), len(variables), int(record["num_states"].max())), -np.inf)
+        has = np.arange(weight.shape[2]) < record["num_states"][:, None]
+        for number, own in enumerate(weight):
+            weigh_states(self.terms, x[number], chains[number].joint, variables, own)
+        for group, owner in parts:
+            _add_states(x, variables, record["num_states"], group, owner, weight)
+        weight = np.exp(weight - weight.max(axis=2, keepdims=True))
+        weight /= weight.sum(axis=2, keepdims=True)
+        reached = np.cumsum(weight, axis=2) > self.rng.random(weight.shape[:2])[..., None]
         # By rounding, nothing may be reached: then it is the last that is possible.
-        last = len(weight) - 1 - np.argmax(weight[::-1] > 0, axis=0)
-        state = np.where(reached.any(axis=0), np.argmax(reached, axis=0), last)
-        for chain in range(len(x)):
-            x[chain, variables] = state[chain]
-            chains[chain].joint[:] = self.terms.joint_states(x[chain])
-            for s in range(len(weight)):
-                has = record["num_states"] > s
-                probs[chain][record["scores"][has] + s] += weight[s, chain, has]
+        last = weight.shape[2] - 1 - np.argmax(weight[..., ::-1] > 0, axis=2)
+        x[:, variables] = np.where(reached.any(axis=2), np.argmax(reached, axis=2), last)
+        score = (record["scores"][:, None] + np.arange(weight.shape[2]))[has]
+        for number, chain in enumerate(chains):
+            chain.joint[:] = self.terms.joint_states(x[number])
+            probs[number][score] += weight[number][has]
 
     def _slice(self, x: FloatArray, chains: list[Chain], lines: Lines, *, is_warm: bool) -> None:
         """Move every block along its line, in all chains; warming up, its width is adapted."""
@@ -219,11 +213,12 @@ class FunctionDraws:
             moved[lines.variables] += lines.direction
             gradient_of_each(self.terms, moved, joint, lines.variables, there[chain])
         start = np.arange(len(x))[:, None] * len(lines.width) + lines.block
-        found = [
+        curve, slope = (
             np.bincount(start.ravel(), (lines.direction * part).ravel(), len(x) * len(lines.width))
             for part in (0.5 * (there - here), here)
-        ]
-        return found[0].reshape(len(x), -1), found[1].reshape(len(x), -1)
+        )
+        shape = len(x), len(lines.width)
+        return np.asarray(curve.reshape(shape), float), np.asarray(slope.reshape(shape), float)
 
     def learn(self, values: FloatArray) -> None:
         """Find directions in which reals vary together in values (draw, variable)."""
@@ -253,7 +248,7 @@ class FunctionDraws:
         place = np.full(len(self.given), -1)
         place[variables] = np.arange(len(variables))
         pairs = []
-        scopes = [group.scope for group in self.functions]
+        scopes: list[NDArray[Any]] = [group.scope for group in self.functions]
         scopes += [self.terms.reals(rows) for rows in self.terms.rows() if rows.num_reals > 1]
         for scope in scopes:
             inside = np.where(self.given[scope], place[scope], -1)
@@ -281,8 +276,8 @@ class FunctionDraws:
 
     def arrays(self) -> Arrays:
         """All that the next sweep depends on."""
-        found = {"rng": generator_state(self.rng)}
-        for number, lines in enumerate(self.singles):
+        found: Arrays = {"rng": generator_state(self.rng)}
+        for number, (_, lines) in enumerate(self.singles):
             if lines is not None:
                 found[f"width {number}"] = lines.width
         for number, lines in enumerate(self.together):
@@ -294,7 +289,7 @@ class FunctionDraws:
 
     def restore(self, arrays: Arrays) -> None:
         restore_generator(self.rng, arrays["rng"])
-        for number, lines in enumerate(self.singles):
+        for number, (_, lines) in enumerate(self.singles):
             if lines is not None:
                 lines.width[:] = arrays[f"width {number}"]
         self.together = []
@@ -330,6 +325,23 @@ def _sums(x: FloatArray, parts: Parts, active: NDArray[np.bool_]) -> FloatArray:
         values = values * group.multiplicity[factor]
         total += np.bincount(chain * num_blocks + owner[factor], values, len(total))
     return total.reshape(active.shape)
+
+
+def _add_states(
+    x: FloatArray, variables: Ids, num_states: Ids, group: FactorGroup, owner: Ids,
+    weight: FloatArray,
+) -> None:  # fmt: skip
+    """Add functions to log-weights (chain, variable, state); owner: (factor,), its variable."""
+    for slot in range(group.arity):
+        some = np.flatnonzero(group.scope[:, slot] == variables[owner])
+        if not len(some):
+            continue
+        slots = [x[:, group.scope[some, other], None] for other in range(group.arity)]
+        slots[slot] = np.arange(num_states[owner[some[0]]])  # as many for all factors of a group
+        values = group.potential.log_value(group.row[some][:, None], slots)
+        values = values * group.multiplicity[some][:, None]
+        chain, state = np.arange(len(x))[:, None, None], np.arange(values.shape[2])
+        np.add.at(weight, (chain, owner[some][:, None], state), values)
 
 
 def _reach(

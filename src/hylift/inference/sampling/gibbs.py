@@ -16,19 +16,24 @@ from hylift.inference.finish import Answer, finish
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
-from hylift.inference.sampling.chains import Chains, random_starts
+from hylift.inference.sampling.chains import Chains
 from hylift.inference.sampling.functions import FunctionDraws
+from hylift.inference.sampling.groups import state_groups
 from hylift.inference.sampling.marginals import Recorded, check_bounds, room_to_warm_up
 from hylift.inference.sampling.smoothed import smoothed
+from hylift.inference.sampling.starts import ROUNDS, Seeds, dispersed
 from hylift.inference.sampling.state import Chain
-from hylift.inference.sampling.structure import Ties, given_functions, real_blocks, state_groups
+from hylift.inference.sampling.structure import Ties, given_functions, real_blocks
 from hylift.inference.search import polish
 from hylift.inference.settings import check_whole, refuse_start
 from hylift.posterior import Assignment, Mixture, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
-from hylift.posterior.draws import Diagnostics, Draws
+from hylift.posterior.draws import Draws
+from hylift.posterior.mixing import Diagnostics, diagnosed
 from hylift.rewrite.kinds import Kinds
-from hylift.words import counted, method_call, option, worded
+from hylift.words import counted, option, worded
+
+FloatArray = NDArray[np.float64]
 
 MOST_STORED = 1 << 26
 """Numbers of eight bytes that are stored of all draws."""
@@ -36,8 +41,12 @@ MOST_STORED = 1 << 26
 LEAST_DRAWS = 4
 """Of a chain, even where time has run out."""
 
-MIXED, LEAST_ESS = 1.05, 100
-"""R-hat below which chains agree, and effective draws that suffice to judge."""
+MIXED, HOPELESS = 1.02, 1.3
+"""R-hat below which chains agree, and above which more draws would not help."""
+
+LEAST_ESS, MOST_SD_ERROR = 400, 0.1
+"""Effective draws that make a probability certain to .025, and the relative error of a deviation
+that is small enough."""
 
 COARSE_SHARE = 0.01
 """Of a marginal that may be a histogram before a note says so."""
@@ -66,12 +75,16 @@ class Gibbs:
     """Sweeps of each chain before its first draw."""
     thin: int = 1
     """Sweeps from one draw to the next."""
+    longer: int = 8
+    """Times as many draws that chains make at most, where they have not mixed before, but look as
+    if they would. As many as asked for are stored; marginals use all."""
 
     def __post_init__(self) -> None:
         check_whole("chains", self.chains)
         check_whole("draws", self.draws, LEAST_DRAWS)
         check_whole("warm_up", self.warm_up)
         check_whole("thin", self.thin)
+        check_whole("longer", self.longer)
 
     @property
     def name(self) -> str:
@@ -88,7 +101,7 @@ class Gibbs:
         draws = Draws(prepared.source.variables, prepared.hidden, run.values)
         mixing = draws.diagnostics()
         doubts = _doubts(draws, mixing, run)
-        is_mixed = not doubts and mixing.ess.min(initial=np.inf) >= LEAST_ESS
+        is_mixed = not doubts and has_mixed(mixing)
 
         def find(
             mixture: Mixture | None = None,
@@ -134,22 +147,25 @@ class _Sampled:
         terms = given_functions(LocalTerms.of(kinds))
         blocks = real_blocks(terms, method.chains)
         ties = Ties.of(terms)
-        groups = state_groups(terms, ties.group)
-        *seeds, own = np.random.SeedSequence(request.seed).spawn(method.chains + 1)
-        rngs = [np.random.default_rng(seed) for seed in seeds]
-        half = request.seconds and request.seconds / 2
-        starts = random_starts(graph, terms, rngs, seconds=half)
-        total = method.warm_up + method.draws
-        members = [
-            Chain.at(start, terms, blocks, groups, seed)
-            for start, seed in zip(starts, seeds, strict=True)
-        ]
+        groups = state_groups(terms, blocks, ties.group)
+        count = method.chains
+        *seeds, own = np.random.SeedSequence(request.seed).spawn((ROUNDS + 1) * count + 1)
         functions = None
         if kinds.functions:
             functions = FunctionDraws.of(kinds, terms, blocks, own)
-        chains = Chains(
-            graph, terms, blocks, groups, control, total, method.thin, members, functions
-        )
+
+        def chains_at(starts: FloatArray, seeds: Seeds) -> Chains:
+            members = [
+                Chain.at(start, terms, blocks, groups, seed)
+                for start, seed in zip(starts, seeds, strict=True)
+            ]
+            total = method.warm_up + method.draws
+            return Chains(
+                graph, terms, blocks, groups, control, total, method.thin, members, functions
+            )
+
+        starts = dispersed(graph, terms, chains_at, seeds[count:], count, request.seconds)
+        chains = chains_at(starts, seeds[:count])
         room = MOST_STORED // max(method.chains * graph.num_variables, 1)
         room = min(max(room, LEAST_DRAWS), method.draws)
         values = np.empty((method.chains, room, graph.num_variables))
@@ -160,7 +176,16 @@ class _Sampled:
         recorded = Recorded.room(
             graph.variables, terms, blocks, chains.cut_components(), warm, values
         )
-        num_draws, every = chains.draw(recorded.records, method.draws, LEAST_DRAWS)
+        num_states = graph.variables.num_states
+
+        def go_on(stored: int) -> bool:
+            """Where chains have not mixed, but look as if they would."""
+            if 2 * (chains.done - num_warm) > method.longer * method.draws:
+                return False
+            mixing = Diagnostics(*diagnosed(values[:, :stored], num_states))
+            return not has_mixed(mixing) and bool(mixing.r_hat.max(initial=1.0) < HOPELESS)
+
+        num_draws, every = chains.draw(recorded.records, method.draws, LEAST_DRAWS, go_on)
         return cls(
             recorded,
             values[:, : -(-num_draws // every)],
@@ -176,7 +201,7 @@ class _Sampled:
         """Distributions of all variables, with the ids of those they are about."""
         record, variables = self.recorded.terms.variable, self.recorded.variables
         given = np.flatnonzero((record["num_states"] == 0) & (record["movable"] == 0))
-        values = self.values[..., given].reshape(-1, len(given))
+        values = np.concatenate(list(self.values[..., given]))
         return [*self.recorded.batches(), *smoothed(variables, given, values)]
 
     def notes(self, method: Gibbs, request: Request, control: Control) -> list[str]:
@@ -189,7 +214,7 @@ class _Sampled:
             )
         if self.every > 1:
             notes.append(
-                f"One in {self.every:,} draws is stored, to save memory; the marginals use all "
+                f"One in {self.every:,} draws is stored; the marginals use all "
                 f"{self.num_draws:,} of each chain."
             )
         coarse = self.recorded.coarse_share
@@ -213,6 +238,13 @@ def _check_ground(graph: FactorGraph) -> None:
             "Gibbs needs a ground graph: this one is lifted, and the joint distribution of the "
             "members of a class is not in it"
         )
+
+
+def has_mixed(mixing: Diagnostics) -> bool:
+    """Return True if chains agree, and their draws are enough to judge all variables by."""
+    is_agreed = mixing.r_hat.max(initial=1.0) < MIXED
+    is_precise = mixing.sd_error.max(initial=0.0) <= MOST_SD_ERROR
+    return bool(is_agreed and is_precise and mixing.ess.min(initial=np.inf) >= LEAST_ESS)
 
 
 def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:

@@ -17,7 +17,7 @@ STALE, FACTORISED, SOLVED, INDEFINITE = 0, 1, 2, 3
 and variances too, or that it has no factor."""
 
 
-MOST_NEAR = 8
+MOST_NEAR = 16
 """Reals that a group of discrete variables takes along."""
 
 MOST_JOINT = 2**10

@@ -1,4 +1,4 @@
-"""Structure of the model: components of reals, and groups of states drawn together."""
+"""Structure of the model: components of reals, and discrete variables that are tied."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hylift.errors import IntractableError
 from hylift.inference.exact.elimination import eliminate_reals
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.sweep import tie
-from hylift.inference.sampling.state import MOST_JOINT, MOST_NEAR, RealBlocks, StateGroups
+from hylift.inference.sampling.state import MOST_JOINT, RealBlocks
 from hylift.numerics.segments import offsets, ranges
 from hylift.numerics.sparse import connected
 from hylift.words import counted
@@ -23,9 +23,6 @@ MOST_NUMBERS = 2**28
 
 PER_EDGE = 3
 """Numbers that a chain keeps for each edge: the coupling, the factor, the inverse."""
-
-MOST_TERMS = 256
-"""Quadratics of the reals next to discrete variables up to which these take them along."""
 
 
 def given_functions(terms: LocalTerms) -> LocalTerms:
@@ -77,68 +74,14 @@ def real_blocks(terms: LocalTerms, num_chains: int) -> RealBlocks:
         elimination.later,
         np.arange(len(variables) + 1),
         _edge_pairs(pairs, elimination.step, elimination.ptr, elimination.later),
-        _pointers(of_step, count),
+        pointers(of_step, count),
         np.argsort(of_step, kind="stable"),
-        _pointers(of_term[inside], count),
+        pointers(of_term[inside], count),
         inside[np.argsort(of_term[inside], kind="stable")],
         of_term,
         (np.bincount(component, has_bound, count) > 0).astype(np.uint8),
         (np.bincount(of_term[inside], changes[inside], count) > 0).astype(np.uint8),
     )
-
-
-def state_groups(terms: LocalTerms, tied: IntArray) -> StateGroups:
-    """Groups that are tied, and variables that take reals along by themselves.
-
-    tied: (variable,), its group of two or more, or -1.
-    """
-    is_discrete = (terms.variable["num_states"] > 0) & (terms.variable["movable"] == 1)
-    num_tied = int(tied.max(initial=-1)) + 1
-    alone = np.flatnonzero(is_discrete & (tied < 0))
-    num_groups = num_tied + len(alone)
-    group = np.where(tied >= 0, tied, num_groups)  # those of functions are in none
-    group[alone] = num_tied + np.arange(len(alone))
-    of_group, near = _near(terms, group, num_groups)
-    # Of variables by themselves, only those are drawn here that take a real along.
-    is_kept = np.arange(num_groups) < num_tied
-    is_kept[of_group] = True
-    number = np.cumsum(is_kept) - 1
-    members = np.flatnonzero(is_discrete)
-    members = members[is_kept[group[members]]]
-    owner = number[group[members]]
-    order = np.argsort(owner, kind="stable")
-    members, owner, count = members[order], owner[order], int(is_kept.sum())
-    num_joint = np.ones(count, dtype=np.int64)
-    np.multiply.at(num_joint, owner, terms.variable["num_states"][members])
-    record = terms.variable
-    table_owner, table = _distinct_terms(
-        terms, owner, record["first"][members], record["split"][members]
-    )
-    quadratic_owner, quadratic = _distinct_terms(
-        terms, owner, record["split"][members], record["last"][members]
-    )
-    return StateGroups(
-        _pointers(owner, count),
-        members,
-        num_joint,
-        _pointers(table_owner, count),
-        table,
-        _pointers(quadratic_owner, count),
-        quadratic,
-        _pointers(number[of_group], count),
-        near,
-    )
-
-
-def _distinct_terms(
-    terms: LocalTerms, owner: IntArray, first: IntArray, last: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Owners and their terms, each once and sorted; of incidences from first to last."""
-    num_terms = max(len(terms.term), 1)
-    inside = terms.incidence["term"][ranges(first, last - first)]
-    code = np.repeat(owner, last - first) * num_terms + inside
-    found, term = np.divmod(np.unique(code), num_terms)
-    return found, term
 
 
 def _pairs(terms: LocalTerms) -> NDArray[np.int64]:
@@ -148,30 +91,6 @@ def _pairs(terms: LocalTerms) -> NDArray[np.int64]:
     pairs = np.empty((len(terms.link) // 2, 2), dtype=np.int64)
     pairs[terms.link["pair"][once]] = ends[once]
     return pairs
-
-
-def _near(terms: LocalTerms, group: IntArray, num_groups: int) -> tuple[IntArray, IntArray]:
-    """Groups, and the reals that share a term with them, for those that have few of
-    them, in few terms. group: (variable,)."""
-    record, slots = terms.variable, terms.entry["variable"].astype(np.int64)
-    quadratics = terms.term[terms.num_tables :]
-    num_discrete = quadratics["middle"] - quadratics["first"]
-    num_reals = quadratics["last"] - quadratics["middle"]
-    codes = [np.zeros(0, dtype=np.int64)]
-    for discrete in range(int(num_discrete.max(initial=0))):
-        for real in range(int(num_reals.max(initial=0))):
-            some = quadratics[(num_discrete > discrete) & (num_reals > real)]
-            variable, near = slots[some["first"] + discrete], slots[some["middle"] + real]
-            codes.append(np.unique(group[variable] * len(record) + near))
-    found, near = np.divmod(np.unique(np.concatenate(codes)), max(len(record), 1))
-    some = found < num_groups
-    found, near = found[some], near[some]
-    count = np.bincount(found, minlength=num_groups)
-    degree = record["last"] - record["split"]
-    num_terms = np.bincount(found, degree[near], minlength=num_groups)
-    num_given = np.bincount(found, record["movable"][near] == 0, minlength=num_groups)
-    keep = ((count <= MOST_NEAR) & (num_terms <= MOST_TERMS) & (num_given == 0))[found]
-    return found[keep], near[keep]
 
 
 def _edge_pairs(
@@ -189,7 +108,7 @@ def _edge_pairs(
     return found
 
 
-def _pointers(owner: NDArray[np.integer], count: int) -> NDArray[np.int64]:
+def pointers(owner: NDArray[np.integer], count: int) -> NDArray[np.int64]:
     """(owner + 1,): where the things of each begin, were they sorted by owner."""
     return offsets(np.bincount(owner, minlength=count))
 

@@ -18,7 +18,7 @@ from hylift.inference.smc.population import Population
 from hylift.numerics.segments import maxima, offsets
 from hylift.posterior import LogPartition
 from hylift.posterior.distributions import BatchedDistribution
-from hylift.posterior.draws import widened
+from hylift.posterior.mixing import widened
 from hylift.words import counted
 
 FloatArray = NDArray[np.float64]

@@ -6,7 +6,14 @@ the reals next to them.
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry, factorise_small, inner, part, term_value
+from hylift.inference.local.kernels import (
+    entry,
+    entry_with_views,
+    factorise_small,
+    inner,
+    part,
+    term_value,
+)
 from hylift.inference.sampling.kernels.reals import draw_reals
 from hylift.inference.sampling.kernels.records import note_reals
 from hylift.inference.sampling.state import STALE
@@ -59,6 +66,31 @@ def _forget(terms, of_term, known, v):
 
 
 @inner
+def weigh_state(terms, x, joint, v, weight):
+    """Fills in the log-weights of the states of a variable given all else."""
+    record = terms.variable[v]
+    for state in range(record.num_states):
+        weight[state] = 0.0
+    for k in range(record.first, record.last):
+        t, stride = np.int64(terms.incidence[k].term), np.int64(terms.incidence[k].stride)
+        m, first = terms.term[t].multiplicity, joint[t] - np.int64(x[v]) * stride
+        if k < record.split:
+            first += terms.term[t].base
+            for state in range(record.num_states):
+                weight[state] += m * terms.theta[first + state * stride]
+        else:
+            for state in range(record.num_states):
+                weight[state] += m * term_value(terms, x, t, first + state * stride)
+
+
+@entry_with_views
+def weigh_states(terms, x, joint, variables, weight):
+    """Fills in the log-weights (variable, state) of some variables by tables and quadratics."""
+    for i in range(len(variables)):
+        weigh_state(terms, x, joint, variables[i], weight[i])
+
+
+@inner
 def _shuffle(order, random):
     """Brings numbers into a random order."""
     for i in range(len(order) - 1, 0, -1):
@@ -75,18 +107,7 @@ def draw_states(terms, of_term, chain, probs, recording):
     for i in range(len(chain.order)):
         v = chain.order[i]
         record = terms.variable[v]
-        for state in range(record.num_states):
-            weight[state] = 0.0
-        for k in range(record.first, record.last):
-            t, stride = np.int64(terms.incidence[k].term), np.int64(terms.incidence[k].stride)
-            m, first = terms.term[t].multiplicity, joint[t] - np.int64(x[v]) * stride
-            if k < record.split:
-                first += terms.term[t].base
-                for state in range(record.num_states):
-                    weight[state] += m * terms.theta[first + state * stride]
-            else:
-                for state in range(record.num_states):
-                    weight[state] += m * term_value(terms, x, t, first + state * stride)
+        weigh_state(terms, x, joint, v, weight)
         state = _choose(weight, record.num_states, chain.random)
         if recording:
             for other in range(record.num_states):
@@ -101,7 +122,7 @@ SINGULAR = 1e-12
 
 @inner
 def draw_groups(terms, of_term, groups, chain):
-    """Draws every group, in random order, with the reals next to it where they are few and Gaussian.
+    """Draws every group, in random order, with the reals near it where they are few and Gaussian.
 
     States far from the present ones are thereby reached, where one variable after the other would
     never move.

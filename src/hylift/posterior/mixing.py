@@ -1,0 +1,164 @@
+"""Convergence of chains: R-hat, effective sample sizes and standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+FloatArray = NDArray[np.float64]
+
+DISAGREE = 1.01
+"""R-hat above which the standard error is estimated from the spread between chains."""
+
+MOST_STATES = 16
+"""States that are diagnosed one by one; further ones share those of their number modulo this."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnostics:
+    """Convergence diagnostics of chains; each is (variable,)."""
+
+    mean: FloatArray
+    sd: FloatArray
+    mcse: FloatArray
+    """Standard error of the mean."""
+    r_hat: FloatArray
+    """Between-chain over within-chain spread, each chain being split in two; 1 is best. Of a real
+    that of normal scores of its ranks, or of those of its distances from the median, whichever is
+    worse (Vehtari et al., Bayesian Analysis 16:667, 2021); of more than two states the worst."""
+    ess: FloatArray
+    """Effective sample size: of a real the smallest of its mean, ranks and two tails of 5 %, of
+    more than two states the smallest of any."""
+    sd_error: FloatArray
+    """Standard error of the deviation of a real, relative to it; 0 for discrete variables."""
+
+
+def diagnosed(
+    values: FloatArray, num_states: NDArray[Any], *, are_groups: bool = False
+) -> FloatArray:
+    """(6, variable): the fields of `Diagnostics`, of values (chain, draw, variable).
+
+    are_groups: draws of a chain have common ancestors, and only chains are independent.
+    """
+    mean, sd = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
+    r_hat, ess, error = _convergence(values, are_groups)
+    sd_error, is_real = np.zeros(len(mean)), num_states == 0
+    if is_real.any():
+        own = values[..., is_real]
+        r_hat[is_real], fewer, sd_error[is_real] = _of_reals(own, are_groups)
+        ess[is_real] = np.minimum(ess[is_real], fewer)
+    is_many = num_states > 2
+    error[is_many] = 0.0
+    for state in range(min(int(num_states.max(initial=0)), MOST_STATES)):
+        # The mean of three or more states may stay constant while the states change.
+        has = is_many & (num_states > state)
+        if has.any():
+            is_there = values[..., has] % MOST_STATES == state
+            worse, fewer, larger = _convergence(is_there.astype(np.float64), are_groups)
+            r_hat[has] = np.maximum(r_hat[has], worse)
+            ess[has] = np.minimum(ess[has], fewer)
+            error[has] = np.maximum(error[has], larger)
+    # A state that was never drawn may still have a probability of 1 / draws.
+    least = np.where(num_states > 1, 1.0 / (values.shape[0] * values.shape[1]), 0.0)
+    return np.stack([mean, sd, np.maximum(error, least), r_hat, ess, sd_error])
+
+
+def _of_reals(values: FloatArray, are_groups: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """R-hat and effective draws of ranks and tails, and the relative error of the deviation."""
+    flat = values.reshape(-1, values.shape[2])
+    low, median, high = np.quantile(flat, [0.05, 0.5, 0.95], axis=0)
+    scores = _scores(values)
+    r_hat = np.maximum(split_r_hat(scores), split_r_hat(_scores(np.abs(values - median))))
+    seen = [scores, (values <= low).astype(float), (values >= high).astype(float)]
+    ess = np.minimum.reduce([_convergence(part, are_groups)[1] for part in seen])
+    var = np.maximum(flat.var(axis=0), np.finfo(float).tiny)
+    return r_hat, ess, 0.5 * _error((values - flat.mean(axis=0)) ** 2, are_groups) / var
+
+
+def _scores(values: FloatArray) -> FloatArray:
+    """Normal scores of the ranks of values (chain, draw, variable) among all draws."""
+    flat = values.reshape(-1, values.shape[2])
+    order, count = np.argsort(flat, axis=0, kind="stable"), len(flat)
+    ordered, place = np.take_along_axis(flat, order, axis=0), np.arange(count)[:, None]
+    # Equal values have equal ranks, the mean of those from their first to their last.
+    is_new = np.ones((count + 1, flat.shape[1]), dtype=bool)
+    is_new[1:-1] = ordered[1:] != ordered[:-1]
+    first = np.maximum.accumulate(np.where(is_new[:-1], place, 0), axis=0)
+    last = np.minimum.accumulate(np.where(is_new[1:], place, count)[::-1], axis=0)[::-1]
+    ranks = np.empty(flat.shape)
+    np.put_along_axis(ranks, order, 0.5 * (first + last) + 1.0, axis=0)
+    return special.ndtri((ranks - 0.375) / (count + 0.25)).reshape(values.shape)
+
+
+def _error(values: FloatArray, are_groups: bool) -> FloatArray:
+    return error_of_groups(values) if are_groups else standard_error(values)
+
+
+def _convergence(values: FloatArray, are_groups: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Split R-hat, effective draws and standard error of the means of values (chain, draw, …)."""
+    error = _error(values, are_groups)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ess = values.var(axis=(0, 1)) / error**2
+    return split_r_hat(values), np.where(error > 0, ess, values.shape[0] * values.shape[1]), error
+
+
+def split_r_hat(values: FloatArray) -> FloatArray:
+    """(…): split R-hat of values (chain, draw, …); 1 for constant values."""
+    halves = _halves(values)
+    length = halves.shape[1]
+    if length < 2:
+        return np.full(values.shape[2:], np.inf)
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r_hat = np.sqrt((length - 1) / length + between / within)
+    # The mean of equal numbers may differ from them by rounding.
+    same = values.max(axis=(0, 1)) == values.min(axis=(0, 1))
+    return np.where(same, 1.0, np.where(np.isnan(r_hat), np.inf, r_hat))
+
+
+def standard_error(values: FloatArray) -> FloatArray:
+    """(…): standard error of the mean of values (chain, draw, …), by batch means.
+
+    Batches are about n^(2/3) draws long. Where the chains disagree, batches know too little, and
+    the spread of the means of half-chains counts.
+    """
+    chains, draws = values.shape[:2]
+    length = max(1, round(draws ** (2.0 / 3.0)))
+    num_batches = draws // length
+    # The first draws that do not fill a batch are left out.
+    used = values[:, draws - num_batches * length :]
+    batches = used.reshape(chains, num_batches, length, *values.shape[2:]).mean(axis=2)
+    flat = batches.reshape(chains * num_batches, *values.shape[2:])
+    error = flat.std(axis=0, ddof=1 if len(flat) > 1 else 0) / np.sqrt(len(flat))
+    halves = _halves(values).mean(axis=1)
+    spread = halves.std(axis=0, ddof=1) / np.sqrt(len(halves))
+    error = np.where(split_r_hat(values) > DISAGREE, np.maximum(error, spread), error)
+    same = values.max(axis=(0, 1)) == values.min(axis=(0, 1))
+    return np.where(same, 0.0, error)
+
+
+def error_of_groups(values: FloatArray) -> FloatArray:
+    """(…): standard error of the mean of values (group, draw, …), by the means of groups."""
+    means = values.mean(axis=1)
+    return np.asarray(widened(len(means) - 1) * means.std(axis=0, ddof=1) / np.sqrt(len(means)))
+
+
+def widened(freedom: float) -> float:
+    """Factor for a standard error that is estimated with so many degrees of freedom.
+
+    Three such errors are exceeded as often as three deviations of a normal distribution.
+    """
+    return float(-special.stdtrit(freedom, special.ndtr(-3.0)) / 3.0)
+
+
+def _halves(values: FloatArray) -> FloatArray:
+    """(2 chain, half of the draws, …)."""
+    chains, draws = values.shape[:2]
+    half = draws // 2
+    used = values[:, draws - 2 * half :] if half else values[:, [0, 0]]
+    return used.reshape(2 * chains, max(half, 1), *values.shape[2:])
