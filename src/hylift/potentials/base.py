@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -233,21 +233,27 @@ def checked_flat(flat: Any, num_entries: int) -> FloatArray:
 
 
 def checked_log_values(
-    values: FloatArray, shape: tuple[int, ...], arguments: Sequence[NDArray[Any]], name: str
+    values: FloatArray,
+    shape: tuple[int, ...],
+    arguments: Sequence[NDArray[Any]],
+    name: Callable[[], str],
 ) -> FloatArray:
-    """Values that a user's code returned, in this shape; a `ModelError` where they are wrong."""
+    """Values that a user's code returned, in this shape; a `ModelError` where they are wrong.
+
+    The name of the potential is asked for then only: a long formula takes long to write.
+    """
     try:
         values = np.broadcast_to(values, shape)
     except ValueError:
         raise ModelError(
-            f"the potential '{name}' returned the shape {values.shape} "
+            f"the potential '{name()}' returned the shape {values.shape} "
             f"for arguments that broadcast to {shape}"
         ) from None
     bad = np.isnan(values) | (values == np.inf)
     if bad.any():
         where = tuple(np.argwhere(bad)[0])
         point = [np.broadcast_to(a, shape)[where].item() for a in arguments]
-        raise ModelError(f"the potential '{name}' returned {values[where]} at {point}")
+        raise ModelError(f"the potential '{name()}' returned {values[where]} at {point}")
     return values
 
 

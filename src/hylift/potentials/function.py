@@ -129,7 +129,7 @@ class Function(Potential):
         ]
         shape = np.broadcast_shapes(np.shape(row), *(np.shape(a) for a in arguments))
         values = self._called(*arguments, *np.moveaxis(self._rows[row], -1, 0))
-        return checked_log_values(values, shape, arguments, self._name)
+        return checked_log_values(values, shape, arguments, lambda: self._name)
 
     def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> ExpectedLogValue | None:
         closed_form = getattr(self.log_potential, "expected", None)

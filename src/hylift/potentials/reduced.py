@@ -81,7 +81,7 @@ class Reduced(Potential):
         if isinstance(self.whole, Function):  # which checks what it returns
             return values
         shape = np.broadcast_shapes(np.shape(row), *(a.shape for a in arguments))
-        return checked_log_values(values, shape, arguments, type(self.whole).__name__)
+        return checked_log_values(values, shape, arguments, lambda: type(self.whole).__name__)
 
     def quadratic(self) -> QuadraticForm | None:
         closed = closed_form(self.whole)

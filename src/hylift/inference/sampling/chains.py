@@ -103,13 +103,20 @@ class Chains:
         """(component of reals,): whether a bound has mattered to it in some chain."""
         return np.max([chain.is_cut for chain in self.members], axis=0)
 
-    def burst(self) -> int:
-        """Draws of a burst, which depend on the problem alone."""
+    @property
+    def work(self) -> int:
+        """About the work of a draw, in nanoseconds; it depends on the problem alone."""
         fill_in = np.diff(self.blocks.ptr)
         work = 4 * len(self.terms.entry) + 10 * len(self.terms.variable) + int((fill_in**2).sum())
         num_terms = np.diff(self.groups.table_ptr) + np.diff(self.groups.quadratic_ptr)
         work += int((self.groups.num_joint * (1 + num_terms)).sum()) // IN_GROUPS
-        return int(np.clip(BURST // (work * self.thin + 1), 1, MOST_SWEEPS))
+        if self.functions is not None:
+            work += self.functions.work
+        return work * self.thin + 1
+
+    def burst(self) -> int:
+        """Draws of a burst."""
+        return int(np.clip(BURST // self.work, 1, MOST_SWEEPS))
 
     def run(self, records: list[Record], first: int, stop: int, every: int) -> None:
         """A burst of all chains; `every` is 0 while warming up."""

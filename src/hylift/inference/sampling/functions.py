@@ -40,6 +40,10 @@ MOST_LINES, MOST_CORRELATED, LEAST_EXCESS = 8, 256, 1.5
 along a direction, relative to that of independent reals, from which it is worth a move."""
 
 
+PER_SWEEP, PER_SLOT = 500_000, 400
+"""Nanoseconds of a chain's sweep, and of each slot of a function."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
     """Directions in which reals move by a slice, one in each of several blocks; blocks share no
@@ -130,6 +134,11 @@ class FunctionDraws:
             chain.log_density[FUNCTIONS] = log_value
         far = np.abs(np.where(self.given, x, 0.0)).max(axis=0) > FAR
         return int(np.argmax(far)) if far.any() else -1
+
+    @property
+    def work(self) -> int:
+        """About that of a sweep, in nanoseconds."""
+        return PER_SWEEP + PER_SLOT * sum(group.scope.size for group in self.functions)
 
     def totals(self, x: FloatArray) -> FloatArray:
         """(chain,): log-values of all functions."""

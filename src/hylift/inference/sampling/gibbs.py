@@ -44,6 +44,9 @@ LEAST_DRAWS = 4
 MIXED, HOPELESS = 1.02, 1.3
 """R-hat below which chains agree, and above which more draws would not help."""
 
+LONG = 2_000_000_000
+"""Nanoseconds, about, after which chains do not go on by themselves."""
+
 LEAST_ESS, MOST_SD_ERROR = 400, 0.1
 """Effective draws that make a probability certain to .025, and the relative error of a deviation
 that is small enough."""
@@ -180,7 +183,8 @@ class _Sampled:
 
         def go_on(stored: int) -> bool:
             """Where chains have not mixed, but look as if they would."""
-            if 2 * (chains.done - num_warm) > method.longer * method.draws:
+            made = chains.done - num_warm
+            if 2 * made > method.longer * method.draws or made * chains.work > LONG:
                 return False
             mixing = Diagnostics(*diagnosed(values[:, :stored], num_states))
             return not has_mixed(mixing) and bool(mixing.r_hat.max(initial=1.0) < HOPELESS)
