@@ -97,7 +97,8 @@ def show(
         _cut(out, len(ids))
     if "map" in tasks:
         found = posterior.map()
-        out.print(f"MAP energy = [bold]{found.energy:.10g}[/bold] ({found.kind})")
+        lower = f", others at most {found.gap:.1g} lower" if 0 < found.gap < np.inf else ""
+        out.print(f"MAP energy = [bold]{found.energy:.10g}[/bold] ({found.kind}{lower})")
         table = Table(_names(), "value", box=None, header_style="bold")
         shown = found.to_dict(ids[:MAX_ROWS]).items()
         for (name, value), is_seen in zip(shown, posterior.observed[ids], strict=False):

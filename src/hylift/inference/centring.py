@@ -42,7 +42,7 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
     origin[prepared.hidden] = typical_origin(prepared.ground)
     for _ in range(MOST_ORIGINS):
         try:
-            found = solve(prepared.centred(origin))
+            found = solve(prepared.centred(origin, lost_digits(prepared.source, origin).total))
         except IntractableError:  # a common origin keeps symmetries that others do not
             if best is None:
                 raise

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.lifting import Lifting, lift
 from hylift.posterior import Assignment, Marginals, with_observed
-from hylift.posterior.answers import Kind
+from hylift.posterior.answers import Kind, is_exact
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.proper.check import check_proper
 from hylift.rewrite.centred import centred, is_quadratic, shifted
@@ -46,6 +46,8 @@ class Prepared:
     """The graph before these rewrites, where there are any."""
     origin: NDArray[np.float64] | None = None
     """(variable of `source`,): what the reals of `ground` are measured from; None for 0."""
+    lost: float = 0.0
+    """Rounding error of log-densities that this has left, at most."""
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Prepared:
@@ -62,10 +64,10 @@ class Prepared:
             return self
         return replace(Prepared.of(rewrites[-1].graph), rewrites=rewrites, whole=self)
 
-    def centred(self, origin: NDArray[np.float64]) -> Prepared:
+    def centred(self, origin: NDArray[np.float64], lost: float) -> Prepared:
         """The same with hidden reals measured from an origin (variable of `source`,)."""
         ground = with_tables(centred(self.source, origin))
-        return Prepared(self.conditioned, ground, origin=origin)
+        return Prepared(self.conditioned, ground, origin=origin, lost=lost)
 
     @property
     def keeps_maximum(self) -> bool:
@@ -119,7 +121,11 @@ class Prepared:
         return View.lifted(self, self.lifting) if is_lifted else View.whole(self)
 
     def assignment(
-        self, values: NDArray[np.float64], energy: float, kind: Kind = "estimate"
+        self,
+        values: NDArray[np.float64],
+        energy: float,
+        kind: Kind = "estimate",
+        gap: float = np.inf,
     ) -> Assignment:
         """An assignment to all variables: these values of the hidden ones, and what was observed.
 
@@ -129,7 +135,10 @@ class Prepared:
         whole = np.zeros(self.source.num_variables)
         whole[evidence.variable] = evidence.value
         whole[self.hidden] = self.uncentred(values)
-        return Assignment(self.source.variables, whole, self.observed, energy, kind)
+        gap = 0.0 if kind == "exact" else gap
+        if kind == "exact" and not is_exact(energy, self.lost, 0.0):
+            kind, gap = "estimate", 2 * self.lost
+        return Assignment(self.source.variables, whole, self.observed, energy, kind, gap)
 
     def uncentred(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values (…, variable of `ground`) as the user has them."""

@@ -96,7 +96,7 @@ class _Path:
         values, energy = self.values(found.values), found.energy
         if self.rewrites[-1].copies is not None:
             energy = -self.whole.ground.log_density(values)
-        return self.whole.assignment(values, energy, found.kind)
+        return self.whole.assignment(values, energy, found.kind, found.gap)
 
     def draws(self, found: Draws) -> Draws:
         values = self.whole.uncentred(self.values(found.values))

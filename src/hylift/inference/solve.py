@@ -36,7 +36,7 @@ def solve(
     own: Prepared | None = None,
 ) -> Posterior:
     """The posterior by a method, of the graph that suits it: `own`, where it is known."""
-    if not info_of(method).is_centred:
+    if not info_of(method).is_centred or request.tasks == {"map"}:
         return _solve_once(method, prepared, request, rewrites, own)
 
     def solve_once(centred: Prepared) -> Posterior:

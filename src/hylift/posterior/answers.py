@@ -150,6 +150,8 @@ class Assignment:
     observed: NDArray[np.bool_]  # (variable,)
     energy: float
     kind: Kind
+    gap: float = np.inf
+    """How much lower the energy of another assignment may be, where that is known; not saved."""
 
     def __repr__(self) -> str:
         return f"Assignment({len(self.values)} variables, energy {self.energy:.6g}, {self.kind})"

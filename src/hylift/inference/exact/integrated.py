@@ -64,10 +64,14 @@ class OnLattice:
         lattice = Lattice.of(collapsed.real, collapsed.row, spacing, nodes, cells, widths)
         return cls(collapsed, lattice, order=order)
 
-    def refined(self, windows: FloatArray, order: Elimination | None = None) -> OnLattice:
-        """The same reals on a lattice that resolves them, in these windows (promoted, 2)."""
+    def refined(
+        self, windows: FloatArray, order: Elimination | None = None, most: float = np.inf
+    ) -> OnLattice:
+        """The same reals on a lattice that resolves them, in these windows (promoted, 2); most:
+        the largest spacing in units."""
         collapsed, before = self.collapsed, self.lattice
         scale, epsilon = collapsed.resolution()
+        scale = min(scale, most)
         reach = collapsed.reach(windows.mean(axis=1))
         far = collapsed.unit * UNPROVEN if reach is None else reach
         spacing, widths = scale * collapsed.unit, collapsed.widths()

@@ -110,13 +110,13 @@ class Exact:
 
         @functools.cache
         def best() -> Assignment:
-            values, energy, kind = maximise(
+            values, energy, kind, gap = maximise(
                 kinds,
                 max_entries=self.max_entries,
                 seconds=self.map_seconds,
                 progress=request.progress,
             )
-            return prepared.assignment(values, energy, kind)
+            return prepared.assignment(values, energy, kind, gap)
 
         answer = Answer(
             "converged" if settled else "max_steps",

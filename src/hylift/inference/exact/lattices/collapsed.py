@@ -99,12 +99,27 @@ class Collapsed:
             kernels.curvature(*terms.arrays, self.row, precision)
         return np.asarray(1 / np.sqrt(np.where(precision > 0, precision, np.nan)))
 
+    @property
+    def eigenvalues(self) -> FloatArray:
+        """(promoted,): the sum of bounds on the largest eigenvalues of its terms, in units."""
+        unit, found = self.unit, np.zeros(len(self.real))
+        for terms in (self.pure, self.of_components):
+            kernels.eigenvalues(*terms.arrays, self.row, unit, found)
+        return found
+
+    def to_the_power(self, power: float) -> Collapsed:
+        """The same with densities to a power."""
+        return replace(
+            self,
+            pure=replace(self.pure, multiplicity=power * self.pure.multiplicity),
+            of_components=replace(
+                self.of_components, multiplicity=power * self.of_components.multiplicity
+            ),
+        )
+
     def resolution(self) -> tuple[float, float]:
         """The spacing, in units, that resolves every state, and its ε."""
-        unit, eigenvalue = self.unit, np.zeros(len(self.real))
-        for terms in (self.pure, self.of_components):
-            kernels.eigenvalues(*terms.arrays, self.row, unit, eigenvalue)
-        largest = float(eigenvalue.max())
+        largest = float(self.eigenvalues.max())
         allowed = 2 * np.pi**2 / np.log(4 * len(self.real) / TOLERANCE)
         scale = min(RESOLUTION, float(np.sqrt(allowed / largest)))
         ratio = np.exp(-2 * np.pi**2 * np.arange(1, 9) ** 2 / (scale**2 * largest)).sum()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,13 @@ from hylift.errors import IntractableError
 from hylift.graph import Conditioned, Evidence
 from hylift.inference.exact.elimination import Flags, FloatArray, Ids, scope_edges
 from hylift.inference.exact.integral import check_closed, in_functions
-from hylift.inference.exact.integrated import Integrated, integrate_reals
+from hylift.inference.exact.integrated import (
+    Integrated,
+    OnLattice,
+    integrate_reals,
+    put_on_lattice,
+)
+from hylift.inference.exact.kernels.rows import LOST
 from hylift.inference.exact.maximum.branch_and_bound import best_states, negligible_gap
 from hylift.inference.exact.maximum.dominated import without_dominated
 from hylift.inference.exact.meter import Meter
@@ -19,9 +26,10 @@ from hylift.inference.exact.nodes.axes import Axes, is_closed, resolving_edges
 from hylift.inference.exact.nodes.grids import improper_but_closed
 from hylift.inference.exact.one_pass import PassResult, sum_states
 from hylift.numerics.quadrature import halved
+from hylift.numerics.segments import counts_up, ranges
 from hylift.numerics.sparse import connected
 from hylift.posterior.answers import Kind
-from hylift.progress import Progress
+from hylift.progress import Progress, silent
 from hylift.rewrite.kinds import Kinds
 
 BestStates = Callable[[Kinds, Integrated], PassResult]
@@ -29,11 +37,14 @@ BestStates = Callable[[Kinds, Integrated], PassResult]
 
 def maximise(
     kinds: Kinds, *, max_entries: int, seconds: float, progress: Progress
-) -> tuple[FloatArray, float, Kind]:
-    """Values of all hidden variables, their energy, and whether they are certainly the best: where
-    every bounded real has its unbounded optimum inside its interval. Otherwise bounded reals are
-    searched on a grid, and polished given the best discrete states; so are, on lattices, reals that
-    depend on too many states."""
+) -> tuple[FloatArray, float, Kind, float]:
+    """Values of all hidden variables, their energy, whether they are certainly the best, and how
+    much better others may be.
+
+    They are the best where every bounded real has its unbounded optimum inside its interval.
+    Otherwise bounded reals are searched on a grid, and polished given the best discrete states; so
+    are, on lattices, reals that depend on too many states, with a bound on what others can have.
+    """
 
     def by_tables(kinds: Kinds, reals: Integrated) -> PassResult:
         return sum_states(
@@ -41,7 +52,7 @@ def maximise(
             meter=Meter(progress, what="maximising"),
         )  # fmt: skip
 
-    gridded, forgiven, on_lattice = in_functions(kinds), 0.0, False
+    gridded, forgiven, gap = in_functions(kinds), 0.0, 0.0
     try:
         values = _search(kinds, gridded, max_entries, by_tables)
     except IntractableError as refusal:
@@ -50,10 +61,11 @@ def maximise(
                 kinds, gridded, max_entries, by_tables, seconds, refusal
             )
         except IntractableError as second:
-            values, on_lattice = _search_lattices(kinds, max_entries, by_tables, second), True
+            values, gap = _search_lattices(kinds, max_entries, by_tables, second)
     energy = -kinds.graph.log_density(values)
-    unsure = on_lattice or gridded.any() or forgiven > negligible_gap(energy)
-    return values, energy, "estimate" if unsure else "exact"
+    unsure = gridded.any() or forgiven > negligible_gap(energy)
+    kind: Kind = "estimate" if unsure or gap > 0 else "exact"
+    return values, energy, kind, np.inf if unsure else gap
 
 
 def _search(kinds: Kinds, gridded: Flags, max_entries: int, best: BestStates) -> FloatArray:
@@ -121,9 +133,10 @@ def _search_beyond(
 
 def _search_lattices(
     kinds: Kinds, max_entries: int, by_tables: BestStates, refusal: IntractableError
-) -> FloatArray:
+) -> tuple[FloatArray, float]:
     """The best assignment on lattices of reals that depend on too many states, then the best reals
-    given its states; raises the refusal where lattices do not help."""
+    given its states, and how much better others may be; raises the refusal where lattices do not
+    help."""
     none = np.zeros(kinds.graph.num_variables, dtype=bool)
     axes = Axes.of(kinds, none, resolving_edges(kinds, none))
     if in_functions(kinds).any():
@@ -132,15 +145,76 @@ def _search_lattices(
         reals = integrate_reals(kinds, axes, max_entries, maximise=True, promote=True)
         if reals.promoted is None:
             raise refusal
-        fine = reals.promoted.refined(reals.promoted.collapsed.first_windows())
-        values = _values(by_tables(kinds, reals.on(fine, max_entries)))
+        windows = reals.promoted.collapsed.first_windows()
+        found = by_tables(kinds, reals.on(reals.promoted.refined(windows), max_entries))
     except IntractableError:
         raise refusal from None
+    values = _values(found)
     states = np.flatnonzero(kinds.graph.variables.num_states > 0)
     known = Conditioned.of(kinds.graph.observe(Evidence.of(states, values[states])))
     rest = Kinds.of(known.graph)
     values[known.hidden] = _search(rest, in_functions(rest), max_entries, by_tables)
-    return values
+    least = kinds.graph.log_density(values)
+    is_bounded = np.isfinite(kinds.graph.variables.lower) | np.isfinite(kinds.graph.variables.upper)
+    promoted = found.reals.promoted
+    assert promoted is not None
+    if is_bounded.any() or not promoted.is_proven:
+        return values, np.inf
+    gap = found.log_total + _between(promoted) - least
+    if gap > 0 and _is_proven(kinds, reals, windows, values, least, min(max_entries, PROOF)):
+        gap = 0.0
+    return values, max(gap, 0.0)
+
+
+PROOF = 2**25
+"""Entries of tables up to which the best states are proven to be the best."""
+APART, POWER = 0.02, 300.0
+"""Log-density that lattices of a proof may miss between their nodes, and the power of densities in
+it. Where a state that is not the best has the probability p, its best joint state is worse by
+-log p / POWER; sums lose what is below e^`LOST`."""
+
+
+def _between(promoted: OnLattice) -> float:
+    """What log-densities may have between the nodes of a lattice at most, beyond those there.
+
+    The nearest node is half a spacing away: ½ δᵀ J δ, of the largest precision.
+    """
+    collapsed, spacing = promoted.collapsed, promoted.lattice.spacing
+    return float((collapsed.eigenvalues * (spacing / collapsed.unit) ** 2).sum() / 8)
+
+
+def _is_proven(
+    kinds: Kinds,
+    reals: Integrated,
+    windows: FloatArray,
+    values: FloatArray,
+    least: float,
+    max_entries: int,
+) -> bool:
+    """True if no other discrete states have so large a density: sums of densities to a high power
+    bound their maxima."""
+    promoted = reals.promoted
+    assert promoted is not None
+    total = promoted.collapsed.eigenvalues.sum()
+    fine = promoted.refined(windows, most=float(np.sqrt(8 * APART / total)))
+    high = replace(fine, collapsed=promoted.collapsed.to_the_power(POWER))
+    groups = [replace(g, multiplicity=POWER * g.multiplicity) for g in reals.tables]
+    try:
+        powers = put_on_lattice(reals.bare_axes, groups, high, max_entries)
+        found = sum_states(
+            kinds, powers, max_entries, maximise=False, marginals=True, meter=Meter(silent)
+        )
+    except IntractableError:
+        return False
+    assert found.marginals is not None
+    constant = kinds.log_constant + powers.component_tables[1]
+    ids = np.flatnonzero(reals.is_state)
+    count = reals.axes.num_states[ids].astype(np.int64)
+    probs = found.marginals[ranges(found.reals.axes.first[ids], count)]
+    others = probs[counts_up(count) != np.repeat(values[ids], count)].max(initial=0.0)
+    others += np.exp(LOST) * powers.axes.num_states.sum()
+    most = (found.log_total - constant + np.log(others)) / POWER
+    return bool(most + constant + _between(fine) < least - negligible_gap(least))
 
 
 def _values(outcome: PassResult) -> FloatArray:
