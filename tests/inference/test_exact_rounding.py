@@ -122,3 +122,24 @@ def test_the_stated_error_covers_functions_and_soft_evidence_that_become_quadrat
     expected = (-(values.astype(np.longdouble) ** 2) / var - np.log(2 * np.pi * var)).sum() / 2
     assert abs(found.value - float(expected)) <= found.error
     assert found.kind == "estimate"
+
+
+@pytest.mark.parametrize("reading", [1e2, 1e3, 2e4, 1e5])
+def test_a_state_that_is_out_of_the_question_takes_no_digits_from_others(reading):
+    """In one state the reading is exact to 1/4, in the other to 30: the first has e^-3e9."""
+    precise = hl.ConditionalQuadratic.switch(
+        [hl.ConditionalQuadratic.linear_gaussian([1.0], var) for var in (1 / 16, 1e3)]
+    )
+    prior = hl.ConditionalQuadratic.linear_gaussian([1.0], 1.0)
+    graph = hl.FactorGraph.build(
+        {"d": hl.boolean, "x": hl.real, "y": hl.real, "m": hl.real},
+        [(precise, ["d", "y", "x"]), (prior, ["x", "m"])],
+    ).observe({"y": reading, "m": 0.25})
+
+    found = hl.infer(graph, hl.Exact()).log_partition
+
+    var = 1.0 + np.array([1 / 16, 1e3])
+    log_density = -0.5 * (reading - 0.25) ** 2 / var - 0.5 * np.log(2 * np.pi * var)
+    expected = np.logaddexp(*log_density)
+    assert found.value == pytest.approx(expected, abs=1e-10 + 1e-15 * abs(expected))
+    assert abs(found.value - expected) <= found.error + 4e-16 * abs(expected)

@@ -55,6 +55,18 @@ MODELS = {
         normal(level(i+1) | level(i) + 2*Rising(i), 1 + Rising(i))
         normal(reading(i) | level(i), 4)
         """,
+    "between": """
+        s = {1, ..., 5}
+        Faulty(s)
+        level(s): real
+        step(s): real
+        reading(s): real
+        -1  Faulty(i)
+        normal(level(1) | 20, 9)
+        normal(step(i) | level(i), 0.5)
+        normal(level(i+1) | step(i), 0.5)
+        normal(reading(i) | level(i), 1 + 63*Faulty(i))
+        """,
     "three in one": """
         s = {1, ..., 4}
         Faulty(s)
