@@ -115,7 +115,8 @@ def eliminate_tables(
         if total < np.log(SMALL_TABLES) or total <= least + np.log(2):
             break
         spent = (tried + 1) * num_variables * SECONDS_PER_TRY
-        worth = effort * SECONDS_PER_ENTRY * np.exp(min(total, 700.0))
+        most = min(log_limit, 700.0) if effort < 1 else 700.0
+        worth = effort * SECONDS_PER_ENTRY * np.exp(min(total, most))
         if tried >= 3 and (spent > worth or total >= log_limit + HOPELESS):
             break
     if (rank < 0).any():
