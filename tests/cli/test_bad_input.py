@@ -47,7 +47,7 @@ REFUSED = {
     "unknown method": (
         ["infer", "model.uai", "--method", "exct"],
         "there is no method 'exct': choose among auto, exact, mean-field, bvi, npvi, bp, gabp, "
-        "epbp, ep, gibbs, maxwalksat, mini-buckets. Did you mean 'exact'?",
+        "epbp, ep, gibbs, smc, maxwalksat, mini-buckets. Did you mean 'exact'?",
     ),
     "unknown task": (
         ["infer", "model.uai", "--task", "marginal"],

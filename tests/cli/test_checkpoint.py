@@ -85,7 +85,7 @@ REFUSED = {
     "that is none": (["--checkpoint", "in.parquet"], "in.parquet: is not a checkpoint"),
     "of exact": (
         ["-m", "exact", "--checkpoint", "a.ckpt"],
-        "--checkpoint is for --method auto, mean-field, bvi, npvi, bp, gabp, epbp, ep, gibbs, "
+        "--checkpoint is for --method auto, mean-field, bvi, npvi, bp, gabp, epbp, ep, gibbs, smc, "
         "maxwalksat or mini-buckets, not for exact\n",
     ),
     "that is read": (["--checkpoint", "facts.db"], "facts.db: is read by this command"),

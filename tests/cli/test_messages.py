@@ -90,7 +90,7 @@ def test_notes_on_the_screen_speak_of_options(run: Run, folder: Path) -> None:
     ended = run("infer", "wide.uai", "--seconds", 1)
 
     assert ended.code == 0
-    assert "Note: Gibbs was chosen" in ended.out
+    assert " was chosen, because exact" in ended.out
     assert "max_entries" not in ended.out
 
 

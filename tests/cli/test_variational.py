@@ -141,9 +141,9 @@ def test_auto_says_that_exact_inference_is_cheap(run: Run, folder: Path) -> None
 def test_auto_says_why_it_is_not(run: Run, wide: Path) -> None:
     result = solved(run, "infer", "wide.uai")
 
-    assert result["method"] == "Gibbs"
+    assert result["method"] == "SMC"
     note = result["solution"]["notes"][0]
-    assert note.startswith("Gibbs was chosen, because exact inference is not cheap here: ")
+    assert note.startswith("SMC was chosen, because exact inference is not cheap here: ")
     assert "width 39" in note
 
 
@@ -192,13 +192,13 @@ def test_figures_are_drawn(run: Run, folder: Path) -> None:
 VARIATIONAL = "mean-field, bvi or npvi"
 LIFTING = "mean-field, bvi, npvi, bp, gabp, epbp or ep"
 STEPPING = "mean-field, bvi, npvi, bp, gabp, epbp, ep or mini-buckets"
-TIMED = "mean-field, bvi, npvi, bp, gabp, epbp, ep, gibbs, maxwalksat or mini-buckets"
+TIMED = "mean-field, bvi, npvi, bp, gabp, epbp, ep, gibbs, smc, maxwalksat or mini-buckets"
 
 REFUSED = {
     "another method": (
         ["--method", "BVI"],
         "there is no method 'BVI': choose among auto, exact, mean-field, bvi, npvi, bp, gabp, "
-        "epbp, ep, gibbs, maxwalksat, mini-buckets. Did you mean 'bvi'?",
+        "epbp, ep, gibbs, smc, maxwalksat, mini-buckets. Did you mean 'bvi'?",
     ),
     "components of exact": (
         ["-m", "exact", "--components", 3],
@@ -278,7 +278,7 @@ REFUSED = {
     "saved as text": (["--save", "p.json"], "p.json: a posterior is written to a file in .npz"),
     "start of exact": (
         ["-m", "exact", "--start", "p.npz"],
-        "--start is for --method mean-field, bvi, npvi or maxwalksat, not for exact",
+        "--start is for --method mean-field, bvi, npvi, smc or maxwalksat, not for exact",
     ),
     "no start": (["-m", "bvi", "--start", "nowhere.npz"], "nowhere.npz: no such file"),
     "start that is none": (

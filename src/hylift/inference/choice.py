@@ -21,10 +21,12 @@ from hylift.inference.expectation import EP
 from hylift.inference.method import Method, Request, Task
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling import Gibbs
+from hylift.inference.smc import SMC
 from hylift.inference.solve import rewritten_for, solve
 from hylift.inference.variational import BVI, MeanField
 from hylift.posterior import Posterior
 from hylift.progress import Progress
+from hylift.rewrite.parts import parts_of
 from hylift.words import worded
 
 CHEAP_SECONDS = 20.0
@@ -40,6 +42,12 @@ LEAST_SECONDS = 0.1
 JOINT_FACTORS = 500_000
 """Factors up to which EP is tried where there are reals, which it does not lift: 15 seconds."""
 
+PARTICLE_SECONDS = 10.0
+"""Predicted time up to which particles are tried."""
+STEPS = 40
+"""Powers to which particles raise the distribution, as a rule."""
+
+PARTICLES = SMC()
 SAMPLER = Gibbs()
 JOINT = EP()
 MIXTURE = BVI(components=3, restarts=3, tolerance=1e-5)
@@ -151,7 +159,8 @@ def _why_not_exact(graph: FactorGraph, request: Request) -> str | None:
 
 @dataclass(slots=True)
 class _Approximation:
-    """Approximations in turn: draws beside EP where they are affordable, else EP, else mixtures."""
+    """Approximations in turn: particles, or draws beside EP, where they are affordable, else EP,
+    else mixtures."""
 
     prepared: Prepared
     request: Request
@@ -169,11 +178,15 @@ class _Approximation:
             is_small = is_ground and graph.num_factors <= SAMPLED_FACTORS
             draws = is_small and "marginals" in request.tasks
             if graph.num_factors <= JOINT_FACTORS or (graph.variables.num_states > 0).all():
-                # Checkpoints are for the last method: this one is run again.
+                # Checkpoints are for long runs: these are run again.
                 tasks = request.tasks | {"logz"}
                 joint = self._attempt(JOINT, 0.3 if draws else 0.95, tasks=tasks, checkpoint=None)
             if joint is not None and _is_final(joint):
                 return self._as_asked(joint)
+            if draws and _particle_seconds(graph) <= PARTICLE_SECONDS:
+                found = self._attempt(PARTICLES, 0.5, checkpoint=None)
+                if found is not None and found.solution.result != "out_of_time":
+                    return found
             found = self._attempt(SAMPLER, 0.95) if draws else None
             if found is not None:
                 return self._beside(found, joint)
@@ -231,6 +244,15 @@ class _Approximation:
             return draws
         self.notes.append(f"log Z is that of {PRODUCT.name}: Gibbs does not estimate it.")
         return replace(draws, log_partition=bound.log_partition)
+
+
+def _particle_seconds(graph: FactorGraph) -> float:
+    """A rough prediction for particles, from the states that they move and the reals beside."""
+    part, count = parts_of(graph)
+    is_real = graph.variables.num_states == 0
+    reals = np.bincount(part[is_real], minlength=count)[part[~is_real]]
+    moves = STEPS * PARTICLES.groups * PARTICLES.particles
+    return moves * float((1.5e-7 + np.where(reals > 0, 1.2e-6 + 5e-9 * reals, 0.0)).sum())
 
 
 def _why_not_draws(found: Posterior) -> str | None:

@@ -46,12 +46,12 @@ def infer(
     """The posterior of a graph given its evidence.
 
     Without a method, exact inference where it should take at most 20 seconds, or half of `seconds`
-    (never with `exact=False`), and else Gibbs, EP or BVI, by the size of the graph: the next where
-    one has no answer. `solution.notes` says which, and why. `lift` solves look-alikes once: 'exact'
-    (no loss), 'coarse-to-fine' (for real evidence that breaks the symmetry) or 'none'. `rewrite`
-    names the rewrites of the graph that are tried first ('hard clusters', 'common means', 'counts',
-    'common fields', 'parts'); False is none, and the default those that help the method. With
-    coarse-to-fine lifting, which needs the evidence apart, there are none.
+    (never with `exact=False`), and else SMC, Gibbs, EP or BVI, by the size of the graph: the next
+    where one has no answer. `solution.notes` says which, and why. `lift` solves look-alikes once:
+    'exact' (no loss), 'coarse-to-fine' (for real evidence that breaks the symmetry) or 'none'.
+    `rewrite` names the rewrites of the graph that are tried first ('hard clusters', 'common means',
+    'counts', 'common fields', 'parts'); False is none, and the default those that help the method.
+    With coarse-to-fine lifting, which needs the evidence apart, there are none.
 
     `tasks` are the answers to compute at once: 'marginals', 'logz', 'map'. After `seconds`, which
     all methods that are tried share, a method that takes steps returns its best answer; exact
