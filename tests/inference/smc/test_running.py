@@ -104,6 +104,17 @@ def test_the_error_of_a_mean_comes_from_the_spread_of_groups(tmp_path: Path) -> 
     assert again.are_groups
 
 
+def test_a_graph_without_hidden_variables_or_factors_is_solved() -> None:
+    graph = FactorGraph.build({"a": boolean, "b": boolean}, [(Table.shared([0.0, 1.0]), ["a"])])
+
+    seen, free = infer(graph.observe({"a": True, "b": True}), SMC()), infer(graph, SMC())
+
+    assert seen.log_partition is not None
+    assert free.log_partition is not None
+    assert seen.log_partition.value == pytest.approx(1.0)
+    assert free.log_partition.value == pytest.approx(np.log(2) + np.log1p(np.e))
+
+
 def test_draws_go_to_arviz() -> None:
     pytest.importorskip("arviz")
     table = Table.shared(np.eye(2))

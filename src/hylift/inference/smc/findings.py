@@ -23,8 +23,9 @@ from hylift.words import counted
 
 FloatArray = NDArray[np.float64]
 
-PROBABILITY_OFF, MEAN_OFF = 0.025, 0.125
-"""Standard errors of a probability, and of a mean in deviations, beyond which groups disagree."""
+PROBABILITY_OFF, MEAN_OFF, STD_OFF = 0.025, 0.125, 0.06
+"""Standard errors of a probability, of a mean in deviations, and of a deviation relative to it,
+beyond which groups disagree."""
 
 FEW_GROUPS = 3.0
 """Effective number of groups below which one of them decides alone."""
@@ -141,8 +142,9 @@ class Findings:
 
     def draws(self) -> FloatArray:
         """(group, draw, variable): the particles of each group, one after the other."""
-        values = self.population.values
-        return values[:, :, : self._num_stored].reshape(len(values), -1, values.shape[3])
+        values = self.population.values[:, :, : self._num_stored]
+        groups, kept, sweeps, count = values.shape
+        return values.reshape(groups, kept * sweeps, count)
 
     @property
     def _num_stored(self) -> int:
@@ -207,10 +209,11 @@ class Findings:
         """Reasons not to trust the answer."""
         names, doubts = self.population.graph.variables.names, []
         error = self._by_variable()
-        apart = [int(self._discrete[v]) for v in np.flatnonzero(error > PROBABILITY_OFF)]
+        apart = self._discrete[error > PROBABILITY_OFF].tolist()
         if len(self.reals):
-            _, std, off, _ = self.moments
-            apart += [int(self.reals[r]) for r in np.flatnonzero(off > MEAN_OFF * std)]
+            _, std, off, std_off = self.moments
+            differs = (off > MEAN_OFF * std) | (std_off > STD_OFF * std)
+            apart += self.reals[differs].tolist()
         if apart:
             doubts.append(
                 f"The groups disagree about {counted(len(apart), 'variable')}, such as "

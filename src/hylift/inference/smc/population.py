@@ -187,8 +187,9 @@ class Population:
         is_final = cells.phase >= FINAL
         what = "sampling" if is_final.all() else "tempering"
         way = np.where(is_final, 1.0, np.clip(cells.beta, 0.0, 1.0))
-        share = 0.8 * way.mean() + 0.2 * (cells.made * is_final).mean() / cells.num_final
-        return StepInfo(-float(cells.log_z.mean(axis=0).sum()), what, min(share, 1.0), result)
+        way = 0.8 * way + 0.2 * is_final * cells.made / cells.num_final
+        share = float(way.sum()) / max(way.size, 1)
+        return StepInfo(-float(cells.log_z.mean(axis=0).sum()), what, share, result)
 
     def _check_possible(self) -> None:
         if (self.cells.phase == FAILED).any():
