@@ -197,6 +197,8 @@ VARIATIONAL: dict[str, Any] = {"can_start": True, "has_steps": True, "is_timed":
 MESSAGES: dict[str, Any] = {"lift": "exact", "has_steps": True, "is_timed": True}
 FITTED = (RESTARTS, MAX_STEPS, OPTIMISER, LEARNING_RATE, REALS)
 FEW_STEPS = (("restarts", 2), ("max_steps", 3))
+COUNTED: tuple[Rewrite, ...] = ("hard clusters", "counts")
+"""Rewrites after which discrete look-alikes that all meet each other make no loops."""
 
 METHODS = (
     MethodInfo(
@@ -227,13 +229,19 @@ METHODS = (
         **VARIATIONAL,
     ),
     MethodInfo(
-        "bp", "BP", "message:BP", options=(MAX_STEPS, DAMPING, SCHEDULE, MERGE_FACTORS), **MESSAGES
+        "bp",
+        "BP",
+        "message:BP",
+        rewrites=COUNTED,
+        options=(MAX_STEPS, DAMPING, SCHEDULE, MERGE_FACTORS),
+        **MESSAGES,
     ),
     MethodInfo("gabp", "GaBP", "message:GaBP", options=(MAX_STEPS, DAMPING), **MESSAGES),
     MethodInfo(
         "epbp",
         "EPBP",
         "message:EPBP",
+        rewrites=COUNTED,
         options=(MAX_STEPS, DAMPING, PARTICLES, MERGE_FACTORS),
         quick=(("particles", 8), ("max_steps", 4)),
         **MESSAGES,
@@ -252,6 +260,7 @@ METHODS = (
         "sampling:Gibbs",
         answers=("marginals", "map"),
         lift="none",
+        rewrites=("hard clusters", "common means", "counts"),
         is_timed=True,
         trust="draws",
         proves_impossible=False,

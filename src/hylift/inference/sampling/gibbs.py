@@ -62,12 +62,13 @@ ENDED_BY: dict[Result | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Gibbs:
-    """Draws from the posterior of a graph of tables and conditional quadratics.
+    """Draws from the posterior of a ground graph.
 
     Every sweep draws each discrete variable given all else, then all reals at once given the
-    states; some sweeps draw small groups of variables that are tied to each other, and the reals
-    next to them, as one. Marginals are averages of these conditional distributions;
-    `Posterior.draws` has what was drawn and the error of each mean. There is no log Z.
+    states, but for reals of functions, which are drawn by slices; some sweeps draw small groups of
+    neighbours, and the reals near them, as one. Marginals are averages of these conditional
+    distributions, or smoothed draws for reals of functions; `Posterior.draws` has what was drawn
+    and the error of each mean. There is no log Z.
     """
 
     chains: int = 4
@@ -273,6 +274,15 @@ def _doubts(draws: Draws, mixing: Diagnostics, run: _Sampled) -> list[str]:
     if not mixing.r_hat.max(initial=1.0) < MIXED:
         doubts.append(
             worded("The chains disagree: use more draws, or a longer ", option("warm_up"), ".")
+        )
+    elif not has_mixed(mixing):
+        doubts.append(
+            worded(
+                f"Fewer than {LEAST_ESS} draws are effective for some variable, or its deviation "
+                "is uncertain: answers may be off by some hundredths. Use more ",
+                option("draws"),
+                ".",
+            )
         )
     if len(draws.values) == 1 and len(draws.ids):
         doubts.append("One chain cannot show whether another would agree: run two or more.")
