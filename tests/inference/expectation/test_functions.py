@@ -220,3 +220,17 @@ def test_deviations_of_reals_in_many_functions_are_corrected() -> None:
         assert abs(found.marginal(name).std - std) <= abs(plain - std) + 1e-3
         assert found.marginal(name).std == pytest.approx(std, rel=0.12)
         assert found.marginal(name).mean == pytest.approx(mean, abs=0.05 * std)
+
+
+def test_nodes_follow_a_function_that_is_narrow_beside_the_prior() -> None:
+    """A measured exponential with little noise, and a wide prior."""
+    seen = Function(lambda x: -1e4 * (np.exp(x) - 3.0) ** 2, 0, 1)
+    graph = FactorGraph.build(
+        {"x": real}, [(seen, ["x"]), (ConditionalQuadratic.square(-0.005), ["x"])]
+    )
+
+    found = infer(graph, EP())
+
+    assert found.solution.result == "converged"
+    assert found.marginal("x").mean == pytest.approx(np.log(3.0), abs=1e-4)
+    assert found.marginal("x").std == pytest.approx(1 / (3 * np.sqrt(2e4)), rel=1e-2)

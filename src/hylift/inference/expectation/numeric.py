@@ -21,6 +21,8 @@ SPACING = {1: 0.25, 2: 0.55, 3: 0.8}
 """Distance of nodes, in standard deviations, by number of coordinates."""
 REACH = 7.0
 """Of nodes, in standard deviations."""
+MOST_ZOOMS = 30
+"""Times that nodes are placed anew where a density is narrow."""
 LEGENDRE = {1: 64, 2: 32, 3: 16}
 """Nodes between bounds, by number of coordinates."""
 NEGLIGIBLE = 40.0
@@ -47,7 +49,7 @@ class Current:
         """(site, coordinate): the linear part of the site, relative to the mean."""
         return self.linear - np.einsum("fij,fj->fi", self.precision, self.mean)
 
-    def take(self, some: slice) -> Current:
+    def take(self, some: slice | Ids) -> Current:
         return Current(
             self.mean[some], self.covariance[some], self.precision[some], self.linear[some],
             self.reals[some],
@@ -100,46 +102,57 @@ class FunctionSites:
         return logs, means, spreads
 
     def _rule(self, dim: int) -> Rule:
-        return legendre_nodes(dim) if self.is_bounded else normal_nodes(dim)
+        return legendre_nodes(dim) if self.is_bounded else lattice_nodes(dim)
 
     def _tilted(self, some: Ids, current: Current) -> States:
         """Moments at nodes, then of steps = shift + spread · node."""
-        logs, shift, spread = self._at_nodes(some, current)
-        dim = shift.shape[1]
-        log_total, moments = matched(logs, self._rule(dim).monomials)
+        dim, monomials = current.mean.shape[1], self._rule(current.mean.shape[1]).monomials
+        shift, spread = self._placed(some, current)
+        logs = self._at_nodes(some, current, shift, spread)
+        for _ in range(0 if self.is_bounded else MOST_ZOOMS):
+            narrow = _narrow(logs, monomials, shift, spread)
+            if not len(narrow):
+                break
+            logs[narrow] = self._at_nodes(
+                some[narrow], current.take(narrow), shift[narrow], spread[narrow]
+            )
+        log_total, moments = matched(logs, monomials)
         mean, square = moments[..., :dim], moments[..., dim:].reshape(*moments.shape[:2], dim, dim)
         square = square - mean[..., :, None] * mean[..., None, :]
         wide = spread[:, None]
         means = shift[:, None] + (wide @ mean[..., None])[..., 0]
         return log_total, means, wide @ square @ np.swapaxes(wide, 2, 3)
 
-    def _at_nodes(self, some: Ids, current: Current) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Log-weights (site, joint state, node), and shift (site, coordinate) and spread (site,
-        coordinate, coordinate) that make steps from the means of the nodes of the rule."""
+    def _placed(self, some: Ids, current: Current) -> tuple[FloatArray, FloatArray]:
+        """Shift (site, coordinate) and spread (site, coordinate, coordinate) that make steps from
+        the means of the nodes of the rule: within bounds, or in standard deviations."""
+        if not self.is_bounded:
+            root = np.asarray(np.linalg.cholesky(current.covariance), dtype=np.float64)
+            return np.zeros(current.mean.shape), root
+        low, high = self.lower[some] - current.mean, self.upper[some] - current.mean
+        reach = REACH * np.sqrt(np.diagonal(current.covariance, axis1=1, axis2=2))
+        middle = np.clip(0.0, low, high)
+        begin, end = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
+        return 0.5 * (begin + end), 0.5 * (end - begin)[:, :, None] * np.eye(low.shape[1])
+
+    def _at_nodes(
+        self, some: Ids, current: Current, shift: FloatArray, spread: FloatArray
+    ) -> FloatArray:
+        """(site, joint state, node): log-weights of nodes that make these steps."""
         dim = current.mean.shape[1]
-        rule, curved, pull = self._rule(dim), -current.precision, current.pull[..., None]
-        if self.is_bounded:
-            low, high = self.lower[some] - current.mean, self.upper[some] - current.mean
-            reach = REACH * np.sqrt(np.diagonal(current.covariance, axis1=1, axis2=2))
-            middle = np.clip(0.0, low, high)
-            begin, end = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
-            shift, half = 0.5 * (begin + end), 0.5 * (end - begin)
-            spread = half[:, :, None] * np.eye(dim)
-            curved = curved + np.linalg.inv(current.covariance)
-            log_det = np.linalg.slogdet(current.covariance)[1]
-            constant = np.log(half).sum(axis=1) - 0.5 * (dim * LOG_TWO_PI + log_det)
-        else:
-            spread = np.asarray(np.linalg.cholesky(current.covariance), dtype=np.float64)
-            shift, constant = np.zeros(current.mean.shape), np.zeros(len(some))
+        rule, pull = self._rule(dim), current.pull[..., None]
+        curved = np.linalg.inv(current.covariance) - current.precision
+        size = np.linalg.slogdet(spread)[1] - 0.5 * np.linalg.slogdet(current.covariance)[1]
         # -½ yᵀ M y - lᵀ y at y = shift + spread · node, in monomials of the node
         turned, at = np.swapaxes(spread, 1, 2), curved @ shift[..., None]
+        constant = size - 0.5 * dim * LOG_TWO_PI
         constant -= (shift * (0.5 * at + pull)[..., 0]).sum(axis=1)
         slope = -(turned @ (at + pull))[..., 0]
         square = -0.5 * (turned @ curved @ spread).reshape(len(some), -1)
         logs = np.concatenate([slope, square], axis=1) @ rule.monomials.T
         logs += rule.log_weights + constant[:, None]
         values = self.at_steps(some, current, shift[..., None] + spread @ rule.nodes.T)
-        return values + logs[:, None], shift, spread
+        return values + logs[:, None]
 
     def at_steps(self, some: Ids, current: Current, away: FloatArray) -> FloatArray:
         """(site, joint state, node): values at steps (site, coordinate, node) from the means."""
@@ -151,7 +164,8 @@ class FunctionSites:
     ) -> tuple[FloatArray, FloatArray]:
         """The ends (site, 2) of a coordinate with bounds, and its tilted density (site, node) at
         Gauss-Legendre nodes; log_states: (site, joint state), weights of joint states."""
-        logs, shift, spread = self._at_nodes(some, current)
+        shift, spread = self._placed(some, current)
+        logs = self._at_nodes(some, current, shift, spread)
         logs = np.logaddexp.reduce(logs + log_states[:, :, None], axis=1)
         dim = shift.shape[1]
         nodes, weights = legendre_rule(LEGENDRE[dim])
@@ -171,11 +185,25 @@ class FunctionSites:
         slots: list[NDArray[Any]] = [states[None, ..., None] for states in grid]
         slots += [x[:, i].reshape(len(x), *ones, -1) for i in range(x.shape[1])]
         row = self.group.row[some].reshape(-1, *ones, 1)
-        values = self.group.potential.log_value(row, slots)
+        with np.errstate(all="ignore"):
+            values = self.group.potential.log_value(row, slots)
         values = np.broadcast_to(values, (len(x), *self.sizes, x.shape[2]))
         values = values.reshape(len(x), -1, x.shape[2])
         power = self.group.multiplicity[some][:, None, None]
         return values if (power == 1).all() else np.where(values > -np.inf, values * power, values)
+
+
+def _narrow(logs: FloatArray, monomials: FloatArray, shift: FloatArray, spread: FloatArray) -> Ids:
+    """Sites whose densities are too narrow for the spacing of nodes, with nodes placed anew."""
+    dim = shift.shape[1]
+    _, moments = matched(np.logaddexp.reduce(logs, axis=1)[:, None], monomials)
+    mean, square = moments[:, 0, :dim], moments[:, 0, dim:].reshape(-1, dim, dim)
+    size, turned = np.linalg.eigh(square - mean[:, :, None] * mean[:, None, :])
+    narrow = np.flatnonzero(size[:, 0] < 0.8 * SPACING[dim] ** 2)
+    root = np.sqrt(np.maximum(size[narrow], 0.25 * SPACING[dim] ** 2))
+    shift[narrow] += (spread[narrow] @ mean[narrow][..., None])[..., 0]
+    spread[narrow] = spread[narrow] @ (turned[narrow] * root[:, None, :])
+    return narrow
 
 
 def matched(logs: FloatArray, monomials: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -204,16 +232,15 @@ class Rule(NamedTuple):
 
 
 @lru_cache
-def normal_nodes(dim: int) -> Rule:
-    """A lattice, with weights of a standard normal. Sums over a lattice of smooth functions that
-    vanish far out converge exponentially."""
+def lattice_nodes(dim: int) -> Rule:
+    """A lattice. Sums over a lattice of smooth functions that vanish far out converge
+    exponentially."""
     spacing = SPACING[dim]
     count = int(REACH / spacing)
     line = np.linspace(-count * spacing, count * spacing, 2 * count + 1)
     nodes = _product(line, dim)
     nodes = nodes[(nodes**2).sum(axis=1) <= REACH**2]
-    logs = -0.5 * (nodes**2).sum(axis=1) + dim * (np.log(spacing) - 0.5 * LOG_TWO_PI)
-    return Rule(nodes, logs)
+    return Rule(nodes, np.full(len(nodes), dim * np.log(spacing)))
 
 
 @lru_cache
