@@ -11,7 +11,8 @@ STAGES = [
 ]  # fmt: skip
 INFERENCE = [
     "capabilities", "settings", "prepared", "centring", "checkpoint",
-    "method", "control", "loop", "finish", "restored", "started", "terms", "local", "exact",
+    "method", "control", "loop", "finish", "restored", "started", "terms", "curvature",
+    "local", "exact",
     "search", "sampling", "smc", "message", "expectation", "variational", "bounds", "filtering",
     "solve", "choice", "run",
 ]  # fmt: skip

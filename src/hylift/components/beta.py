@@ -86,7 +86,8 @@ class Betas(Family):
         return self.scaled(peak(self.alpha - 1.0, self.beta - 1.0).T).T
 
     def best(self, share: FloatArray) -> FloatArray:
-        return self.scaled(peak((self.alpha - 1.0) @ share, (self.beta - 1.0) @ share))
+        near, far = (((shape - 1.0) * share).sum(axis=-1) for shape in (self.alpha, self.beta))
+        return self.scaled(peak(near, far))
 
     def draw(self, component: int, size: int, rng: np.random.Generator) -> FloatArray:
         shape = (size, len(self.alpha))

@@ -49,10 +49,10 @@ class Categoricals(Family):
 
     def best(self, share: FloatArray) -> FloatArray:
         # A component without a share must not matter, even where its probability is 0.
-        some = share > 0
-        with np.errstate(divide="ignore"):
-            sums = np.log(self.probs[:, :, some]) @ share[some]
-        return np.argmax(sums, axis=1).astype(np.float64)
+        share = share[..., None, :]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(share > 0, share * np.log(self.probs), 0.0)
+        return np.argmax(logs.sum(axis=2), axis=1).astype(np.float64)
 
     def draw(self, component: int, size: int, rng: np.random.Generator) -> FloatArray:
         return draw_states(self.probs[:, :, component], size, rng).astype(np.float64)

@@ -69,7 +69,8 @@ class Family(ABC):
 
     @abstractmethod
     def best(self, share: FloatArray) -> FloatArray:
-        """(variable,): the maximiser of Σ_k share_k log q_i^k."""
+        """(variable,): the maximiser of Σ_k share_k log q_i^k; share: (component,), or of each
+        variable."""
 
     @abstractmethod
     def draw(self, component: int, size: int, rng: np.random.Generator) -> FloatArray:

@@ -79,9 +79,16 @@ class _Path:
         """The joint distribution; None where a rewrite does not keep it."""
         for one, graph in zip(reversed(self.rewrites), reversed(self.graphs), strict=True):
             if isinstance(found, Mixture) and isinstance(one.back, Copies):
+                number, example = number_rows(
+                    found.parts()[one.back.variable].astype(np.int64),
+                    one.back.part.astype(np.int64),
+                )
                 classes = found.variable_to_class[one.back.variable]
-                hidden = np.arange(len(classes))
-                found = replace(found, variable_to_class=classes, hidden=hidden)
+                weights = found.weights_of()[one.back.variable[example]]
+                found = Mixture.by_parts(
+                    weights, found.layout, found.entries, classes, np.arange(len(classes)),
+                    number.astype(np.int32),
+                )  # fmt: skip
                 continue
             if found is None or not isinstance(one.back, StateMap):
                 return None

@@ -55,12 +55,16 @@ def started(start: Posterior, prepared: Prepared) -> Posterior:
         as_before = _as_before(start.mixture, back, source, clusters, size)
         classes[clusters] = np.where(as_before >= 0, as_before, classes[clusters])
     hidden = np.flatnonzero(classes >= 0)
+    part = np.zeros(len(after), dtype=np.int32)
+    part[back.variable[same]] = found.parts()[source[same]]
+    part[back.variable[members]] = found.parts()[source[members]]
     mixture = Mixture(
         found.weights,
         found.layout.with_categoricals(size),
         np.concatenate([found.entries, _normalised(logs, first)]),
         classes[hidden],
         hidden,
+        None if found.part is None else part[hidden],
     )
     return replace(
         start,

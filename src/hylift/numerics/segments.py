@@ -74,6 +74,8 @@ def argmaxima(logs: FloatArray, start: Ids) -> Ids:
 def number_rows(*columns: Ids) -> tuple[Ids, Ids]:
     """(row,): from 0, equal for equal rows of these columns; and (number,): a row that has it."""
     number = np.zeros(len(columns[0]), dtype=np.int64)
+    if not len(number):
+        return number, number
     for column in columns:
         number = number * (int(column.max()) + 1) + column
         highest = int(number.max())

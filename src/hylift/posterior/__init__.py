@@ -11,8 +11,9 @@ from hylift.posterior.distributions import (
 )
 from hylift.posterior.joint import JointDensity
 from hylift.posterior.marginals import Marginals, with_observed
-from hylift.posterior.mixture import Expectation, Mixture
+from hylift.posterior.mixture import Mixture
 from hylift.posterior.posterior import Posterior
+from hylift.posterior.summing import Expectation
 from hylift.posterior.target import Target
 
 __all__ = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,18 +165,56 @@ def _by_mixture(mixture: Mixture, group: FactorGroup) -> float:
     """The expected sum of the log-values of a group."""
     if not len(group):
         return 0.0
-    # Factors of one row over the same classes have one expectation.
-    classes = mixture.variable_to_class[group.scope]
-    number, example = number_rows(*np.column_stack([group.row, classes]).astype(np.int64).T)
+    # Factors of one row over the same classes, in one part, have one expectation.
+    classes, part = mixture.variable_to_class[group.scope], mixture.parts()[group.scope]
+    columns = np.column_stack([group.row, classes, part]).astype(np.int64).T
+    number, example = number_rows(*columns)
     times = np.bincount(number, group.multiplicity)
     form, total = group.potential.quadratic(), 0.0
     points = _num_points(mixture, group)
     width = max(1, BLOCK // points)
     for start in range(0, len(example), width):
         some = group.take(example[start : start + width])
-        by_component = _closed(mixture, some, form) if form else _of_function(mixture, some)
-        total += float(times[start : start + width] @ by_component @ mixture.weights)
+        for weights, choice in _choices(mixture, part[example[start : start + width]]):
+            compute = _closed if form else _of_function
+            by_component = compute(mixture, some, form, choice)
+            total += float(times[start : start + width] @ (by_component * weights).sum(axis=1))
     return total
+
+
+def _choices(
+    mixture: Mixture, part: NDArray[np.int32]
+) -> Iterator[tuple[FloatArray, NDArray[np.int64] | None]]:
+    """Weights (factor, component) and components (factor, slot, component) of the slots of factors:
+    as many as are needed to combine the components of different parts in all ways.
+
+    part: (factor, slot)
+    """
+    size, weights = mixture.num_components, mixture.part_weights
+    if not part.shape[1] or (part == part[:, :1]).all():
+        own = weights[part[:, 0]] if part.shape[1] else np.full((len(part), size), 1.0 / size)
+        yield own, None
+        return
+    # The number of each slot's part among those of the factor, in the order of slots.
+    same = part[:, :, None] == part[:, None]
+    first = same.argmax(axis=2)
+    is_first = first == np.arange(part.shape[1])
+    rank = np.take_along_axis(np.cumsum(is_first, axis=1) - 1, first, axis=1)
+    for shift in product(range(size), repeat=int(rank.max())):
+        by_rank = np.array([0, *shift])
+        choice = (np.arange(size) + by_rank[rank][:, :, None]) % size
+        own = np.take_along_axis(weights[part], choice, axis=2)
+        # A factor with fewer parts than others meets each of its choices several times.
+        repeats = float(size) ** (rank.max() - rank.max(axis=1, keepdims=True))
+        yield np.where(is_first[:, :, None], own, 1.0).prod(axis=1) / repeats, choice
+
+
+def _chosen(values: FloatArray, choice: NDArray[np.int64] | None, slot: int) -> FloatArray:
+    """(factor, component, …): the values of the components that were chosen for a slot."""
+    if choice is None:
+        return values
+    index = choice[:, slot].reshape(*choice[:, slot].shape, *(1,) * (values.ndim - 2))
+    return np.take_along_axis(values, index, axis=1)
 
 
 def _num_points(mixture: Mixture, group: FactorGroup) -> int:
@@ -193,15 +232,27 @@ def _num_points(mixture: Mixture, group: FactorGroup) -> int:
     return int(points)
 
 
-def _closed(mixture: Mixture, group: FactorGroup, form: QuadraticForm) -> FloatArray:
+def _closed(
+    mixture: Mixture,
+    group: FactorGroup,
+    form: QuadraticForm | None,
+    choice: NDArray[np.int64] | None,
+) -> FloatArray:
     """(factor, component): expected log-values of quadratic forms, the slots being independent."""
+    assert form is not None
     split, shape = group.potential.num_discrete_slots, (len(group), mixture.num_components)
     share = np.ones((*shape, 1))
     for slot in range(split):
-        own = _nodes(mixture, group.scope[:, slot])[1]
+        own = _chosen(_nodes(mixture, group.scope[:, slot])[1], choice, slot)
         share = (share[..., None] * own[:, :, None]).reshape(*shape, -1)
     A, b, c = (values[group.row] for values in form)  # (factor, joint state, …)
-    moments = [mixture.moments(mixture.hidden[reals]) for reals in group.scope[:, split:].T]
+    moments = [
+        tuple(
+            _chosen(moment, choice, slot)
+            for moment in mixture.moments(mixture.hidden[group.scope[:, slot]])
+        )
+        for slot in range(split, group.arity)
+    ]
     value = np.broadcast_to(c[:, None], share.shape)
     for i, (mean, var) in enumerate(moments):
         slope = b[:, None, :, i] + A[:, None, :, i, i] * mean[..., None]
@@ -211,21 +262,36 @@ def _closed(mixture: Mixture, group: FactorGroup, form: QuadraticForm) -> FloatA
     return _weighted(share, value).sum(axis=-1)
 
 
-def _of_function(mixture: Mixture, group: FactorGroup) -> FloatArray:
+def _of_function(
+    mixture: Mixture,
+    group: FactorGroup,
+    form: QuadraticForm | None,
+    choice: NDArray[np.int64] | None,
+) -> FloatArray:
     """(factor, component): expected log-values in the potential's own closed form, where it has
     one and all reals are Gaussian, else by quadrature."""
     classes = mixture.variable_to_class[group.scope]
     slots = mixture.layout.moments_or_probs(classes, mixture.entries)
     if slots is None:
-        return _by_nodes(mixture, group)
+        return _by_nodes(mixture, group, choice)
+    shape = (len(group), mixture.num_components, -1)
+    slots = [
+        _chosen(own.reshape(shape), choice, slot).reshape(own.shape)
+        for slot, own in enumerate(slots)
+    ]
     row = np.repeat(group.row, mixture.num_components)
     found = expected_log_value(group.potential, row, slots)
-    return _by_nodes(mixture, group) if found is None else found.value.reshape(len(group), -1)
+    if found is None:
+        return _by_nodes(mixture, group, choice)
+    return found.value.reshape(len(group), -1)
 
 
-def _by_nodes(mixture: Mixture, group: FactorGroup) -> FloatArray:
+def _by_nodes(mixture: Mixture, group: FactorGroup, choice: NDArray[np.int64] | None) -> FloatArray:
     """(factor, component): expected log-values of functions, on states and Gauss nodes."""
-    columns = [_nodes(mixture, variables) for variables in group.scope.T]
+    columns = [
+        [_chosen(one, choice, slot) for one in _nodes(mixture, variables)]
+        for slot, variables in enumerate(group.scope.T)
+    ]
     found = np.empty((len(group), mixture.num_components))
     for component in range(mixture.num_components):
         share, slots = np.ones((len(group),) + (1,) * group.arity), []

@@ -22,7 +22,7 @@ from hylift.errors import (
 from hylift.graph import Domain
 from hylift.posterior.distributions.base import FloatOrArray, Seed, sample_arguments, unwrap
 from hylift.posterior.mapped import Joint
-from hylift.posterior.mixture import Expectation
+from hylift.posterior.summing import Expectation
 from hylift.words import counted, listed
 
 MAX_STATES = 1 << 24
@@ -82,17 +82,22 @@ class JointDensity:
                 "ask for fewer atoms, or for sample(…)"
             )
         hidden = np.flatnonzero(self._is_hidden)
-        found = self.mixture.state_tables(self.ids[hidden])
-        axes = [hidden[list(places)].tolist() for places, _ in found]
-        tables = [probs for _, probs in found]
+        ids, axes, total = self.ids[hidden], [], np.ones(())
+        found, part = self.mixture.state_tables(ids), self.mixture.parts(ids)
+        for one in np.unique(part).tolist():
+            own = [(places, probs) for places, probs in found if part[places[0]] == one]
+            axes += [at for places, _ in own for at in hidden[list(places)].tolist()]
+            weights = self.mixture.weights_of(ids[[own[0][0][0]]])[0]
+            of_part = sum(
+                reduce(np.multiply.outer, (probs[component] for _, probs in own), weight)
+                for component, weight in enumerate(weights)
+            )
+            total = np.multiply.outer(total, of_part)
         for at in np.flatnonzero(~self._is_hidden).tolist():
-            axes.append([at])
+            axes.append(at)
             certain = np.arange(shape[at]) == self.known[at]
-            tables.append(np.tile(certain.astype(np.float64), (self.mixture.num_components, 1)))
-        total = np.zeros([shape[axis] for some in axes for axis in some])
-        for component, weight in enumerate(self.mixture.weights):
-            total += reduce(np.multiply.outer, (probs[component] for probs in tables), weight)
-        return total.transpose(np.argsort([axis for some in axes for axis in some]))
+            total = np.multiply.outer(total, certain.astype(np.float64))
+        return total.transpose(np.argsort(axes))
 
     def table(self) -> pa.Table:
         """The joint states and their probabilities: a column of labels per atom, and prob."""
@@ -103,16 +108,17 @@ class JointDensity:
     @property
     def mean(self) -> NDArray[np.float64]:
         """(atom,): the means of reals."""
-        means = self._moments()[0] @ self.mixture.weights
+        means = (self._moments()[0] * self._weights()[0]).sum(axis=1)
         return np.where(self._is_hidden, means, self.known)
 
     @property
     def cov(self) -> NDArray[np.float64]:
         """(atom, atom): the covariances of reals."""
         means, variances = self._moments()
-        weights = self.mixture.weights
+        weights, part = self._weights()
         offsets = means - self.mean[:, None]
-        return np.asarray((offsets * weights) @ offsets.T + np.diag(variances @ weights))
+        together = (offsets * weights) @ offsets.T * (part[:, None] == part)
+        return np.asarray(together + np.diag((variances * weights).sum(axis=1)))
 
     @property
     def corr(self) -> NDArray[np.float64]:
@@ -182,6 +188,15 @@ class JointDensity:
         hidden = self._is_hidden
         means[hidden], variances[hidden] = self.mixture.moments(self.ids[hidden])
         return means, variances
+
+    def _weights(self) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """(atom, component): the weights of the part of each atom; and (atom,): that part."""
+        hidden = self._is_hidden
+        weights = np.full((len(hidden), self.mixture.num_components), 0.0)
+        weights[:, 0], part = 1.0, np.full(len(hidden), -1, dtype=np.int32)
+        ids = self.ids[hidden]
+        weights[hidden], part[hidden] = self.mixture.weights_of(ids), self.mixture.parts(ids)
+        return weights, part
 
     def _columns(self, values: list[NDArray[Any]]) -> dict[str, pa.Array]:
         columns = zip(self.atoms, self.domains, values, strict=True)

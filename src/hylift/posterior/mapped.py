@@ -17,7 +17,8 @@ from hylift.graph.variables import freeze
 from hylift.numerics.segments import counts_up, number_rows, offsets, ranges
 from hylift.posterior.distributions.base import log_sum_exp
 from hylift.posterior.marginals import Marginals
-from hylift.posterior.mixture import BLOCK, Expectation, Mixture, reweighted
+from hylift.posterior.mixture import BLOCK, Mixture, reweighted
+from hylift.posterior.summing import Expectation
 from hylift.rewrite.state_map import SAME, StateMap
 
 
@@ -82,8 +83,9 @@ class MappedMixture:
         classes = np.zeros(len(found), dtype=np.int32)
         rest = found.table == SAME
         classes[rest] = inner.variable_to_class[found.variable[rest]]
+        part = None if inner.part is None else np.append(inner.part, 0)[found.variable]
         if not len(own):
-            return Mixture(inner.weights, inner.layout, inner.entries, classes, self.hidden)
+            return Mixture(inner.weights, inner.layout, inner.entries, classes, self.hidden, part)
         of = np.append(inner.variable_to_class, -1)[found.variable[own]].astype(np.int64)
         columns = of + 1, found.table[own], self.num_states[own].astype(np.int64)
         number, example = number_rows(*columns)
@@ -94,41 +96,56 @@ class MappedMixture:
         classes[own] = len(inner.layout) + number
         layout = inner.layout.with_categoricals(np.diff(first))
         both = np.concatenate([inner.entries, entries])
-        return Mixture(inner.weights, layout, both, classes, self.hidden)
+        return Mixture(inner.weights, layout, both, classes, self.hidden, part)
+
+    def parts(self, ids: NDArray[Any]) -> NDArray[np.int32]:
+        """(variable,): the part of each of these; that of a known one does not matter."""
+        part = np.append(self.inner.parts(), np.int32(0))
+        return np.asarray(part[self.map.variable[self._positions(ids)]])
+
+    def weights_of(self, ids: NDArray[Any]) -> FloatArray:
+        """(variable, component): the weights of the part of each of these."""
+        return np.asarray(self.inner.part_weights[self.parts(ids)])
 
     def marginals(self, variables: Variables) -> Marginals:
         """The marginals of the hidden variables."""
         return self.product().marginals(variables)
 
-    def log_density_by_component(self, ids: NDArray[Any], values: FloatArray) -> FloatArray:
-        """log q^k (point, component) of hidden variables `ids` at values (point, variable)."""
+    def log_density_by_part(self, ids: NDArray[Any], values: FloatArray) -> FloatArray:
+        """log q^k (point, part, component) of hidden variables `ids` at values (point, variable);
+        of parts without any of them, 0."""
         values = np.asarray(values, dtype=np.float64)
         at = self._positions(ids)
         plain = self.map.table[at] == SAME
-        total = self.inner.log_density_by_component(self.map.variable[at[plain]], values[:, plain])
+        total = self.inner.log_density_by_part(self.map.variable[at[plain]], values[:, plain])
         if plain.all():
             return total
         own = np.flatnonzero(~plain)
-        _, entry_ptr, probs, allowed = self._allowed(at[own], values[:, own])
+        cluster, entry_ptr, probs, allowed = self._allowed(at[own], values[:, own])
+        part = np.append(self.inner.parts(), np.int32(0))[np.maximum(cluster, -1)]
         width = max(1, BLOCK // max(1, probs.size))
         with np.errstate(divide="ignore"):
             for first in range(0, len(values), width):
                 some = allowed[first : first + width]
                 share = np.add.reduceat(some[:, :, None] * probs, entry_ptr[:-1], axis=1)
-                total[first : first + width] += np.log(share).sum(axis=1)
+                logs = np.log(share)
+                for one in np.unique(part).tolist():  # few clusters are asked for at once
+                    total[first : first + width, one] += logs[:, part == one].sum(axis=1)
         return total
 
     def log_density(self, ids: NDArray[Any], values: FloatArray) -> FloatArray:
         """log q (point,) of hidden variables `ids` at values (point, variable)."""
-        logs = self.log_density_by_component(ids, values)
+        logs = self.log_density_by_part(ids, values)
         with np.errstate(divide="ignore"):
-            return log_sum_exp(np.log(self.weights) + logs)
+            found = log_sum_exp(np.log(self.inner.part_weights) + logs)
+        return np.asarray(found.sum(axis=1))
 
     def given(self, ids: NDArray[Any], values: FloatArray) -> MappedMixture:
         """The conditional distribution of the other hidden variables, given values of these."""
         at = self._positions(ids)
-        weights = reweighted(self.weights, self.log_density_by_component(ids, values[None])[0])
         inner = self.inner
+        logs = self.log_density_by_part(ids, values[None])[0]
+        weights = reweighted(inner.part_weights, logs).reshape(inner.weights.shape)
         own = self.map.is_mapped[at]
         classes, layout, entries = inner.variable_to_class.copy(), inner.layout, inner.entries
         if own.any():
@@ -142,7 +159,7 @@ class MappedMixture:
             entries = np.concatenate([entries, left])
         rest = np.ones(len(self.hidden), dtype=bool)
         rest[at] = False
-        small = Mixture(weights, layout, entries, classes, inner.hidden)
+        small = Mixture(weights, layout, entries, classes, inner.hidden, inner.part)
         keep = np.flatnonzero(rest)
         return MappedMixture(small, self.map.take(keep), self.num_states[keep], self.hidden[keep])
 
@@ -153,7 +170,7 @@ class MappedMixture:
         small = self.inner.of(inside)
         numbered = Mixture(
             small.weights, small.layout, small.entries, small.variable_to_class,
-            np.arange(len(inside)),
+            np.arange(len(inside)), small.part,
         )  # fmt: skip
         found = StateMap(place, self.map.table[at], self.map.states)
         return MappedMixture(numbered, found, self.num_states[at], self.hidden[at])

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.components import Betas, Categoricals, Family, Gaussians, Layout
+from hylift.components.categorical import draw_states
 from hylift.components.family import FloatArray, IntArray
-from hylift.errors import ImpossibleEvidenceError, ModelError, UnsupportedError
+from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import Variables
 from hylift.graph.variables import freeze
+from hylift.numerics.segments import number_rows, offsets
+from hylift.posterior.climbing import Climb, shares_of
 from hylift.posterior.distributions import (
     BatchedDistribution,
     BetaMixture,
@@ -22,50 +25,42 @@ from hylift.posterior.distributions import (
 )
 from hylift.posterior.distributions.base import log_sum_exp, normalized, real_array
 from hylift.posterior.marginals import Marginals
+from hylift.posterior.summing import Expectation, Rule, by_draws, by_grid
 
 BLOCK = 1 << 20
 """Numbers of the largest temporary."""
-MAX_ASCENT_STEPS = 1000
 NODES, FEWER_NODES = 16, 11
 MAX_POINTS = 1_000_000
 DRAWS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """The mean of a function, and how far to trust it."""
-
-    value: float
-    error: float
-    """0 for sums over states; the change against a coarser Gauss rule, or a standard error."""
-    method: str
-    """'sum', 'quadrature' or 'sampling'."""
-
-    def __float__(self) -> float:
-        return self.value
-
-
-Rule = tuple[FloatArray, FloatArray]
-"""Nodes and weights of one variable, (component, node)."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """q(x) = Σ_k w_k Π_i q_i^k(x_i), where variables of one class share their factors.
+    """q(x) = Σ_k w_k Π_i q_i^k(x_i), where variables of one class share their factors; or, with
+    parts, a product of such mixtures, one for each part.
 
     Parameters are stored per class, not per variable.
     """
 
-    weights: FloatArray  # (component,)
+    weights: FloatArray  # (component,), or (part, component)
     layout: Layout  # of the classes
     entries: FloatArray  # (entry, component)
     variable_to_class: NDArray[np.int32]  # (hidden variable,)
     hidden: NDArray[np.int64]  # (hidden variable,): increasing ids in the posterior's variables
+    part: NDArray[np.int32] | None = None
+    """(hidden variable,): the part that it is in, where parts have weights of their own."""
 
     def __post_init__(self) -> None:
         weights = real_array("weights", self.weights, low=0.0)
-        if weights.ndim != 1 or not len(weights):
+        if weights.ndim != (1 if self.part is None else 2) or not weights.shape[-1]:
             raise ModelError(f"weights of shape {weights.shape} are not one per component")
+        if self.part is not None:
+            part = freeze(self.part, np.int32)
+            object.__setattr__(self, "part", part)
+            if part.shape != self.hidden.shape or (
+                len(part) and not (part.min() >= 0 and part.max() < len(weights))
+            ):
+                raise ModelError("a hidden variable is in a part that does not exist")
         for name, array, dtype in (
             ("weights", normalized("weights", weights), np.float64),
             ("entries", self.entries, np.float64),
@@ -73,7 +68,7 @@ class Mixture:
             ("hidden", self.hidden, np.int64),
         ):
             object.__setattr__(self, name, freeze(array, dtype))
-        self.layout.check(self.entries, len(weights))
+        self.layout.check(self.entries, weights.shape[-1])
         if self.hidden.shape != self.variable_to_class.shape or self.hidden.ndim != 1:
             raise ModelError("a mixture needs one class per hidden variable")
         if (np.diff(self.hidden) <= 0).any():
@@ -82,9 +77,45 @@ class Mixture:
         if len(classes) and not (classes.min() >= 0 and classes.max() < len(self.layout)):
             raise ModelError("a hidden variable is in a class that does not exist")
 
+    @classmethod
+    def by_parts(
+        cls,
+        weights: FloatArray,
+        layout: Layout,
+        entries: FloatArray,
+        variable_to_class: NDArray[np.int32],
+        hidden: NDArray[np.int64],
+        part: NDArray[np.int32],
+    ) -> Mixture:
+        """With weights (part, component) of each part; where there is but one, or one component, a
+        plain mixture."""
+        if len(weights) == 1 or weights.shape[1] == 1:
+            return cls(weights[0], layout, entries, variable_to_class, hidden)
+        return cls(weights, layout, entries, variable_to_class, hidden, part)
+
     @property
     def num_components(self) -> int:
-        return len(self.weights)
+        return int(self.weights.shape[-1])
+
+    @property
+    def part_weights(self) -> FloatArray:
+        """(part, component)"""
+        return np.atleast_2d(self.weights)
+
+    def parts(self, ids: NDArray[Any] | None = None) -> NDArray[np.int32]:
+        """(variable,): the part of each hidden variable, or of `ids`."""
+        at = np.arange(len(self.hidden)) if ids is None else self._positions(ids)
+        return np.zeros(len(at), dtype=np.int32) if self.part is None else self.part[at]
+
+    def weights_of(self, ids: NDArray[Any] | None = None) -> FloatArray:
+        """(variable, component): the weights of the part of each hidden variable, or of `ids`."""
+        return np.asarray(self.part_weights[self.parts(ids)])
+
+    def class_weights(self) -> FloatArray:
+        """(class, component): the weights of a member of each class."""
+        found = np.full((len(self.layout), self.num_components), 1.0 / self.num_components)
+        found[self.variable_to_class] = self.weights_of()
+        return found
 
     def check(self, variables: Variables) -> None:
         """Raise an error unless the mixture fits these variables."""
@@ -97,56 +128,77 @@ class Mixture:
             raise ModelError(f"the mixture has a different number of states for '{name}'")
 
     def marginals(self, variables: Variables) -> Marginals:
-        """The marginals of the hidden variables; variables of a class share a distribution."""
-        present = np.zeros(len(self.layout), dtype=bool)
-        present[self.variable_to_class] = True
-        classes = np.flatnonzero(present)
-        member = np.zeros(len(self.layout), dtype=np.int64)
-        member[self.variable_to_class] = self.hidden
-        domain_id = variables.domain_id[member[classes]]
+        """The marginals of the hidden variables; those of a class, with the same weights, share a
+        distribution."""
+        number, example = self._kinds()
+        classes, weights = self.variable_to_class[example], self.weights_of()[example]
+        domain_id = variables.domain_id[self.hidden[example]]
         is_real = ~self.layout.is_discrete[classes]
         parts: list[tuple[NDArray[Any], BatchedDistribution]] = []
-        for number, domain in [(-1, None), *enumerate(variables.domains)]:
-            at = np.flatnonzero(is_real if domain is None else ~is_real & (domain_id == number))
+        for domain_number, domain in [(-1, None), *enumerate(variables.domains)]:
+            chosen = is_real if domain is None else ~is_real & (domain_id == domain_number)
+            at = np.flatnonzero(chosen)
             states = None if domain is None else domain.states
             for place, family in self._batches(classes[at], width=None):
-                parts.append((at[place], _marginal(family, self.weights, states)))
-        position = np.cumsum(present) - 1
-        return Marginals.assemble(len(classes), parts).spread(position[self.variable_to_class])
+                own = self.weights if self.part is None else weights[at[place]]
+                parts.append((at[place], _marginal(family, own, states)))
+        return Marginals.assemble(len(example), parts).spread(number)
 
-    def log_density_by_component(self, ids: NDArray[Any], values: FloatArray) -> FloatArray:
-        """log q^k (point, component) of hidden variables `ids` at values (point, variable)."""
+    def _kinds(self) -> tuple[IntArray, IntArray]:
+        """(hidden variable,): equal for those of one class and of the same weights; and for each
+        number a hidden variable that has it."""
+        columns = [self.variable_to_class.astype(np.int64)]
+        if self.part is not None:
+            _, row = np.unique(self.weights, axis=0, return_inverse=True)
+            columns.append(row.reshape(-1)[self.part].astype(np.int64))
+        return number_rows(*columns)
+
+    def log_density_by_part(self, ids: NDArray[Any], values: FloatArray) -> FloatArray:
+        """log q^k (point, part, component) of hidden variables `ids` at values (point, variable);
+        of parts without any of them, 0."""
         values = np.asarray(values, dtype=np.float64)
-        total = np.zeros((len(values), self.num_components))
-        impossible = np.zeros(total.shape, dtype=bool)
-        classes = self._classes(ids)
-        step = max(1, BLOCK // (4 * self.num_components))
+        shape = (len(values), len(self.part_weights), self.num_components)
+        total, impossible = np.zeros(shape), np.zeros(shape, dtype=bool)
+        classes, part = self._classes(ids), self.parts(ids)
+        step = max(1, BLOCK // (4 * shape[1] * shape[2]))
         for first in range(0, len(values), step):
             some = slice(first, first + step)
             width = max(1, BLOCK // len(values[some]))
             for place, family in self._batches(classes, width=width):
                 logs = family.log_density(values[some, place])
-                impossible[some] |= np.isneginf(logs).any(axis=1)
+                of, own = np.unique(part[place], return_inverse=True)
+                order = np.argsort(own, kind="stable")
+                begin = offsets(np.bincount(own))[:-1]
+                logs = logs[:, order]
+                found = np.logical_or.reduceat(np.isneginf(logs), begin, axis=1)
+                impossible[some, of] |= found
                 with np.errstate(invalid="ignore"):
-                    total[some] += logs.sum(axis=1)
+                    total[some, of] += np.add.reduceat(logs, begin, axis=1)
         # A density of 0 stays 0, even if that of another variable is infinite.
         total[impossible] = -np.inf
         return total
 
     def log_density(self, ids: NDArray[Any], values: FloatArray) -> FloatArray:
         """log q (point,) of hidden variables `ids` at values (point, variable)."""
-        return log_sum_exp(self._log_weights() + self.log_density_by_component(ids, values))
+        if self.part is not None and len(self.weights) > len(ids):  # leave other parts alone
+            ids = np.asarray(ids)
+            order = np.argsort(ids, kind="stable")
+            return self.of(ids[order]).log_density(ids[order], np.asarray(values)[:, order])
+        logs = self._log_weights() + self.log_density_by_part(ids, values)
+        return np.asarray(log_sum_exp(logs).sum(axis=1))
 
     def given(self, ids: NDArray[Any], values: FloatArray) -> Mixture:
         """The conditional distribution of the other hidden variables, given values of these.
 
         Each component's weight changes by its density there: w_k q^k(a) / Σ_j w_j q^j(a).
         """
-        weights = reweighted(self.weights, self.log_density_by_component(ids, values[None])[0])
+        logs = self.log_density_by_part(ids, values[None])[0]
+        weights = reweighted(self.part_weights, logs).reshape(self.weights.shape)
         keep = np.ones(len(self.hidden), dtype=bool)
         keep[self._positions(ids)] = False
         classes, hidden = self.variable_to_class[keep], self.hidden[keep]
-        return Mixture(weights, self.layout, self.entries, classes, hidden)
+        part = None if self.part is None else self.part[keep]
+        return Mixture(weights, self.layout, self.entries, classes, hidden, part)
 
     def of(self, ids: NDArray[Any]) -> Mixture:
         """The joint marginal of some hidden variables, given by increasing ids."""
@@ -154,16 +206,46 @@ class Mixture:
         present, position = np.unique(classes, return_inverse=True)
         entries = self.entries[self.layout.entries_of(present)]
         hidden = np.asarray(ids, dtype=np.int64)
-        small = self.layout.take(present)
-        return Mixture(self.weights, small, entries, position.astype(np.int32), hidden)
+        small, own = self.layout.take(present), position.astype(np.int32)
+        if self.part is None:
+            return Mixture(self.weights, small, entries, own, hidden)
+        parts, part = np.unique(self.parts(ids), return_inverse=True)
+        weights = self.weights[parts] if len(parts) else self.weights[:1]
+        return Mixture.by_parts(weights, small, entries, own, hidden, part.astype(np.int32))
+
+    def expanded(self) -> Mixture:
+        """The same as a single mixture: a component for each choice of one from every part."""
+        if self.part is None:
+            return self
+        count, size = len(self.weights), self.num_components
+        digit = np.stack(np.unravel_index(np.arange(size**count), (size,) * count))
+        weights = np.prod(self.weights[np.arange(count)[:, None], digit], axis=0)
+        number, example = number_rows(
+            self.variable_to_class.astype(np.int64), self.part.astype(np.int64)
+        )
+        classes = self.variable_to_class[example]
+        layout, entry = self.layout.take(classes), self.layout.entries_of(classes)
+        part = np.repeat(self.part[example], layout.size)
+        entries = np.take_along_axis(self.entries[entry], digit[part], axis=1)
+        return Mixture(weights, layout, entries, number.astype(np.int32), self.hidden)
 
     def sample(
         self, size: int, rng: np.random.Generator, ids: NDArray[Any] | None = None
     ) -> FloatArray:
         """Draws (size, variable) of all hidden variables, or of `ids`: states and reals."""
         classes = self.variable_to_class if ids is None else self._classes(ids)
-        component = np.sort(rng.choice(self.num_components, size, p=self.weights))
         draws = np.empty((size, len(classes)))
+        if self.part is not None:
+            parts, part = np.unique(self.parts(ids), return_inverse=True)
+            component = draw_states(self.weights[parts], size, rng)[:, part]
+            for chosen in range(self.num_components):
+                for place, family in self._batches(classes, width=max(1, BLOCK // size)):
+                    drawn = family.draw(chosen, size, rng)
+                    draws[:, place] = np.where(
+                        component[:, place] == chosen, drawn, draws[:, place]
+                    )
+            return draws
+        component = np.sort(rng.choice(self.num_components, size, p=self.weights))
         for chosen, count in zip(*np.unique(component, return_counts=True), strict=True):
             rows = slice(*np.searchsorted(component, [chosen, chosen + 1]))
             width = max(1, BLOCK // int(count))
@@ -172,13 +254,21 @@ class Mixture:
         return draws[rng.permutation(size)]
 
     def component_modes(self) -> FloatArray:
-        """The mode of each component, (component, hidden variable)."""
-        return self._class_modes()[:, self.variable_to_class]
+        """The mode of each component, (component, hidden variable); with parts, first of the
+        heaviest component of each."""
+        modes = self._class_modes()
+        if self.part is None:
+            return modes[:, self.variable_to_class]
+        order = np.argsort(-self.weights, axis=1, kind="stable")[self.part]
+        return np.asarray(modes.T[self.variable_to_class[:, None], order].T)
 
     def marginal_modes(self) -> FloatArray:
         """The mode of each variable's own marginal, (hidden variable,)."""
-        modes = self._of_classes(lambda family: _marginal(family, self.weights).mode_number)
-        return modes[self.variable_to_class]
+        number, example = self._kinds()
+        modes, weights = np.empty(len(example)), self.weights_of()[example]
+        for place, family in self._batches(self.variable_to_class[example]):
+            modes[place] = _marginal(family, weights[place]).mode_number
+        return modes[number]
 
     def mode(self, starts: FloatArray | None = None) -> tuple[FloatArray, float]:
         """Values (hidden variable,) where q is largest, as far as found, and log q there.
@@ -187,16 +277,24 @@ class Mixture:
         share in x by r_k ∝ w_k q^k(x), and every x_i moves to the maximum of Σ_k r_k log q_i^k,
         which never lowers q. Within a billionth of an edge, a Beta counts as constant.
         """
-        # Each step moves all variables of a class to one value, so classes suffice.
-        members = np.bincount(self.variable_to_class, minlength=len(self.layout))
-        peaks = self._class_modes()[self.weights > 0]
-        found = [self._climb(values, members) for values in peaks]
+        # Each step moves all variables of a class and part to one value, so kinds suffice.
+        columns = self.variable_to_class.astype(np.int64), self.parts().astype(np.int64)
+        number, example = number_rows(*columns)
+        places = self.variable_to_class[example], self.parts()[example], np.bincount(number)
+        climb = Climb(self._log_weights(), self.layout, self.entries, *places)
+        peaks = self.component_modes()[:, example]
+        if self.part is None:
+            peaks = peaks[self.weights > 0]
+        found = [climb.from_values(values) for values in peaks]
         if starts is not None:
-            at_starts = self._log_weights() + self.log_density_by_component(self.hidden, starts)
-            possible = at_starts[at_starts.max(axis=1) > -np.inf]
-            found += [self._climb(self._best(_shares(logs)), members) for logs in possible]
-        best = max(range(len(found)), key=lambda start: found[start][1])
-        return found[best][0][self.variable_to_class], found[best][1]
+            logs = self._log_weights() + self.log_density_by_part(self.hidden, starts)
+            for one in logs[(logs.max(axis=2) > -np.inf).all(axis=1)]:
+                found.append(climb.from_values(climb.best(shares_of(one))))
+        heights = np.array([height for _, height in found])  # (start, part)
+        best = np.argmax(heights, axis=0)
+        values = np.array([values for values, _ in found])
+        chosen = values[best[climb.part], np.arange(values.shape[1])]
+        return chosen[number], float(heights.max(axis=0).sum())
 
     def expectation(
         self, function: Callable[..., Any], ids: NDArray[Any], *, seed: int = 0
@@ -209,13 +307,19 @@ class Mixture:
         classes = self._classes(ids)
         is_discrete = self.layout.is_discrete[classes]
         sizes = np.where(is_discrete, self.layout.size[classes], NODES)
-        if np.prod(sizes, dtype=np.float64) * self.num_components > MAX_POINTS:
+        num_parts = len(np.unique(self.parts(ids)))
+        points = np.prod(sizes, dtype=np.float64) * float(self.num_components) ** max(1, num_parts)
+        if self.part is not None and points <= MAX_POINTS:
+            order = np.argsort(ids, kind="stable")
+            small = self.of(np.asarray(ids)[order]).expanded()
+            return small.expectation(function, ids, seed=seed)
+        if points > MAX_POINTS:
             draws = self.sample(DRAWS, np.random.default_rng(seed), ids)
-            return _by_draws(function, draws, is_discrete)
+            return by_draws(function, draws, is_discrete)
 
         def by_rule(num_nodes: int) -> float:
             rules = self._rules(classes, num_nodes)
-            return _by_grid(function, self.weights, rules, is_discrete)
+            return by_grid(function, self.weights, rules, is_discrete)
 
         value = by_rule(NODES)
         if is_discrete.all():
@@ -245,43 +349,12 @@ class Mixture:
             rules |= {at: (nodes[i], shares[i]) for i, at in enumerate(place.tolist())}
         return [rules[at] for at in range(len(classes))]
 
-    def _climb(self, values: FloatArray, members: IntArray) -> tuple[FloatArray, float]:
-        """The fixed point of the ascent from values (class,), and log q there."""
-        logs = self._log_at(values, members)
-        height = float(log_sum_exp(logs))
-        for _ in range(MAX_ASCENT_STEPS):
-            higher = self._best(_shares(logs))
-            logs = self._log_at(higher, members)
-            now = float(log_sum_exp(logs))
-            if not now > height:
-                break
-            gain, values, height = now - height, higher, now
-            if gain <= 1e-13 * max(1.0, abs(height)):
-                break
-        return values, height
-
-    def _log_at(self, values: FloatArray, members: IntArray) -> FloatArray:
-        """(component,): log w_k q^k where each class's members have its value."""
-        total = self._log_weights()
-        present = np.flatnonzero(members)
-        for place, family in self._batches(present):
-            at = present[place]
-            total = total + members[at] @ family.finite_log_density(values[at])
-        return total
-
-    def _best(self, shares: FloatArray) -> FloatArray:
-        return self._of_classes(lambda family: family.best(shares))
-
     def _class_modes(self) -> FloatArray:
         """(component, class)"""
-        return self._of_classes(lambda family: family.modes(), self.num_components).T
-
-    def _of_classes(self, compute: Callable[[Family], Any], *shape: int) -> FloatArray:
-        """(class, …): a value of each class, computed by family."""
-        values = np.zeros((len(self.layout), *shape))
+        values = np.zeros((len(self.layout), self.num_components))
         for place, family in self._batches(np.arange(len(self.layout))):
-            values[place] = compute(family)
-        return values
+            values[place] = family.modes()
+        return values.T
 
     def _batches(
         self, classes: NDArray[Any], *, width: int | None = BLOCK
@@ -290,7 +363,7 @@ class Mixture:
 
     def _log_weights(self) -> FloatArray:
         with np.errstate(divide="ignore"):
-            return np.log(self.weights)
+            return np.log(self.part_weights)
 
     def _positions(self, ids: NDArray[Any]) -> IntArray:
         """Positions of variables in `hidden`."""
@@ -305,23 +378,19 @@ class Mixture:
 
 
 def reweighted(weights: FloatArray, logs: FloatArray) -> FloatArray:
-    """(component,): the weights of components after values were seen with these log-densities."""
+    """(part, component): the weights of components after values were seen with these
+    log-densities."""
     with np.errstate(divide="ignore"):
         logs = np.log(weights) + logs
-    top = logs.max()
-    if top == -np.inf:
+    top = logs.max(axis=1, keepdims=True)
+    if (top == -np.inf).any():
         raise ImpossibleEvidenceError(
             "every component of the mixture gives probability 0 to these values"
         )
     # Where some densities are infinite, as a Beta's may be at an edge, only those count.
-    shares = (logs == np.inf).astype(np.float64) if top == np.inf else np.exp(logs - top)
-    return np.asarray(shares / shares.sum())
-
-
-def _shares(logs: FloatArray) -> FloatArray:
-    """Positive numbers that sum to 1, from their logs up to a constant."""
-    shares = np.exp(logs - logs.max())
-    return np.asarray(shares / shares.sum())
+    with np.errstate(invalid="ignore"):
+        shares = np.where(top == np.inf, logs == np.inf, np.exp(logs - top))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _marginal(
@@ -334,54 +403,6 @@ def _marginal(
         return BetaMixture(weights, batch.alpha, batch.beta, batch.lower, batch.upper)
     assert isinstance(batch, Categoricals)
     labels = states or tuple(str(state) for state in range(batch.probs.shape[1]))
-    return Categorical(batch.probs @ weights, labels)
-
-
-def _by_grid(
-    function: Callable[..., Any],
-    weights: FloatArray,
-    rules: list[Rule],
-    is_discrete: NDArray[np.bool_],
-) -> float:
-    """Σ_k w_k times the sum over the product grid of each component's nodes."""
-    total = 0.0
-    for component in np.flatnonzero(weights > 0).tolist():
-        axes = [nodes[component] for nodes, _ in rules]
-        grid = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
-        shares = np.ones(1)
-        for _, share in rules:
-            shares = np.multiply.outer(shares, share[component]).ravel()
-        # States of probability 0 are skipped: the function may be infinite there.
-        used = shares > 0
-        values = _evaluate(function, [axis[used] for axis in grid], is_discrete, int(used.sum()))
-        total += float(weights[component] * (shares[used] @ values))
-    return total
-
-
-def _by_draws(
-    function: Callable[..., Any], draws: FloatArray, is_discrete: NDArray[np.bool_]
-) -> Expectation:
-    """The mean over draws (draw, variable)."""
-    values = _evaluate(function, list(draws.T), is_discrete, len(draws))
-    error = float(values.std(ddof=1) / np.sqrt(len(values)))
-    return Expectation(float(values.mean()), error, "sampling")
-
-
-def _evaluate(
-    function: Callable[..., Any],
-    columns: list[FloatArray],
-    is_discrete: NDArray[np.bool_],
-    size: int,
-) -> FloatArray:
-    """The function at points given as one array per variable; states as integers."""
-    arguments = [
-        column.astype(np.int64) if discrete else column
-        for column, discrete in zip(columns, is_discrete.tolist(), strict=True)
-    ]
-    values = np.asarray(function(*arguments), dtype=np.float64)
-    if values.shape not in ((), (size,)):
-        raise UnsupportedError(
-            f"the function must return one number per point, an array of shape ({size},), "
-            f"not of shape {values.shape}: it is given whole arrays, one per atom"
-        )
-    return np.broadcast_to(values, (size,))
+    if weights.ndim == 1:
+        return Categorical(batch.probs @ weights, labels)
+    return Categorical(np.einsum("vsk,vk->vs", batch.probs, weights), labels)

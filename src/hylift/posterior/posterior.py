@@ -25,7 +25,7 @@ from hylift.posterior.draws import Draws, sample_dataset, sample_inference_data
 from hylift.posterior.joint import JointDensity
 from hylift.posterior.mapped import Joint
 from hylift.posterior.marginals import Marginals
-from hylift.posterior.mixture import Expectation
+from hylift.posterior.summing import Expectation
 from hylift.posterior.target import Target, check_agreement, conditioned
 from hylift.words import counted, method_call, worded
 

@@ -91,7 +91,7 @@ def alike_parts(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | No
     back = Copies(variable, np.full(graph.num_variables, SAME, dtype=np.int64), part)
     summary = f"{counted(num_parts, 'part')}, of which {len(example):,} differ"
     copies = np.bincount(alike)[alike[part[kept]]].astype(np.int64)
-    return Rewritten("parts", _some(graph, is_kept), back, summary, copies=copies)
+    return Rewritten("parts", some_parts(graph, is_kept), back, summary, copies=copies)
 
 
 def parts_by_copies(graph: FactorGraph, copies: Ids) -> list[tuple[float, FactorGraph]]:
@@ -107,10 +107,10 @@ def parts_by_copies(graph: FactorGraph, copies: Ids) -> list[tuple[float, Factor
         chosen = [(float(number), copies == number) for number in distinct]
     else:
         chosen = [(float(1 << bit), (copies >> bit & 1) > 0) for bit in range(num_bits)]
-    return [(weight, _some(graph, some)) for weight, some in chosen if some.any()]
+    return [(weight, some_parts(graph, some)) for weight, some in chosen if some.any()]
 
 
-def _some(graph: FactorGraph, is_kept: NDArray[np.bool_]) -> FactorGraph:
+def some_parts(graph: FactorGraph, is_kept: NDArray[np.bool_]) -> FactorGraph:
     """The graph of some of its parts, by their variables (variable,)."""
     kept = np.flatnonzero(is_kept)
     new_id = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)

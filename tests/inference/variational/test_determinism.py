@@ -67,7 +67,7 @@ def assert_same_bytes(one: Posterior, other: Posterior) -> None:
 @pytest.mark.parametrize("entropy", ["bethe", "jensen", "tracey"])
 def test_objectives_do_not_depend_on_the_number_of_threads(entropy: Entropy) -> None:
     problem = problem_of(irregular_graph(), betas=True)
-    q = random_mixtures(problem.layout, 3, 3, np.random.default_rng(2))
+    q = random_mixtures(problem, 3, 3, np.random.default_rng(2))
     found = []
     for num_threads in (1, 2):
         numba.set_num_threads(num_threads)

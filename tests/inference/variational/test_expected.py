@@ -118,7 +118,7 @@ def test_a_closed_form_is_what_quadrature_comes_to(entropy: Entropy) -> None:
     own, other = (
         problem_of(Prepared.of(chain(own=own)).ground, betas=False) for own in (True, False)
     )
-    q = random_mixtures(own.layout, 3, 2, np.random.default_rng(0))
+    q = random_mixtures(own, 3, 2, np.random.default_rng(0))
 
     found = Objective(own, entropy, "search").evaluate(q)
     exact = Objective(other, entropy, "search").evaluate(q)
@@ -133,7 +133,7 @@ def test_a_closed_form_is_what_quadrature_comes_to(entropy: Entropy) -> None:
 @pytest.mark.parametrize("entropy", ["bethe", "jensen", "tracey"])
 def test_gradients_of_a_closed_form_are_those_of_finite_differences(entropy: Entropy) -> None:
     problem = problem_of(Prepared.of(chain(own=True)).ground, betas=False)
-    q = random_mixtures(problem.layout, 1, 1 if entropy == "bethe" else 2, np.random.default_rng(1))
+    q = random_mixtures(problem, 1, 1 if entropy == "bethe" else 2, np.random.default_rng(1))
     objective = Objective(problem, entropy, "search")
 
     np.testing.assert_allclose(

@@ -31,16 +31,16 @@ FORMULA = np.array([1.0, -8.0, 8.0, -1.0]) / 12  # of fourth order
 
 
 def moved(problem: FitProblem, q: Mixtures, row: int, component: int, by: float) -> Mixtures:
-    """One coordinate of one start moved: row 0 is the weights, the others are entries.
+    """One coordinate of one start moved: the first rows are weights of parts, then come entries.
 
     Means move as they are, all else by its logarithm; probabilities stay normalised.
     """
     layout = problem.layout
     weights, entries = q.weights.copy(), q.entries.copy()
-    if row == 0:
-        weights[0, component] *= np.exp(by)
-        return Mixtures(weights / weights.sum(), entries)
-    entry = row - 1
+    if row < problem.num_parts:
+        weights[0, row, component] *= np.exp(by)
+        return Mixtures(weights / weights.sum(axis=2, keepdims=True), entries)
+    entry = row - problem.num_parts
     variable = int(np.searchsorted(layout.first, entry, side="right")) - 1
     begin, end = layout.first[variable : variable + 2]
     if layout.family[variable] == GAUSSIAN and entry == begin:
@@ -54,7 +54,7 @@ def moved(problem: FitProblem, q: Mixtures, row: int, component: int, by: float)
 
 def finite_differences(objective: Objective, q: Mixtures) -> Array:
     """(weight or entry, component), all of them evaluated as starts of one call."""
-    rows, size = 1 + q.entries.shape[1], q.num_components
+    rows, size = q.weights.shape[1] + q.entries.shape[1], q.num_components
     points = [
         moved(objective.problem, q, row, component, STEP * offset)
         for row in range(rows)
@@ -71,18 +71,20 @@ def finite_differences(objective: Objective, q: Mixtures) -> Array:
 def analytic(objective: Objective, q: Mixtures) -> Array:
     """The gradient in the same coordinates."""
     layout, at = objective.problem.layout, objective.evaluate(q)
-    found = np.empty((1 + layout.num_entries, q.num_components))
+    num_parts = objective.problem.num_parts
+    found = np.empty((num_parts + layout.num_entries, q.num_components))
     weights, of_weights = q.weights[0], at.of_weights[0]
-    found[0] = weights * (of_weights - weights @ of_weights)
+    mean = (weights * of_weights).sum(axis=1, keepdims=True)
+    found[:num_parts] = weights * (of_weights - mean)
     for variable, family in enumerate(layout.family):
         begin, end = layout.first[variable : variable + 2]
         own, slope = q.entries[0, begin:end], at.of_entries[0, begin:end]
         if family == CATEGORICAL:
-            found[1 + begin : 1 + end] = own * (slope - (own * slope).sum(axis=0))
+            found[num_parts:][begin:end] = own * (slope - (own * slope).sum(axis=0))
         elif family == GAUSSIAN:
-            found[1 + begin], found[2 + begin] = slope[0], own[1] * slope[1]
+            found[num_parts:][begin:end] = slope[0], own[1] * slope[1]
         else:
-            found[1 + begin : 1 + end] = own * slope
+            found[num_parts:][begin:end] = own * slope
     return found
 
 
@@ -96,7 +98,7 @@ def check_gradient(
     hard: float = np.inf,
 ) -> None:
     rng = np.random.default_rng(seed)
-    q = random_mixtures(problem.layout, 1, num_components, rng, shapes=(4.0, 8.0))
+    q = random_mixtures(problem, 1, num_components, rng, shapes=(4.0, 8.0))
     with nodes(num_nodes):
         objective = Objective(problem, entropy, "search", hard)
 

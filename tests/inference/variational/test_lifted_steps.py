@@ -57,19 +57,20 @@ def check_steps(
     num_components: int,
     seed: int,
 ) -> None:
-    lifted, ground = (problem_of(g, betas=betas) for g in (lifting.graph, lifting.ground))
+    lifted = problem_of(lifting.graph, betas=betas, lifting=lifting)
+    ground = problem_of(lifting.ground, betas=betas)
     rng = np.random.default_rng(seed)
-    tied = random_mixtures(lifted.layout, 1, num_components, rng)
+    tied = random_mixtures(lifted, 1, num_components, rng)
     to_class = lifting.variable_to_class
     few, all_of_them = (Objective(p, entropy, "search", PRICE) for p in (lifted, ground))
     of_classes = optimiser.begin(few, tied)
-    of_members = optimiser.begin(all_of_them, spread(tied, lifted.layout, ground.layout, to_class))
+    of_members = optimiser.begin(all_of_them, spread(tied, lifted, ground, to_class))
 
     for step in range(num_steps):
         of_classes = optimiser.step(few, of_classes)
         of_members = optimiser.step(all_of_them, of_members)
 
-        expected = spread(of_classes.q, lifted.layout, ground.layout, to_class)
+        expected = spread(of_classes.q, lifted, ground, to_class)
         told = f"step {step + 1}"
         np.testing.assert_allclose(
             of_members.q.weights, expected.weights, rtol=1e-10, atol=1e-10, err_msg=told
@@ -118,15 +119,15 @@ def test_lifted_and_ground_sweeps_are_the_same(num_sweeps: int) -> None:
     assert (np.diff(lifting.variable_to_class) >= 0).all()
     lifted, ground = (problem_of(g, betas=False) for g in (lifting.graph, lifting.ground))
     rng = np.random.default_rng(1)
-    tied = random_mixtures(lifted.layout, 1, 1, rng)
+    tied = random_mixtures(lifted, 1, 1, rng)
     to_class = lifting.variable_to_class
 
     few = Ascent.of(lifted, np.inf).follow(tied, most_sweeps=num_sweeps)
     many = Ascent.of(ground, np.inf).follow(
-        spread(tied, lifted.layout, ground.layout, to_class), most_sweeps=num_sweeps
+        spread(tied, lifted, ground, to_class), most_sweeps=num_sweeps
     )
 
-    expected = spread(few.q, lifted.layout, ground.layout, to_class)
+    expected = spread(few.q, lifted, ground, to_class)
     np.testing.assert_allclose(many.entries, expected.entries, rtol=1e-10, atol=1e-10)
     assert few.value == pytest.approx(many.value, rel=1e-10)
     assert few.at_rest.tolist() == many.at_rest.tolist()
@@ -138,7 +139,7 @@ def test_products_that_are_followed_together_do_not_touch_each_other(
     graph: Callable[[], FactorGraph], num_sweeps: int
 ) -> None:
     problem = problem_of(lift(graph()).graph, betas=False)
-    q = random_mixtures(problem.layout, 3, 1, np.random.default_rng(4))
+    q = random_mixtures(problem, 3, 1, np.random.default_rng(4))
     ascent = Ascent.of(problem, PRICE)
 
     together = ascent.follow(q, most_sweeps=num_sweeps)
@@ -176,6 +177,6 @@ def test_sweeps_never_raise_the_free_energy_of_classes_that_neighbour_themselves
     # No tied product is better: one parameter, looked through.
     objective = Objective(problem, "bethe", "final")
     p = np.linspace(0.001, 0.999, 999)
-    q = random_mixtures(problem.layout, len(p), 1, np.random.default_rng(0))
+    q = random_mixtures(problem, len(p), 1, np.random.default_rng(0))
     q.entries[:, 0, 0], q.entries[:, 1, 0] = 1 - p, p
     assert value <= objective.evaluate(q).value.min() + 1e-9

@@ -42,7 +42,7 @@ def conditioned(graph: FactorGraph) -> FactorGraph | None:
 
 def check_values(problem: FitProblem, num_components: int, rng: np.random.Generator) -> None:
     """Both objectives, of several starts at once, with the same few nodes."""
-    q = random_mixtures(problem.layout, STARTS, num_components, rng, zeros=bool(rng.random() < 0.5))
+    q = random_mixtures(problem, STARTS, num_components, rng, zeros=bool(rng.random() < 0.5))
     num_nodes = int(rng.integers(3, 7))
     for entropy in ("bethe", "jensen", "tracey"):
         with nodes(num_nodes):
@@ -59,7 +59,7 @@ def product_values(problem: FitProblem, q: Mixtures, num_nodes: int) -> np.ndarr
     """(start,): the free energy of single products, whose entropies have a closed form."""
     layout, found = problem.layout, []
     for start in range(q.num_starts):
-        mixture = slow_mixture(problem, q, start)
+        mixture = slow_mixture(problem, q, start)  # of one component: all parts have the weight 1
         total = expected_energy(problem.graph, mixture, num_nodes)
         for variable, count in enumerate(problem.multiplicity):
             own = q.entries[start, layout.first[variable] : layout.first[variable + 1], 0]
@@ -125,7 +125,7 @@ def test_what_is_impossible_costs_infinitely_much_or_its_price() -> None:
     graph = FactorGraph.build({"a": boolean, "b": boolean}, [(never_both, ["a", "b"])])
     problem = problem_of(graph, betas=False)
     possible, mixed = [1.0, 0.0, 0.3, 0.7], [0.8, 0.2, 0.3, 0.7]
-    q = Mixtures(np.ones((2, 1)), np.array([possible, mixed])[:, :, None])
+    q = problem.products(np.array([possible, mixed])[:, :, None])
 
     for entropy in ("bethe", "jensen", "tracey"):
         infinite = Objective(problem, entropy, "final").evaluate(q).value
@@ -139,7 +139,7 @@ def test_what_is_impossible_costs_infinitely_much_or_its_price() -> None:
 
 def test_an_impossible_component_makes_the_whole_mixture_impossible() -> None:
     graph = FactorGraph.build({"a": boolean}, [(Table.weighted(np.inf, [0, 1]), ["a"])])
-    q = Mixtures(np.array([[0.5, 0.5]]), np.array([[[0.0, 0.5], [1.0, 0.5]]]))
+    q = Mixtures.even(np.array([[[0.0, 0.5], [1.0, 0.5]]]), 1)
 
     value = Objective(problem_of(graph, betas=False), "bethe", "final").evaluate(q).value
 
@@ -150,7 +150,7 @@ def test_a_constant_of_the_graph_changes_the_value_by_just_that() -> None:
     square = ConditionalQuadratic.square(-0.5)
     plain = FactorGraph.build({"x": real}, [(square, ["x"])])
     shifted = FactorGraph(plain.variables, plain.groups, log_constant=2.5)
-    q = random_mixtures(problem_of(plain, betas=False).layout, 2, 2, np.random.default_rng(0))
+    q = random_mixtures(problem_of(plain, betas=False), 2, 2, np.random.default_rng(0))
 
     for entropy in ("bethe", "jensen", "tracey"):
         values = [
@@ -169,7 +169,7 @@ def test_many_blocks_add_up_to_the_value_of_one() -> None:
     product = ConditionalQuadratic.product(0.3)
     graph = FactorGraph(Variables.named(domains), (FactorGroup(product, pairs),))
     problem = problem_of(graph, betas=True)
-    q = random_mixtures(problem.layout, 2, 3, rng)
+    q = random_mixtures(problem, 2, 3, rng)
 
     for entropy in ("bethe", "jensen", "tracey"):
         at_once = Objective(problem, entropy, "search").evaluate(q)
@@ -184,7 +184,7 @@ def test_many_blocks_add_up_to_the_value_of_one() -> None:
 
 def test_starts_do_not_touch_each_other() -> None:
     problem = problem_of(ZOO[0].graph(), betas=True)
-    q = random_mixtures(problem.layout, 4, 2, np.random.default_rng(1))
+    q = random_mixtures(problem, 4, 2, np.random.default_rng(1))
 
     for entropy in ("bethe", "jensen", "tracey"):
         objective = Objective(problem, entropy, "search")

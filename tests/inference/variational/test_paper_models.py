@@ -65,16 +65,18 @@ def kl_to_gaussians(exact: Posterior, found: Posterior, atoms: str | None = None
     assert (mixture.layout.family == GAUSSIAN).all()
     at = mixture.layout.first[mixture.variable_to_class]
     mean, var = mixture.entries[at], mixture.entries[at + 1]  # (hidden variable, component)
+    weights = mixture.weights_of()
     table = exact.marginals()
     p_mean, p_var = np.asarray(table["mean"]), np.asarray(table["std"]) ** 2
     if atoms is not None:
         chosen = np.isin(hidden, exact.select(atoms))
-        mean, var, p_mean, p_var = (each[chosen] for each in (mean, var, p_mean, p_var))
+        mean, var, weights = (each[chosen] for each in (mean, var, weights))
+        p_mean, p_var = p_mean[chosen], p_var[chosen]
     z, weight = np.polynomial.hermite_e.hermegauss(60)
     x = p_mean[:, None] + np.sqrt(p_var)[:, None] * z
     log_p = -0.5 * z**2 - 0.5 * np.log(2 * np.pi * p_var)[:, None]
     distance = (x[:, :, None] - mean[:, None]) ** 2 / var[:, None]
-    density = mixture.weights / np.sqrt(2 * np.pi * var)[:, None] * np.exp(-0.5 * distance)
+    density = (weights / np.sqrt(2 * np.pi * var))[:, None] * np.exp(-0.5 * distance)
     return float(((log_p - np.log(density.sum(axis=2))) @ (weight / weight.sum())).mean())
 
 

@@ -86,16 +86,18 @@ def tabulate_betas(
 
 @kernel
 def log_overlaps(
-    begin, end, family, first, lower, upper, multiplicity, entries, of_roots, overlaps
+    begin, end, order, family, first, lower, upper, multiplicity, part, entries, of_roots,
+    overlaps,
 ):  # fmt: skip
-    """Add Σ_i n_i log ∫ q_i^k q_i^j over variables begin … end to overlaps (start, k, j); or, of
-    their square roots, the logarithms of Bhattacharyya coefficients."""
+    """Add n_i log ∫ q_i^k q_i^j of the variables order[begin] … order[end - 1] to overlaps (start,
+    part, k, j), from the part of the first on; or, of their square roots, the logarithms of
+    Bhattacharyya coefficients. Variables are in the order of their parts."""
     num_components = entries.shape[2]
     for start in range(entries.shape[0]):
         for k in range(num_components):
             for j in range(k if of_roots else k + 1):  # a density and itself: 1
-                total = 0.0
-                for variable in range(begin, end):
+                for number in range(begin, end):
+                    variable = order[number]
                     at = first[variable]
                     if family[variable] == CATEGORICAL:
                         shared = _shared(start, k, j, at, first[variable + 1], entries, of_roots)
@@ -117,10 +119,10 @@ def log_overlaps(
                             log_shared = 0.25 * (math.log(ratio) - distance)
                         else:
                             log_shared = -0.5 * (math.log(2.0 * math.pi * var) + distance)
-                    total += multiplicity[variable] * log_shared
-                overlaps[start, k, j] += total
-                if j < k:
-                    overlaps[start, j, k] += total
+                    p = part[variable] - part[order[begin]]
+                    overlaps[start, p, k, j] += multiplicity[variable] * log_shared
+                    if j < k:
+                        overlaps[start, p, j, k] = overlaps[start, p, k, j]
 
 
 @inner
@@ -142,41 +144,42 @@ def _beta_overlap(a, b, other_a, other_b, of_roots):
 
 
 @kernel
-def log_mixtures(overlaps, weights, value, share):
-    """Add log Σ_j w_j exp(S_kj) to value (start, k, 0), and fill share (start, k, j) with the part
-    of each j in that sum."""
-    num_components = weights.shape[1]
+def log_mixtures(overlaps, weights, copies, value, share):
+    """Add n log Σ_j w_j exp(S_kj / n) to value (start, part, k), where a part stands for n copies,
+    and fill share (start, part, k, j) with the share of each j in that sum."""
+    num_components = weights.shape[2]
     for start in range(weights.shape[0]):
-        for k in range(num_components):
-            top = -np.inf
-            for j in range(num_components):
-                top = max(top, math.log(weights[start, j]) + overlaps[start, k, j])
-            total = 0.0
-            for j in range(num_components):
-                share[start, k, j] = math.exp(
-                    math.log(weights[start, j]) + overlaps[start, k, j] - top
-                )
-                total += share[start, k, j]
-            for j in range(num_components):
-                share[start, k, j] /= total
-            value[start, k, 0] += top + math.log(total)
+        for p in range(weights.shape[1]):
+            for k in range(num_components):
+                top = -np.inf
+                for j in range(num_components):
+                    log_part = math.log(weights[start, p, j]) + overlaps[start, p, k, j] / copies[p]
+                    share[start, p, k, j] = log_part
+                    top = max(top, log_part)
+                total = 0.0
+                for j in range(num_components):
+                    share[start, p, k, j] = math.exp(share[start, p, k, j] - top)
+                    total += share[start, p, k, j]
+                for j in range(num_components):
+                    share[start, p, k, j] /= total
+                value[start, p, k] += copies[p] * (top + math.log(total))
 
 
 @kernel
 def overlap_gradient(
-    begin, end, family, first, multiplicity, entries, weights, share, of_roots, gradient
+    begin, end, family, first, multiplicity, part, entries, weights, share, of_roots, gradient
 ):  # fmt: skip
-    """Add the gradients of Σ_k w_k log Σ_j w_j exp(S_kj) for variables begin … end, for the S of
-    `log_overlaps`."""
+    """Add the gradients of Σ_k w_k n log Σ_j w_j exp(S_kj / n) for variables begin … end, for the S
+    of `log_overlaps`."""
     num_components = entries.shape[2]
     for start in range(entries.shape[0]):
         for variable in range(begin, end):
-            at, n = first[variable], multiplicity[variable]
+            at, n, of = first[variable], multiplicity[variable], part[variable]
             for k in range(num_components):
                 for j in range(num_components):
                     # S_kj stands in the sums of k and of j.
-                    pull = weights[start, k] * share[start, k, j]
-                    pull += weights[start, j] * share[start, j, k]
+                    pull = weights[start, of, k] * share[start, of, k, j]
+                    pull += weights[start, of, j] * share[start, of, j, k]
                     if pull == 0.0 or (of_roots and j == k):
                         continue
                     pull *= n
@@ -221,13 +224,13 @@ def overlap_gradient(
 def product_entropy(
     family, first, lower, upper, multiplicity, part, weights, entries, gradient, value
 ):  # fmt: skip
-    """Add Σ_i n_i E[log q_i^k] of each component to value (start, component, part), and its
+    """Add Σ_i n_i E[log q_i^k] of each component to value (start, part, component), and its
     gradient, times the component's weight; part: (variable,)."""
     for start in range(entries.shape[0]):
         for variable in range(len(family)):
             at, n = first[variable], multiplicity[variable]
             for k in range(entries.shape[2]):
-                total, scale = 0.0, n * weights[start, k]
+                total, scale = 0.0, n * weights[start, part[variable], k]
                 if family[variable] == CATEGORICAL:
                     for entry in range(at, first[variable + 1]):
                         p = entries[start, entry, k]
@@ -246,4 +249,4 @@ def product_entropy(
                     var = entries[start, at + 1, k]
                     total = -0.5 * math.log(2.0 * math.pi * math.e * var)
                     gradient[start, at + 1, k] -= 0.5 * scale / var
-                value[start, k, part[variable]] += n * total
+                value[start, part[variable], k] += n * total

@@ -15,36 +15,37 @@ from hylift.components.family import (
 from hylift.components.kernels import inner, kernel
 from hylift.numerics.kernels.special import trigamma
 
-ZERO, ONE = np.int64(0), np.int64(1)
-"""Not literals, for which kernels would be compiled once more."""
+ZERO = np.int64(0)
+"""Not a literal, for which kernels would be compiled once more."""
 
 
 @kernel
 def natural_step(
-    family, first, lower, upper, least_var, most_var, multiplicity, weights, entries, of_weights,
-    of_entries, rho, move_weights, growth, new_weights, new_entries, moves,
+    family, first, lower, upper, least_var, most_var, multiplicity, part, copies, weights, entries,
+    of_weights, of_entries, rho, move_weights, growth, new_weights, new_entries, moves,
 ):  # fmt: skip
-    """Fill new_weights and new_entries with a step of length rho (start,) along the negative
+    """Fill new_weights and new_entries with a step of length rho (start, part) along the negative
     natural gradient: the gradient times the inverse Fisher information of each component; and
-    moves (start,) with its largest move. growth: (component,), scratch.
+    moves (start, part) with its largest move. weights: (start, part, component); part: (variable,);
+    copies: (part,). growth: (component,), scratch.
 
     Dividing by the component's weight is what keeps light components alive.
     """
-    num_components = weights.shape[1]
+    num_components = weights.shape[2]
     for start in range(weights.shape[0]):
-        step = rho[start]
-        least = np.inf
-        for k in range(num_components):
-            least = min(least, of_weights[start, k])
-        for k in range(num_components):
-            fall = min(step * (of_weights[start, k] - least), 3.0)
-            growth[k] = -fall if move_weights else 0.0
-        _grow_weights(start, weights, growth, new_weights)
-        largest = 0.0
-        for variable in range(len(family)):
-            at, end = first[variable], first[variable + 1]
+        for p in range(weights.shape[1]):
+            least = np.inf
             for k in range(num_components):
-                scale = step / (weights[start, k] * multiplicity[variable])
+                least = min(least, of_weights[start, p, k])
+            for k in range(num_components):
+                fall = rho[start, p] * (of_weights[start, p, k] - least) / copies[p]
+                growth[k] = -min(fall, 3.0) if move_weights else 0.0
+            _grow_weights(start, p, weights, growth, new_weights)
+            moves[start, p] = 0.0
+        for variable in range(len(family)):
+            at, end, p = first[variable], first[variable + 1], part[variable]
+            for k in range(num_components):
+                scale = rho[start, p] / (weights[start, p, k] * multiplicity[variable])
                 if family[variable] == CATEGORICAL:
                     _grow_states(start, k, at, end, -scale, of_entries, ZERO, entries, new_entries)
                 elif family[variable] == BETA:
@@ -60,31 +61,34 @@ def natural_step(
                     new_entries[start, at, k] = min(max(mean, lower[variable]), upper[variable])
                     new_entries[start, at + 1, k] = new_var
                 move = _move(family[variable], start, k, at, end, entries, new_entries)
-                largest = max(largest, move)
-        moves[start] = largest
+                moves[start, p] = max(moves[start, p], move)
 
 
 @kernel
-def slopes(family, first, multiplicity, weights, entries, of_weights, of_entries, slope, inverse):
+def slopes(
+    family, first, multiplicity, part, copies, weights, entries, of_weights, of_entries, slope,
+    inverse,
+):  # fmt: skip
     """Fill slope and inverse (start, weight or entry, component) with the gradient, and the
     inverse of the diagonal of the Fisher information, in unconstrained coordinates: logarithms
     of weights, probabilities, standard deviations, alpha and beta; means as they are.
 
-    The first row is that of the weights.
+    The first rows are those of the weights, one for each part.
     """
-    num_components = weights.shape[1]
+    num_parts, num_components = weights.shape[1:]
     for start in range(weights.shape[0]):
-        mean = 0.0
-        for k in range(num_components):
-            mean += weights[start, k] * of_weights[start, k]
-        for k in range(num_components):
-            w = weights[start, k]
-            slope[start, 0, k] = w * (of_weights[start, k] - mean)
-            inverse[start, 0, k] = 1.0 / w
+        for p in range(num_parts):
+            mean = 0.0
+            for k in range(num_components):
+                mean += weights[start, p, k] * of_weights[start, p, k]
+            for k in range(num_components):
+                w = weights[start, p, k]
+                slope[start, p, k] = w * (of_weights[start, p, k] - mean)
+                inverse[start, p, k] = 1.0 / (w * copies[p])
         for variable in range(len(family)):
             at, end = first[variable], first[variable + 1]
             for k in range(num_components):
-                c = weights[start, k] * multiplicity[variable]
+                c = weights[start, part[variable], k] * multiplicity[variable]
                 if family[variable] == CATEGORICAL:
                     mean = 0.0
                     for entry in range(at, end):
@@ -92,110 +96,140 @@ def slopes(family, first, multiplicity, weights, entries, of_weights, of_entries
                             mean += entries[start, entry, k] * of_entries[start, entry, k]
                     for entry in range(at, end):
                         p = entries[start, entry, k]
-                        slope[start, 1 + entry, k] = 0.0
-                        inverse[start, 1 + entry, k] = 0.0
+                        to = num_parts + entry
+                        slope[start, to, k] = 0.0
+                        inverse[start, to, k] = 0.0
                         if p > 0.0:
-                            slope[start, 1 + entry, k] = p * (of_entries[start, entry, k] - mean)
-                            inverse[start, 1 + entry, k] = 1.0 / (c * p)
+                            slope[start, to, k] = p * (of_entries[start, entry, k] - mean)
+                            inverse[start, to, k] = 1.0 / (c * p)
                 elif family[variable] == BETA:
                     a, b = entries[start, at, k], entries[start, at + 1, k]
-                    shared = trigamma(a + b)
-                    slope[start, 1 + at, k] = a * of_entries[start, at, k]
-                    slope[start, 2 + at, k] = b * of_entries[start, at + 1, k]
-                    inverse[start, 1 + at, k] = 1.0 / (c * a * a * (trigamma(a) - shared))
-                    inverse[start, 2 + at, k] = 1.0 / (c * b * b * (trigamma(b) - shared))
+                    shared, to = trigamma(a + b), num_parts + at
+                    slope[start, to, k] = a * of_entries[start, at, k]
+                    slope[start, to + 1, k] = b * of_entries[start, at + 1, k]
+                    inverse[start, to, k] = 1.0 / (c * a * a * (trigamma(a) - shared))
+                    inverse[start, to + 1, k] = 1.0 / (c * b * b * (trigamma(b) - shared))
                 else:
-                    var = entries[start, at + 1, k]
-                    slope[start, 1 + at, k] = of_entries[start, at, k]
-                    slope[start, 2 + at, k] = 2.0 * var * of_entries[start, at + 1, k]
-                    inverse[start, 1 + at, k] = var / c
-                    inverse[start, 2 + at, k] = 0.5 / c
+                    var, to = entries[start, at + 1, k], num_parts + at
+                    slope[start, to, k] = of_entries[start, at, k]
+                    slope[start, to + 1, k] = 2.0 * var * of_entries[start, at + 1, k]
+                    inverse[start, to, k] = var / c
+                    inverse[start, to + 1, k] = 0.5 / c
 
 
 @kernel
 def moved(
-    family, first, lower, upper, least_var, most_var, weights, entries, direction, length,
+    family, first, lower, upper, least_var, most_var, part, weights, entries, direction, length,
     growth, new_weights, new_entries, taken, moves,
 ):  # fmt: skip
-    """Fill new_weights and new_entries with a step of length (start,) along a direction (start,
-    weight or entry, component) in unconstrained coordinates; taken, like the direction, with the
-    way that limits have left of it; moves (start,) with the largest move.
+    """Fill new_weights and new_entries with a step of length (start, part) along a direction
+    (start, weight or entry, component) in unconstrained coordinates; taken, like the direction,
+    with the way that limits have left of it; moves (start, part) with the largest move.
     growth: (component,), scratch."""
-    num_components = weights.shape[1]
+    num_parts, num_components = weights.shape[1:]
     for start in range(weights.shape[0]):
-        step = length[start]
-        for k in range(num_components):
-            growth[k] = step * direction[start, 0, k]
-        _grow_weights(start, weights, growth, new_weights)
-        for k in range(num_components):
-            taken[start, 0, k] = math.log(new_weights[start, k] / weights[start, k])
-        largest = 0.0
+        for p in range(num_parts):
+            for k in range(num_components):
+                growth[k] = length[start, p] * direction[start, p, k]
+            _grow_weights(start, p, weights, growth, new_weights)
+            for k in range(num_components):
+                taken[start, p, k] = math.log(new_weights[start, p, k] / weights[start, p, k])
+            moves[start, p] = 0.0
         for variable in range(len(family)):
-            at, end = first[variable], first[variable + 1]
+            at, end, p = first[variable], first[variable + 1], part[variable]
+            step, to = length[start, p], num_parts + at
             for k in range(num_components):
                 if family[variable] == CATEGORICAL:
-                    _grow_states(start, k, at, end, step, direction, ONE, entries, new_entries)
+                    _grow_states(
+                        start, k, at, end, step, direction, num_parts, entries, new_entries
+                    )
                 elif family[variable] == BETA:
                     for entry in range(at, end):
-                        change = min(max(step * direction[start, 1 + entry, k], -1.0), 1.0)
+                        change = step * direction[start, num_parts + entry, k]
+                        change = min(max(change, -1.0), 1.0)
                         new = entries[start, entry, k] * math.exp(change)
                         new_entries[start, entry, k] = min(max(new, LEAST_BETA), MOST_BETA)
                 else:
-                    mean = entries[start, at, k] + step * direction[start, 1 + at, k]
-                    change = min(max(2.0 * step * direction[start, 2 + at, k], -2.0), 2.0)
+                    mean = entries[start, at, k] + step * direction[start, to, k]
+                    change = min(max(2.0 * step * direction[start, to + 1, k], -2.0), 2.0)
                     var = entries[start, at + 1, k] * math.exp(change)
                     new_entries[start, at, k] = min(max(mean, lower[variable]), upper[variable])
                     var = min(max(var, least_var[variable]), most_var[variable])
                     new_entries[start, at + 1, k] = var
-                    taken[start, 1 + at, k] = new_entries[start, at, k] - entries[start, at, k]
-                    taken[start, 2 + at, k] = 0.5 * math.log(var / entries[start, at + 1, k])
+                    taken[start, to, k] = new_entries[start, at, k] - entries[start, at, k]
+                    taken[start, to + 1, k] = 0.5 * math.log(var / entries[start, at + 1, k])
                 if family[variable] == CATEGORICAL or family[variable] == BETA:
                     for entry in range(at, end):
-                        taken[start, 1 + entry, k] = 0.0
+                        taken[start, num_parts + entry, k] = 0.0
                         if entries[start, entry, k] > 0.0:
                             ratio = new_entries[start, entry, k] / entries[start, entry, k]
-                            taken[start, 1 + entry, k] = math.log(ratio)
+                            taken[start, num_parts + entry, k] = math.log(ratio)
                 move = _move(family[variable], start, k, at, end, entries, new_entries)
-                largest = max(largest, move)
-        moves[start] = largest
+                moves[start, p] = max(moves[start, p], move)
 
 
 @kernel
-def quasi_newton(steps, changes, count, newest, slope, inverse, alpha, direction):
-    """Fill direction (place,) with minus the L-BFGS estimate of the inverse Hessian times the
-    slope (place,); steps and changes of the slope: (memory, place), of which `count` are filled,
-    `newest` the latest; inverse: the diagonal that the estimate starts from, in the size that the
-    latest step gives; alpha: (memory,), scratch."""
-    memory = len(steps)
-    for place in range(len(slope)):
-        direction[place] = -slope[place]
-    for back in range(count):
-        at = (newest - back) % memory
-        curvature, along = 0.0, 0.0
-        for place in range(len(slope)):
-            curvature += steps[at, place] * changes[at, place]
-            along += steps[at, place] * direction[place]
-        alpha[at] = along / curvature
-        for place in range(len(slope)):
-            direction[place] -= alpha[at] * changes[at, place]
-    scale = 1.0
-    if count > 0:
-        along, size = 0.0, 0.0
-        for place in range(len(slope)):
-            along += steps[newest, place] * changes[newest, place]
-            size += changes[newest, place] * inverse[place] * changes[newest, place]
-        scale = along / size
-    for place in range(len(slope)):
-        direction[place] *= scale * inverse[place]
-    for back in range(count - 1, -1, -1):
-        at = (newest - back) % memory
-        curvature, along = 0.0, 0.0
-        for place in range(len(slope)):
-            curvature += steps[at, place] * changes[at, place]
-            along += changes[at, place] * direction[place]
-        beta = along / curvature
-        for place in range(len(slope)):
-            direction[place] += (alpha[at] - beta) * steps[at, place]
+def quasi_newton(steps, changes, count, newest, row_part, slope, inverse, work, direction):
+    """Fill direction (row, component) with minus the L-BFGS estimate of the inverse Hessian times
+    the slope (row, component), for each part by itself.
+
+    steps and changes of the slope: (memory, row, component), of which `count` (part,) are filled,
+    `newest` (part,) the latest. row_part: (row,). inverse: the diagonal that the estimate starts
+    from, in the size that the latest step gives. work: (memory + 2, part), scratch.
+    """
+    memory, num_rows, num_components = steps.shape
+    for row in range(num_rows):
+        for k in range(num_components):
+            direction[row, k] = -slope[row, k]
+    for turn in range(2 * memory):
+        is_first = turn < memory
+        back = turn if is_first else 2 * memory - 1 - turn
+        if turn == memory:
+            _rescale(steps, changes, count, newest, row_part, inverse, work, direction)
+        for p in range(len(count)):
+            work[memory, p] = work[memory + 1, p] = 0.0
+        for row in range(num_rows):
+            p = row_part[row]
+            if back < count[p]:
+                at = (newest[p] - back) % memory
+                for k in range(num_components):
+                    work[memory, p] += steps[at, row, k] * changes[at, row, k]
+                    other = steps[at, row, k] if is_first else changes[at, row, k]
+                    work[memory + 1, p] += other * direction[row, k]
+        for p in range(len(count)):
+            if back < count[p]:
+                work[memory + 1, p] /= work[memory, p]
+                if is_first:
+                    work[back, p] = work[memory + 1, p]
+        for row in range(num_rows):
+            p = row_part[row]
+            if back < count[p]:
+                at, along = (newest[p] - back) % memory, work[memory + 1, p]
+                for k in range(num_components):
+                    if is_first:
+                        direction[row, k] -= along * changes[at, row, k]
+                    else:
+                        direction[row, k] += (work[back, p] - along) * steps[at, row, k]
+
+
+@inner
+def _rescale(steps, changes, count, newest, row_part, inverse, work, direction):
+    """Multiply the direction by the first estimate of the inverse Hessian."""
+    along, size = len(steps), len(steps) + 1
+    for p in range(len(count)):
+        work[along, p] = work[size, p] = 0.0
+    for row in range(len(direction)):
+        p = row_part[row]
+        if count[p] > 0:
+            for k in range(direction.shape[1]):
+                change = changes[newest[p], row, k]
+                work[along, p] += steps[newest[p], row, k] * change
+                work[size, p] += change * inverse[row, k] * change
+    for row in range(len(direction)):
+        p = row_part[row]
+        scale = work[along, p] / work[size, p] if count[p] > 0 else 1.0
+        for k in range(direction.shape[1]):
+            direction[row, k] *= scale * inverse[row, k]
 
 
 @inner
@@ -232,17 +266,17 @@ def to_optimum(
 
 
 @inner
-def _grow_weights(start, weights, growth, new_weights):
-    """Weights times exp(growth), normalised."""
+def _grow_weights(start, p, weights, growth, new_weights):
+    """Weights of a part times exp(growth), normalised."""
     top, total = -np.inf, 0.0
     for k in range(len(growth)):
         top = max(top, growth[k])
     for k in range(len(growth)):
-        grown = weights[start, k] * math.exp(growth[k] - top)
-        new_weights[start, k] = max(grown, LEAST_WEIGHT)
-        total += new_weights[start, k]
+        grown = weights[start, p, k] * math.exp(growth[k] - top)
+        new_weights[start, p, k] = max(grown, LEAST_WEIGHT)
+        total += new_weights[start, p, k]
     for k in range(len(growth)):
-        new_weights[start, k] /= total
+        new_weights[start, p, k] /= total
 
 
 @inner

@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.archive import Arrays
-from hylift.components.kernels.steps import quasi_newton
 from hylift.inference.bounds.buckets import Buckets, split_tables
 from hylift.inference.bounds.reals import RealBuckets
+from hylift.inference.curvature import Curvature
 from hylift.inference.exact.elimination import FloatArray, Ids, Ids32
 from hylift.inference.loop import StepInfo, fill
 from hylift.inference.terms import Terms
-from hylift.inference.variational.optimisers import MEMORY, SUFFICIENT, Curvature
+from hylift.inference.variational.optimisers import SUFFICIENT
 from hylift.posterior import Result
 
 MOST_TRIES = 20
@@ -215,10 +216,13 @@ class Tightening:
     calm: int = 0
     point: Point = field(init=False)
     memory: Curvature = field(init=False)
+    whole: NDArray[np.int64] = field(init=False)
+    """(place,): all are in one part."""
 
     def __post_init__(self) -> None:
         self.point = self._at(self.relaxation.start())
-        self.memory = Curvature.none(self.point.slope[None])
+        self.memory = Curvature.none(self.point.slope[:, None])
+        self.whole = np.zeros(len(self.point.slope), dtype=np.int64)
 
     @property
     def bound(self) -> float:
@@ -231,13 +235,12 @@ class Tightening:
             return StepInfo(-self.bound, "bounding", 1.0, "converged")
         first = None if self.taken else self.relaxation.matching(before.place)
         after = self._searched(self._direction() if first is None else first)
-        if after is None and (self.memory.count or first is not None):
-            self.memory = Curvature.none(before.slope[None])
+        if after is None and (self.memory.count[0] or first is not None):
+            self.memory = Curvature.none(before.slope[:, None])
             after = self._searched(self._direction())
         if after is not None:
-            self.memory = self.memory.remember(
-                after.place - before.place, after.slope - before.slope
-            )
+            step, change = after.place - before.place, after.slope - before.slope
+            self.memory = self.memory.remember(step[:, None], change[:, None], self.whole)
             self.point = after
         small = NEXT_TO_NOTHING * (1 + abs(self.point.bound))
         self.calm = self.calm + 1 if before.bound - self.point.bound <= small else 0
@@ -256,19 +259,15 @@ class Tightening:
 
     def _direction(self) -> FloatArray:
         """The quasi-Newton direction; without a memory, down the slope."""
-        direction, memory = np.empty_like(self.point.slope), self.memory
-        quasi_newton(
-            memory.steps, memory.changes, memory.count, memory.newest, self.point.slope,
-            np.ones_like(direction), np.empty(MEMORY), direction,
-        )  # fmt: skip
-        return direction
+        slope = self.point.slope[:, None]
+        return self.memory.direction(slope, np.ones_like(slope), self.whole)[:, 0]
 
     def _searched(self, direction: FloatArray) -> Point | None:
         """The point after a step along a direction, shorter until the bound falls enough."""
         fall = float(self.point.slope @ direction)
         if not fall < 0:
             return None
-        length = 1.0 if self.memory.count else min(1.0, 1 / float(np.abs(direction).max()))
+        length = 1.0 if self.memory.count[0] else min(1.0, 1 / float(np.abs(direction).max()))
         for _ in range(MOST_TRIES):
             place = self.point.place + length * direction
             bound, messages = self.relaxation.bound(place)
@@ -278,7 +277,7 @@ class Tightening:
         return None
 
     def arrays(self) -> Arrays:
-        counts = [self.taken, self.calm, self.memory.count, self.memory.newest]
+        counts = [self.taken, self.calm, self.memory.count[0], self.memory.newest[0]]
         return {
             "place": self.point.place,
             "slope": self.point.slope,
@@ -293,4 +292,5 @@ class Tightening:
         bound, *counts = own["numbers"].tolist()
         self.taken, self.calm, count, newest = (int(number) for number in counts)
         self.point = Point(own["place"], bound, own["slope"])
-        self.memory = Curvature(own["steps"], own["changes"], count, newest)
+        place = np.array([count]), np.array([newest])
+        self.memory = Curvature(own["steps"], own["changes"], *place)

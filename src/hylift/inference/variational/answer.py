@@ -16,7 +16,7 @@ from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
-from hylift.inference.variational.fit import Fit, Settings
+from hylift.inference.variational.fitted import Fit, Settings
 from hylift.inference.variational.problem import FloatArray
 from hylift.inference.variational.products import Ascent
 from hylift.inference.variational.trust import (
@@ -26,6 +26,7 @@ from hylift.inference.variational.trust import (
     note_on_tied_reals,
 )
 from hylift.numerics.grouping import first_members, group_pairs
+from hylift.numerics.segments import number_rows
 from hylift.posterior import (
     Assignment,
     GaussianMixture,
@@ -35,6 +36,7 @@ from hylift.posterior import (
 )
 from hylift.progress import Progress
 from hylift.rewrite.leaves import Leaves, WithoutLeaves
+from hylift.rewrite.parts import parts_of
 
 BLOCK = 1 << 20
 """Numbers of the largest temporary."""
@@ -86,8 +88,10 @@ def posterior_of(
 def mixture_of(fit: Fit) -> Mixture:
     """The mixture that was found, over the variables of the user's graph."""
     view, layout, entries = fit.view, fit.problem.layout, fit.q.entries[0]
+    weights, part = _ground_parts(fit)
     if view.shift is None:
-        return Mixture(fit.q.weights[0], layout, entries, view.variable_to_class, view.hidden)
+        classes = view.variable_to_class
+        return Mixture.by_parts(weights, layout, entries, classes, view.hidden, part)
     # Members of a class that have different means are classes of their own.
     place = np.ascontiguousarray(view.shift).view(np.uint64)
     classes, count = group_pairs(view.variable_to_class, place)
@@ -98,7 +102,20 @@ def mixture_of(fit: Fit) -> Mixture:
     shifted[1::2] = entries[1::2][old]
     variables = view.ground.variables.take(first)
     own = Layout.of(variables, np.zeros(count, dtype=bool))
-    return Mixture(fit.q.weights[0], own, shifted, classes, view.hidden)
+    return Mixture.by_parts(weights, own, shifted, classes, view.hidden, part)
+
+
+def _ground_parts(fit: Fit) -> tuple[FloatArray, NDArray[np.int32]]:
+    """(part, component): weights of the parts of the ground graph; and (hidden variable,): the part
+    that it is in."""
+    problem, view = fit.problem, fit.view
+    of = problem.part[view.variable_to_class]
+    below = np.zeros(len(of), dtype=np.int64)
+    if (problem.copies > 1).any():
+        below = np.where(problem.copies[of] > 1, parts_of(view.ground)[0], 0).astype(np.int64)
+    number, example = number_rows(of.astype(np.int64), below)
+    weights = fit.q.weights[0][of[example]] if len(of) else fit.q.weights[0]
+    return weights, number.astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,12 +181,14 @@ class Restored:
         entries = np.stack([beliefs.mean[variable], beliefs.var[variable]], axis=1)
         own = np.arange(len(variable), dtype=np.int32) + np.int32(len(small.layout))
         order = np.argsort(everyone := np.concatenate([hidden, variable]), kind="stable")
-        mixture = Mixture(
-            small.weights,
+        part = np.concatenate([small.parts(), beliefs.part[variable]])[order]
+        mixture = Mixture.by_parts(
+            beliefs.weights,
             layout,
             np.concatenate([small.entries, entries.reshape(-1, small.num_components)]),
             np.concatenate([small.variable_to_class, own])[order],
             everyone[order],
+            part,
         )
         batches = (*marginals.batches, *(one.marginal for one in found))
         sizes = [len(one.variable) for one in found]
@@ -220,6 +239,8 @@ class _Beliefs:
     var: FloatArray  # (variable, component)
     first: NDArray[np.int64]  # (variable,): first entry of a hidden discrete variable; else -1
     observed: FloatArray  # (variable,): the value, where it is
+    part: NDArray[np.int32]  # (variable,): whose weights it has; -1 where it is not known yet
+    weights: FloatArray  # (part, component)
 
     @classmethod
     def of(cls, graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> _Beliefs:
@@ -233,12 +254,15 @@ class _Beliefs:
         mean[reals], var[reals] = small.moments(small.hidden[is_real])
         first = np.full(graph.num_variables, -1)
         first[reduced.kept[small.hidden]] = small.layout.first[small.variable_to_class]
-        return cls(graph, small, mean, var, first, observed)
+        part = np.full(graph.num_variables, -1, dtype=np.int32)
+        part[reduced.kept[small.hidden]] = small.parts()
+        return cls(graph, small, mean, var, first, observed, part, small.part_weights)
 
     def restore(self, leaves: Leaves) -> _LeafMarginals:
         """The reals of some factors given all others of their scopes, which are known by now."""
-        parameters, weights = leaves.given_others(), self.small.weights
-        num_parts = int(np.prod(parameters[0].shape[1:])) * len(weights)
+        parameters = leaves.given_others()
+        self.part[leaves.variable] = self._parts_of(leaves)
+        num_parts = int(np.prod(parameters[0].shape[1:])) * self.small.num_components
         width = max(1, BLOCK // (num_parts * leaves.group.arity))
         kept: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         for begin in range(0, len(leaves.group), width):
@@ -249,13 +273,14 @@ class _Beliefs:
             self.var[of] = (((mean - centre[:, None]) ** 2 + var) * share).sum(axis=1)
             if num_parts <= MOST_PARTS:
                 flat = (len(of), -1)
+                weights = self.weights[self.part[of]][:, None]
                 parts = (share * weights).reshape(flat), mean.reshape(flat), var.reshape(flat)
                 kept.append(parts)
         if kept:
             marginal = GaussianMixture(*(np.concatenate(p) for p in zip(*kept, strict=True)))
         else:
             of = leaves.variable
-            marginal = GaussianMixture(weights, self.mean[of], self.var[of])
+            marginal = GaussianMixture(self.weights[self.part[of]], self.mean[of], self.var[of])
         return _LeafMarginals(leaves.variable, marginal)
 
     def _parts(
@@ -270,19 +295,54 @@ class _Beliefs:
         states = offset.shape[1:]
         size, components = len(scope), self.small.num_components
         share = np.ones((size, 1, components))
+        part = self.part[leaves.variable[some]]
         for slot in range(num_discrete):
-            probs = self._probs(scope[:, slot], states[slot])
+            probs = self._probs(scope[:, slot], states[slot], part)
             share = (share[:, :, None] * probs[:, None]).reshape(size, -1, components)
         others = scope[:, [s for s in leaves.others if s >= num_discrete]]
         factors = coefficients.reshape(size, share.shape[1], -1)
-        mean = offset.reshape(size, -1, 1) + np.einsum("fjo,fok->fjk", factors, self.mean[others])
-        var = own.reshape(size, -1, 1) + np.einsum("fjo,fok->fjk", factors**2, self.var[others])
+        means, variances = self._moments(others, part)
+        mean = offset.reshape(size, -1, 1) + np.einsum("fjo,fok->fjk", factors, means)
+        var = own.reshape(size, -1, 1) + np.einsum("fjo,fok->fjk", factors**2, variances)
         return share, mean, var
 
-    def _probs(self, variable: NDArray[np.int32], num_states: int) -> FloatArray:
-        """(factor, state, component): of one discrete variable per factor."""
+    def _parts_of(self, leaves: Leaves) -> NDArray[np.int32]:
+        """(factor,): the part of a real that it depends on, or else of a discrete variable; where
+        there is none, and components are all the same, the first part."""
+        # Of states in other parts the probabilities are all that is needed; reals come last.
+        part = self.part[leaves.group.scope[:, list(leaves.others)[::-1]]]
+        if not part.shape[1]:
+            return np.zeros(len(part), dtype=np.int32)
+        first = np.take_along_axis(part, (part >= 0).argmax(axis=1)[:, None], axis=1)[:, 0]
+        return np.maximum(first, 0)
+
+    def _moments(
+        self, others: NDArray[np.int32], part: NDArray[np.int32]
+    ) -> tuple[FloatArray, FloatArray]:
+        """(factor, other, component): means and variances; of reals in other parts than that of the
+        factor (factor,), those of all components together."""
+        mean, var = self.mean[others], self.var[others]
+        apart = (self.part[others] != part[:, None]) & (self.part[others] >= 0)
+        if not apart.any():
+            return mean, var
+        weights = self.weights[self.part[others[apart]]]
+        centre = (weights * mean[apart]).sum(axis=1, keepdims=True)
+        spread = (weights * (var[apart] + (mean[apart] - centre) ** 2)).sum(axis=1, keepdims=True)
+        mean[apart], var[apart] = centre, spread
+        return mean, var
+
+    def _probs(
+        self, variable: NDArray[np.int32], num_states: int, part: NDArray[np.int32]
+    ) -> FloatArray:
+        """(factor, state, component): of one discrete variable per factor; in another part than
+        that of the factor (factor,), those of all components together."""
         hidden = self.first[variable] >= 0
         at = np.where(hidden, self.first[variable], 0)[:, None] + np.arange(num_states)
         at = np.minimum(at, len(self.small.entries) - 1)
         known = self.observed[variable][:, None] == np.arange(num_states)
-        return np.where(hidden[:, None, None], self.small.entries[at], known[:, :, None])
+        probs = self.small.entries[at]
+        apart = np.flatnonzero(hidden & (self.part[variable] != part))
+        if len(apart):
+            weights = self.weights[self.part[variable[apart]]]
+            probs[apart] = np.einsum("fsk,fk->fs", probs[apart], weights)[:, :, None]
+        return np.where(hidden[:, None, None], probs, known[:, :, None])

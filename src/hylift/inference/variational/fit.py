@@ -14,10 +14,11 @@ from hylift.inference.control import Control
 from hylift.inference.prepared import View
 from hylift.inference.variational.accuracy import MOST_POINTS, Objectives
 from hylift.inference.variational.descent import again, descend
+from hylift.inference.variational.fitted import Fit, Settings
 from hylift.inference.variational.hard import with_certain_zeros
-from hylift.inference.variational.objective import Entropy, Objective
-from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, Optimiser, State
-from hylift.inference.variational.problem import FitProblem, Mixtures, Reals, as_betas, choose_betas
+from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton
+from hylift.inference.variational.problem import FitProblem, Mixtures, as_betas, choose_betas
 from hylift.inference.variational.products import (
     FEW_SWEEPS,
     MOST_SWEEPS,
@@ -25,6 +26,7 @@ from hylift.inference.variational.products import (
     settled_means,
 )
 from hylift.inference.variational.starts import WarmStart, apart, displaced, random_starts
+from hylift.inference.variational.state import State, chosen_parts
 from hylift.proper.gaussian import GaussianForm
 
 SEARCH_STEPS = 20
@@ -32,53 +34,6 @@ HIDES = 2e-3
 """Relative difference between accuracies that shows a narrow component between the nodes."""
 FEW_STEPS = 10
 """Steps after which single products are compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The settings that BVI, NPVI and mean field share."""
-
-    entropy: Entropy
-    components: int
-    optimiser: Optimiser
-    restarts: int
-    max_steps: int
-    reals: Reals
-    tolerance: float
-
-    @property
-    def by_coordinates(self) -> bool:
-        """True if exact updates of one variable after the other are the optimiser."""
-        single = self.components == 1 and self.entropy == "bethe"
-        return single and isinstance(self.optimiser, NaturalNewton)
-
-    @property
-    def needs_grids(self) -> bool:
-        """True if the entropy is integrated on grids."""
-        return self.entropy == "bethe" and self.components > 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """The mixture that was found, in the last view."""
-
-    view: View
-    problem: FitProblem
-    q: Mixtures  # one
-    value: float
-    """Its free energy."""
-    error: float
-    """Its numerical error, estimated by a finer quadrature."""
-    converged: bool
-    is_feasible: bool
-    """True if nothing impossible has a probability."""
-    is_closed_form: bool
-    """True if it needed no steps, as the best product of a Gaussian is known."""
-
-    def copied(self, count: int) -> Fit:
-        """The fit of a single product as a mixture of so many copies of it."""
-        weights, entries = np.full((1, count), 1.0 / count), np.repeat(self.q.entries, count, 2)
-        return replace(self, q=Mixtures(weights, entries))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +152,10 @@ class Fitter:
             form = GaussianForm.solved(view.graph)
             assert form is not None
             entries = gaussian_product(problem, form).entries
-        q = Mixtures(state.q.weights, entries)
+        # A part has the weights of the one that its variables were in.
+        parts = np.zeros(problem.num_parts, dtype=np.int64)
+        parts[problem.part] = coarse.problem.part[view.parent]
+        q = Mixtures(np.ascontiguousarray(state.q.weights[:, parts]), entries)
         hard = coarse.hard
         if self.settings.by_coordinates and problem.has_exact_updates and not coarse.is_gaussian:
             return self._by_coordinates(problem, hard, q, alone=True)
@@ -205,10 +163,14 @@ class Fitter:
         if memory is not None:
             # The part of the members of its parent class that a class has.
             share = problem.multiplicity / coarse.problem.multiplicity[view.parent]
-            memory = memory.spread(source, np.repeat(share, problem.layout.size))
+            alike = 1.0 / np.bincount(parts)[parts]
+            rows = np.concatenate([parts, coarse.problem.num_parts + source])
+            shares = np.concatenate([alike, np.repeat(share, problem.layout.size)])
+            memory = memory.spread(rows, shares, parts)
         at = self.objectives.at(problem, "search", hard).evaluate(q)
-        found = FitState(problem, hard, (replace(state, q=q, at=at, memory=memory),),
-                         coarse.is_gaussian)  # fmt: skip
+        rho, calm = state.rho[:, parts], state.calm[:, parts]
+        state = replace(state, q=q, at=at, memory=memory, rho=rho, calm=calm)
+        found = FitState(problem, hard, (state,), coarse.is_gaussian)
         return self._anew_if_better(view, found) if view.is_last else found
 
     def _anew_if_better(self, view: View, state: FitState) -> FitState:
@@ -243,11 +205,12 @@ class Fitter:
         """A mixture whose components are all the same."""
         count = self.settings.components
         entries = np.repeat(as_betas(problem, product).entries, count, axis=2)
-        return Mixtures(np.full((1, count), 1.0 / count), entries)
+        return Mixtures.even(entries, problem.num_parts)
 
     def _problem(self, view: View) -> FitProblem:
         nowhere = np.zeros(view.graph.num_variables, dtype=bool)
-        return FitProblem.of(view.graph, nowhere, scopes=self.settings.needs_grids)
+        ground = view.variable_to_class, view.ground
+        return FitProblem.of(view.graph, nowhere, scopes=self.settings.needs_grids, ground=ground)
 
     def _begun(
         self, problem: FitProblem, hard: float, q: Mixtures, *, is_gaussian: bool
@@ -289,27 +252,28 @@ class Fitter:
     def _ranked(
         self, problem: FitProblem, hard: float, starts: Mixtures, most: int, *, is_gaussian: bool
     ) -> FitState:
-        """The states after a few steps from each start, the best first."""
+        """The states after a few steps from each start, the best first; in each part of the graph
+        by itself."""
         optimiser = self.settings.optimiser
         if isinstance(optimiser, NaturalNewton):  # whose later steps take one start at a time
             optimiser = NaturalGradient()
         objective = self.objectives.at(problem, "search", hard)
         found: list[State] = []
-        values: list[float] = []
         for some in objective.portions(starts):
             state, _ = descend(
                 objective, optimiser, optimiser.begin(objective, some), self.control,
                 until="converged", most_steps=most, what="searching",
             )  # fmt: skip
             found += [state.take([start]) for start in range(some.num_starts)]
-            values += state.at.value.tolist()
             if not self._go_on():
                 break
+        values = [state.at.by_part[0] for state in found]
         if self._go_on():
             final = self.objectives.at(problem, "final", hard)
-            values = [float(final.evaluate(state.q).value[0]) for state in found]
-        order = np.argsort(np.nan_to_num(values, nan=np.inf), kind="stable")
-        return FitState(problem, hard, tuple(found[at] for at in order), is_gaussian)
+            values = [final.evaluate(state.q).by_part[0] for state in found]
+        order = np.argsort(np.nan_to_num(np.array(values), nan=np.inf), axis=0, kind="stable")
+        ranked = State.ranked(found, order, problem.entry_part)
+        return FitState(problem, hard, ranked, is_gaussian)
 
     def _improved(self, state: FitState, *, is_last: bool) -> FitState:
         """The state after as many steps as its view is worth."""
@@ -343,11 +307,7 @@ class Fitter:
         return self._no_worse_than_one(state)
 
     def _no_worse_than_one(self, state: FitState) -> FitState:
-        """The state, or what is found from a single product if that alone is better.
-
-        A mixture over many parts that nothing connects has the same weights in all of them, and is
-        easily worse than the best product of each.
-        """
+        """The state, with what is found from a single product where that alone is better."""
         problem, hard, settings = state.problem, state.hard, self.settings
         may_be = settings.entropy != "jensen" and not state.is_gaussian
         product = self.single if self.known is None else self.known.q
@@ -359,12 +319,17 @@ class Fitter:
             return state
         objective = self.objectives.at(problem, "final", hard)
         single = settings.optimiser.begin(objective, self._copies(problem, product))
-        if not single.at.value[0] < state.candidates[0].at.value[0] or not self._go_on():
+        known = again(objective, state.candidates[0])
+        is_better = single.at.by_part < known.at.by_part
+        if not is_better.any() or not self._go_on():
             return state
-        nearby = settings.optimiser.begin(objective, apart(problem, single.q, self.rng))
-        found, converged = self._refined(state, nearby)
-        if not found.at.value[0] <= single.at.value[0]:
-            found, converged = single, True
+        nearby = apart(problem, single.q, self.rng)
+        q, _ = chosen_parts(problem, is_better, (nearby, single.at), (known.q, known.at))
+        found, converged = self._refined(state, settings.optimiser.begin(objective, q))
+        for other in (single, known):
+            is_better = other.at.by_part < found.at.by_part
+            q, at = chosen_parts(problem, is_better, (other.q, other.at), (found.q, found.at))
+            found = replace(found, q=q, at=at)
         return replace(state, candidates=(found,), converged=converged, value_and_error=None)
 
     def _refined(self, state: FitState, candidate: State) -> tuple[State, bool]:
@@ -394,8 +359,8 @@ class Fitter:
         problem, q = state.problem, state.q
         if state.is_gaussian and self.settings.components > 1:
             # The mean of a centred Gaussian is 0: the whole mixture moves to where it is so.
-            entries = q.entries.copy()
-            entries[:, 0::2] -= (q.weights[:, None] * entries[:, 0::2]).sum(axis=2, keepdims=True)
+            entries, weights = q.entries.copy(), q.weights[:, problem.part]
+            entries[:, 0::2] -= (weights * entries[:, 0::2]).sum(axis=2, keepdims=True)
             q = Mixtures(q.weights, entries)
         hard = state.hard
         if problem.has_hard:

@@ -41,20 +41,24 @@ def add_functions(
     problem: FitProblem, q: Mixtures, accuracy: Accuracy, hard: float,
     gradient: FloatArray, value: FloatArray,
 ) -> None:  # fmt: skip
-    """Add the energies of all functions to value (start, component) and gradient."""
+    """Add the energies of all functions to value (start, part, component) and gradient."""
     # Each component of each start is a column.
     entries = np.moveaxis(q.entries, 1, 0).reshape(q.entries.shape[1], -1)
-    slope, total = np.zeros_like(entries), np.zeros(entries.shape[1])
+    slope, total = np.zeros_like(entries), np.zeros((problem.num_parts, entries.shape[1]))
     for group in problem.functions:
         for some, columns, sizes in _blocks(problem, group, entries.shape[1], accuracy):
             own = entries[:, columns]
             found = _closed_form(problem, some, own, hard)
             if found is None:
                 found = _by_quadrature(problem, some, own, sizes, hard)
-            total[columns] += some.multiplicity @ found.value.reshape(len(some), -1)
+            by_factor = some.multiplicity[:, None] * found.value.reshape(len(some), -1)
+            np.add.at(total[:, columns], problem.part[some.scope[:, 0]], by_factor)
             _scatter(problem, some, found, slope[:, columns])
-    value += np.where(total > np.sqrt(IMPOSSIBLE), np.inf, total).reshape(value.shape)
-    gradient += q.weights[:, None] * np.moveaxis(slope.reshape(-1, *q.weights.shape), 0, 1)
+    total = np.where(total > np.sqrt(IMPOSSIBLE), np.inf, total)
+    shape = (q.num_starts, q.num_components)
+    value += np.moveaxis(total.reshape(-1, *shape), 0, 1)
+    weights = q.weights[:, problem.entry_part]
+    gradient += weights * np.moveaxis(slope.reshape(-1, *shape), 0, 1)
 
 
 def _blocks(

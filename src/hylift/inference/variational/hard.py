@@ -41,8 +41,9 @@ def with_certain_zeros(
         return None
     order = np.argsort(value, kind="stable")[np.arange(q.num_components) % len(value)]
     weights = np.maximum(np.exp(value.min() - value[order]), LEAST_WEIGHT)
+    weights = np.tile(weights / weights.sum(), (1, problem.num_parts, 1))
     entries = np.ascontiguousarray(products.entries[order, :, 0].T)[None]
-    mixed = Mixtures((weights / weights.sum())[None], entries)
+    mixed = Mixtures(weights, entries)
     return mixed if np.isfinite(objective.evaluate(mixed).value[0]) else None
 
 
@@ -50,7 +51,7 @@ def _feasible(
     ascent: Ascent, objective: Objective, starts: NDArray[np.float64]
 ) -> tuple[Mixtures, NDArray[np.float64]]:
     """Products near these (start, entry, 1) that satisfy everything, and their free energies."""
-    q = Mixtures(np.ones((len(starts), 1)), np.ascontiguousarray(starts))
+    q = objective.problem.products(np.ascontiguousarray(starts))
     q = _rounded(objective.problem, ascent.follow(q).q)
     value = objective.evaluate(q).value
     found = np.flatnonzero(np.isfinite(value))

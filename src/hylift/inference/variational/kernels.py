@@ -13,23 +13,24 @@ ZERO = np.int64(0)
 @kernel
 def energy_block(
     begin, end, slot_ptr, slots, num_discrete, base, multiplicity, theta, hard, part,
-    first, moments, weights, target, shift, state, prefix, gradient, value,
+    first, moments, weights, target, shift, first_part, state, prefix, gradient, value,
 ):  # fmt: skip
-    """Add the expected energies of the terms begin … end to value (start, component, part), and
-    their gradients, times the component's weight, to gradient (start, entry, component).
+    """Add the expected energies of the terms begin … end to value (start, part, component), from
+    first_part on, and their gradients, times the component's weight, to gradient (start, entry,
+    component).
 
-    part: (term,), where its energy is added. moments: (start, entry, component): mean and variance
+    part: (term,). moments: (start, entry, component): mean and variance
     of reals, probabilities of states. hard: the energy of what is impossible. target - shift:
     (slot,), the first entry of its gradient. state, prefix: scratch for the slots of a term.
     """
     prefix[0] = 1.0
     for start in range(weights.shape[0]):
-        for k in range(weights.shape[1]):
+        for k in range(weights.shape[2]):
             for term in range(begin, end):
-                value[start, k, part[term]] += _term_energy(
+                value[start, part[term] - first_part, k] += _term_energy(
                     slot_ptr[term], slot_ptr[term + 1], num_discrete[term], base[term],
                     multiplicity[term], slots, theta, hard, first, moments, start, k,
-                    weights[start, k], target, shift, gradient, state, prefix,
+                    weights[start, part[term], k], target, shift, gradient, state, prefix,
                 )  # fmt: skip
 
 
@@ -152,13 +153,13 @@ TINY = 1e-300
 
 @allocating
 def bethe_block(
-    begin, end, slot_ptr, slots, num_reals, coefficient, scope_set, set_nodes, first, entries,
-    weights, table_row, row_start, table, nodes, target, shift, size, local, logs, room,
+    begin, end, slot_ptr, slots, num_reals, coefficient, part, scope_set, set_nodes, first, entries,
+    weights, table_row, row_start, table, nodes, target, shift, first_part, size, local, logs, room,
     gradient, value,
 ):  # fmt: skip
     """Add coefficient * E[log q] of the scopes begin … end, given each component, to value (start,
-    component, 0), and its gradients, times the component's weight, to gradient (start, entry,
-    component).
+    part, component), from first_part on, and its gradients, times the component's weight, to
+    gradient (start, entry, component).
 
     The gradient is the quadrature of log q times the score, not the derivative of the quadrature.
     scope_set: (scope,), which set of nodes its reals have; table_row: (set, variable), the row of
@@ -166,14 +167,14 @@ def bethe_block(
     (slot,), local (component + 2, slot, point), logs and room (point,).
     """
     # Behind the densities of all components, the weights of points, and sums over other slots.
-    num_components = omega = weights.shape[1]
+    num_components = omega = weights.shape[2]
     marginal = omega + 1
     for start in range(weights.shape[0]):
         for scope in range(begin, end):
             # Reals stand behind the discrete slots, and have the most points: the last come first.
             final = slot_ptr[scope + 1] - 1
             arity = final + 1 - slot_ptr[scope]
-            reals = num_reals[scope]
+            reals, of = num_reals[scope], part[scope]
             num_nodes = set_nodes[scope_set[scope]]
             for place in range(reals):
                 size[place] = num_nodes
@@ -203,13 +204,13 @@ def bethe_block(
                     for point in range(num_points):
                         logs[point] = TINY
                     for j in range(num_components):
-                        _spread(arity, size, weights[start, j], local, j, room)
+                        _spread(arity, size, weights[start, of, j], local, j, room)
                         for point in range(num_points):
                             logs[point] += room[point]
                     take_logs(logs, num_points)
                 total = _integral(arity, size, logs, local, omega, marginal, room)
-                value[start, k, 0] += coefficient[scope] * total
-                scale = coefficient[scope] * weights[start, k]
+                value[start, of - first_part, k] += coefficient[scope] * total
+                scale = coefficient[scope] * weights[start, of, k]
                 for place in range(reals):
                     row = row_start[table_row[scope_set[scope], slots[final - place]]]
                     at = 3 * (row * num_components + k * num_nodes)

@@ -21,7 +21,8 @@ from hylift.inference.variational.answer import (
     mixture_of,
     posterior_of,
 )
-from hylift.inference.variational.fit import Fit, Fitter, Settings
+from hylift.inference.variational.fit import Fitter
+from hylift.inference.variational.fitted import Fit, Settings
 from hylift.inference.variational.objective import TOLERANCE, Entropy
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
 from hylift.inference.variational.problem import Reals, better_families, check_one_sided

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +42,17 @@ MOST_NUMBERS = 10**8
 class Evaluation:
     """The free energy of each start, and its gradient."""
 
-    value: FloatArray  # (start,)
-    of_weights: FloatArray  # (start, component), up to what is the same for all components
+    by_part: FloatArray  # (start, part); constants count in the first
+    of_weights: FloatArray  # (start, part, component), up to what is the same for all components
     of_entries: FloatArray  # (start, entry, component)
 
+    @property
+    def value(self) -> FloatArray:
+        """(start,)"""
+        return np.asarray(self.by_part.sum(axis=1))
+
     def take(self, starts: NDArray[np.int64] | list[int]) -> Evaluation:
-        return Evaluation(self.value[starts], self.of_weights[starts], self.of_entries[starts])
+        return Evaluation(self.by_part[starts], self.of_weights[starts], self.of_entries[starts])
 
 
 class Objective:
@@ -65,53 +70,47 @@ class Objective:
         variable that counts as none."""
         self.problem, self.entropy, self.accuracy, self.hard = problem, entropy, accuracy, hard
         self.tolerance = tolerance
-        self.terms = Slots.of(problem.layout, problem.terms.slot_ptr, problem.terms.slots)
+        slots = problem.terms.slot_ptr, problem.terms.slots
+        self.terms = Slots.of(problem.layout, problem.part, *slots)
         self.grid: Grid | None = None
         """Of the Bethe entropy; a single product needs none."""
-        # All terms, and all variables, are in one part.
-        self._whole = np.zeros(max(len(problem.terms.base), len(problem.multiplicity)), np.int32)
 
     def evaluate(self, q: Mixtures) -> Evaluation:
         """The free energy and its gradient at each of the candidates."""
         problem, weights = self.problem, q.weights
-        value = np.zeros((*weights.shape, 1))
-        gradient = self._add_energies(q, self._whole, value)
+        value = np.zeros(weights.shape)
+        gradient = self._add_energies(q, value)
         if problem.functions:
-            add_functions(problem, q, self.accuracy, self.hard, gradient, value[:, :, 0])
-        value -= problem.log_constant
-        of_weights = np.zeros(weights.shape)
-        is_single = weights.shape[1] == 1
+            add_functions(problem, q, self.accuracy, self.hard, gradient, value)
+        value[:, 0] -= problem.log_constant
+        of_weights: FloatArray | float = 0.0
+        is_single = q.num_components == 1
         if self.entropy == "tracey" or (self.entropy == "bethe" and is_single):
-            self._add_product_entropy(q, self._whole, gradient, value)
+            self._add_product_entropy(q, gradient, value)
         if self.entropy != "bethe":
             of_weights = self._add_overlaps(q, gradient, value)
         elif not is_single:
             self._add_bethe(q, gradient, value)
-        by_component = value[:, :, 0]
-        return Evaluation((weights * by_component).sum(axis=1), by_component + of_weights, gradient)
+        return Evaluation((weights * value).sum(axis=2), value + of_weights, gradient)
 
-    def by_part(self, q: Mixtures, part: NDArray[np.int32], num_parts: int) -> FloatArray:
-        """(start, part): free energies of single products in each of the parts of a graph that no
-        term connects, without functions and constants; part: (variable,)."""
-        terms = self.problem.terms
-        value = np.zeros((q.num_starts, 1, num_parts))
-        gradient = self._add_energies(q, part[terms.slots[terms.slot_ptr[:-1]]], value)
-        self._add_product_entropy(q, part, gradient, value)
-        return value[:, 0]
+    def restricted(self, is_kept: NDArray[np.bool_]) -> Objective:
+        """The same for some of the parts (part,), without constants."""
+        problem = self.problem.restricted(is_kept)
+        return Objective(problem, self.entropy, self.accuracy, self.hard, self.tolerance)
 
     def portions(self, q: Mixtures) -> Iterator[Mixtures]:
         """The candidates, as many at a time as memory holds."""
-        num_starts, size = q.weights.shape
-        per_start = 8 * q.entries[0].size
+        num_starts, size = q.num_starts, q.num_components
+        per_start = 8 * (q.entries[0].size + q.weights[0].size * size)
         if self.entropy == "bethe" and size > 1:
             per_start += int(self._grid().row_start[-1]) * (size + 3) * size
         step = max(1, MOST_NUMBERS // max(1, per_start))
         for begin in range(0, num_starts, step):
             yield q.take(list(range(begin, min(begin + step, num_starts))))
 
-    def _add_energies(self, q: Mixtures, part: NDArray[np.int32], value: FloatArray) -> FloatArray:
-        """The gradient of the expected energies of terms; adds these to value (start, component,
-        part). part: (term,)"""
+    def _add_energies(self, q: Mixtures, value: FloatArray) -> FloatArray:
+        """The gradient of the expected energies of terms; adds these to value (start, part,
+        component)."""
         problem, slots = self.problem, self.terms
         terms, layout = problem.terms, problem.layout
         gradient, moments = np.zeros(q.entries.shape), q.entries
@@ -125,13 +124,12 @@ class Objective:
             for place, moment in enumerate(components.moments()):
                 moments[:, at + place] = np.moveaxis(moment, 0, 1)
 
-        def run(
-            begin: int, end: int, target: IntArray, shift: int, to: FloatArray, total: FloatArray
-        ) -> None:
+        def run(begin: int, end: int, to: Target) -> None:
             energy_block(
                 begin, end, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
-                terms.multiplicity, terms.theta, self.hard, part, layout.first, moments, q.weights,
-                target, shift, *slots.scratch(), to, total,
+                terms.multiplicity, terms.theta, self.hard, slots.part, layout.first, moments,
+                q.weights, to.slots, to.shift, to.first_part, *slots.scratch(), to.gradient,
+                to.value,
             )  # fmt: skip
 
         slots.add_up(run, layout.first, gradient, value)
@@ -141,13 +139,11 @@ class Objective:
                 gradient[:, at + place] = np.moveaxis(part_of, 0, 1)
         return gradient
 
-    def _add_product_entropy(
-        self, q: Mixtures, part: NDArray[np.int32], gradient: FloatArray, value: FloatArray
-    ) -> None:
+    def _add_product_entropy(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> None:
         layout = self.problem.layout
         product_entropy(
             layout.family, layout.first, layout.lower, layout.upper, self.problem.multiplicity,
-            part, q.weights, q.entries, gradient, value,
+            self.problem.part, q.weights, q.entries, gradient, value,
         )  # fmt: skip
 
     def _grid(self) -> Grid:
@@ -159,7 +155,7 @@ class Objective:
         """Add the negative Bethe entropy given each component, and its gradient."""
         layout, scopes, grid = self.problem.layout, self.problem.scopes, self._grid()
         assert scopes is not None
-        (starts, size), num_nodes = q.weights.shape, int(grid.row_start[-1])
+        starts, size, num_nodes = q.num_starts, q.num_components, int(grid.row_start[-1])
         table = np.empty((starts, num_nodes * size**2))
         nodes = np.empty((starts, num_nodes * size * 3))
 
@@ -177,14 +173,12 @@ class Objective:
                 q.entries, *np.empty((2, grid.hermite_z.shape[1])), table, nodes,
             )  # fmt: skip
 
-        def run(
-            begin: int, end: int, target: IntArray, shift: int, to: FloatArray, total: FloatArray
-        ) -> None:
+        def run(begin: int, end: int, to: Target) -> None:
             bethe_block(
                 begin, end, scopes.slot_ptr, scopes.slots, scopes.num_reals, scopes.coefficient,
-                grid.scope_set, grid.set_nodes, layout.first, q.entries, q.weights,
-                grid.table_row, grid.row_start, table, nodes, target, shift, *grid.scratch(size),
-                to, total,
+                grid.slots.part, grid.scope_set, grid.set_nodes, layout.first, q.entries, q.weights,
+                grid.table_row, grid.row_start, table, nodes, to.slots, to.shift, to.first_part,
+                *grid.scratch(size), to.gradient, to.value,
             )  # fmt: skip
 
         for fill, count in (
@@ -199,32 +193,37 @@ class Objective:
         """Add log Σ_j w_j exp(S_kj) given each component k, and the gradient of their mean;
         returns what the weights are worth beyond that."""
         of_roots = self.entropy == "tracey"
-        layout, multiplicity = self.problem.layout, self.problem.multiplicity
-        size, (num_starts, num_components) = len(multiplicity), q.weights.shape
-        overlaps = np.zeros((num_starts, num_components, num_components))
-        num_blocks = 1 + size * num_components**2 // threads.BLOCK
+        problem, layout, multiplicity = self.problem, self.problem.layout, self.problem.multiplicity
+        size, part = len(multiplicity), problem.part
+        overlaps = np.zeros((*q.weights.shape, q.num_components))
+        num_blocks = 1 + size * q.num_components**2 // threads.BLOCK
+        order = np.argsort(part, kind="stable")
 
-        def overlap(begin: int, end: int) -> FloatArray:
-            part = np.zeros(overlaps.shape)
+        def overlap(begin: int, end: int) -> tuple[int, FloatArray]:
+            if begin == end:
+                return 0, overlaps[:, :0]
+            low, high = int(part[order[begin]]), int(part[order[end - 1]]) + 1
+            found = np.zeros((len(overlaps), high - low, *overlaps.shape[2:]))
             log_overlaps(
-                begin, end, layout.family, layout.first, layout.lower, layout.upper, multiplicity,
-                q.entries, of_roots, part,
+                begin, end, order, layout.family, layout.first, layout.lower, layout.upper,
+                multiplicity, part, q.entries, of_roots, found,
             )  # fmt: skip
-            return part
+            return low, found
 
         def slope(begin: int, end: int) -> None:
             overlap_gradient(
-                begin, end, layout.family, layout.first, multiplicity, q.entries, q.weights, share,
-                of_roots, gradient,
+                begin, end, layout.family, layout.first, multiplicity, part, q.entries, q.weights,
+                share, of_roots, gradient,
             )  # fmt: skip
 
-        for part in _run_all(overlap, size, num_blocks):
-            overlaps += part
+        for low, found in _run_all(overlap, size, num_blocks):
+            overlaps[:, low : low + found.shape[1]] += found
         share = np.empty(overlaps.shape)
-        log_mixtures(overlaps, q.weights, value, share)
+        log_mixtures(overlaps, q.weights, problem.copies, value, share)
         _run_all(slope, size, num_blocks)
         # ∂/∂w_k of Σ_l w_l log Σ_j w_j exp(S_lj) beyond the logarithm itself.
-        return np.einsum("sl,slk->sk", q.weights, share) / q.weights
+        beyond = np.einsum("spl,splk->spk", q.weights, share) / q.weights
+        return np.asarray(problem.copies[:, None] * beyond)
 
 
 def _run_all(run: Callable[[int, int], threads.T], size: int, num_blocks: int) -> list[threads.T]:
@@ -233,6 +232,17 @@ def _run_all(run: Callable[[int, int], threads.T], size: int, num_blocks: int) -
         return [run(0, size)]
     cuts = np.linspace(0, size, num_blocks + 1).astype(np.int64)
     return list(threads.in_order(run, pairwise(cuts.tolist())))
+
+
+class Target(NamedTuple):
+    """Arrays to add the gradients and values of a block to."""
+
+    gradient: FloatArray  # (start, entry, component)
+    value: FloatArray  # (start, part, component), from `first_part` on
+    slots: IntArray
+    """(slot,): less `shift`, the first entry of its gradient."""
+    shift: int
+    first_part: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,6 +254,7 @@ class Slots:
     target: IntArray  # (slot,): first entry of its variable
     source: IntArray  # (slot + 1,): places of the gradients of slots, one behind the other
     cost: IntArray  # (term + 1,): work up to each term, for one component, about in grid points
+    part: NDArray[np.int32]  # (term,): increasing
     most: int
     """Slots of the largest term."""
 
@@ -251,6 +262,7 @@ class Slots:
     def of(
         cls,
         layout: Layout,
+        part: NDArray[np.int32],
         slot_ptr: IntArray,
         slots: NDArray[np.int32],
         cost: IntArray | None = None,
@@ -258,7 +270,8 @@ class Slots:
         source = offsets((layout.first[1:] - layout.first[:-1])[slots])
         cost = 4 * np.diff(source[slot_ptr]) if cost is None else cost
         most = int(np.diff(slot_ptr).max(initial=1))
-        return cls(slot_ptr, slots, layout.first[slots], source, offsets(cost), most)
+        of = part[slots[slot_ptr[:-1]]]
+        return cls(slot_ptr, slots, layout.first[slots], source, offsets(cost), of, most)
 
     def scratch(self) -> tuple[IntArray, FloatArray]:
         """For the slots of the largest term: a state of each, and one number more."""
@@ -266,32 +279,34 @@ class Slots:
 
     def add_up(
         self,
-        run: Callable[[int, int, IntArray, int, FloatArray, FloatArray], None],
+        run: Callable[[int, int, Target], None],
         first: IntArray,
         gradient: FloatArray,
         value: FloatArray,
     ) -> None:
-        """Run all blocks, and add their gradients and values in order.
-
-        run: given a block, where the gradients of slots go, less a shift, and arrays to add to.
-        """
+        """Run all blocks, and add their gradients and values in order."""
         work = gradient.shape[0] * gradient.shape[2]
         if int(self.cost[-1]) * work < 2 * threads.BLOCK:
-            run(0, len(self.slot_ptr) - 1, self.target, 0, gradient, value)
+            run(0, len(self.slot_ptr) - 1, Target(gradient, value, self.target, 0, 0))
             return
+        starts, _, size = gradient.shape
 
-        def run_block(begin: int, end: int) -> tuple[FloatArray, FloatArray]:
+        def run_block(begin: int, end: int) -> Target:
             low, high = self.source[self.slot_ptr[[begin, end]]].tolist()
-            buffer = np.zeros((len(gradient), high - low, gradient.shape[2]))
-            part = np.zeros(value.shape)
-            run(begin, end, self.source, low, buffer, part)
-            return buffer, part
+            first_part, last_part = self.part[[begin, end - 1]].tolist()
+            buffer = np.zeros((starts, high - low, size))
+            total = np.zeros((starts, last_part + 1 - first_part, size))
+            to = Target(buffer, total, self.source, low, first_part)
+            run(begin, end, to)
+            return to
 
         blocks = threads.cut(self.cost, work)
         found = threads.in_order(run_block, blocks)
-        for (begin, end), (buffer, part) in zip(blocks, found, strict=True):
-            scatter(begin, end, self.slot_ptr, self.slots, first, self.source, buffer, gradient)
-            value += part
+        for (begin, end), to in zip(blocks, found, strict=True):
+            scatter(
+                begin, end, self.slot_ptr, self.slots, first, self.source, to.gradient, gradient
+            )
+            value[:, to.first_part : to.first_part + to.value.shape[1]] += to.value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -336,7 +351,7 @@ class Grid:
         points = scopes.points(problem.graph, accuracy).astype(np.int64)
         longest = max(int(set_nodes.max(initial=1)), int(num_states.max(initial=1)))
         return cls(
-            Slots.of(problem.layout, scopes.slot_ptr, scopes.slots, points + 8),
+            Slots.of(problem.layout, problem.part, scopes.slot_ptr, scopes.slots, points + 8),
             scope_set.astype(np.int32),
             set_nodes,
             hermite[0],

@@ -20,7 +20,6 @@ from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
 from hylift.posterior import Result
 from hylift.proper.gaussian import GaussianForm
-from hylift.rewrite.parts import parts_of
 
 MOST_SWEEPS = 60
 FIRST_SOLVE = 10
@@ -28,7 +27,8 @@ FIRST_SOLVE = 10
 MOST_SOLVES = 1000
 """Steps of conjugate gradients in such a move."""
 SETTLED = 1e-16
-"""Square of what is left of the slope, in units of what it was, when means are settled."""
+"""Square of what is left of the slope when means are settled, in units of what it was; or, where
+that was less, of moves by a standard deviation."""
 STILL = 1e-7
 """Largest change in a sweep, of a mean in standard deviations or of a probability, at the end."""
 
@@ -51,7 +51,7 @@ def gaussian_product(problem: FitProblem, form: GaussianForm) -> Mixtures:
     entries = np.empty((1, 2 * len(form.means), 1))
     entries[0, 0::2, 0] = np.clip(form.means, layout.lower, layout.upper)
     entries[0, 1::2, 0] = np.clip(form.var, limits.least, limits.most)
-    return Mixtures(np.ones((1, 1)), entries)
+    return problem.products(entries)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,22 +177,20 @@ class Ascent:
         starts = np.concatenate([product.entries, self.vertices(rng, count, go_on)])
         for begin in range(0, len(starts), self.chunk):
             some = slice(begin, begin + self.chunk)
-            q = Mixtures(np.ones((len(starts[some]), 1)), starts[some])
+            q = self.objective.problem.products(starts[some])
             starts[some] = self.follow(q, most_sweeps=FEW_SWEEPS, go_on=go_on).entries
-        problem, q = self.objective.problem, Mixtures(np.ones((len(starts), 1)), starts)
-        part, num_parts = parts_of(problem.graph)
+        problem, q = self.objective.problem, self.objective.problem.products(starts)
         values = np.concatenate(
-            [self.objective.by_part(some, part, num_parts) for some in self.objective.portions(q)]
+            [self.objective.evaluate(some).by_part for some in self.objective.portions(q)]
         )
         order = np.argsort(values, axis=0, kind="stable")  # (rank, part)
-        code = _state_codes(problem, starts[:, :, 0], part, num_parts)
+        code = _state_codes(problem, starts[:, :, 0], problem.part, problem.num_parts)
         code = np.take_along_axis(code, order, axis=0)
         is_seen = np.zeros(order.shape, dtype=bool)
         for rank in range(1, len(order)):
             is_seen[rank] = (code[:rank] == code[rank]).any(axis=0)
         order = np.take_along_axis(order, np.argsort(is_seen, axis=0, kind="stable"), axis=0)
-        of_entry = np.repeat(part, np.diff(problem.layout.first))
-        return Mixtures(q.weights, starts[order[:, of_entry], np.arange(starts.shape[1])])
+        return Mixtures(q.weights, starts[order[:, problem.entry_part], np.arange(starts.shape[1])])
 
 
 def _state_codes(
@@ -245,7 +243,7 @@ class Followed:
 
     @property
     def q(self) -> Mixtures:
-        return Mixtures(np.ones((len(self.entries), 1)), self.entries)
+        return self.ascent.objective.problem.products(self.entries)
 
     @property
     def value(self) -> FloatArray:
@@ -339,7 +337,7 @@ def settled_means(
         left -= step * image
         preconditioned = scale * left
         new = (left * preconditioned).sum(axis=1)
-        bends &= new > SETTLED * begin
+        bends &= new > SETTLED * np.maximum(begin, 1.0)
         turn = np.divide(new, size, out=np.zeros_like(size), where=bends)[:, None]
         direction = np.where(bends[:, None], preconditioned + turn * direction, 0.0)
         size = new

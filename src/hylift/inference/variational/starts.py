@@ -51,12 +51,10 @@ def random_starts(
     if num_components > 1:
         entries[0] = found[np.arange(num_components) % len(found)].T
         entries[1:2] = found[0][:, None]
-        first = Mixtures(np.ones((len(entries[:2]), num_components)), entries[:2])
-        entries[:2] = apart(problem, first, rng).entries
+        entries[:2] = apart(problem, Mixtures.even(entries[:2], problem.num_parts), rng).entries
     elif num_starts:
         entries[0] = found[0][:, None]
-    weights = np.full((num_starts, num_components), 1.0 / num_components)
-    return as_betas(problem, Mixtures(weights, entries))
+    return as_betas(problem, Mixtures.even(entries, problem.num_parts))
 
 
 def apart(problem: FitProblem, q: Mixtures, rng: np.random.Generator) -> Mixtures:
@@ -105,7 +103,8 @@ def displaced(
     entries[:, 0::2] = product.entries[:, 0::2] + sd[:, None] * offset[:, None]
     entries[:, 1::2] = 0.9 * product.entries[:, 1::2]
     weights = np.exp(-(offset**2) / 4)
-    return Mixtures(weights / weights.sum(axis=1, keepdims=True), entries)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return Mixtures(np.repeat(weights[:, None], product.weights.shape[1], axis=1), entries)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,8 +165,11 @@ class WarmStart:
         # A state of probability zero could never come back.
         states = problem.layout.entries_of(known[problem.layout.is_discrete[known]])
         entries[0, states] = np.maximum(entries[0, states], LEAST_PROBABILITY)
-        weights = np.maximum(self.mixture.weights, LEAST_WEIGHT)
-        return Mixtures((weights / weights.sum())[None], entries)
+        # A part has the weights that one of its variables had.
+        weights = np.full((problem.num_parts, count), 1.0 / count)
+        weights[problem.part[known]] = self.mixture.class_weights()[old[known]]
+        weights = np.maximum(weights, LEAST_WEIGHT)
+        return Mixtures((weights / weights.sum(axis=1, keepdims=True))[None], entries)
 
     def _classes(self, view: View, problem: FitProblem) -> NDArray[np.int64]:
         """(variable,): the class of the old mixture that a variable of the view was in, or -1."""

@@ -9,7 +9,7 @@ from hylift.components.gaussian import LEAK
 from hylift.graph import Evidence, FactorGraph, FactorGroup
 from hylift.inference.prepared import View
 from hylift.inference.terms import has_repeats
-from hylift.inference.variational.fit import Fit, Settings
+from hylift.inference.variational.fitted import Fit, Settings
 from hylift.inference.variational.functions import needs_quadrature
 from hylift.inference.variational.objective import ENTROPY_BOUNDS, Objective
 from hylift.inference.variational.problem import FloatArray, mass_outside
@@ -20,7 +20,6 @@ from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import QuadraticForm
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
 from hylift.rewrite.leaves import WithoutLeaves
-from hylift.rewrite.parts import parts_of
 from hylift.words import counted, method_call, option, worded
 
 LEAKS = 1e-9
@@ -41,7 +40,7 @@ def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind
     """The kind of -F as a statement about log Z, and what the user should know."""
     notes: list[str] = []
     kind: Kind = "lower bound"
-    beyond = mass_outside(mixture.layout, mixture.weights, mixture.entries)
+    beyond = mass_outside(mixture.layout, mixture.class_weights(), mixture.entries)
     leak = float(beyond.max(initial=0.0))
     by_quadrature = bool(fit.problem.functions) and needs_quadrature(fit.problem)
     if settings.needs_grids:
@@ -73,7 +72,6 @@ def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind
             "weight here; the MAP assignment does where one could be found. More components or "
             "restarts may help."
         )
-    _note_parts(settings, fit.view, notes)
     return kind, notes
 
 
@@ -110,24 +108,6 @@ def kind_with_leaves(
     return "estimate"
 
 
-def _note_parts(settings: Settings, view: View, notes: list[str]) -> None:
-    """Note that one mixture is spread over parts that have states of their own."""
-    if settings.components == 1 or not (view.ground.variables.num_states > 0).any():
-        return
-    part, _ = parts_of(view.ground)
-    count = len(np.unique(part[view.ground.variables.num_states > 0]))
-    if count > settings.components:
-        notes.append(
-            worded(
-                f"The model falls into {count:,} parts with states that nothing connects, and one "
-                f"mixture of {settings.components} products is spread over all of them: a part may "
-                "be in a poor place. Compare with ",
-                method_call("Gibbs"),
-                ", or infer such a part by itself.",
-            )
-        )
-
-
 def log_partition_of(
     settings: Settings, fit: Fit, mixture: Mixture, kind: Kind, lost: float, notes: list[str]
 ) -> LogPartition:
@@ -135,7 +115,9 @@ def log_partition_of(
 
     lost: what reals that were integrated out have beyond their bounds
     """
-    beyond = mass_outside(mixture.layout, mixture.weights, mixture.entries).max(initial=lost)
+    beyond = mass_outside(mixture.layout, mixture.class_weights(), mixture.entries).max(
+        initial=lost
+    )
     by_quadrature = bool(fit.problem.functions) and needs_quadrature(fit.problem)
     if settings.components == 1 and settings.entropy != "jensen":
         return LogPartition(-fit.value, kind, fit.error)
@@ -174,7 +156,7 @@ def _note_separation(fit: Fit, notes: list[str]) -> None:
     graph = fit.view.graph
     factors = sum(float(group.multiplicity.sum()) for group in graph.groups)
     mixing = factors + float((graph.variables.multiplicity * (1 - graph.degree)).sum())
-    alone = fit.q.weights[0].max() > ALONE
+    alone = fit.q.weights[0].max(axis=1).min() > ALONE
     if mixing < SEPARATED or (alone and mixing < 0):
         died = "All weight went to one component. " if alone else ""
         notes.append(
@@ -201,8 +183,9 @@ def note_on_tied_reals(view: View, mixture: Mixture) -> list[str]:
     if within is None:
         return []
     mean, var = mixture.moments(mixture.hidden[reals[looked]])
-    centre = mean @ mixture.weights
-    own = np.sqrt((var + (mean - centre[:, None]) ** 2) @ mixture.weights)
+    weights = mixture.weights_of(mixture.hidden[reals[looked]])
+    centre = (mean * weights).sum(axis=1, keepdims=True)
+    own = np.sqrt(((var + (mean - centre) ** 2) * weights).sum(axis=1))
     variables = view.ground.variables.take(reals)
     # On an interval no deviation is much larger than that of a uniform density.
     widest = (variables.upper - variables.lower)[looked] / np.sqrt(12)
@@ -234,13 +217,15 @@ def _averaged_form(ground: FactorGraph, mixture: Mixture) -> GaussianForm | None
     if None in forms or numbers > MOST_NUMBERS or is_real.sum() > LARGEST_FACTORISED:
         return None
     new_id = (np.cumsum(is_real) - 1).astype(np.int32)
-    component = int(np.argmax(mixture.weights))
+    largest = np.argmax(mixture.class_weights(), axis=1)
+    of_entry = np.repeat(largest, mixture.layout.size)
+    entries = np.take_along_axis(mixture.entries, of_entry[:, None], axis=1)[:, 0]
     first = mixture.layout.first[mixture.variable_to_class]
     groups = []
     for group, form in zip(ground.groups, forms, strict=True):
         if form is None or not form.num_reals:
             continue
-        A = _averaged(group, form, mixture.entries[:, component], first)
+        A = _averaged(group, form, entries, first)
         zero = np.zeros(A.shape[:2])
         scope = new_id[group.scope[:, group.arity - form.num_reals :]]
         potential = ConditionalQuadratic(A, zero, zero[:, 0])

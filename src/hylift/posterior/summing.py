@@ -1,0 +1,81 @@
+"""Expectations of functions under mixtures of products, by sums over grids and over draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.components.family import FloatArray
+from hylift.errors import UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """The mean of a function, and how far to trust it."""
+
+    value: float
+    error: float
+    """0 for sums over states; the change against a coarser Gauss rule, or a standard error."""
+    method: str
+    """'sum', 'quadrature' or 'sampling'."""
+
+    def __float__(self) -> float:
+        return self.value
+
+
+Rule = tuple[FloatArray, FloatArray]
+"""Nodes and weights of one variable, (component, node)."""
+
+
+def by_grid(
+    function: Callable[..., Any],
+    weights: FloatArray,
+    rules: list[Rule],
+    is_discrete: NDArray[np.bool_],
+) -> float:
+    """Σ_k w_k times the sum over the product grid of each component's nodes."""
+    total = 0.0
+    for component in np.flatnonzero(weights > 0).tolist():
+        axes = [nodes[component] for nodes, _ in rules]
+        grid = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
+        shares = np.ones(1)
+        for _, share in rules:
+            shares = np.multiply.outer(shares, share[component]).ravel()
+        # States of probability 0 are skipped: the function may be infinite there.
+        used = shares > 0
+        values = _evaluate(function, [axis[used] for axis in grid], is_discrete, int(used.sum()))
+        total += float(weights[component] * (shares[used] @ values))
+    return total
+
+
+def by_draws(
+    function: Callable[..., Any], draws: FloatArray, is_discrete: NDArray[np.bool_]
+) -> Expectation:
+    """The mean over draws (draw, variable)."""
+    values = _evaluate(function, list(draws.T), is_discrete, len(draws))
+    error = float(values.std(ddof=1) / np.sqrt(len(values)))
+    return Expectation(float(values.mean()), error, "sampling")
+
+
+def _evaluate(
+    function: Callable[..., Any],
+    columns: list[FloatArray],
+    is_discrete: NDArray[np.bool_],
+    size: int,
+) -> FloatArray:
+    """The function at points given as one array per variable; states as integers."""
+    arguments = [
+        column.astype(np.int64) if discrete else column
+        for column, discrete in zip(columns, is_discrete.tolist(), strict=True)
+    ]
+    values = np.asarray(function(*arguments), dtype=np.float64)
+    if values.shape not in ((), (size,)):
+        raise UnsupportedError(
+            f"the function must return one number per point, an array of shape ({size},), "
+            f"not of shape {values.shape}: it is given whole arrays, one per atom"
+        )
+    return np.broadcast_to(values, (size,))
