@@ -10,277 +10,22 @@ import numpy as np
 from hylift.inference.local.kernels import inner, part
 from hylift.inference.sampling.kernels.records import add_gaussian
 from hylift.inference.smc.kernels.cliques import (
-    HALF_LOG_2PI,
-    add_quadratic,
     add_terms,
     climb,
     climb_all,
     descend,
-    eliminate,
-    invert,
     log_integral,
     solve,
 )
-from hylift.numerics.kernels.random import below, uniform
-
-EXTREME = 1e7
-"""Ratio of the precisions in two states beyond which a difference of them has too few digits."""
-
-
-@inner
-def choose(weight, num_states, random):
-    """Turns log-weights into probabilities, and draws a state with them."""
-    top, total = -np.inf, 0.0
-    for state in range(num_states):
-        top = max(top, weight[state])
-    for state in range(num_states):
-        weight[state] = np.exp(weight[state] - top)
-        total += weight[state]
-    left, chosen = uniform(random), np.int64(-1)
-    for state in range(num_states):
-        weight[state] /= total
-        if weight[state] > 0.0 and left >= 0.0:  # by rounding, something may be left at the end
-            chosen = np.int64(state)
-            left -= weight[state]
-    return chosen
-
-
-@inner
-def put(terms, cliques, work, v, state):
-    """Changes a state, the joint states of its terms, and marks the cliques of these."""
-    step = state - np.int64(work.x[v])
-    if step == 0:
-        return
-    work.x[v] = state
-    record = terms.variable[v]
-    for k in range(record.first, record.last):
-        t = np.int64(terms.incidence[k].term)
-        work.ints[work.joint + t] += step * np.int64(terms.incidence[k].stride)
-        if k >= record.split:
-            work.ints[work.is_stale + cliques.lists[cliques.of_term + t]] = 1
-
-
-@inner
-def weigh_tables(terms, work, v):
-    """Fills in the sums of the tables of a variable, by state."""
-    record = terms.variable[v]
-    for state in range(record.num_states):
-        work.weight[state] = 0.0
-    for k in range(record.first, record.split):
-        t, stride = np.int64(terms.incidence[k].term), np.int64(terms.incidence[k].stride)
-        m = terms.term[t].multiplicity
-        first = terms.term[t].base + work.ints[work.joint + t] - np.int64(work.x[v]) * stride
-        for state in range(record.num_states):
-            work.weight[state] += m * terms.theta[first + state * stride]
-
-
-@inner
-def draw_state(terms, work, v, beta, base, probs, amount):
-    """Draws a state by its weight, once tables and reals are added up there, at a temperature;
-    where amount is positive, its probabilities are recorded."""
-    record = terms.variable[v]
-    for state in range(record.num_states):
-        if work.weight[state] > -np.inf:
-            start = base[record.scores + state]
-            work.weight[state] = start + beta * (work.weight[state] - start)
-    state = choose(work.weight, record.num_states, work.random)
-    if amount > 0.0:
-        for other in range(record.num_states):
-            probs[record.scores + other] += amount * work.weight[other]
-    return state
-
-
-@inner
-def _difference(terms, cliques, work, v, state, near):
-    """The change of precision and linear part of the reals near a variable, were it in another
-    state, in `change` and `slope`; that of the constant."""
-    record = terms.variable[v]
-    for i in range(near):
-        work.floats[work.slope + i] = 0.0
-    for i in range(near * near):
-        work.floats[work.change + i] = 0.0
-    total = 0.0
-    step = state - np.int64(work.x[v])
-    for k in range(record.split, record.last):
-        t = np.int64(terms.incidence[k].term)
-        m, now = terms.term[t].multiplicity, work.ints[work.joint + t]
-        then = now + step * np.int64(terms.incidence[k].stride)
-        at = cliques.near_place + cliques.lists[cliques.near_place_ptr + k]
-        for sign, joint in ((1.0, then), (-1.0, now)):
-            total += add_quadratic(
-                terms, t, joint, sign * m, cliques.lists, at,
-                work.floats, work.change, near, work.slope,
-            )  # fmt: skip
-    return total
-
-
-@inner
-def _tilt(cliques, work, k, near):
-    """Log-ratio of the density at the means, and its slope there, in `slope`, for the change at
-    hand."""
-    value = 0.0
-    for i in range(near):
-        mu = work.floats[work.mean + cliques.lists[cliques.near + k + i]]
-        pull = work.floats[work.slope + i]
-        for j in range(near):
-            pull -= (
-                work.floats[work.change + i * near + j]
-                * work.floats[work.mean + cliques.lists[cliques.near + k + j]]
-            )
-        value += 0.5 * mu * (work.floats[work.slope + i] + pull)
-        work.floats[work.tilt + i] = pull
-    return value
-
-
-@inner
-def _weigh_linear(terms, cliques, work, v, local, size):
-    """Adds to the weights of a variable that changes no precision, by the reals."""
-    near = local.near_end - local.near
-    for state in range(terms.variable[v].num_states):
-        if work.weight[state] == -np.inf or state == np.int64(work.x[v]):
-            continue
-        total = _difference(terms, cliques, work, v, state, near)
-        total += _tilt(cliques, work, local.near, near)
-        for i in range(near):
-            row = cliques.lists[cliques.near + local.near + i] * size
-            inner = 0.0
-            for j in range(near):
-                inner += (
-                    work.floats[work.cov + row + cliques.lists[cliques.near + local.near + j]]
-                    * work.floats[work.tilt + j]
-                )
-            total += 0.5 * work.floats[work.tilt + i] * inner
-        work.weight[state] += total
-
-
-@inner
-def _precision_near(cliques, work, local, size):
-    """The precision of the reals near a variable, all others integrated out, in `inner`, and half
-    its log-determinant."""
-    near = local.near_end - local.near
-    for i in range(near):
-        work.floats[work.slope + i] = 0.0
-        for j in range(near):
-            row, column = (
-                cliques.lists[cliques.near + local.near + i],
-                cliques.lists[cliques.near + local.near + j],
-            )
-            work.floats[work.change + i * near + j] = work.floats[work.cov + row * size + column]
-    if np.isnan(eliminate(work, work.change, near, work.slope, near)):
-        return np.nan
-    half = 0.0
-    for i in range(near):
-        half -= np.log(work.floats[work.change + i * near + i])
-    invert(work.floats, work.change, near, work.inner)
-    return half
-
-
-@inner
-def _weigh_curved(terms, cliques, work, v, local, size):
-    """Adds to the weights of a variable by the reals; False where digits would be lost."""
-    near = local.near_end - local.near
-    half = _precision_near(cliques, work, local, size)
-    if np.isnan(half):
-        return False
-    for i in range(near):
-        work.floats[work.largest + i] = work.floats[work.inner + i * near + i]
-        work.floats[work.smallest + i] = work.floats[work.inner + i * near + i]
-    for state in range(terms.variable[v].num_states):
-        if work.weight[state] == -np.inf or state == np.int64(work.x[v]):
-            continue
-        total = _difference(terms, cliques, work, v, state, near)
-        total += _tilt(cliques, work, local.near, near)
-        for i in range(near * near):
-            work.floats[work.change + i] += work.floats[work.inner + i]
-        for i in range(near):
-            work.floats[work.largest + i] = max(
-                work.floats[work.largest + i], work.floats[work.change + i * near + i]
-            )
-            work.floats[work.smallest + i] = min(
-                work.floats[work.smallest + i], work.floats[work.change + i * near + i]
-            )
-        found = eliminate(work, work.change, near, work.tilt, near)
-        if np.isnan(found):
-            return False
-        work.weight[state] += total + found - near * HALF_LOG_2PI + half
-    for i in range(near):
-        if not work.floats[work.largest + i] < EXTREME * work.floats[work.smallest + i]:
-            return False
-    return True
-
-
-@inner
-def _move(terms, cliques, work, v, local, size, state):
-    """Means and covariances of a clique after a variable has changed."""
-    near = local.near_end - local.near
-    if local.is_curved:
-        _precision_near(cliques, work, local, size)
-    _difference(terms, cliques, work, v, state, near)
-    _tilt(cliques, work, local.near, near)
-    # C: the columns near v; M: the precision there; LLᵀ = M + change.
-    for i in range(size):
-        for k in range(near):
-            work.floats[work.columns + k * size + i] = work.floats[
-                work.cov + i * size + cliques.lists[cliques.near + local.near + k]
-            ]
-    if not local.is_curved:
-        for i in range(size):
-            for k in range(near):
-                work.floats[work.mean + i] += (
-                    work.floats[work.columns + k * size + i] * work.floats[work.tilt + k]
-                )
-        return
-    for i in range(near * near):
-        work.floats[work.change + i] += work.floats[work.inner + i]
-    eliminate(work, work.change, near, work.tilt, near)
-    if near == size:
-        invert(work.floats, work.change, near, work.inner)
-        for i in range(near):
-            for j in range(near):
-                row, column = (
-                    cliques.lists[cliques.near + local.near + i],
-                    cliques.lists[cliques.near + local.near + j],
-                )
-                work.floats[work.cov + row * size + column] = work.floats[work.inner + i * near + j]
-        for i in range(near - 1, -1, -1):
-            for j in range(i + 1, near):
-                work.floats[work.tilt + i] -= (
-                    work.floats[work.change + j * near + i] * work.floats[work.tilt + j]
-                )
-            work.floats[work.tilt + i] /= work.floats[work.change + i * near + i]
-            work.floats[work.mean + cliques.lists[cliques.near + local.near + i]] += work.floats[
-                work.tilt + i
-            ]
-        return
-    # X = M Cᵀ in `matrix`, Y = L⁻¹ X in `moved`: cov += YᵀY - XᵀCᵀ, and mean += YᵀL⁻¹ tilt.
-    for i in range(size):
-        for k in range(near):
-            value = 0.0
-            for j in range(near):
-                value += (
-                    work.floats[work.inner + k * near + j]
-                    * work.floats[work.columns + j * size + i]
-                )
-            work.floats[work.matrix + k * size + i] = value
-            for j in range(k):
-                value -= (
-                    work.floats[work.change + k * near + j] * work.floats[work.moved + j * size + i]
-                )
-            work.floats[work.moved + k * size + i] = value / work.floats[work.change + k * near + k]
-    for k in range(near):
-        for i in range(size):
-            work.floats[work.mean + i] += (
-                work.floats[work.moved + k * size + i] * work.floats[work.tilt + k]
-            )
-            for j in range(size):
-                value = (
-                    work.floats[work.moved + k * size + i] * work.floats[work.moved + k * size + j]
-                )
-                value -= (
-                    work.floats[work.matrix + k * size + i]
-                    * work.floats[work.columns + k * size + j]
-                )
-                work.floats[work.cov + i * size + j] += value
+from hylift.inference.smc.kernels.flips import (
+    draw_state,
+    move,
+    put,
+    weigh_curved,
+    weigh_linear,
+    weigh_tables,
+)
+from hylift.numerics.kernels.random import below
 
 
 @inner
@@ -329,9 +74,9 @@ def _arrive(terms, cliques, work, part, c, beta, base, probs, mixtures, amount, 
         v, is_near = local.variable, True
         weigh_tables(terms, work, v)
         if local.is_curved:
-            is_near = _weigh_curved(terms, cliques, work, v, local, size)
+            is_near = weigh_curved(terms, cliques, work, v, local, size)
         else:
-            _weigh_linear(terms, cliques, work, v, local, size)
+            weigh_linear(terms, cliques, work, v, local, size)
         if not is_near:
             weigh_tables(terms, work, v)
             loose = _weigh_whole(terms, cliques, work, part, v)
@@ -340,7 +85,7 @@ def _arrive(terms, cliques, work, part, c, beta, base, probs, mixtures, amount, 
         state = draw_state(terms, work, v, beta, base, probs, amount)
         if is_near:
             if state != np.int64(work.x[v]):
-                _move(terms, cliques, work, v, local, size, state)
+                move(terms, cliques, work, v, local, size, state)
                 put(terms, cliques, work, v, state)
             continue
         put(terms, cliques, work, v, state)

@@ -7,7 +7,8 @@ import numpy as np
 
 from hylift.inference.local.kernels import entry, inner, joint_state, part
 from hylift.inference.smc.kernels.cliques import draw_reals
-from hylift.inference.smc.kernels.sweep import begin, choose, log_density, put, sweep
+from hylift.inference.smc.kernels.flips import choose, put
+from hylift.inference.smc.kernels.sweep import begin, log_density, sweep
 from hylift.numerics.kernels.random import uniform
 
 BREAKING, STARTING, TEMPERING, FINAL, DONE, FAILED = 0, 1, 2, 3, 4, 5
