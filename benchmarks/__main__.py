@@ -8,6 +8,7 @@ from pathlib import Path
 
 import hylift as hl
 from benchmarks import (
+    bounds,
     build,
     certified,
     expectation,
@@ -26,6 +27,7 @@ from benchmarks.setting import VARIABLE, Setting, named_data
 
 ALL = {
     "methods": methods.run,
+    "bounds": bounds.run,
     "build": build.run,
     "certified": certified.run,
     "expectation": expectation.run,
