@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from hylift.errors import UnsupportedError
+from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import Exact, infer
 from hylift.potentials import ConditionalQuadratic
@@ -72,4 +72,50 @@ def test_a_density_that_rises_without_end_is_refused_by_name() -> None:
     graph = FactorGraph.build({"x": POSITIVE}, [(rise, ["x"])])
 
     with pytest.raises(UnsupportedError, match="'x': its density does not fall off where it has"):
+        infer(graph, Exact())
+
+
+def square(precision: float, mean: float, constant: float) -> tuple[float, float, float]:
+    return -0.5 * precision, precision * mean, constant - 0.5 * precision * mean**2
+
+
+def switched(*states: tuple[float, float, float]) -> ConditionalQuadratic:
+    a, b, c = np.array(states).T
+    return ConditionalQuadratic(a[None, :, None, None], b[None, :, None], c[None])
+
+
+@pytest.mark.parametrize(
+    ("log_weight", "mean"), [(-300.0, -20.0), (-2000.0, -20.0), (-2000.0, -3.0)]
+)
+def test_a_state_that_only_the_bound_makes_possible_is_not_missed(
+    log_weight: float, mean: float
+) -> None:
+    """Without its bound x is at 100, with e^-300 or less elsewhere: all that the bound leaves."""
+    factor = switched(square(100.0, 100.0, 0.0), square(1.0, mean, log_weight))
+    graph = FactorGraph.build({"d": boolean, "x": interval(-np.inf, 0.0)}, [(factor, ["d", "x"])])
+
+    found = infer(graph, Exact())
+
+    expected = log_weight + 0.5 * np.log(2 * np.pi) + stats.norm.logcdf(-mean)
+    assert found.log_partition.value == pytest.approx(expected, abs=1e-9)
+    assert abs(found.log_partition.value - expected) <= found.log_partition.error
+    assert found.marginal("d").probs[1] == pytest.approx(1.0, abs=1e-12)
+    beyond = np.exp(-0.5 * mean**2) / np.sqrt(2 * np.pi) / np.exp(stats.norm.logcdf(-mean))
+    assert found.marginal("x").mean == pytest.approx(mean - beyond, abs=1e-7)
+
+
+def test_a_level_far_from_its_bound_is_refused_where_it_cannot_be_resolved() -> None:
+    """Thirty precise sensors read -1 of a level that is positive: they are all broken, and the
+    level is where three others see it, which has e^-440 without the bound."""
+    variables = {"x": interval(0.0, np.inf)}
+    factors = [(ConditionalQuadratic.shared([[-0.005]], [0.2], -2.0), ["x"])]
+    readings = [(-1.0, 0.01)] * 30 + [(30.0, 1.0), (30.5, 1.0), (29.0, 1.0)]
+    for number, (reading, std) in enumerate(readings):
+        variables[f"d{number}"] = boolean
+        good = square(std**-2, reading, -np.log(std))
+        broken = square(1e-4, reading, -np.log(100.0) - 6.9)
+        factors.append((switched(good, broken), [f"d{number}", "x"]))
+    graph = FactorGraph.build(variables, factors)
+
+    with pytest.raises(IntractableError, match="would need too many nodes"):
         infer(graph, Exact())

@@ -13,14 +13,14 @@ import numpy as np
 from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
-from hylift.graph import FactorGraph
+from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.exact.elimination import Flags, FloatArray
 from hylift.inference.exact.integrated import Integrated, integrate_reals
 from hylift.inference.exact.lattices.lattice import LatticeError
 from hylift.inference.exact.meter import LONG, Meter
 from hylift.inference.exact.nodes.axes import MAX_PANELS, Axes, is_closed, resolving_edges
 from hylift.inference.exact.nodes.conditional import known_reals
-from hylift.inference.exact.nodes.far_ends import FarEnds, is_one_sided
+from hylift.inference.exact.nodes.far_ends import FarEnds, LogTilted, is_one_sided
 from hylift.inference.exact.nodes.grids import (
     EPS,
     beside_free,
@@ -31,6 +31,7 @@ from hylift.inference.exact.nodes.grids import (
 from hylift.inference.exact.one_pass import PassResult, next_lattice, sum_states
 from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind, is_exact, rounding_note
+from hylift.potentials import ConditionalQuadratic
 from hylift.proper.check import check_proper
 from hylift.rewrite.centred import Beliefs, Lost, lost_digits
 from hylift.rewrite.kinds import Kinds
@@ -99,7 +100,11 @@ def integrate(
                     lost = rounding(kinds.graph, integral.outcome)
                     error = integral.error + total + beyond
                     return _with_rounding(replace(integral, error=error), lost, tolerance)
-                ends = [each.farther(whole, beyond / tolerance) for each in ends]
+                log_total, share = integral.outcome.log_total, 0.5 * tolerance / len(ends)
+                ends = [
+                    each.farther(_log_tilted(each, max_entries, meter), log_total, share)
+                    for each in ends
+                ]
                 more = np.zeros(0, dtype=np.int64)
             else:
                 num_reals = np.count_nonzero(variables.num_states == 0)
@@ -108,9 +113,28 @@ def integrate(
                 if len(half) and placed.any():
                     placed[half] = True
                 elif len(half):
-                    ends.append(FarEnds.of(whole, integral.outcome, half))
+                    ends.append(FarEnds.of(kinds, integral.outcome, half))
             kinds = functools.reduce(lambda some, each: each.closed(some), ends, whole)
         gridded[more] = True
+
+
+def _log_tilted(ends: FarEnds, max_entries: int, meter: Meter) -> LogTilted:
+    """Log-integrals of tilted densities, in a pass such as the one that found these ends."""
+
+    def log_tilted(real: int, slope: float, at: float) -> float:
+        A, b, c = np.zeros((1, 1, 1)), np.full((1, 1), slope), np.full(1, -slope * at)
+        tilt = FactorGroup(ConditionalQuadratic(A, b, c), np.array([[real]], dtype=np.int32))
+        kinds = replace(ends.kinds, quadratics=[*ends.kinds.quadratics, tilt])
+        try:
+            found = _summed(kinds, ends.axes, max_entries, marginals=False, meter=meter)
+        except IntractableError:
+            return np.inf
+        if isinstance(found, Integrated):
+            return np.inf
+        promoted = found.reals.promoted
+        return found.log_total if promoted is None or promoted.is_proven else np.inf
+
+    return log_tilted
 
 
 def in_functions(kinds: Kinds) -> Flags:
