@@ -169,6 +169,15 @@ def test_ep_answers_where_time_is_too_short_for_draws(monkeypatch: pytest.Monkey
     assert "Time was too short for Gibbs." in posterior.solution.notes
 
 
+def test_chains_answer_where_particles_do_not_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "PARTICLES", SMC(groups=2, particles=2))
+    monkeypatch.setattr(choice, "MOST_ERROR", 0.0)
+
+    posterior = infer(grid(6), exact=False)
+
+    assert posterior.solution.method == "Gibbs"
+
+
 def test_ep_answers_with_a_warning_where_chains_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "SEPARATE", 0.0)
 

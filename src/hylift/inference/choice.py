@@ -44,6 +44,8 @@ JOINT_FACTORS = 500_000
 
 PARTICLE_SECONDS = 10.0
 """Predicted time up to which particles are tried."""
+MOST_ERROR = 1.0
+"""Standard error of log Z from which on particles have missed what matters."""
 STEPS = 40
 """Powers to which particles raise the distribution, as a rule."""
 
@@ -177,16 +179,16 @@ class _Approximation:
             is_ground = (graph.variables.multiplicity == 1).all()
             is_small = is_ground and graph.num_factors <= SAMPLED_FACTORS
             draws = is_small and "marginals" in request.tasks
+            tasks = request.tasks | {"logz"}
             if graph.num_factors <= JOINT_FACTORS or (graph.variables.num_states > 0).all():
                 # Checkpoints are for long runs: these are run again.
-                tasks = request.tasks | {"logz"}
                 joint = self._attempt(JOINT, 0.3 if draws else 0.95, tasks=tasks, checkpoint=None)
             if joint is not None and _is_final(joint):
                 return self._as_asked(joint)
             if draws and _particle_seconds(graph) <= PARTICLE_SECONDS:
-                found = self._attempt(PARTICLES, 0.5, checkpoint=None)
-                if found is not None and found.solution.result != "out_of_time":
-                    return found
+                found = self._attempt(PARTICLES, 0.5, tasks=tasks, checkpoint=None)
+                if found is not None and _is_usable(found):
+                    return self._as_asked(found)
             found = self._attempt(SAMPLER, 0.95) if draws else None
             if found is not None:
                 return self._beside(found, joint)
@@ -202,9 +204,9 @@ class _Approximation:
             raise self.error
         return found
 
-    def _as_asked(self, joint: Posterior) -> Posterior:
-        """EP's answer, with log Z only where it was asked for."""
-        return joint if "logz" in self.request.tasks else replace(joint, log_partition=None)
+    def _as_asked(self, found: Posterior) -> Posterior:
+        """The answer, with log Z only where it was asked for."""
+        return found if "logz" in self.request.tasks else replace(found, log_partition=None)
 
     def _attempt(self, method: Method, share: float = 1.0, **changes: Any) -> Posterior | None:
         """The answer of a method in a share of the time; None where it has none."""
@@ -253,6 +255,14 @@ def _particle_seconds(graph: FactorGraph) -> float:
     reals = np.bincount(part[is_real], minlength=count)[part[~is_real]]
     moves = STEPS * PARTICLES.groups * PARTICLES.particles
     return moves * float((1.5e-7 + np.where(reals > 0, 1.2e-6 + 5e-9 * reals, 0.0)).sum())
+
+
+def _is_usable(found: Posterior) -> bool:
+    """True if groups of particles agree about log Z, more or less; time and Ctrl-C apart."""
+    log_z, result = found.log_partition, found.solution.result
+    if result in ("converged", "stopped", "interrupted"):
+        return True
+    return result == "max_steps" and log_z is not None and log_z.error <= MOST_ERROR
 
 
 def _why_not_draws(found: Posterior) -> str | None:
