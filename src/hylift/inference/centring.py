@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hylift.errors import IntractableError
 from hylift.inference.prepared import Prepared
 from hylift.numerics.segments import offsets
-from hylift.posterior import Categorical, Marginals, Posterior
+from hylift.posterior import Categorical, LogPartition, Marginals, Posterior
 from hylift.posterior.answers import EXACT, is_exact, rounding_note
 from hylift.posterior.distributions import RealDistribution
 from hylift.rewrite.centred import Beliefs, Lost, fixed_reals, lost_digits, typical_origin
@@ -19,6 +19,9 @@ from hylift.rewrite.parts import parts_of
 
 FEW_DIGITS = 1e-10
 """Rounding errors that are not worth another origin."""
+
+WORTH_A_NOTE = 1e-4
+"""Rounding errors of log Z and of log-odds that matter beside those of an approximation."""
 
 MOST_ORIGINS = 3
 """Origins that are tried one after the other."""
@@ -36,8 +39,7 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
     lost = lost_digits(prepared.source, nowhere)
     if lost.total <= FEW_DIGITS or fixed_reals(prepared.ground).all():
         return _with_errors(solve(prepared), lost)
-    part = np.full(prepared.source.num_variables, -1, dtype=np.int32)
-    part[prepared.hidden] = parts_of(prepared.ground)[0]
+    part = _parts(prepared)
     origin, best = nowhere.copy(), None
     origin[prepared.hidden] = typical_origin(prepared.ground)
     for _ in range(MOST_ORIGINS):
@@ -58,6 +60,39 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
         origin = mean
     assert best is not None
     return best
+
+
+def with_rounding(posterior: Posterior, prepared: Prepared) -> Posterior:
+    """The posterior of a method that takes reals as they are, with rounding in its errors: nothing
+    is called exact, or a bound, where rounding may break it, and a note says so."""
+    nowhere, marginals = np.zeros(prepared.source.num_variables), posterior.all_marginals
+    if (prepared.ground.variables.num_states > 0).all():
+        return posterior
+    lost = lost_digits(prepared.source, nowhere)
+    if marginals is not None:
+        beliefs, _ = _beliefs(marginals, prepared, nowhere)
+        lost = lost_digits(prepared.source, nowhere, beliefs, _parts(prepared))
+    log_z = posterior.log_partition
+    if log_z is not None and not is_exact(log_z.value, lost.total, 0.0):
+        error = lost.total + log_z.error
+        kind, at_least = log_z.kind, log_z.at_least
+        if kind == "exact" or lost.total > WORTH_A_NOTE:
+            kind, at_least = "estimate", None
+        elif at_least is not None:
+            at_least -= lost.total
+        posterior = replace(
+            posterior, log_partition=LogPartition(log_z.value, kind, error, at_least)
+        )
+    if lost.total <= WORTH_A_NOTE and lost.marginal <= WORTH_A_NOTE:
+        return posterior
+    return posterior.with_note(rounding_note(lost.total, lost.marginal))
+
+
+def _parts(prepared: Prepared) -> NDArray[np.int32]:
+    """(variable,): the connected part of a hidden one, -1 of others."""
+    part = np.full(prepared.source.num_variables, -1, dtype=np.int32)
+    part[prepared.hidden] = parts_of(prepared.ground)[0]
+    return part
 
 
 def _beliefs(

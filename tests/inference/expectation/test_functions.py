@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import hylift as hl
 from hylift.errors import UnsupportedError
@@ -177,6 +178,17 @@ def test_functions_whose_condition_is_false_are_left_out() -> None:
 
     assert found.marginal("x(b)").std == pytest.approx(1.0, abs=1e-12)
     assert found.marginal("x(a)").mean > 0.3
+
+
+def test_a_threshold_far_from_zero_is_no_constant() -> None:
+    """A step at one deviation above the mean: the Gaussian truncated there."""
+    model = hl.parse("level: real\nnormal(level | 500, 25)\n(level < 505; slope=100)")
+
+    found = infer(hl.ground(model), EP()).marginal("level")
+
+    share = norm.pdf(1) / norm.cdf(1)
+    assert found.mean == pytest.approx(500 - 5 * share, abs=0.1)
+    assert found.std == pytest.approx(5 * np.sqrt(1 - share - share**2), rel=0.02)
 
 
 def test_functions_of_more_than_three_reals_are_refused() -> None:

@@ -21,7 +21,7 @@ MANY = 3
 """Real slots from which on a quadratic is looked at for directions that it does not depend on."""
 SAME = 1e-12
 """Size of a singular value, relative to the largest, that is rounding."""
-SCALES = 10.0 ** np.arange(-2.0, 2.0, 0.5)
+NEAR, FAR = 10.0 ** np.arange(-2.0, 2.0, 0.5), 10.0 ** np.arange(2.0, 13.0, 0.5)
 """Distances from 0 at which functions are tried."""
 NUM_POINTS, STEP, FLAT, EQUAL = 8, 1e-4, 1e-6, 1e-7
 """Of functions: points at which slopes are taken, by differences of so many standard deviations;
@@ -100,20 +100,25 @@ def in_coordinates(group: FactorGroup) -> list[Piece]:
 
 def constants(group: FactorGroup, variables: Variables) -> tuple[FloatArray, NDArray[np.bool_]]:
     """(factor,): a value of each function, and whether it is the same, in all states, at points
-    near to the middle of the reals and far from it."""
+    near to the middle of the reals and at all distances from it, where any threshold shows."""
     num_discrete = group.potential.num_discrete_slots
     sizes = tuple(variables.num_states[group.scope[0, :num_discrete]].tolist())
     bounds = variables.lower[group.reals], variables.upper[group.reals]
     center = np.clip(np.zeros(group.reals.shape), *bounds)
     functions = FunctionSites(group, sizes, None, *bounds, bounds, (center, center))
-    points = np.random.default_rng(0).standard_normal((center.shape[1], 8, len(SCALES)))
-    x = center[:, :, None] + (points * SCALES).reshape(center.shape[1], -1)
-    try:
-        values = functions.log_values(np.arange(len(group)), x).reshape(len(group), -1)
-    except ModelError:  # far out it has no value
-        return np.zeros(len(group)), np.zeros(len(group), dtype=bool)
-    is_constant = (values == values[:, :1]).all(axis=1) & np.isfinite(values[:, 0])
-    return values[:, 0], is_constant
+    value, some = np.zeros(len(group)), np.arange(len(group))
+    for scales in (NEAR, FAR):
+        points = np.random.default_rng(0).standard_normal((center.shape[1], 8, len(scales)))
+        x = center[some, :, None] + (points * scales).reshape(center.shape[1], -1)
+        try:
+            values = functions.log_values(some, x).reshape(len(some), -1)
+        except ModelError:  # far out it has no value
+            return value, np.zeros(len(group), dtype=bool)
+        value[some] = values[:, 0]
+        some = some[(values == values[:, :1]).all(axis=1) & np.isfinite(values[:, 0])]
+        if not len(some):
+            break
+    return value, np.isin(np.arange(len(group)), some)
 
 
 def of_functions(
