@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import hylift as hl
 from hylift.errors import ModelError
 from hylift.language.lowering.lower import Leaf, Slot, lower
 from hylift.language.syntax import (
@@ -361,6 +362,18 @@ def test_a_function_without_a_value_is_named_by_its_formula() -> None:
         function.log_value(np.array([0]), [np.array([-1.0])])
 
     assert str(caught.value) == "the potential 'log(X(p))' returned nan at [-1.0]"
+
+
+def test_a_hidden_variance_of_zero_is_impossible() -> None:
+    graph = hl.ground(hl.parse("x: real\nv: real[0, 5]\nnormal(x | 1, v)"))
+    (function,) = [group.potential for group in graph.groups]
+
+    found = function.log_value(
+        np.array([0]), [np.array([1.5, 1.0, 1.5]), np.array([0.0, 0.0, 2.0])]
+    )
+
+    expected = -(0.5**2) / 4 - 0.5 * np.log(4 * np.pi)
+    np.testing.assert_allclose(np.ravel(found), [-np.inf, -np.inf, expected])
 
 
 def test_a_number_cannot_be_hard() -> None:

@@ -66,6 +66,8 @@ def infer(
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
     _check(graph, method, start, callback)
+    if not isinstance(exact, bool):
+        raise UnsupportedError(f"exact must be True or False, not {exact!r}")
     if not exact and isinstance(method, Exact):
         named = Wording("exact=False", "--no-exact")
         raise UnsupportedError(worded(named, " rules out exact inference: leave out one of them"))

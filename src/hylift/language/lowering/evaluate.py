@@ -301,9 +301,13 @@ def _gaussian(expr: Gaussian, leaf: LeafValue) -> NumberValue:
 
 
 def _normal(expr: Normal, leaf: LeafValue) -> NumberValue:
-    """-(y - mean)² / 2 var - ½ log(2π var)."""
+    """-(y - mean)² / 2 var - ½ log(2π var); impossible where a hidden variance is 0."""
     var = _plain(expr.var, leaf)
     residual = _number(expr.value, leaf) - _number(expr.mean, leaf)
+    if isinstance(residual, np.ndarray) and (var == 0).any():
+        safe = np.where(var == 0, 1.0, var)
+        found = -(residual**2) / (2 * safe) - 0.5 * np.log(2 * np.pi * safe)
+        return np.where(var == 0, -np.inf, found)
     return quotient(-(residual**2), 2 * var) - 0.5 * np.log(2 * np.pi * var)
 
 
