@@ -163,3 +163,26 @@ def test_an_improper_real_is_named() -> None:
 def test_one_group_or_particle_is_refused(setting: str) -> None:
     with pytest.raises(UnsupportedError, match=f"{setting} must be an integer of at least 2"):
         SMC(**{setting: 1})
+
+
+def test_groups_that_are_far_apart_when_time_is_up_leave_an_answer_and_large_errors() -> None:
+    """Their weights differ by more than numbers can: one of them has all the weight."""
+    model = hl.parse("""
+        day = {0, ..., 299}
+        level(day): real
+        reading(day): real
+        Broken(day)
+        normal(level(d) | 0, 100)
+        normal(level(d+1) | level(d), 0.01)
+        normal(reading(d) | level(d), 0.01 + 100 * Broken(d))
+    """)
+    values = np.random.default_rng(0).normal(0, 30, 300)
+    graph = hl.ground(
+        model, {f"reading({day})": value for day, value in enumerate(values.tolist())}
+    )
+
+    found = hl.infer(graph, hl.SMC(), seconds=0.01)
+
+    assert found.solution.result == "out_of_time"
+    assert found.log_partition is not None
+    assert found.log_partition.error > 100

@@ -30,6 +30,12 @@ beyond which groups disagree."""
 FEW_GROUPS = 3.0
 """Effective number of groups below which one of them decides alone."""
 
+ALONE = 1.5
+"""Effective number of groups below which the weighted spread of groups says nothing."""
+
+LEAST_WEIGHT = 1e-300
+"""Of a component of a mixture: those of improbable groups must not vanish."""
+
 ROUNDING = 1e-13
 
 
@@ -62,6 +68,8 @@ class Findings:
         groups = len(log_z)
         means = special.logsumexp(log_z, axis=0) - np.log(groups)
         spread = ((groups * self.weights - 1.0) ** 2).sum(axis=0) / (groups * (groups - 1))
+        # Where one group has all the weight, nothing is left of its spread but on the log scale.
+        spread = np.maximum(spread, np.where(self._is_alone, log_z.var(axis=0), 0.0))
         value = float((means + 0.5 * np.minimum(spread, 0.5)).sum()) + self.log_constant
         total = float(spread.sum())
         error = ROUNDING * float(np.abs(means).sum() + abs(self.log_constant))
@@ -98,7 +106,19 @@ class Findings:
         weights, groups = self.weights[:, part], len(values)
         mean = (weights * values).sum(axis=0)
         spread = (weights**2 * (values - mean) ** 2).sum(axis=0)
+        spread = np.maximum(spread, np.where(self._is_alone[part], values.var(axis=0), 0.0))
         return mean, np.sqrt(spread * groups / (groups - 1))
+
+    @property
+    def _effective(self) -> FloatArray:
+        """(part,): effective number of groups."""
+        return np.asarray(1.0 / (self.weights**2).sum(axis=0))
+
+    @property
+    def _is_alone(self) -> NDArray[np.bool_]:
+        """(part,): whether one group has nearly all the weight, so that their weighted spread says
+        nothing."""
+        return self._effective < ALONE
 
     @property
     def reals(self) -> NDArray[np.int64]:
@@ -128,7 +148,8 @@ class Findings:
             own = np.arange(room) < one.num_components[:, None]
             total = np.where(own, one.weight, 0.0).sum(axis=1)
             share = self.weights[group, part] / total
-            gather(whole, one._replace(weight=one.weight * share[:, None]), max(room // 2, 1))
+            weight = np.maximum(one.weight * share[:, None], LEAST_WEIGHT)
+            gather(whole, one._replace(weight=weight), max(room // 2, 1))
         return whole
 
     def batches(self) -> list[tuple[NDArray[Any], BatchedDistribution]]:
@@ -219,8 +240,7 @@ class Findings:
                 f"The groups disagree about {counted(len(apart), 'variable')}, such as "
                 f"'{names[apart[0]]}': the answer may be off. More particles would help."
             )
-        effective = 1.0 / (self.weights**2).sum(axis=0)
-        if (effective < min(FEW_GROUPS, 0.5 * len(self.weights))).any():
+        if (self._effective < min(FEW_GROUPS, 0.5 * len(self.weights))).any():
             doubts.append(
                 "A few groups found far more probable states than the others: modes may have been "
                 "missed. More particles would help."
