@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 
+import hylift as hl
 from hybrid_shapes import chain, couplings
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, boolean, real
