@@ -16,9 +16,9 @@ from hylift.inference import (
     BVI,
     EPBP,
     NPVI,
+    SMC,
     Exact,
     GaBP,
-    Gibbs,
     Lift,
     MaxWalkSAT,
     MeanField,
@@ -197,7 +197,7 @@ def test_a_search_takes_a_kind_of_ones_own() -> None:
 
 def test_what_refuses_functions_refuses_a_kind_of_ones_own() -> None:
     with pytest.raises(UnsupportedError, match="cannot take the functions of reals"):
-        infer(OWN, Gibbs())
+        infer(OWN, SMC())
     with pytest.raises(UnsupportedError, match="'y': GaBP needs quadratics"):
         infer(OWN.observe({"on": 1, "x": 3.0}), GaBP())
 
