@@ -183,7 +183,7 @@ class _Sampled:
         num_states = graph.variables.num_states
 
         def go_on(stored: int) -> bool:
-            """Where chains have not mixed, but look as if they would."""
+            """True if chains have not mixed, but look as if they would."""
             made = chains.done - num_warm
             if 2 * made > method.longer * method.draws or made * chains.work > LONG:
                 return False

@@ -33,7 +33,7 @@ MOST_STEPS = 100
 
 
 class Cells(NamedTuple):
-    """Where each group is with each part of the graph."""
+    """The progress of each group in each part of the graph."""
 
     states: NDArray[np.int32]  # (group, particle, discrete variable by part)
     value: FloatArray  # (group, part, particle): log-density, reals integrated out

@@ -37,6 +37,24 @@ def uniform(random):
 
 
 @inner
+def categorical(weight, num_states, random):
+    """Turns log-weights into probabilities, and draws a state with them."""
+    top, total = -np.inf, 0.0
+    for state in range(num_states):
+        top = max(top, weight[state])
+    for state in range(num_states):
+        weight[state] = np.exp(weight[state] - top)
+        total += weight[state]
+    left, chosen = uniform(random), np.int64(-1)
+    for state in range(num_states):
+        weight[state] /= total
+        if weight[state] > 0.0 and left >= 0.0:  # by rounding, something may be left at the end
+            chosen = np.int64(state)
+            left -= weight[state]
+    return chosen
+
+
+@inner
 def normal(random):
     """A standard normal number (Box & Muller 1958)."""
     radius = np.sqrt(-2.0 * np.log(1.0 - uniform(random)))

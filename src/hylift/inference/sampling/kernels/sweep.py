@@ -17,31 +17,13 @@ from hylift.inference.local.kernels import (
 from hylift.inference.sampling.kernels.reals import draw_reals
 from hylift.inference.sampling.kernels.records import note_reals
 from hylift.inference.sampling.state import STALE
-from hylift.numerics.kernels.random import normal, uniform
+from hylift.numerics.kernels.random import categorical, normal, uniform
 
 BEST, LAST, FUNCTIONS = 0, 1, 2
 
 IN_GROUPS = 4
 """One in so many sweeps draws states together, and with reals, which reaches further and costs
 more."""
-
-
-@inner
-def _choose(weight, num_states, random):
-    """Turns log-weights into probabilities, and draws a state with them."""
-    top, total = -np.inf, 0.0
-    for state in range(num_states):
-        top = max(top, weight[state])
-    for state in range(num_states):
-        weight[state] = np.exp(weight[state] - top)
-        total += weight[state]
-    left, chosen = uniform(random), np.int64(-1)
-    for state in range(num_states):
-        weight[state] /= total
-        if weight[state] > 0.0 and left >= 0.0:  # by rounding, something may be left at the end
-            chosen = np.int64(state)
-            left -= weight[state]
-    return chosen
 
 
 @inner
@@ -108,7 +90,7 @@ def draw_states(terms, of_term, chain, probs, recording):
         v = chain.order[i]
         record = terms.variable[v]
         weigh_state(terms, x, joint, v, weight)
-        state = _choose(weight, record.num_states, chain.random)
+        state = categorical(weight, record.num_states, chain.random)
         if recording:
             for other in range(record.num_states):
                 probs[record.scores + other] += weight[other]
@@ -147,7 +129,7 @@ def draw_groups(terms, of_term, groups, chain):
             is_finite = _weigh_joint(terms, groups, x, joint, chain.weight, near, g, given)
             now = before
             if is_finite:
-                now = _choose(chain.weight, groups.num_joint[g], chain.random)
+                now = categorical(chain.weight, groups.num_joint[g], chain.random)
             _put_joint(terms, groups, x, joint, g, now)
             if not is_finite:
                 continue

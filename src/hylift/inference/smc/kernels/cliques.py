@@ -163,17 +163,26 @@ def climb(terms, cliques, work, c):
 
 
 @inner
+def climb_on(terms, cliques, work, c):
+    """Message of a changed clique, whose parent has changed then; a real that nothing holds, or
+    -1."""
+    loose = climb(terms, cliques, work, c)
+    if loose < 0:
+        work.ints[work.has_changed + c] = 0
+        if cliques.clique[c].parent >= 0:
+            work.ints[work.has_changed + cliques.clique[c].parent] = 1
+    return loose
+
+
+@inner
 def climb_all(terms, cliques, work, first, last):
     """Messages of all cliques from first to last where something changed; a real that nothing
     holds, or -1."""
     for c in range(first, last):
         if work.ints[work.is_stale + c] or work.ints[work.has_changed + c]:
-            loose = climb(terms, cliques, work, c)
+            loose = climb_on(terms, cliques, work, c)
             if loose >= 0:
                 return loose
-            work.ints[work.has_changed + c] = 0
-            if cliques.clique[c].parent >= 0:
-                work.ints[work.has_changed + cliques.clique[c].parent] = 1
     return np.int64(-1)
 
 

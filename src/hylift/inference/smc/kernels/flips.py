@@ -8,28 +8,10 @@ import numpy as np
 
 from hylift.inference.local.kernels import inner
 from hylift.inference.smc.kernels.cliques import HALF_LOG_2PI, add_quadratic, eliminate, invert
-from hylift.numerics.kernels.random import uniform
+from hylift.numerics.kernels.random import categorical
 
 EXTREME = 1e7
 """Ratio of the precisions in two states beyond which a difference of them has too few digits."""
-
-
-@inner
-def choose(weight, num_states, random):
-    """Turns log-weights into probabilities, and draws a state with them."""
-    top, total = -np.inf, 0.0
-    for state in range(num_states):
-        top = max(top, weight[state])
-    for state in range(num_states):
-        weight[state] = np.exp(weight[state] - top)
-        total += weight[state]
-    left, chosen = uniform(random), np.int64(-1)
-    for state in range(num_states):
-        weight[state] /= total
-        if weight[state] > 0.0 and left >= 0.0:  # by rounding, something may be left at the end
-            chosen = np.int64(state)
-            left -= weight[state]
-    return chosen
 
 
 @inner
@@ -70,7 +52,7 @@ def draw_state(terms, work, v, beta, base, probs, amount):
         if work.weight[state] > -np.inf:
             start = base[record.scores + state]
             work.weight[state] = start + beta * (work.weight[state] - start)
-    state = choose(work.weight, record.num_states, work.random)
+    state = categorical(work.weight, record.num_states, work.random)
     if amount > 0.0:
         for other in range(record.num_states):
             probs[record.scores + other] += amount * work.weight[other]

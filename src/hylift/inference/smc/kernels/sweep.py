@@ -13,6 +13,7 @@ from hylift.inference.smc.kernels.cliques import (
     add_terms,
     climb,
     climb_all,
+    climb_on,
     descend,
     log_integral,
     solve,
@@ -140,12 +141,9 @@ def _visit(terms, cliques, work, part, root, beta, base, probs, mixtures, amount
             continue
         work.ints[work.depth + c] = -1
         if work.ints[work.has_changed + c]:
-            loose = climb(terms, cliques, work, c)
+            loose = climb_on(terms, cliques, work, c)
             if loose >= 0:
                 return loose
-            work.ints[work.has_changed + c] = 0
-            if cliques.clique[c].parent >= 0:
-                work.ints[work.has_changed + cliques.clique[c].parent] = 1
         depth -= 1
     return np.int64(-1)
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from hylift.inference.local.kernels import entry, inner, joint_state, part
 from hylift.inference.smc.kernels.cliques import draw_reals
-from hylift.inference.smc.kernels.flips import choose, put
+from hylift.inference.smc.kernels.flips import put
 from hylift.inference.smc.kernels.sweep import begin, log_density, sweep
-from hylift.numerics.kernels.random import uniform
+from hylift.numerics.kernels.random import categorical, uniform
 
 BREAKING, STARTING, TEMPERING, FINAL, DONE, FAILED = 0, 1, 2, 3, 4, 5
 """Phases: particles that break hard tables, whose density is unknown, on the way, at the end."""
@@ -73,7 +73,7 @@ def _mend(terms, cliques, work, part, base, penalty):
             for state in range(record.num_states):
                 if terms.theta[first + state * stride] == -np.inf:
                     work.weight[state] -= penalty
-        put(terms, cliques, work, v, choose(work.weight, record.num_states, work.random))
+        put(terms, cliques, work, v, categorical(work.weight, record.num_states, work.random))
 
 
 @inner
@@ -151,7 +151,7 @@ def _toss(terms, cliques, work, part, base, states, g, count):
             record = terms.variable[v]
             for state in range(record.num_states):
                 work.weight[state] = base[record.scores + state]
-            states[g, i, k] = np.int32(choose(work.weight, record.num_states, work.random))
+            states[g, i, k] = np.int32(categorical(work.weight, record.num_states, work.random))
 
 
 @part
