@@ -68,10 +68,8 @@ def with_rounding(posterior: Posterior, prepared: Prepared) -> Posterior:
     nowhere, marginals = np.zeros(prepared.source.num_variables), posterior.all_marginals
     if (prepared.ground.variables.num_states > 0).all():
         return posterior
-    lost = lost_digits(prepared.source, nowhere)
-    if marginals is not None:
-        beliefs, _ = _beliefs(marginals, prepared, nowhere)
-        lost = lost_digits(prepared.source, nowhere, beliefs, _parts(prepared))
+    known = None if marginals is None else _beliefs(marginals, prepared, nowhere)[0]
+    lost = lost_digits(prepared.source, nowhere, known, _parts(prepared))
     log_z = posterior.log_partition
     if log_z is not None and not is_exact(log_z.value, lost.total, 0.0):
         error = lost.total + log_z.error

@@ -151,7 +151,7 @@ class Assignment:
     energy: float
     kind: Kind
     gap: float = np.inf
-    """How much lower the energy of another assignment may be, where that is known; not saved."""
+    """Bound on how much lower the energy of another assignment is, where known; not saved."""
 
     def __repr__(self) -> str:
         return f"Assignment({len(self.values)} variables, energy {self.energy:.6g}, {self.kind})"

@@ -304,7 +304,7 @@ class BoundSites:
 def _window(
     precision: FloatArray, pull: FloatArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Where exp(-½ J y² + l y) is not negligible between bounds; infinite where it has no limit.
+    """The interval in which exp(-½ J y² + l y) is not negligible; infinite where it has no limit.
 
     From its largest value, with the slope g there, it has lost e^-40 after
     80 / (|g| + sqrt(g² + 80 J)).

@@ -175,7 +175,7 @@ it. Where a state that is not the best has the probability p, its best joint sta
 
 
 def _between(promoted: OnLattice) -> float:
-    """What log-densities may have between the nodes of a lattice at most, beyond those there.
+    """A bound on how far log-densities between the nodes of a lattice exceed those at nodes.
 
     The nearest node is half a spacing away: ½ δᵀ J δ, of the largest precision.
     """
