@@ -106,9 +106,17 @@ class _Path:
         return self.whole.assignment(values, energy, found.kind, found.gap)
 
     def draws(self, found: Draws) -> Draws:
-        values = self.whole.uncentred(self.values(found.values))
-        whole = self.whole
-        return replace(found, variables=whole.source.variables, ids=whole.hidden, values=values)
+        values, whole = self.whole.uncentred(self.values(found.values)), self.whole
+        weights, errors, std_errors = found.weights, found.errors, found.std_errors
+        for one in reversed(self.rewrites):
+            variable = one.back.variable
+            if weights is not None:
+                weights = np.where(variable < 0, 1.0 / len(weights), weights[:, variable])
+            same = one.back.table == SAME
+            if errors is not None and std_errors is not None:
+                errors = np.where(same, errors[variable], np.nan)
+                std_errors = np.where(same, std_errors[variable], np.nan)
+        return Draws(whole.source.variables, whole.hidden, values, weights, errors, std_errors)
 
     def groups(self, groups: Sequence[FactorGroup]) -> tuple[Sequence[FactorGroup], float]:
         """Factors of the hidden variables as factors of the last graph, and a constant."""

@@ -143,7 +143,7 @@ def expected_counts(posterior: Posterior) -> pa.Table:
 
 def _by_draws(draws: Draws, group: FactorGroup) -> float:
     """The sum of the log-values of a group, averaged over all draws."""
-    values = draws.values.reshape(-1, draws.values.shape[-1])
+    values = draws.resampled().values.reshape(-1, draws.values.shape[-1])
     width, total = max(1, BLOCK // len(values)), 0.0
     for start in range(0, len(group), width):
         some = group.take(np.arange(start, min(start + width, len(group))))

@@ -18,7 +18,12 @@ from hylift.posterior import datasets
 from hylift.posterior.datasets import check_size, dataset, extra, inference_data
 from hylift.posterior.distributions.base import sample_arguments
 from hylift.posterior.joint import check_columns, labelled_column
-from hylift.posterior.mixing import Diagnostics, diagnosed
+from hylift.posterior.mixing import (
+    Diagnostics,
+    StandardErrors,
+    diagnosed,
+    weighted_moments,
+)
 from hylift.words import method_call, worded
 
 if TYPE_CHECKING:
@@ -45,9 +50,14 @@ class Draws:
     """All variables, observed ones too."""
     ids: NDArray[np.int64]  # (hidden variable,)
     values: FloatArray  # (chain, draw, hidden variable)
-    are_groups: bool = False
-    """Each chain is a group of particles with common ancestors: only the spread between groups
-    tells how far off a mean may be."""
+    weights: FloatArray | None = None  # (chain, hidden variable)
+    """Where each chain is a group of particles with common ancestors, the weight of the group: only
+    the spread between groups tells how far off a mean may be."""
+    errors: FloatArray | None = None  # (hidden variable,)
+    """The error of a group's answer that is not an average of draws: of the probability of a state,
+    or of a mean; NaN where it is unknown."""
+    std_errors: FloatArray | None = None  # (hidden variable,)
+    """The same of the deviation of a real, relative to it."""
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[2] != len(self.ids):
@@ -64,7 +74,7 @@ class Draws:
     @property
     def mean(self) -> FloatArray:
         """(hidden variable,): average over all draws."""
-        return np.asarray(self.values.mean(axis=(0, 1)))
+        return weighted_moments(self.values, self.weights)[0]
 
     @property
     def mcse(self) -> FloatArray:
@@ -79,24 +89,57 @@ class Draws:
         """Standard errors, R-hat and effective sample sizes of all variables, without ArviZ."""
         num_states = self.variables.num_states[self.ids]
         found = [
-            diagnosed(self.values[:, :, some], num_states[some], are_groups=self.are_groups)
+            diagnosed(
+                self.values[:, :, some],
+                num_states[some],
+                None if self.weights is None else self.weights[:, some],
+            )
             for some in self._blocks()
         ]
         return Diagnostics(*np.concatenate([np.zeros((6, 0)), *found], axis=1))
+
+    def standard_errors(self) -> StandardErrors:
+        """Standard errors of the sampler's marginals: of probabilities, means and deviations."""
+        error, std_error = self.errors, self.std_errors
+        if error is None or std_error is None or np.isnan(error + std_error).any():
+            found = self.diagnostics()
+            error = found.mcse if error is None else np.where(np.isnan(error), found.mcse, error)
+            if std_error is None:
+                std_error = found.sd_error
+            std_error = np.where(np.isnan(std_error), found.sd_error, std_error)
+        is_real = self.variables.num_states[self.ids] == 0
+        of_real, of_state = np.where(is_real, error, np.nan), np.where(is_real, np.nan, error)
+        return StandardErrors(of_state, of_real, np.where(is_real, std_error, np.nan))
+
+    def resampled(self) -> Draws:
+        """The draws with those of each group repeated by its weight, so that all count the same."""
+        if self.weights is None:
+            return self
+        chains, draws, count = self.values.shape
+        weights, part = np.unique(self.weights, axis=1, return_inverse=True)
+        last = np.cumsum(weights, axis=0)
+        place = (np.arange(chains * draws)[:, None] + 0.5) / (chains * draws)
+        group = np.minimum((place[None] > last[:, None]).sum(axis=0), chains - 1)
+        own, number = np.take_along_axis(weights, group, 0), np.arange(weights.shape[1])
+        share = (place - last[group, number]) / own + 1.0  # of the way through the group
+        row = group * draws + np.clip(share * draws, 0, draws - 1).astype(np.int64)
+        values = self.values.reshape(-1, count)[row[:, part.reshape(-1)], np.arange(count)]
+        return replace(self, values=values.reshape(self.values.shape), weights=None)
 
     def to_arrow(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
         """Columns chain, draw, and one per atom, states by label; one row per draw."""
         place = self._places(atoms)
         check_columns(len(place))
         chains, draws, _ = self.values.shape
+        values = self.of(self.ids[place]).resampled().values
         columns: dict[str, Any] = {
             "chain": np.repeat(np.arange(chains), draws),
             "draw": np.tile(np.arange(draws), chains),
         }
         names = self.variables.names.render(self.ids[place]).to_pylist()
-        for name, at in zip(names, place.tolist(), strict=True):
+        for number, (name, at) in enumerate(zip(names, place.tolist(), strict=True)):
             domain = self.variables.domain(int(self.ids[at]))
-            columns[name] = labelled_column(domain, self.values[:, :, at].reshape(-1))
+            columns[name] = labelled_column(domain, values[:, :, number].reshape(-1))
         return pa.table(columns)
 
     def to_xarray(
@@ -110,7 +153,7 @@ class Draws:
         States are numbers, with their labels in the attribute `states`. Needs xarray
         (the extra `arviz`).
         """
-        some = self.of(self.ids[self._places(atoms)])
+        some = self.of(self.ids[self._places(atoms)]).resampled()
         check_size(some.values[..., 0].size, len(some.ids))
         return dataset(self.variables, some.ids, some.values, attributes or {})
 
@@ -123,7 +166,14 @@ class Draws:
         if np.array_equal(ids, self.ids):
             return self
         place = self._positions(ids)
-        return replace(self, ids=self.ids[place], values=self.values[:, :, place])
+        return replace(
+            self,
+            ids=self.ids[place],
+            values=self.values[:, :, place],
+            weights=None if self.weights is None else self.weights[:, place],
+            errors=None if self.errors is None else self.errors[place],
+            std_errors=None if self.std_errors is None else self.std_errors[place],
+        )
 
     def summary(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
         """Columns atom, mean, sd, mcse, ess and r_hat, one row per variable.
@@ -217,6 +267,8 @@ def sample_dataset(
     solution, log_z = posterior.solution, posterior.log_partition
     if posterior.draws is not None:
         draws, kind = _of_sampler(posterior.draws, hidden, num_draws), "draws of Markov chains"
+        if posterior.draws.weights is not None:
+            kind = "particles, by groups"
         seed = solution.seed
     else:
         size, rng = sample_arguments(num_draws or DRAWS, seed)
@@ -280,7 +332,7 @@ def _of_sampler(draws: Draws, ids: NDArray[np.int64], wanted: int | None) -> Dra
             worded("infer again with ", method_call("Gibbs", draws=count)),
         )
     datasets.check_size(chains * count, len(ids))
-    some = draws.of(ids)
+    some = draws.of(ids).resampled()
     if count == available:
         return some
     every = np.linspace(0, available - 1, count).round().astype(np.int64)

@@ -14,6 +14,9 @@ FloatArray = NDArray[np.float64]
 DISAGREE = 1.01
 """R-hat above which the standard error is estimated from the spread between chains."""
 
+ALONE = 1.5
+"""Effective number of groups below which one of them has nearly all the weight."""
+
 MOST_STATES = 16
 """States that are diagnosed one by one; further ones share those of their number modulo this."""
 
@@ -37,19 +40,37 @@ class Diagnostics:
     """Standard error of the deviation of a real, relative to it; 0 for discrete variables."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StandardErrors:
+    """Standard errors of an answer; each is (hidden variable,).
+
+    Those of few independent groups are widened: three of them are exceeded as often as three
+    deviations of a normal distribution.
+    """
+
+    probability: FloatArray
+    """Of the probability of a state, the largest of all states; NaN for reals."""
+    mean: FloatArray
+    """Of the mean of a real; NaN for discrete variables."""
+    std: FloatArray
+    """Of the deviation of a real, relative to it; NaN for discrete variables."""
+
+
 def diagnosed(
-    values: FloatArray, num_states: NDArray[Any], *, are_groups: bool = False
+    values: FloatArray, num_states: NDArray[Any], weights: FloatArray | None = None
 ) -> FloatArray:
     """(6, variable): the fields of `Diagnostics`, of values (chain, draw, variable).
 
-    are_groups: draws of a chain have common ancestors, and only chains are independent.
+    weights: (chain, variable), where draws of a chain have common ancestors, so that only chains
+    are independent.
     """
-    mean, sd = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
-    r_hat, ess, error = _convergence(values, are_groups)
+    mean, sd = weighted_moments(values, weights)
+    r_hat, ess, error = _convergence(values, weights)
     sd_error, is_real = np.zeros(len(mean)), num_states == 0
     if is_real.any():
         own = values[..., is_real]
-        r_hat[is_real], fewer, sd_error[is_real] = _of_reals(own, are_groups)
+        of_reals = None if weights is None else weights[:, is_real]
+        r_hat[is_real], fewer, sd_error[is_real] = _of_reals(own, of_reals)
         ess[is_real] = np.minimum(ess[is_real], fewer)
     is_many = num_states > 2
     error[is_many] = 0.0
@@ -58,7 +79,8 @@ def diagnosed(
         has = is_many & (num_states > state)
         if has.any():
             is_there = values[..., has] % MOST_STATES == state
-            worse, fewer, larger = _convergence(is_there.astype(np.float64), are_groups)
+            own_weights = None if weights is None else weights[:, has]
+            worse, fewer, larger = _convergence(is_there.astype(np.float64), own_weights)
             r_hat[has] = np.maximum(r_hat[has], worse)
             ess[has] = np.minimum(ess[has], fewer)
             error[has] = np.maximum(error[has], larger)
@@ -67,16 +89,19 @@ def diagnosed(
     return np.stack([mean, sd, np.maximum(error, least), r_hat, ess, sd_error])
 
 
-def _of_reals(values: FloatArray, are_groups: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _of_reals(
+    values: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """R-hat and effective draws of ranks and tails, and the relative error of the deviation."""
     flat = values.reshape(-1, values.shape[2])
     low, median, high = np.quantile(flat, [0.05, 0.5, 0.95], axis=0)
     scores = _scores(values)
     r_hat = np.maximum(split_r_hat(scores), split_r_hat(_scores(np.abs(values - median))))
     seen = [scores, (values <= low).astype(float), (values >= high).astype(float)]
-    ess = np.minimum.reduce([_convergence(part, are_groups)[1] for part in seen])
-    var = np.maximum(flat.var(axis=0), np.finfo(float).tiny)
-    return r_hat, ess, 0.5 * _error((values - flat.mean(axis=0)) ** 2, are_groups) / var
+    ess = np.minimum.reduce([_convergence(part, weights)[1] for part in seen])
+    mean, sd = weighted_moments(values, weights)
+    var = np.maximum(sd**2, np.finfo(float).tiny)
+    return r_hat, ess, 0.5 * _error((values - mean) ** 2, weights) / var
 
 
 def _scores(values: FloatArray) -> FloatArray:
@@ -94,13 +119,27 @@ def _scores(values: FloatArray) -> FloatArray:
     return special.ndtri((ranks - 0.375) / (count + 0.25)).reshape(values.shape)
 
 
-def _error(values: FloatArray, are_groups: bool) -> FloatArray:
-    return error_of_groups(values) if are_groups else standard_error(values)
+def _error(values: FloatArray, weights: FloatArray | None) -> FloatArray:
+    if weights is None:
+        return standard_error(values)
+    return widened(len(values) - 1) * error_of_groups(values.mean(axis=1), weights)
 
 
-def _convergence(values: FloatArray, are_groups: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+def weighted_moments(
+    values: FloatArray, weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """(variable,): mean and deviation of values (chain, draw, variable), by weights of chains."""
+    if weights is None:
+        return values.mean(axis=(0, 1)), values.std(axis=(0, 1))
+    mean = (weights * values.mean(axis=1)).sum(axis=0)
+    return mean, np.sqrt((weights * ((values - mean) ** 2).mean(axis=1)).sum(axis=0))
+
+
+def _convergence(
+    values: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Split R-hat, effective draws and standard error of the means of values (chain, draw, …)."""
-    error = _error(values, are_groups)
+    error = _error(values, weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         ess = values.var(axis=(0, 1)) / error**2
     return split_r_hat(values), np.where(error > 0, ess, values.shape[0] * values.shape[1]), error
@@ -142,10 +181,13 @@ def standard_error(values: FloatArray) -> FloatArray:
     return np.where(same, 0.0, error)
 
 
-def error_of_groups(values: FloatArray) -> FloatArray:
-    """(…): standard error of the mean of values (group, draw, …), by the means of groups."""
-    means = values.mean(axis=1)
-    return np.asarray(widened(len(means) - 1) * means.std(axis=0, ddof=1) / np.sqrt(len(means)))
+def error_of_groups(means: FloatArray, weights: FloatArray) -> FloatArray:
+    """(…): standard error of the weighted mean of the means of independent groups, (group, …)."""
+    groups, mean = len(means), (weights * means).sum(axis=0)
+    spread = (weights**2 * (means - mean) ** 2).sum(axis=0) * groups / (groups - 1)
+    # Where one group has nearly all the weight, the weighted spread says nothing.
+    is_alone = 1.0 / (weights**2).sum(axis=0) < ALONE
+    return np.sqrt(np.maximum(spread, np.where(is_alone, means.var(axis=0, ddof=1), 0.0)))
 
 
 def widened(freedom: float) -> float:

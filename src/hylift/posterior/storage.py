@@ -209,7 +209,7 @@ def _joined_draws(
     states: NDArray[Any],
     variables: Variables,
     ids: NDArray[np.int64],
-    are_groups: bool = False,
+    **others: Any,
 ) -> NDArray[np.float64]:
     num_states = variables.num_states[ids]
     is_real = num_states == 0

@@ -14,6 +14,7 @@ from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, boolean, real
 from hylift.inference import SMC, infer
 from hylift.posterior import Posterior
+from hylift.posterior.draws import Draws
 from hylift.potentials import ConditionalQuadratic, Table
 from zoo import friends_and_smokers, function_of_both_kinds, truncated_gaussian
 
@@ -96,13 +97,15 @@ def test_the_error_of_a_mean_comes_from_the_spread_of_groups(tmp_path: Path) -> 
     found.save(tmp_path / "found.npz")
 
     assert found.draws is not None
-    means = found.draws.values.mean(axis=1)
-    expected = 1.51 * means.std(axis=0, ddof=1) / np.sqrt(8)  # Student's t of 7, against normal
+    assert found.draws.weights is not None
+    means, weights = found.draws.values.mean(axis=1), found.draws.weights
+    spread = (weights * (means - found.draws.mean)) ** 2
+    expected = 1.51 * np.sqrt(8 / 7 * spread.sum(axis=0))  # Student's t of 7, against normal
     np.testing.assert_allclose(found.draws.mcse, expected, rtol=0.01)
     assert (np.abs(found.draws.mean - 0.5) < 3 * found.draws.mcse).all()
     again = Posterior.load(tmp_path / "found.npz").draws
     assert again is not None
-    assert again.are_groups
+    assert again.weights is not None
 
 
 def test_a_graph_without_hidden_variables_or_factors_is_solved() -> None:
@@ -187,3 +190,55 @@ def test_groups_that_are_far_apart_when_time_is_up_leave_an_answer_and_large_err
     assert found.solution.result == "out_of_time"
     assert found.log_partition is not None
     assert found.log_partition.error > 100
+
+
+def test_standard_errors_are_of_the_right_size() -> None:
+    """Many runs: the deviation of their answers is that which each of them states."""
+    graph = chain(8, np.random.default_rng(0))
+    is_real = graph.variables.num_states == 0
+    answers, errors = [], []
+
+    for seed in range(40):
+        found = infer(graph, SMC(particles=16, sweeps=2), seed=seed)
+        assert found.draws is not None
+        stated = found.draws.standard_errors()
+        marginals = [found.marginal(name) for name in graph.variables.names]
+        reals = [one for one, own in zip(marginals, is_real, strict=True) if own]
+        probs = [one.probs[1] for one, own in zip(marginals, is_real, strict=True) if not own]
+        means, stds = [one.mean for one in reals], [np.log(one.std) for one in reals]
+        answers.append(np.concatenate([probs, means, stds]))
+        own = [stated.probability[~is_real], stated.mean[is_real], stated.std[is_real]]
+        errors.append(np.concatenate(own) / 1.51)  # Student's t of 7, against normal
+        assert np.isnan(stated.probability[is_real]).all()
+        assert np.isnan(stated.mean[~is_real]).all()
+
+    spread = np.std(answers, axis=0, ddof=1)
+    varies = spread > 1e-6  # leaves may have been integrated out exactly
+    ratio = (np.sqrt(np.mean(np.square(errors), axis=0)) / spread)[varies]
+    assert varies.mean() > 0.8
+    # The deviation of 40 answers is known to about a tenth.
+    assert ratio.min() > 0.6
+    assert ratio.max() < 1.6
+
+
+def test_errors_of_rewritten_variables_come_from_draws() -> None:
+    graph = friends_and_smokers()
+
+    found = infer(graph, SMALL, seed=1).draws
+
+    assert found is not None
+    stated = found.standard_errors().probability
+    assert np.isfinite(stated).all()
+    np.testing.assert_allclose(stated, found.mcse, rtol=3.0, atol=0.03)
+
+
+def test_groups_count_by_their_weights_in_all_that_reads_draws() -> None:
+    variables = FactorGraph.build({"a": boolean, "x": real}, []).variables
+    values = np.stack([np.zeros((4, 2)), np.ones((4, 2))])
+    weights = np.array([[0.25, 0.5], [0.75, 0.5]])
+    draws = Draws(variables, np.arange(2), values, weights)
+
+    np.testing.assert_allclose(draws.mean, [0.75, 0.5])
+    table = draws.to_arrow().to_pydict()
+    assert sum(one == "true" for one in table["a"]) == 6
+    assert sum(table["x"]) == 4

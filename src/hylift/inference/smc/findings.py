@@ -18,7 +18,7 @@ from hylift.inference.smc.population import Population
 from hylift.numerics.segments import maxima, offsets
 from hylift.posterior import LogPartition
 from hylift.posterior.distributions import BatchedDistribution
-from hylift.posterior.mixing import widened
+from hylift.posterior.mixing import ALONE, error_of_groups, widened
 from hylift.words import counted
 
 FloatArray = NDArray[np.float64]
@@ -29,9 +29,6 @@ beyond which groups disagree."""
 
 FEW_GROUPS = 3.0
 """Effective number of groups below which one of them decides alone."""
-
-ALONE = 1.5
-"""Effective number of groups below which the weighted spread of groups says nothing."""
 
 LEAST_WEIGHT = 1e-300
 """Of a component of a mixture: those of improbable groups must not vanish."""
@@ -103,11 +100,19 @@ class Findings:
         self, values: FloatArray, part: NDArray[np.int32]
     ) -> tuple[FloatArray, FloatArray]:
         """Means over groups of values (group, item), and their standard errors."""
-        weights, groups = self.weights[:, part], len(values)
-        mean = (weights * values).sum(axis=0)
-        spread = (weights**2 * (values - mean) ** 2).sum(axis=0)
-        spread = np.maximum(spread, np.where(self._is_alone[part], values.var(axis=0), 0.0))
-        return mean, np.sqrt(spread * groups / (groups - 1))
+        weights = self.weights[:, part]
+        return (weights * values).sum(axis=0), error_of_groups(values, weights)
+
+    def errors(self) -> tuple[FloatArray, FloatArray]:
+        """(variable,): standard errors of probabilities and means, and of deviations relative to
+        them, for as few groups as there are."""
+        factor = widened(len(self.weights) - 1)
+        error, std_error = np.zeros((2, len(self.part)))
+        error[self._discrete] = factor * self._by_variable()
+        if len(self.reals):
+            _, std, mean_off, std_off = self.moments
+            error[self.reals], std_error[self.reals] = factor * mean_off, factor * std_off / std
+        return error, std_error
 
     @property
     def _effective(self) -> FloatArray:

@@ -82,7 +82,13 @@ class SMC:
         run_steps(population, control)
         population.hurry()
         found = Findings.of(population, log_constant, part)
-        draws = Draws(prepared.source.variables, prepared.hidden, found.draws(), are_groups=True)
+        draws = Draws(
+            prepared.source.variables,
+            prepared.hidden,
+            found.draws(),
+            found.weights[:, part],
+            *found.errors(),
+        )
 
         def find(
             mixture: Mixture | None = None,
