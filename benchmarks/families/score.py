@@ -10,31 +10,7 @@ from numpy.typing import NDArray
 
 import hylift as hl
 from hylift.inference.method import Method
-
-MOST_PROB, MOST_MEAN, MOST_STD = 0.05, 0.25, 1.25
-"""Errors up to which an answer is right: of a probability, of a mean in deviations, and of a
-deviation as a factor."""
-
-DOUBTS = (
-    "chains disagree",
-    "cannot show",
-    "did not converge",
-    "does not satisfy all hard constraints",
-    "may be in a poor place",
-    "may be off",
-    "may have been missed",
-    "may miss",
-    "may still depend on",
-    "misjudges",
-    "no draw is to be used",
-    "not to be trusted",
-    "R-hat may not show it",
-    "reaches beyond them",
-    "too far apart",
-    "too small",
-    "unchecked",
-)
-"""Words by which notes warn that an answer may be wrong."""
+from hylift.posterior.trust import MOST_MEAN, MOST_PROB, MOST_STD
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,10 +56,7 @@ class Score:
 
 def is_flagged(posterior: hl.Posterior) -> bool:
     """True if the answer says that it may be wrong."""
-    notes = posterior.solution.notes
-    return posterior.solution.result != "converged" or any(
-        doubt in note for doubt in DOUBTS for note in notes
-    )
+    return posterior.trust.verdict == "doubtful"
 
 
 def wrong(found: Moments, exact: Moments) -> str | None:

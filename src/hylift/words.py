@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 class Wording(str):
@@ -12,17 +12,21 @@ class Wording(str):
 
     cli: str
 
-    def __new__(cls, python: str, cli: str) -> Wording:
+    def __new__(cls, python: str, cli: str) -> Self:
         text = super().__new__(cls, python)
         text.cli = cli
         return text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Wording, (self.python, self.cli)
+        return type(self), (self.python, self.cli)
 
     @property
     def python(self) -> str:
         return "".join(self)
+
+
+class Doubt(Wording):
+    """A note on an answer that says why it may be wrong."""
 
 
 def cli_text(text: str) -> str:
@@ -33,6 +37,11 @@ def cli_text(text: str) -> str:
 def worded(*parts: str) -> Wording:
     """The parts as one text, each in both wordings."""
     return Wording("".join(parts), "".join(map(cli_text, parts)))
+
+
+def doubt(*parts: str) -> str:
+    """The parts as one text that says why an answer may be wrong."""
+    return Doubt("".join(parts), "".join(map(cli_text, parts)))
 
 
 def option(name: str, value: object = None) -> Wording:

@@ -70,7 +70,7 @@ def with_rounding(posterior: Posterior, prepared: Prepared) -> Posterior:
         return posterior
     known = None if marginals is None else _beliefs(marginals, prepared, nowhere)[0]
     lost = lost_digits(prepared.source, nowhere, known, _parts(prepared))
-    log_z = posterior.log_partition
+    posterior, log_z = _with_certificate(posterior, lost), posterior.log_partition
     if log_z is not None and not is_exact(log_z.value, lost.total, 0.0):
         error = lost.total + log_z.error
         kind, at_least = log_z.kind, log_z.at_least
@@ -122,6 +122,7 @@ def _with_errors(posterior: Posterior, lost: Lost) -> Posterior:
         return posterior
     error = solution.marginal_error + lost.marginal
     found = replace(posterior, solution=replace(solution, marginal_error=error))
+    found = _with_certificate(found, lost)
     if log_z is None:
         return found
     log_z = replace(log_z, error=log_z.error + lost.total)
@@ -129,3 +130,9 @@ def _with_errors(posterior: Posterior, lost: Lost) -> Posterior:
         log_z = replace(log_z, kind="estimate")
         found = found.with_note(rounding_note(log_z.error, error))
     return replace(found, log_partition=log_z)
+
+
+def _with_certificate(posterior: Posterior, lost: Lost) -> Posterior:
+    """The posterior, which is certified no longer where rounding matters."""
+    is_certified = posterior.solution.is_certified and lost.marginal <= EXACT
+    return replace(posterior, solution=replace(posterior.solution, is_certified=is_certified))

@@ -94,6 +94,7 @@ def finish(
         control.history() if control.steps or answer.steps is None else None,
         answer.predicted_seconds,
         answer.marginal_error,
+        answer.log_partition is not None and answer.log_partition.kind == "exact",
     )
     return Posterior(
         prepared.source.variables,

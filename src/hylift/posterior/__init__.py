@@ -15,6 +15,7 @@ from hylift.posterior.mixture import Mixture
 from hylift.posterior.posterior import Posterior
 from hylift.posterior.summing import Expectation
 from hylift.posterior.target import Target
+from hylift.posterior.trust import Trust
 
 __all__ = [
     "Assignment",
@@ -34,5 +35,6 @@ __all__ = [
     "Result",
     "Solution",
     "Target",
+    "Trust",
     "with_observed",
 ]

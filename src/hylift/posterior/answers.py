@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ArgumentError
 from hylift.graph import Domain, Variables
+from hylift.words import Doubt, doubt
 
 Kind = Literal["exact", "lower bound", "upper bound", "interval", "estimate"]
 Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped", "interrupted"]
@@ -36,6 +37,10 @@ EXACT = 1e-9
 answers are called exact."""
 
 
+DOUBTFUL_ODDS = 0.1
+"""Error of log-odds from which on rounding makes an answer doubtful."""
+
+
 def is_exact(value: float, error: float, marginal_error: float, tolerance: float = EXACT) -> bool:
     """True if these errors of log Z and of probabilities are small enough to be called exact."""
     return marginal_error <= tolerance and error <= tolerance * max(1.0, abs(value))
@@ -43,11 +48,12 @@ def is_exact(value: float, error: float, marginal_error: float, tolerance: float
 
 def rounding_note(error: float, marginal_error: float) -> str:
     """A note on an answer that rounding keeps from being exact."""
-    return (
+    note = (
         f"Rounding may change log Z by about {error:.1e}, and log-odds by {marginal_error:.1e}: "
         "the model's numbers differ too much in size. Rescaling its reals, or subtracting from "
         "them what they have in common, would help."
     )
+    return note if marginal_error <= DOUBTFUL_ODDS else doubt(note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +145,13 @@ class Solution:
     """The time that the plan of exact inference predicted; not saved."""
     marginal_error: float | None = field(default=None, compare=False)
     """The error that exact inference leaves to any probability; not saved."""
+    is_certified: bool = False
+    """True if it is proven that marginals are exact, up to `marginal_error`."""
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The notes that say why this answer may be wrong."""
+        return tuple(note for note in self.notes if isinstance(note, Doubt))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

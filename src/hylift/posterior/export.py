@@ -56,6 +56,7 @@ def to_dict(
             "kind": found.kind,
             "assignment": found.to_dict(ids),
         }
+    result["trust"] = {"verdict": posterior.trust.verdict, "why": posterior.trust.why}
     result["solution"] = {
         "result": solution.result,
         "steps": solution.steps,

@@ -27,6 +27,7 @@ from hylift.posterior.mapped import Joint
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.summing import Expectation
 from hylift.posterior.target import Target, check_agreement, conditioned
+from hylift.posterior.trust import Trust, trust_of
 from hylift.words import counted, method_call, worded
 
 
@@ -47,6 +48,8 @@ class Posterior:
     """The approximated distribution, for energies and the MAP assignment; not saved."""
     draws: Draws | None = None
     """The draws of a sampler, with their diagnostics."""
+    checked: Trust | None = None
+    """The trust that an independent check has found; None where there was none."""
 
     def __post_init__(self) -> None:
         self.observed.flags.writeable = False
@@ -56,6 +59,11 @@ class Posterior:
             self.mixture.check(self.variables)
             if not np.array_equal(self.mixture.hidden, np.flatnonzero(~self.observed)):
                 raise ModelError("the mixture must cover exactly the hidden variables")
+
+    @property
+    def trust(self) -> Trust:
+        """The verdict on this answer, a sentence why, and the error of each marginal."""
+        return self.checked or trust_of(self)
 
     def marginal(self, atom: str) -> Any:
         """The distribution of one variable.
@@ -376,4 +384,5 @@ class Posterior:
         hidden = counted(int(np.count_nonzero(~self.observed)), "hidden variable")
         result = self.solution.result
         ended = "" if result == "converged" else f", not converged ({result})"
-        return f"Posterior({hidden}, method {self.solution.method}{ended}{total})"
+        about = f"{hidden}, method {self.solution.method}{ended}{total}"
+        return f"Posterior({about}, {self.trust.verdict})"

@@ -29,13 +29,15 @@ from hylift.posterior.mapped import MappedMixture
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Mixture
 from hylift.posterior.posterior import Posterior
+from hylift.posterior.trust import Trust
 from hylift.rewrite.state_map import StateMap
+from hylift.words import Doubt, doubt
 
 FILE = Archive("a saved posterior", "hylift posterior", 5, "infer again and save it")
 
 NAMES = (Names, Atoms, Listed, Numbered)
 ANSWERS = (Posterior, Variables, Domain, Solution, History, LogPartition, Assignment)
-FOUND = (Marginals, Mixture, MappedMixture, StateMap, Layout, Draws)
+FOUND = (Trust, Marginals, Mixture, MappedMixture, StateMap, Layout, Draws)
 FAMILIES = (BetaMixture, Categorical, GaussianMixture, PiecewiseDensity, PointMass)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*NAMES, *ANSWERS, *FOUND, *FAMILIES)}
 """Dataclasses that are stored, field by field."""
@@ -80,6 +82,8 @@ class _Writer:
     """The place of a stored object by its id, and the object, so that the id is not reused."""
 
     def described(self, value: Any, place: str) -> Any:
+        if isinstance(value, Doubt):
+            return {"doubt": value.python}
         if isinstance(value, tuple):
             return [self.described(one, f"{place}.{at}") for at, one in enumerate(value)]
         if isinstance(value, pa.DataType):
@@ -143,6 +147,8 @@ class _Reader:
             return self.known[content]
         if kind == "type":
             return _type_of(*content)
+        if kind == "doubt":
+            return doubt(content)
         if kind != "words":
             self.known[place] = self._object(KINDS[kind], content, place)
         elif content not in self.known:  # arguments share their words

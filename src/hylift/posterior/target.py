@@ -102,11 +102,14 @@ def conditioned(posterior: Posterior, values: Mapping[str, object]) -> Posterior
     target = posterior.target
     return replace(
         posterior,
-        solution=replace(posterior.solution, notes=(NOTE,)),
+        solution=replace(
+            posterior.solution, notes=(NOTE, *posterior.solution.doubts), is_certified=False
+        ),
         observed=observed,
         log_partition=None,
         all_marginals=marginals,
         assignment=None,
+        checked=None,
         mixture=mixture,
         target=GivenTarget(target, Evidence.of(new, value)) if target else None,
     )

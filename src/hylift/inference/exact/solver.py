@@ -29,6 +29,7 @@ from hylift.numerics.segments import offsets
 from hylift.posterior import Assignment, GaussianMixture, LogPartition, PiecewiseDensity, Posterior
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.rewrite.kinds import Kinds
+from hylift.words import doubt
 
 LEAST_TOLERANCE = 1e-13
 
@@ -228,7 +229,7 @@ def _unresolved(
             off = _moments_off(axes, outcome.marginals, axes.row[ids], found)
             if off.max() > UNRESOLVED:
                 name = kinds.graph.variables.names[int(ids[np.argmax(off)])]
-                return (
+                return doubt(
                     f"The density of '{name}' is not resolved between its nodes: its mean or "
                     f"deviation may be off by {off.max():.1g} deviations."
                 )

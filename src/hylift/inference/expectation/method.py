@@ -30,7 +30,7 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.numerics.segments import argmaxima
 from hylift.posterior import LogPartition, Posterior, Result
-from hylift.words import counted
+from hylift.words import counted, doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,9 @@ def _notes(view: View, state: Propagation, result: Result, is_exact: bool) -> tu
     open_parts = int(np.count_nonzero(~state.converged))
     if result != "converged" and open_parts:
         notes.append(
-            f"EP did not converge in {counted(open_parts, 'part')} of "
-            f"{state.sites.num_parts:,}: do not rely on the answers there. Gibbs may do better."
+            doubt(
+                f"EP did not converge in {counted(open_parts, 'part')} of "
+                f"{state.sites.num_parts:,}: do not rely on the answers there. Gibbs may do better."
+            )
         )
     return tuple(notes)

@@ -45,6 +45,7 @@ from hylift.numerics.segments import argmaxima, log_sums, maxima, ranges
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.answers import Kind
 from hylift.rewrite.kinds import MOST_STATES, Kinds
+from hylift.words import doubt
 
 Schedule = Literal["flooding", "residual"]
 
@@ -367,7 +368,7 @@ def _notes(view: View, on_forest: bool, result: Result) -> tuple[str, ...]:
         notes = notes_on_loops("BP", view, is_settled=result == "converged")
     if result == "max_steps":
         help = "more steps" if on_forest else "more damping, the residual schedule or more steps"
-        notes.append(f"Messages did not converge: {help} may help.")
+        notes.append(doubt(f"Messages did not converge: {help} may help."))
     if result == "diverged":
         notes.append(DIVERGED)
     return tuple(notes)

@@ -23,7 +23,7 @@ from hylift.inference.settings import check_whole, is_number, refuse_start
 from hylift.inference.terms import has_repeats
 from hylift.posterior import Assignment, LogPartition, Marginals, Mixture, Posterior, Result
 from hylift.posterior.distributions import BatchedDistribution
-from hylift.words import method_call, option, worded
+from hylift.words import doubt, method_call, option, worded
 
 SETTLED = 1e-9
 """Largest last change of a message at which an answer on a forest is exact."""
@@ -34,7 +34,7 @@ ENDLESS, LOOK = 1e30, 16
 """Size of a log-message that only divergence reaches, and steps from one look at it to the next:
 before numbers overflow, which would look like a contradiction."""
 
-DIVERGED = (
+DIVERGED = doubt(
     "Messages grew without end: the marginals are not to be trusted, and there is no log Z. Hard "
     "constraints in short loops do that."
 )

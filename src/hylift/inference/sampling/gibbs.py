@@ -31,7 +31,7 @@ from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
 from hylift.posterior.mixing import Diagnostics, diagnosed
 from hylift.rewrite.kinds import Kinds
-from hylift.words import counted, option, worded
+from hylift.words import counted, doubt, option
 
 FloatArray = NDArray[np.float64]
 
@@ -214,8 +214,10 @@ class _Sampled:
         if self.num_warm < method.warm_up:
             why = ENDED_BY.get(control.ended, "Time ran out")
             notes.append(
-                f"{why} after {counted(self.num_warm, 'sweep')} of {method.warm_up:,} to "
-                "warm up: the draws may still depend on where the chains began."
+                doubt(
+                    f"{why} after {counted(self.num_warm, 'sweep')} of {method.warm_up:,} to "
+                    "warm up: the draws may still depend on where the chains began."
+                )
             )
         if self.every > 1:
             notes.append(
@@ -273,11 +275,11 @@ def _doubts(draws: Draws, mixing: Diagnostics, run: _Sampled) -> list[str]:
     doubts: list[str] = []
     if not mixing.r_hat.max(initial=1.0) < MIXED:
         doubts.append(
-            worded("The chains disagree: use more draws, or a longer ", option("warm_up"), ".")
+            doubt("The chains disagree: use more draws, or a longer ", option("warm_up"), ".")
         )
     elif not has_mixed(mixing):
         doubts.append(
-            worded(
+            doubt(
                 f"Fewer than {LEAST_ESS} draws are effective for some variable, or its deviation "
                 "is uncertain: answers may be off by some hundredths. Use more ",
                 option("draws"),
@@ -285,14 +287,19 @@ def _doubts(draws: Draws, mixing: Diagnostics, run: _Sampled) -> list[str]:
             )
         )
     if len(draws.values) == 1 and len(draws.ids):
-        doubts.append("One chain cannot show whether another would agree: run two or more.")
+        doubts.append(doubt("One chain cannot show whether another would agree: run two or more."))
     is_stuck = (draws.variables.num_states[draws.ids] == 0) & (mixing.sd == 0.0)
     if is_stuck.any():
         name = draws.variables.names[int(draws.ids[np.argmax(is_stuck)])]
-        doubts.append(f"'{name}' never changed, which a real cannot but do: no draw is to be used.")
+        doubts.append(
+            doubt(f"'{name}' never changed, which a real cannot but do: no draw is to be used.")
+        )
     if not run.is_connected:
         doubts.append(
-            "Hard constraints may keep apart states between which no draw of a few variables at a "
-            "time can move: then a chain sees its own side only, and R-hat may not show it."
+            doubt(
+                "Hard constraints may keep apart states between which no draw of a few variables "
+                "at a time can move: then a chain sees its own side only, and R-hat may not show "
+                "it."
+            )
         )
     return doubts

@@ -19,7 +19,7 @@ from hylift.numerics.segments import maxima, offsets
 from hylift.posterior import LogPartition
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.mixing import ALONE, error_of_groups, widened
-from hylift.words import counted
+from hylift.words import counted, doubt
 
 FloatArray = NDArray[np.float64]
 
@@ -242,13 +242,17 @@ class Findings:
             apart += self.reals[differs].tolist()
         if apart:
             doubts.append(
-                f"The groups disagree about {counted(len(apart), 'variable')}, such as "
-                f"'{names[apart[0]]}': the answer may be off. More particles would help."
+                doubt(
+                    f"The groups disagree about {counted(len(apart), 'variable')}, such as "
+                    f"'{names[apart[0]]}': the answer may be off. More particles would help."
+                )
             )
         if (self._effective < min(FEW_GROUPS, 0.5 * len(self.weights))).any():
             doubts.append(
-                "A few groups found far more probable states than the others: modes may have been "
-                "missed. More particles would help."
+                doubt(
+                    "A few groups found far more probable states than the others: modes may have "
+                    "been missed. More particles would help."
+                )
             )
         return doubts
 

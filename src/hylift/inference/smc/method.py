@@ -27,7 +27,7 @@ from hylift.posterior import Assignment, Categorical, Mixture, Posterior
 from hylift.posterior.draws import Draws
 from hylift.rewrite.kinds import Kinds
 from hylift.rewrite.parts import parts_of
-from hylift.words import counted, method_call, worded
+from hylift.words import counted, doubt, method_call, worded
 
 FloatArray = NDArray[np.float64]
 
@@ -194,6 +194,8 @@ def _out_of_time(control: Control) -> list[str]:
     if control.ended is None:
         return []
     return [
-        f"The run ended after {counted(len(control.steps), 'step')}: what was left of the way was "
-        "made by weights alone, and the answer may be off."
+        doubt(
+            f"The run ended after {counted(len(control.steps), 'step')}: what was left of the way "
+            "was made by weights alone, and the answer may be off."
+        )
     ]

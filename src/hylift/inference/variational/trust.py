@@ -20,7 +20,7 @@ from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import QuadraticForm
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
 from hylift.rewrite.leaves import WithoutLeaves
-from hylift.words import counted, method_call, option, worded
+from hylift.words import counted, doubt, method_call, option, worded
 
 LEAKS = 1e-9
 """Mass of a Gaussian beyond the bounds of its real that still counts as none."""
@@ -68,9 +68,11 @@ def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind
     if not fit.is_feasible:
         kind = "estimate"
         notes.append(
-            "The mixture does not satisfy all hard constraints, which count with a large finite "
-            "weight here; the MAP assignment does where one could be found. More components or "
-            "restarts may help."
+            doubt(
+                "The mixture does not satisfy all hard constraints, which count with a large "
+                "finite weight here; the MAP assignment does where one could be found. More "
+                "components or restarts may help."
+            )
         )
     return kind, notes
 
@@ -97,8 +99,10 @@ def kind_with_leaves(
         return kind
     if lost[worst] > LEAK:
         notes.append(
-            f"Ran out of time before enforcing the bounds of '{names[worst]}', which matter: it "
-            "was integrated out as if it had none, and its marginal reaches beyond them."
+            doubt(
+                f"Ran out of time before enforcing the bounds of '{names[worst]}', which matter: "
+                "it was integrated out as if it had none, and its marginal reaches beyond them."
+            )
         )
     else:
         notes.append(
@@ -160,9 +164,11 @@ def _note_separation(fit: Fit, notes: list[str]) -> None:
     if mixing < SEPARATED or (alone and mixing < 0):
         died = "All weight went to one component. " if alone else ""
         notes.append(
-            f"{died}This graph has many more links than variables, and there the Bethe "
-            "approximation misjudges the weights of components that are far apart: compare with "
-            "NPVI, or with one component."
+            doubt(
+                f"{died}This graph has many more links than variables, and there the Bethe "
+                "approximation misjudges the weights of components that are far apart: compare "
+                "with NPVI, or with one component."
+            )
         )
 
 
@@ -195,7 +201,7 @@ def note_on_tied_reals(view: View, mixture: Mixture) -> list[str]:
     if not ratio[worst] > TOO_SMALL:
         return []
     name = view.ground.variables.names[int(reals[looked[worst]])]
-    note = worded(
+    note = doubt(
         "The model ties reals closely, and a mixture of few products makes their deviations too "
         f"small: that of '{name}' is {own[worst]:.3g}, and {within[worst]:.3g} in the Gaussian "
         "that the model has in the states it holds for likely. Use ",

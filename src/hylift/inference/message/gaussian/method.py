@@ -32,6 +32,7 @@ from hylift.inference.message.running import (
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.posterior import GaussianMixture, LogPartition, Posterior, Result
+from hylift.words import doubt
 
 GROWN = 1e6
 """Largest change of a message, relative to the first means and changes, from which messages are
@@ -173,7 +174,7 @@ class Findings:
         if self.result == "diverged":
             found.append(self._of_divergence())
         if self.result == "max_steps" and self.rounding <= ROUNDING:
-            found.append("Messages did not converge: more steps, or some damping, may help.")
+            found.append(doubt("Messages did not converge: more steps, or some damping, may help."))
         if self.rounding > ROUNDING:
             found.append(
                 f"Rounding may change log Z, and means in standard deviations, by about "
@@ -193,7 +194,7 @@ class Findings:
         answer = f"that of step {self.num_steps}"
         if self.is_alone:
             answer = "that of each real by itself, with all others at 0"
-        return (
+        return doubt(
             f"Gaussian BP diverged after step {self.num_steps}: {self.cause}. The answer is "
             f"{answer}: do not rely on it. Damping may help; Exact and BVI do not diverge."
         )

@@ -32,6 +32,7 @@ from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole
 from hylift.numerics.segments import argmaxima
 from hylift.posterior import LogPartition, Posterior, Result
+from hylift.words import doubt
 
 MOST_ADAPTING = 100
 """Steps that adapt proposals, at most."""
@@ -161,38 +162,49 @@ class EPBP:
         is_unsure = unsure is not None and unsure.max() > UNSURE
         if unsure is None:
             notes.append(
-                "The marginals are unchecked: time ran out before finding out how much they "
-                "depend on where particles lie."
+                doubt(
+                    "The marginals are unchecked: time ran out before finding out how much they "
+                    "depend on where particles lie."
+                )
             )
         elif is_unsure:
             most = int(np.argmax(unsure))
             notes.append(
-                "The marginals are not to be trusted, even if messages have converged: they depend "
-                "on where particles lie. Moving the particles within their strata changes the "
-                f"belief about '{names[most]}' by {unsure[most]:.0%} (total variation). Use many "
-                "more particles, or another method, such as BVI."
+                doubt(
+                    "The marginals are not to be trusted, even if messages have converged: they "
+                    "depend on where particles lie. Moving the particles within their strata "
+                    f"changes the belief about '{names[most]}' by {unsure[most]:.0%} (total "
+                    "variation). Use many more particles, or another method, such as BVI."
+                )
             )
         lost = int(np.argmin(passing.fewest[found.real]))
         if passing.fewest[found.real][lost] < LOST:
             notes.append(
-                f"While proposals were adapted, '{names[int(found.real[lost])]}' had "
-                f"{passing.fewest[found.real][lost]:.1f} effective particles: what lies between "
-                "particles, such as another narrow mode, may have been missed. Compare with more."
+                doubt(
+                    f"While proposals were adapted, '{names[int(found.real[lost])]}' had "
+                    f"{passing.fewest[found.real][lost]:.1f} effective particles: what lies "
+                    "between particles, such as another narrow mode, may have been missed. Compare "
+                    "with more."
+                )
             )
         gap = passing.proposals.gaps(self.particles)[found.real]
         width = narrowest(passing.factors.graph)[found.real]
         tight = int(np.argmax(gap / width))
         if gap[tight] > APART * width[tight]:
             notes.append(
-                f"A factor holds '{names[int(found.real[tight])]}' within {width[tight]:.2g}, in "
-                f"some state, and particles are {gap[tight]:.2g} apart: sums over them may miss "
-                "that. Use more particles."
+                doubt(
+                    f"A factor holds '{names[int(found.real[tight])]}' within {width[tight]:.2g}, "
+                    f"in some state, and particles are {gap[tight]:.2g} apart: sums over them may "
+                    "miss that. Use more particles."
+                )
             )
         elif found.error[farthest] > FAR and not is_unsure:
             notes.append(
-                f"The particles of '{names[int(found.real[farthest])]}' are too far apart to "
-                f"resolve its factors: sums over them are {found.error[farthest]:.0%} off. Use "
-                "more particles."
+                doubt(
+                    f"The particles of '{names[int(found.real[farthest])]}' are too far apart to "
+                    f"resolve its factors: sums over them are {found.error[farthest]:.0%} off. Use "
+                    "more particles."
+                )
             )
         return tuple(notes)
 
@@ -203,8 +215,10 @@ def _notes_on_messages(view: View, result: Result) -> list[str]:
         notes = notes_on_loops("EPBP", view, is_settled=result == "converged")
     if result == "max_steps":
         notes.append(
-            "Messages did not converge, so the marginals are not to be trusted: more steps, or "
-            "some damping, may help."
+            doubt(
+                "Messages did not converge, so the marginals are not to be trusted: more steps, or "
+                "some damping, may help."
+            )
         )
     if result == "diverged":
         notes.append(DIVERGED)

@@ -1,0 +1,147 @@
+"""The verdict on an answer, and the error of each marginal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hylift.errors import ArgumentError
+from hylift.graph import Variables
+from hylift.posterior.answers import ENDS, EXACT
+from hylift.words import Wording, counted, worded
+
+if TYPE_CHECKING:
+    from hylift.posterior.posterior import Posterior
+
+FloatArray = NDArray[np.float64]
+
+Verdict = Literal["certified", "checked", "unchecked", "doubtful"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""From the best to the worst: errors are proven; an independent run agrees; there was none; the
+answer may be wrong."""
+CERTIFIED, CHECKED, UNCHECKED, DOUBTFUL = range(4)
+
+MOST_PROB, MOST_MEAN, MOST_STD = 0.05, 0.25, 1.25
+"""Errors up to which an answer is right: of a probability, of a mean in deviations, and of a
+deviation as a factor."""
+
+HOW_TO_CHECK = Wording("hl.check_answer(posterior, graph)", "--check")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Trust:
+    """The trust in an answer: a verdict for the whole and for each hidden variable.
+
+    Errors are nan where a variable has no such number, and infinite where nothing is known. Those
+    of certified variables are proven; others are exceeded by about one in twenty, as measured on
+    random models.
+    """
+
+    variables: Variables
+    ids: NDArray[np.int64]  # (hidden,)
+    verdict: Verdict
+    why: str
+    """One sentence."""
+    verdict_id: NDArray[np.int8]  # (hidden,): position in `VERDICTS`
+    prob_error: FloatArray  # (hidden,): of any of its probabilities
+    mean_error: FloatArray  # (hidden,): of its mean, in deviations
+    std_factor: FloatArray  # (hidden,): of its deviation, as a factor of at least 1
+
+    def __post_init__(self) -> None:
+        arrays = (self.ids, self.verdict_id, self.prob_error, self.mean_error, self.std_factor)
+        if len({array.shape for array in arrays}) > 1 or self.ids.ndim != 1:
+            raise ArgumentError("trust needs one entry per hidden variable")
+        for array in arrays:
+            array.flags.writeable = False
+
+    @classmethod
+    def same(
+        cls,
+        variables: Variables,
+        ids: NDArray[np.int64],
+        verdict: Verdict,
+        why: str,
+        error: float = np.inf,
+    ) -> Trust:
+        """The same verdict on all variables, with one error."""
+        is_real = variables.num_states[ids] == 0
+        errors = np.where(is_real, np.nan, error), np.where(is_real, error, np.nan)
+        level = np.full(len(ids), VERDICTS.index(verdict), dtype=np.int8)
+        return cls(variables, ids, verdict, why, level, *errors, 1.0 + errors[1])
+
+    @property
+    def verdicts(self) -> NDArray[np.object_]:
+        """(hidden,): the verdict on each variable, in words."""
+        return np.array(VERDICTS, dtype=object)[self.verdict_id]
+
+    @property
+    def size(self) -> FloatArray:
+        """(hidden,): the largest error of each variable, as a multiple of what is still right."""
+        return relative_size(self.prob_error, self.mean_error, self.std_factor)
+
+    def of(self, ids: NDArray[np.int64]) -> NDArray[np.object_]:
+        """Verdicts on some variables, in words; empty for those that are observed."""
+        found = np.full(len(self.variables), "", dtype=object)
+        found[self.ids] = self.verdicts
+        return found[ids]
+
+    def table(self) -> pa.Table:
+        """Columns atom, verdict, prob_error, mean_error and std_factor, the worst first."""
+        size = np.nan_to_num(self.size, nan=0.0)
+        order = np.lexsort((self.ids, -size, -self.verdict_id))
+        columns: dict[str, object] = {
+            "atom": self.variables.names.render(self.ids[order]),
+            "verdict": pa.array(self.verdicts[order], pa.string()),
+        }
+        for name in ("prob_error", "mean_error", "std_factor"):
+            values = getattr(self, name)[order]
+            columns[name] = pa.array(values, mask=np.isnan(values))
+        return pa.table(columns)
+
+    def __repr__(self) -> str:
+        return f"Trust({self.verdict}, {counted(len(self.ids), 'hidden variable')}: {self.why})"
+
+
+def relative_size(prob: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
+    """The largest of three errors (hidden,), as a multiple of what is still right."""
+    with np.errstate(divide="ignore"):
+        sizes = prob / MOST_PROB, mean / MOST_MEAN, np.log(std) / np.log(MOST_STD)
+    return np.fmax.reduce(sizes)
+
+
+def trust_of(posterior: Posterior) -> Trust:
+    """The trust in an answer that no other run was compared with."""
+    verdict, why = _verdict(posterior)
+    error = np.inf
+    if verdict == "certified":
+        error = max(posterior.solution.marginal_error or 0.0, EXACT)
+    ids = np.flatnonzero(~posterior.observed)
+    return Trust.same(posterior.variables, ids, verdict, why, error)
+
+
+def _verdict(posterior: Posterior) -> tuple[Verdict, str]:
+    solution, log_z = posterior.solution, posterior.log_partition
+    if solution.doubts:
+        return "doubtful", solution.doubts[0]
+    if posterior.all_marginals is None:
+        best = posterior.assignment
+        if best is not None:
+            is_proven, what = best.kind == "exact", "that this assignment is the best"
+        else:
+            is_proven, what = log_z is not None and log_z.kind != "estimate", "how far log Z is off"
+        if is_proven:
+            return "certified", f"It is proven {what}."
+        return "unchecked", f"It is not known {what}."
+    if solution.result != "converged":
+        return "doubtful", f"{solution.method} ended early: {ENDS[solution.result]}."
+    if solution.is_certified:
+        return "certified", "Nothing was approximated, and the numerical error is bounded."
+    return "unchecked", worded(
+        f"No independent run was compared with this answer of {solution.method}: ",
+        HOW_TO_CHECK,
+        " does that.",
+    )
