@@ -84,7 +84,7 @@ def test_search_answers_the_task_map_by_itself(run: Run, folder: Path) -> None:
 
     found = solved(run, *PAPERS, "-m", "maxwalksat", "--flips", 2000)
 
-    assert set(found) == {"model", "method", "seed", "map", "solution"}
+    assert set(found) == {"model", "method", "seed", "map", "trust", "solution"}
     assert found["map"]["energy"] == pytest.approx(exact["map"]["energy"], abs=1e-6)
 
 

@@ -33,7 +33,15 @@ def solved(run: Run, *arguments: object) -> dict[str, Any]:
 def test_the_default_is_marginals_and_log_z(run: Run, answer: Posterior) -> None:
     result = solved(run)
 
-    assert set(result) == {"model", "method", "seed", "log_partition", "marginals", "solution"}
+    assert set(result) == {
+        "model",
+        "method",
+        "seed",
+        "log_partition",
+        "marginals",
+        "trust",
+        "solution",
+    }
     assert (result["model"], result["method"], result["seed"]) == ("model.uai", "exact", 0)
     assert result["log_partition"]["kind"] == "exact"
     assert result["log_partition"]["value"] == pytest.approx(answer.log_partition.value, abs=1e-10)
@@ -85,7 +93,7 @@ def test_only_what_is_asked_for_is_in_the_result(
 ) -> None:
     result = solved(run, *arguments)
 
-    assert set(result) == {"model", "method", "seed", "solution"} | expected
+    assert set(result) == {"model", "method", "seed", "trust", "solution"} | expected
 
 
 def test_the_seed_is_in_the_result(run: Run, folder: Path) -> None:

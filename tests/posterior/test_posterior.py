@@ -172,7 +172,7 @@ def test_a_posterior_says_what_it_is(posterior: Posterior) -> None:
     log_z = posterior.log_partition
 
     assert repr(posterior) == (
-        f"Posterior(4 hidden variables, method exact, log Z = {log_z.value:.6g} (exact))"
+        f"Posterior(4 hidden variables, method exact, log Z = {log_z.value:.6g} (exact), certified)"
     )
     assert float(log_z) == log_z.value
     assert posterior.solution.method == "exact"
