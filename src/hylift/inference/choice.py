@@ -74,7 +74,7 @@ class _Clock:
     """The time that the user allows for all methods together, and one of them alone."""
 
     seconds: float | None
-    began: float = field(default_factory=time.perf_counter)
+    began: float
 
     @property
     def elapsed(self) -> float:
@@ -106,7 +106,7 @@ def choose_and_solve(
 ) -> Posterior:
     """The posterior by exact inference where it is cheap, else by the first approximation that
     converges, with notes that say so."""
-    clock = _Clock(request.seconds)
+    clock = _Clock(request.seconds, request.began)
     why = worded("exact inference is ruled out.")
     if exact:
         found = _exact(prepared, request, rewrites, clock)
@@ -135,7 +135,7 @@ def _exact(
     if refused is not None:
         return refused
     try:
-        posterior = solve(method, prepared, replace(request, seconds=limit), rewrites, own)
+        posterior = solve(method, prepared, request.within(limit), rewrites, own)
     except (IntractableError, UnsupportedError) as error:
         return error.text
     except MemoryError:
@@ -210,7 +210,7 @@ class _Approximation:
 
     def _attempt(self, method: Method, share: float = 1.0, **changes: Any) -> Posterior | None:
         """The answer of a method in a share of the time; None where it has none."""
-        request = replace(self.request, seconds=self.clock.left(share), **changes)
+        request = replace(self.request, **changes).within(self.clock.left(share))
         request = replace(request, tasks=request.tasks & {*info_of(method).answers})
         try:
             return solve(method, self.prepared, request, self.rewrites)

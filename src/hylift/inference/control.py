@@ -27,9 +27,10 @@ class Control:
     """Steps recorded so far."""
     ended: Result | None = field(default=None, init=False)
     """The reason to end the run now, if there is one."""
+    is_hurried: bool = field(default=False, init=False)
+    """True if the next loop begins elsewhere than with more time: then it is not stored."""
     num_classes: int = field(default=0, init=False)
     level: int = field(default=0, init=False)
-    _begin: float = field(default_factory=time.perf_counter, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
     _num_sections: int = field(default=0, init=False)
 
@@ -39,13 +40,13 @@ class Control:
 
     def inner(self, seconds: float | None) -> Control:
         """The control of a run within this one, with its own clock and steps."""
-        request = replace(self.request, seconds=seconds, callback=None, checkpoint=None)
-        return Control(request, self.measure)
+        request = replace(self.request, callback=None, checkpoint=None)
+        return Control(request.within(seconds), self.measure)
 
     @property
     def elapsed(self) -> float:
-        """Seconds of this call."""
-        return time.perf_counter() - self._begin
+        """Seconds of this call, from when its time began to count."""
+        return time.perf_counter() - self.request.began
 
     @property
     def total_seconds(self) -> float:
@@ -55,6 +56,10 @@ class Control:
     def enter_level(self, num_classes: int, level: int = 0) -> None:
         """Set the size of the graph that the next steps work on."""
         self.num_classes, self.level = num_classes, level
+
+    def hurry(self) -> None:
+        """Note that time was too short for what the next loop begins with."""
+        self.is_hurried = True
 
     def end(self, result: Result) -> None:
         """End the run, unless it has ended for another reason."""
@@ -106,6 +111,8 @@ class Control:
         if checkpoint is None or not self.should_continue():
             return None
         section = Section(checkpoint, number)
+        if section.stored is None and self.is_hurried:
+            return None
         if section.stored is not None:
             self.steps[:] = checkpoint.steps[: section.stored.num_steps]
         return section

@@ -23,7 +23,8 @@ class StepInfo(NamedTuple):
     share: float
     """Of all steps that there can be, those taken."""
     result: Result | None = None
-    """Set by the last step: 'converged', 'max_steps' or 'diverged'."""
+    """Set by the last step: 'converged', 'max_steps' or 'diverged'; or 'out_of_time', for a loop
+    that had a share of the time, and that a resumed run takes further."""
 
 
 class Stepper(Protocol):
@@ -67,7 +68,8 @@ def run_steps(stepper: Stepper, control: Control) -> Result:
             is_last = info.result is not None or not goes_on
             is_due = section.is_due
             if is_last or is_due:
-                section.store(stepper.arrays(), info.result, control.steps, control.total_seconds)
+                result = None if info.result == "out_of_time" else info.result
+                section.store(stepper.arrays(), result, control.steps, control.total_seconds)
             if is_due and not is_last:
                 section.checkpoint.try_to_write()
         if info.result is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Protocol
 
@@ -79,6 +80,12 @@ class Request:
     """Set when the user wants the best so far."""
     checkpoint: Checkpoint | None = None
     """The file that the run is stored in."""
+    began: float = field(default_factory=lambda: time.perf_counter())
+    """The time from which the limit counts."""
+
+    def within(self, seconds: float | None) -> Request:
+        """The same request with so much time from now on."""
+        return replace(self, seconds=seconds, began=time.perf_counter())
 
 
 class Method(Protocol):

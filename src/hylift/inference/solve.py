@@ -64,7 +64,7 @@ def _solve_once(
     @functools.cache
     def to_maximise() -> Posterior:
         other = rewritten_for(method, prepared, rewrites, maximise=True)
-        only = replace(request, tasks=frozenset({"map"}))
+        only = replace(request, tasks=frozenset({"map"})).within(request.seconds)
         return restored(_solved(method, other, only), other)
 
     sums = request.tasks - {"map"}

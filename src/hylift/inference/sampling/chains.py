@@ -187,9 +187,10 @@ class _Sweeps:
         has_time = self.go_on and stop == self.draws and chains.control.should_continue()
         if has_time and self.go_on and self.go_on(-(-stop // self.every)):
             self.draws, chains.total = 2 * stop, chains.total + stop
-        is_over = stop == self.draws or (self.is_warm_up and self._has_used_its_time())
+        result: Result | None = "max_steps" if stop == self.draws else None
+        if result is None and self.is_warm_up and self._has_used_its_time():
+            result = "out_of_time"
         what = "warming up" if self.is_warm_up else "sampling"
-        result: Result | None = "max_steps" if is_over else None
         return StepInfo(chains.energy, what, chains.done / chains.total, result)
 
     def _has_used_its_time(self) -> bool:

@@ -168,7 +168,7 @@ class _Sampled:
                 graph, terms, blocks, groups, control, total, method.thin, members, functions
             )
 
-        starts = dispersed(graph, terms, chains_at, seeds[count:], count, request.seconds)
+        starts = dispersed(graph, terms, chains_at, seeds[count:], count, control)
         chains = chains_at(starts, seeds[:count])
         room = MOST_STORED // max(method.chains * graph.num_variables, 1)
         room = min(max(room, LEAST_DRAWS), method.draws)

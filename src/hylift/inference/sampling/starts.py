@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
+from hylift.inference.control import Control
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.chains import Chains
 from hylift.inference.sampling.kernels.sweep import LAST
@@ -36,10 +37,11 @@ def dispersed(
     chains_at: Callable[[FloatArray, Seeds], Chains],
     seeds: Seeds,
     num_chains: int,
-    seconds: float | None,
+    control: Control,
 ) -> FloatArray:
     """(chain, variable): where chains begin: the ends of short ones that are farthest apart."""
-    began, places, means, squares, worth = time.monotonic(), [], [], [], []
+    seconds, began = control.request.seconds, control.elapsed
+    places, means, squares, worth = [], [], [], []
     for first in range(0, num_chains * ROUNDS, num_chains):
         own = seeds[first : first + num_chains]
         half = seconds and seconds / 2
@@ -50,7 +52,8 @@ def dispersed(
         means.append(values.mean(axis=1))
         squares.append((values**2).mean(axis=(0, 1)))
         worth.append([chain.log_density[LAST] for chain in scouts.members])
-        if seconds is not None and time.monotonic() - began > MOST_SHARE * seconds:
+        if seconds is not None and control.elapsed - began > MOST_SHARE * seconds:
+            control.hurry()
             break
     mean = np.concatenate(means)
     spread = np.sqrt(np.maximum(np.mean(squares, axis=0) - mean.mean(axis=0) ** 2, 0.0))
