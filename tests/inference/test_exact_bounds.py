@@ -174,7 +174,7 @@ def test_the_error_of_numerical_integration_is_reported() -> None:
     posterior = infer(graph, Exact())
 
     assert 0 <= posterior.log_partition.error < 1e-9
-    assert "1 bounded reals were integrated numerically" in posterior.solution.notes[0]
+    assert "The integral over 1 bounded real is a sum over" in posterior.solution.notes[0]
 
 
 def test_an_unbounded_real_beside_a_bounded_one_is_a_mixture_over_its_values() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ArgumentError
 from hylift.graph import Domain, Variables
-from hylift.words import Doubt, doubt
+from hylift.words import Doubt, counted, doubt
 
 Kind = Literal["exact", "lower bound", "upper bound", "interval", "estimate"]
 Result = Literal["converged", "max_steps", "out_of_time", "diverged", "stopped", "interrupted"]
@@ -49,9 +49,9 @@ def is_exact(value: float, error: float, marginal_error: float, tolerance: float
 def rounding_note(error: float, marginal_error: float) -> str:
     """A note on an answer that rounding keeps from being exact."""
     note = (
-        f"Rounding may change log Z by about {error:.1e}, and log-odds by {marginal_error:.1e}: "
-        "the model's numbers differ too much in size. Rescaling its reals, or subtracting from "
-        "them what they have in common, would help."
+        f"Rounding may change log Z, and bounds on it, by about {error:.1e}, and log-odds by "
+        f"{marginal_error:.1e}: the model's numbers differ too much in size. Rescaling its "
+        "reals, or subtracting from them what they have in common, would help."
     )
     return note if marginal_error <= DOUBTFUL_ODDS else doubt(note)
 
@@ -119,7 +119,7 @@ class History:
         return len(self.seconds)
 
     def __repr__(self) -> str:
-        return f"History({len(self)} steps)"
+        return f"History({counted(len(self), 'step')})"
 
     def to_arrow(self) -> pa.Table:
         """Columns seconds, objective, num_classes and level, one row per step."""
@@ -167,7 +167,8 @@ class Assignment:
     """Bound on how much lower the energy of another assignment is, where known; not saved."""
 
     def __repr__(self) -> str:
-        return f"Assignment({len(self.values)} variables, energy {self.energy:.6g}, {self.kind})"
+        count = counted(len(self.values), "variable")
+        return f"Assignment({count}, energy {self.energy:.6g}, {self.kind})"
 
     def __getitem__(self, name: str) -> str | float:
         return self._decoded(self.variables.id(name))

@@ -293,7 +293,9 @@ def _complete(
 def _with_means(variables: Variables, member: Numbers) -> Variables:
     """The variables, and a mean for each clique; member: (clique,), one of it."""
     number = pa.array(np.arange(1, 1 + len(member)).astype(str))
-    labels = pc.binary_join_element_wise("mean", number, "of", variables.names.render(member), " ")
+    labels = pc.binary_join_element_wise(
+        "mean", number, "of atoms like", variables.names.render(member), " "
+    )
     domain = np.full(len(member), len(variables.domains))
     return Variables(
         (*variables.domains, real),

@@ -152,7 +152,7 @@ def test_smokers_are_one_count():
 
     counted = count_twins(eliminate_discrete_leaves(graph).graph)
 
-    assert list(counted.graph.variables.names) == ["count of Smokes(a)"]
+    assert list(counted.graph.variables.names) == ["count of atoms like Smokes(a)"]
     assert oracle.solve(counted.graph).log_z == pytest.approx(oracle.solve(graph).log_z, abs=1e-10)
 
 

@@ -77,7 +77,7 @@ def test_look_alike_leaves_are_represented_by_one():
 
     assert found is not None
     names = list(found.graph.variables.names)
-    assert names == ["Cancer(a)", "Friends(a,a)", "Friends(a,b)", "count of Smokes(a)"]
+    assert names == ["Cancer(a)", "Friends(a,a)", "Friends(a,b)", "count of atoms like Smokes(a)"]
     assert found.summary == "5 variables in 1 count, beside 30 leaves"
 
 

@@ -172,7 +172,7 @@ def _outwards(value: float, sign: int) -> str:
 def _notes(relaxation: Relaxation, upper: float) -> list[str]:
     """Notes on what was split, and on the upper bound."""
     if relaxation.is_exact:
-        return ["No table had to be split: log Z is exact."]
+        return ["No table had to be split: log Z is exact up to rounding."]
     buckets, reals = relaxation.buckets, relaxation.reals
     split, parts, bounded = len(buckets.replica_ptr) - 1, len(buckets.split), 0
     if reals is not None:

@@ -177,7 +177,7 @@ def _refine(
         try:
             if best is not None and edges.shape[1] > MAX_PANELS:
                 raise IntractableError(
-                    f"numerical integration over {len(axes.real)} bounded reals does not settle "
+                    f"numerical integration over {_number(axes, 'bounded real')} does not settle "
                     f"on {best.outcome.reals.axes.nodes.shape[1]} nodes each"
                 )
             outcome = _summed(kinds, axes, limit, marginals, meter)
@@ -193,9 +193,9 @@ def _refine(
         if best is not None:
             error, settled = difference(best.outcome, outcome, tolerance)
         note = (
-            f"{len(axes.real)} bounded reals were integrated numerically on {axes.nodes.shape[1]} "
-            f"nodes each; half of them change log Z, a probability, or a mean in widths, by "
-            f"{error:.1e}."
+            f"The integral over {_number(axes, 'bounded real')} is a sum over "
+            f"{axes.nodes.shape[1]} nodes for each; half of them change log Z, a probability, or a "
+            f"mean in widths, by {error:.1e}."
         )
         best = _certified(kinds, Integral(outcome, kind, error, settled, (note,)))
         if settled:
@@ -222,13 +222,17 @@ def _on_windows(
     if isinstance(outcome, Integrated):
         return outcome
     note = (
-        f"{len(axes.real)} reals were integrated numerically on {axes.nodes.shape[1]} nodes each, "
-        f"placed where their probability is; {found.compared} nodes change log Z, a probability, "
-        f"or a mean in widths, by {found.error:.1e}. Beyond them lies a probability of about "
-        f"{found.grid.beyond:.0e}."
+        f"The integral over {_number(axes, 'real')} is a sum over {axes.nodes.shape[1]} nodes for "
+        f"each, placed where the probability is; {found.compared} nodes change log Z, a "
+        f"probability, or a mean in widths, by {found.error:.1e}. Beyond them lies a "
+        f"probability of about {found.grid.beyond:.0e}."
     )
     error = found.error + found.grid.beyond
     return _certified(kinds, Integral(outcome, "estimate", error, found.settled, (note,)))
+
+
+def _number(axes: Axes, one: str) -> str:
+    return counted(len(axes.real), one)
 
 
 def _summed(

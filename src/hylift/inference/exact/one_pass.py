@@ -35,6 +35,7 @@ from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, ranges
 from hylift.proper.improper import ImproperDirection
 from hylift.rewrite.kinds import Kinds
+from hylift.words import counted
 
 NO_STATE = "no joint state is possible: the hard constraints and the evidence contradict each other"
 
@@ -197,7 +198,7 @@ def _check_cliques(
     if not len(sizes) or max(sizes.max(), messages) <= np.log(max_entries):
         return
     width = int(np.diff(order.ptr).max())
-    note = f" ({num_gridded} bounded reals among them)" if num_gridded else ""
+    note = f" ({counted(num_gridded, 'bounded real')} among them)" if num_gridded else ""
     raise IntractableError(
         f"exact elimination of these {len(num_states)} variables{note} has width {width}: its "
         f"largest table would have 2^{sizes.max() / np.log(2):.1f} entries, its messages together "

@@ -137,7 +137,7 @@ def log_partition_of(
         return LogPartition(max(-fit.value, bound), kind, fit.error)
     digit = 10.0 ** (np.floor(np.log10(max(abs(bound), 1e-300))) - 5)
     below = np.floor(bound / digit) * digit
-    notes.append(f"log Z is at least {below:.6g}, which is certain for the same mixture.")
+    notes.append(f"The same mixture proves that log Z is at least {below:.6g}, up to rounding.")
     return LogPartition(-fit.value, kind, fit.error, bound)
 
 

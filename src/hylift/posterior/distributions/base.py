@@ -117,7 +117,12 @@ def real_array(
     name: str, values: ArrayLike, *, low: float = -np.inf, finite: bool = True
 ) -> FloatArray:
     """The values as float64, at least `low` and never NaN; not copied if they are already."""
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name} must be a number or an array of numbers, not {values!r}"
+        ) from None
     if array.size == 0:
         return array
     smallest, largest = array.min(), array.max()  # NaN if any element is

@@ -187,7 +187,7 @@ def _variables(variables: Variables, kept: Ids, classes: Classes) -> Variables:
     domains = [categorical(int(size)) for size in sizes]
     member = np.flatnonzero(classes.number >= 0)
     first = member[np.unique(classes.number[member], return_index=True)[1]]
-    labels = pc.binary_join_element_wise("count of", variables.names.render(first), " ")
+    labels = pc.binary_join_element_wise("count of atoms like", variables.names.render(first), " ")
     return Variables(
         (*old.domains, *domains),
         np.concatenate([old.domain_id, len(old.domains) + which.reshape(-1)]).astype(np.int32),

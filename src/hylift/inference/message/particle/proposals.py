@@ -172,7 +172,7 @@ def narrowest(graph: FactorGraph) -> FloatArray:
         most = held.max(axis=1, initial=0.0, where=np.isfinite(held))[group.row]
         np.maximum.at(precision, group.reals.ravel(), most.ravel())
     with np.errstate(divide="ignore"):
-        return np.asarray(1.0 / np.sqrt(precision))
+        return np.asarray(1.0 / np.sqrt(np.abs(precision)))  # -0.0 is none
 
 
 def _loosest(graph: FactorGraph) -> FloatArray:
