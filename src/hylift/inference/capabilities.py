@@ -63,6 +63,8 @@ class MethodInfo:
     """The reason for a race to measure others by it: it is exact, or its draws have converged."""
     proves_impossible: bool = True
     """Evidence that it calls impossible is impossible."""
+    is_checked: bool = False
+    """A quick run from flat starts checks its marginals."""
     races_coarse: bool = False
     """A race runs it a second time, with coarse-to-fine lifting."""
     options: tuple[Option, ...] = ()
@@ -193,8 +195,9 @@ START = Option(
 
 NO_EXACT = Option("no_exact", bool, "Never use exact inference.", "", is_field=False)
 
-VARIATIONAL: dict[str, Any] = {"can_start": True, "has_steps": True, "is_timed": True}
-MESSAGES: dict[str, Any] = {"lift": "exact", "has_steps": True, "is_timed": True}
+STEPS: dict[str, Any] = {"has_steps": True, "is_timed": True, "is_checked": True}
+VARIATIONAL: dict[str, Any] = {"can_start": True, **STEPS}
+MESSAGES: dict[str, Any] = {"lift": "exact", **STEPS}
 FITTED = (RESTARTS, MAX_STEPS, OPTIMISER, LEARNING_RATE, REALS)
 FEW_STEPS = (("restarts", 2), ("max_steps", 3))
 COUNTED: tuple[Rewrite, ...] = ("hard clusters", "counts")
@@ -236,7 +239,13 @@ METHODS = (
         options=(MAX_STEPS, DAMPING, SCHEDULE, MERGE_FACTORS),
         **MESSAGES,
     ),
-    MethodInfo("gabp", "GaBP", "message:GaBP", options=(MAX_STEPS, DAMPING), **MESSAGES),
+    MethodInfo(
+        "gabp",
+        "GaBP",
+        "message:GaBP",
+        options=(MAX_STEPS, DAMPING),
+        **MESSAGES | {"is_checked": False},
+    ),
     MethodInfo(
         "epbp",
         "EPBP",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from hylift.errors import UnsupportedError, check_word
+import numpy as np
+
+from hylift.errors import ImpossibleEvidenceError, UnsupportedError, check_word
 from hylift.files import check_target
 from hylift.graph import FactorGraph
 from hylift.inference.capabilities import Rewrite
+from hylift.inference.checking.quick import with_quick_check
 from hylift.inference.checkpoint import Checkpoint, fingerprint
 from hylift.inference.choice import choose_and_solve
 from hylift.inference.exact import Exact
@@ -24,8 +28,12 @@ from hylift.inference.settings import (
 )
 from hylift.inference.solve import solve
 from hylift.posterior import Posterior
+from hylift.potentials import Table
 from hylift.progress import Progress, announce_compilation, silent
-from hylift.words import Wording, counted, option, worded
+from hylift.words import Wording, counted, listed, option, worded
+
+MOST_RULES = 5
+"""Hard rules that are named where they contradict each other."""
 
 
 def infer(
@@ -42,6 +50,7 @@ def infer(
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
     exact: bool = True,
+    check: bool | None = None,
 ) -> Posterior:
     """The posterior of a graph given its evidence.
 
@@ -62,12 +71,16 @@ def infer(
     Ctrl-C stops a method that takes steps, and returns the best so far, with a note; a second one
     ends it at once. `checkpoint` is a file in which such a run is stored from time to time. If it
     exists, the run resumes from it, and ends where it would have ended without a break.
+
+    A short run of particles from flat starts checks the answer of a method that may miss modes;
+    a note says where it disagrees. `check=False` leaves it out.
     """
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
     _check(graph, method, start, callback)
-    if not isinstance(exact, bool):
-        raise UnsupportedError(f"exact must be True or False, not {exact!r}")
+    for name, value in (("exact", exact), ("check", check if check is not None else True)):
+        if not isinstance(value, bool):
+            raise UnsupportedError(f"{name} must be True or False, not {value!r}")
     if not exact and isinstance(method, Exact):
         named = Wording("exact=False", "--no-exact")
         raise UnsupportedError(worded(named, " rules out exact inference: leave out one of them"))
@@ -77,7 +90,7 @@ def infer(
     seed = checked_seed(seed)
     request = Request(wanted, seed, progress or silent, lift, seconds, start, callback)
     announce_compilation()
-    with interruptible() as interrupt:
+    with interruptible() as interrupt, _naming_hard_rules(graph):
         request = replace(request, interrupt=interrupt)
         prepared = Prepared.of(graph)
         if checkpoint is not None:
@@ -88,7 +101,10 @@ def infer(
         if method is None:
             posterior = choose_and_solve(prepared, request, rewrites, exact=exact)
         else:
-            posterior = solve(method, prepared, request, rewrites)
+            found = solve(method, prepared, request, rewrites)
+            posterior = (
+                found if check is False else with_quick_check(found, method, prepared, request)
+            )
         if request.checkpoint is not None:
             request.checkpoint.try_to_write()
     if posterior.solution.result != "interrupted":
@@ -98,6 +114,26 @@ def infer(
         f"Interrupted after {counted(posterior.solution.steps, 'step')}: this is the best answer "
         f"so far{again}."
     )
+
+
+@contextmanager
+def _naming_hard_rules(graph: FactorGraph) -> Iterator[None]:
+    """Within it, an error that the evidence is impossible names the hard rules of the model."""
+    try:
+        yield
+    except ImpossibleEvidenceError as error:
+        potentials = {group.label: group.potential for group in graph.groups if group.label}
+        hard = [
+            f"'{label}'"
+            for label, potential in potentials.items()
+            if isinstance(potential, Table) and np.isneginf(potential.flat).any()
+        ]
+        if hard:
+            more = [f"{len(hard) - MOST_RULES} more"] if len(hard) > MOST_RULES else []
+            named = listed(hard[:MOST_RULES] + more)
+            message = str(error.args[0]).removesuffix(".")
+            error.args = (f"{message}. The model's hard rules are {named}.",)
+        raise
 
 
 def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, UnsupportedError
 from hylift.graph import Variables
+from hylift.posterior.distributions import Categorical
 from hylift.posterior.distributions.divergence import distances, divergences
 from hylift.posterior.marginals import Marginals
 from hylift.words import Wording, counted
@@ -84,6 +86,34 @@ def compare(trusted: Posterior, other: Posterior, ids: NDArray[np.int64]) -> Com
     _check_variables(trusted.variables, other.variables)
     _check_evidence(trusted, p, other, q)
     kl, l1 = np.empty(len(ids)), np.empty(len(ids))
+    for at, some, others, place in _pairs(p, q, ids):
+        kl[at] = divergences(some, others)[place]
+        l1[at] = distances(some, others)[place]
+    return Comparison(trusted.variables, ids, kl, l1)
+
+
+def gaps(
+    answer: Marginals, other: Marginals, ids: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(variable,) each: the largest gap of a probability, that of means in deviations of the other,
+    and |log| of the ratio of deviations; nan where a variable has none of the kind."""
+    prob, mean, std = np.full((3, len(ids)), np.nan)
+    for at, some, others, place in _pairs(answer, other, ids):
+        if isinstance(some, Categorical):
+            prob[at] = np.abs(some.probs - others.probs).max(axis=1)[place]
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart, ratio = np.abs(some.mean - others.mean), np.log(some.std / others.std)
+            # Where both are certain of a value, it is the same or not.
+            mean[at] = np.where(apart > 0, apart / others.std, 0.0)[place]
+            std[at] = np.where(some.std == others.std, 0.0, np.abs(ratio))[place]
+    return prob, mean, std
+
+
+def _pairs(
+    p: Marginals, q: Marginals, ids: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], Any, Any, NDArray[np.int64]]]:
+    """Positions in `ids`, the distinct pairs of distributions there, and the pair of each."""
     batches = p.batch[ids].astype(np.int64) * len(q.batches) + q.batch[ids]
     for pair in np.unique(batches).tolist():
         at = np.flatnonzero(batches == pair)
@@ -92,10 +122,7 @@ def compare(trusted: Posterior, other: Posterior, ids: NDArray[np.int64]) -> Com
         rows, place = np.unique(
             p.row[ids[at]].astype(np.int64) * size + q.row[ids[at]], return_inverse=True
         )
-        some, others = one[rows // size], two[rows % size]
-        kl[at] = divergences(some, others)[place]
-        l1[at] = distances(some, others)[place]
-    return Comparison(trusted.variables, ids, kl, l1)
+        yield at, one[rows // size], two[rows % size], place
 
 
 def _mean(values: NDArray[np.float64]) -> float:

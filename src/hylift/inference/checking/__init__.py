@@ -1,0 +1,1 @@
+"""Checks of answers by runs that start from nowhere in particular."""

@@ -1,0 +1,122 @@
+"""A quick check of an approximation: a few particles or draws from flat starts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from hylift.errors import HyliftError
+from hylift.graph import FactorGraph
+from hylift.inference.capabilities import info_of
+from hylift.inference.method import Method, Request
+from hylift.inference.prepared import Prepared
+from hylift.inference.sampling import Gibbs
+from hylift.inference.smc import SMC
+from hylift.inference.solve import solve
+from hylift.posterior import Posterior
+from hylift.posterior.comparison import gaps
+from hylift.posterior.trust import HOW_TO_CHECK, Trust, relative_size
+from hylift.progress import silent
+from hylift.rewrite.parts import parts_of
+from hylift.words import Doubt, doubt, worded
+
+CLEAR = 3.0
+"""Gap, as a multiple of what is still right, from which on no longer run need confirm it."""
+PARTICLES, DRAWS = SMC(particles=16, sweeps=5), Gibbs(draws=200, warm_up=50, longer=1)
+STEPS = 40
+"""Powers to which particles raise the distribution, as a rule."""
+REWRITES = ("hard clusters", "common means", "counts", "common fields")
+MOST_FACTORS, MOST_REWRITTEN, MOST_SECONDS = 2_000_000, 3_000, 0.25
+"""Factors of a graph that is rewritten for the check, of one that is drawn from, and the predicted
+time of particles."""
+UNCHECKED = (
+    "The answer is unchecked: a run from flat starts, which would find what it misses, takes too "
+    "long here."
+)
+FAILURES = (HyliftError, MemoryError, ArithmeticError, np.linalg.LinAlgError)
+
+
+def with_quick_check(
+    posterior: Posterior, method: Method, prepared: Prepared, request: Request
+) -> Posterior:
+    """The posterior of an approximation, with a doubt where a flat run has another answer.
+
+    Only what converged, and is neither exact nor in doubt anyway, is worth the check.
+    """
+    log_z = posterior.log_partition
+    if not info_of(method).is_checked or posterior.all_marginals is None:
+        return posterior
+    if posterior.trust.verdict != "unchecked" or (log_z is not None and log_z.kind == "exact"):
+        return posterior
+    began, left = time.perf_counter(), None
+    if request.seconds is not None:
+        left = request.seconds - posterior.solution.seconds
+    asked = Request(
+        frozenset({"marginals"}), request.seed, silent, "none", left, interrupt=request.interrupt
+    )
+    note = _comparison(posterior, prepared, asked)
+    seconds = posterior.solution.seconds + time.perf_counter() - began
+    solution = replace(posterior.solution, seconds=seconds)
+    if isinstance(note, Doubt) or note is UNCHECKED:
+        return replace(posterior, solution=replace(solution, notes=(*solution.notes, note)))
+    trust = Trust.same(posterior.variables, posterior.trust.ids, "unchecked", note)
+    return replace(posterior, solution=solution, checked=trust)
+
+
+def _comparison(posterior: Posterior, prepared: Prepared, request: Request) -> str:
+    """A doubt where flat runs have another answer, and otherwise what is known."""
+    if request.seconds is not None and request.seconds <= 0:
+        return UNCHECKED
+    own = prepared
+    if prepared.ground.num_factors <= MOST_FACTORS:
+        own = prepared.rewritten(REWRITES)
+
+    def run(method: Method) -> Posterior | None:
+        try:
+            found = solve(method, prepared, request, REWRITES, own)
+        except FAILURES:
+            return None
+        return None if found.solution.result in ("out_of_time", "interrupted") else found
+
+    for short, longer in _runs(own.ground):
+        found = run(short)
+        if found is None:
+            continue
+        worst, size = _largest_gap(posterior, found)
+        if 1.0 < size <= CLEAR and (more := run(longer)) is not None:
+            found, (worst, size) = more, _largest_gap(posterior, more)
+        short_run = f"short run of {found.solution.method} from flat starts"
+        if not size > 1.0:
+            return worded(f"A {short_run} agrees; ", HOW_TO_CHECK, " finds how far it is off.")
+        name = posterior.variables.names[worst]
+        return doubt(
+            f"This answer may be off: a {short_run} has {found.marginal(name)} for '{name}', not "
+            f"{posterior.marginal(name)}."
+        )
+    return UNCHECKED
+
+
+def _runs(graph: FactorGraph) -> Iterator[tuple[Method, Method]]:
+    """Flat runs that the graph allows, short and longer: particles where cheap, then draws."""
+    if graph.num_factors > MOST_REWRITTEN:
+        return
+    part, count = parts_of(graph)
+    is_real = graph.variables.num_states == 0
+    reals = np.bincount(part[is_real], minlength=count)[part[~is_real]]
+    each = float((1.5e-7 + np.where(reals > 0, 1.2e-6 + 5e-9 * reals, 0.0)).sum())
+    if STEPS * PARTICLES.groups * PARTICLES.particles * each <= MOST_SECONDS:
+        yield PARTICLES, replace(PARTICLES, particles=4 * PARTICLES.particles)
+    yield DRAWS, replace(DRAWS, draws=4 * DRAWS.draws)
+
+
+def _largest_gap(posterior: Posterior, found: Posterior) -> tuple[int, float]:
+    """The variable about which two answers differ most, and how much, relative to what is right."""
+    ids = np.flatnonzero(~posterior.observed)
+    if not len(ids):
+        return -1, 0.0
+    prob, mean, log_std = gaps(posterior.known_marginals(), found.known_marginals(), ids)
+    size = np.nan_to_num(relative_size(prob, mean, np.exp(log_std)))
+    return int(ids[np.argmax(size)]), float(size.max())

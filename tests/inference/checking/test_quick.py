@@ -1,0 +1,95 @@
+"""The quick check of approximations by a run from flat starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hylift as hl
+from benchmarks.certified.models import Rooms
+from hylift.errors import UnsupportedError
+from hylift.inference.checking import quick
+from hylift.posterior.comparison import gaps
+
+EASY = """
+    n = {0, ..., 4}
+    A(n)
+    B(n)
+    0.3  A(x)
+    0.2  A(x) ^ B(y)
+"""
+
+
+def easy() -> hl.FactorGraph:
+    return hl.ground(hl.parse(EASY), {})
+
+
+def test_an_answer_in_one_of_two_modes_is_doubtful() -> None:
+    found = hl.infer(Rooms(3).graph(), hl.EPBP())
+
+    assert found.trust.verdict == "doubtful"
+    assert found.solution.doubts[0].startswith(
+        "This answer may be off: a short run of SMC from flat starts has "
+    )
+
+
+def test_a_right_answer_is_not() -> None:
+    found = hl.infer(easy(), hl.BVI(3))
+
+    assert found.solution.doubts == ()
+    assert found.trust.verdict == "unchecked"
+    assert found.trust.why.startswith("A short run of SMC from flat starts agrees; ")
+
+
+def test_it_changes_no_marginal_and_can_be_left_out() -> None:
+    graph = Rooms(3).graph()
+    checked, alone = hl.infer(graph, hl.EPBP()), hl.infer(graph, hl.EPBP(), check=False)
+
+    assert alone.solution.doubts == ()
+    assert checked.compare(alone).max_l1 == 0.0
+
+
+def test_the_same_seed_gives_the_same_doubt() -> None:
+    found = [hl.infer(Rooms(30, -0.028).graph(), hl.BVI(3), seed=7) for _ in range(2)]
+
+    assert found[0].solution.notes == found[1].solution.notes
+
+
+def test_what_is_too_large_for_it_is_called_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick, "MOST_REWRITTEN", 1)
+
+    found = hl.infer(easy(), hl.BVI(3))
+
+    assert found.trust.verdict == "unchecked"
+    assert quick.UNCHECKED in found.solution.notes
+
+
+def test_draws_check_what_particles_refuse() -> None:
+    graph = hl.FactorGraph.build(
+        {"x": hl.real},
+        [(hl.Function(lambda x: -(np.abs(np.abs(x) - 4) ** 1.5), num_reals=1), ["x"])],
+    )
+
+    found = hl.infer(graph, hl.MeanField())
+
+    assert found.trust.verdict == "doubtful"
+
+
+def test_check_must_be_true_or_false() -> None:
+    with pytest.raises(UnsupportedError, match="check must be True or False, not 'no'"):
+        hl.infer(easy(), hl.BVI(3), check="no")  # type: ignore[arg-type]
+
+
+def test_gaps_are_those_of_probabilities_means_and_deviations() -> None:
+    graph = Rooms(3).graph()
+    one, two = hl.infer(graph, hl.MeanField()), hl.infer(graph, hl.Exact())
+    ids = np.array([graph.variables.id(name) for name in ("Heated(0)", "temperature(0)")])
+
+    prob, mean, std = gaps(one.known_marginals(), two.known_marginals(), ids)
+
+    p, q = (post.marginal("Heated(0)").prob("true") for post in (one, two))
+    t, u = (post.marginal("temperature(0)") for post in (one, two))
+    assert prob[0] == pytest.approx(abs(p - q))
+    assert mean[1] == pytest.approx(abs(t.mean - u.mean) / u.std)
+    assert std[1] == pytest.approx(abs(np.log(t.std / u.std)))
+    assert np.isnan([prob[1], mean[0], std[0]]).all()
