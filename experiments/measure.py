@@ -105,8 +105,9 @@ def run(
     for _ in range(num_timed):
         begin = time.perf_counter()
         posterior = hl.infer(
-            graph, method, lift=lift, seed=seed, tasks=tasks, callback=callback, start=start
-        )
+            graph, method, lift=lift, seed=seed, tasks=tasks, callback=callback, start=start,
+            check=False,
+        )  # fmt: skip
         if posterior.solution.result == "interrupted":
             raise KeyboardInterrupt
         found.append(Run(method, lift, posterior, time.perf_counter() - begin))
