@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+import hylift as hl
 import zoo
-from hylift.errors import UnsupportedError
+from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, boolean, real
 from hylift.inference import BP, EPBP, Exact, GaBP, Gibbs, Method, infer
 from hylift.potentials import ConditionalQuadratic
@@ -87,3 +88,11 @@ def test_what_is_no_method_is_refused(method: object) -> None:
 
     with pytest.raises(UnsupportedError, match=r"a method is a value such as BVI\(\) or Exact\(\)"):
         infer(graph, method)
+
+
+def test_a_contradiction_names_the_hard_rules() -> None:
+    graph = hl.ground(hl.parse("A\nB\nA => B.\nA.\n!B."), {})
+
+    for method in (None, hl.Exact(), hl.BP(), hl.MiniBuckets()):
+        with pytest.raises(ImpossibleEvidenceError, match=r"'A => B\.', 'A\.' and '!B\.'"):
+            hl.infer(graph, method)

@@ -128,10 +128,10 @@ def _naming_hard_rules(graph: FactorGraph) -> Iterator[None]:
             for label, potential in potentials.items()
             if isinstance(potential, Table) and np.isneginf(potential.flat).any()
         ]
-        if hard:
+        message = str(error.args[0]).removesuffix(".")
+        if hard and not any(rule in message for rule in hard):
             more = [f"{len(hard) - MOST_RULES} more"] if len(hard) > MOST_RULES else []
             named = listed(hard[:MOST_RULES] + more)
-            message = str(error.args[0]).removesuffix(".")
             error.args = (f"{message}. The model's hard rules are {named}.",)
         raise
 
