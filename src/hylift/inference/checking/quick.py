@@ -33,8 +33,8 @@ MOST_FACTORS, MOST_REWRITTEN, MOST_SECONDS = 2_000_000, 3_000, 0.25
 """Factors of a graph that is rewritten for the check, of one that is drawn from, and the predicted
 time of particles."""
 UNCHECKED = (
-    "The answer is unchecked: a run from flat starts, which would find what it misses, takes too "
-    "long here."
+    "The answer is unchecked: a short run from flat starts, which would show what it misses, takes "
+    "too long here, or is not possible."
 )
 FAILURES = (HyliftError, MemoryError, ArithmeticError, np.linalg.LinAlgError)
 
