@@ -86,7 +86,7 @@ def test_a_callback_a_start_or_a_lifted_graph_ask_for_steps() -> None:
     for posterior, method, reason in [
         (
             infer(toy_hybrid_mln(), callback=lambda step: None),
-            "Gibbs",
+            "SMC",
             "a callback is given, and exact inference has no steps.",
         ),
         (infer(graph, start=earlier), "BVI(3)", "an earlier posterior is given to start from."),
@@ -150,6 +150,7 @@ def test_draws_are_not_needed_where_ep_is_exact() -> None:
     assert posterior.log_partition is None
 
 
+@pytest.mark.usefixtures("without_particles")
 def test_a_note_warns_where_ep_has_another_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     agreed = infer(toy_hybrid_mln(), exact=False)
 
@@ -160,6 +161,7 @@ def test_a_note_warns_where_ep_has_another_answer(monkeypatch: pytest.MonkeyPatc
     assert any("so one of them may be off" in note for note in warned.solution.notes)
 
 
+@pytest.mark.usefixtures("without_particles")
 def test_ep_answers_where_time_is_too_short_for_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "SAMPLER", Gibbs(draws=10**7))
 
@@ -178,6 +180,7 @@ def test_chains_answer_where_particles_do_not_agree(monkeypatch: pytest.MonkeyPa
     assert posterior.solution.method == "Gibbs"
 
 
+@pytest.mark.usefixtures("without_particles")
 def test_ep_answers_with_a_warning_where_chains_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "SEPARATE", 0.0)
 

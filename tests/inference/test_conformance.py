@@ -226,7 +226,8 @@ def check_draws(exact: Posterior, found: Posterior, model: ZooModel) -> None:
 
 def check_particle_groups(exact: Posterior, found: Posterior, model: ZooModel) -> None:
     """log Z, probabilities and moments are within what the spread of the groups allows."""
-    check_map(exact, found)
+    if str(model) not in FUNCTIONS:
+        check_map(exact, found)
     assert found.draws is not None
     assert found.log_partition is not None
     assert exact.log_partition is not None
@@ -235,7 +236,7 @@ def check_particle_groups(exact: Posterior, found: Posterior, model: ZooModel) -
     off = abs(found.log_partition.value - known.value) - known.error
     assert off <= FAR * found.log_partition.error + 1e-9
     assert largest_error(exact, found) <= 0.03
-    if "discrete" not in model.tags and "gaussian" in model.tags:  # nothing was drawn
+    if "discrete" not in model.tags and has_free_reals(model):  # nothing was drawn
         assert largest_error(exact, found) <= 1e-9
 
 
@@ -303,7 +304,7 @@ CLAIMS = [
     Claim(GaBP(), check_messages, is_gaussian),
     Claim(EPBP(), check_particles),
     Claim(EP(), check_sites),
-    Claim(SMC(), check_particle_groups, has_free_reals),
+    Claim(SMC(particles=256), check_particle_groups),
     Claim(Gibbs(), check_draws),
     Claim(MaxWalkSAT(flips=100_000), check_search),
     Claim(MiniBuckets(), check_interval, is_closed),

@@ -16,7 +16,6 @@ from hylift.inference import (
     BVI,
     EPBP,
     NPVI,
-    SMC,
     Exact,
     GaBP,
     Lift,
@@ -196,8 +195,6 @@ def test_a_search_takes_a_kind_of_ones_own() -> None:
 
 
 def test_what_refuses_functions_refuses_a_kind_of_ones_own() -> None:
-    with pytest.raises(UnsupportedError, match="cannot take the functions of reals"):
-        infer(OWN, SMC())
     with pytest.raises(UnsupportedError, match="'y': GaBP needs quadratics"):
         infer(OWN.observe({"on": 1, "x": 3.0}), GaBP())
 

@@ -22,11 +22,11 @@ from hylift.inference.method import Method, Request, Task
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling import Gibbs
 from hylift.inference.smc import SMC
+from hylift.inference.smc.cost import particle_seconds
 from hylift.inference.solve import rewritten_for, solve
 from hylift.inference.variational import BVI, MeanField
 from hylift.posterior import Posterior
 from hylift.progress import Progress
-from hylift.rewrite.parts import parts_of
 from hylift.words import worded
 
 CHEAP_SECONDS = 20.0
@@ -46,8 +46,6 @@ PARTICLE_SECONDS = 10.0
 """Predicted time up to which particles are tried."""
 MOST_ERROR = 1.0
 """Standard error of log Z from which on particles have missed what matters."""
-STEPS = 40
-"""Powers to which particles raise the distribution, as a rule."""
 
 PARTICLES = SMC()
 SAMPLER = Gibbs()
@@ -185,7 +183,7 @@ class _Approximation:
                 joint = self._attempt(JOINT, 0.3 if draws else 0.95, tasks=tasks, checkpoint=None)
             if joint is not None and _is_final(joint):
                 return self._as_asked(joint)
-            if draws and _particle_seconds(graph) <= PARTICLE_SECONDS:
+            if draws and particle_seconds(graph, PARTICLES) <= PARTICLE_SECONDS:
                 found = self._attempt(PARTICLES, 0.5, tasks=tasks, checkpoint=None)
                 if found is not None and _is_usable(found):
                     return self._as_asked(found)
@@ -246,15 +244,6 @@ class _Approximation:
             return draws
         self.notes.append(f"log Z is that of {PRODUCT.name}: Gibbs does not estimate it.")
         return replace(draws, log_partition=bound.log_partition)
-
-
-def _particle_seconds(graph: FactorGraph) -> float:
-    """A rough prediction for particles, from the states that they move and the reals beside."""
-    part, count = parts_of(graph)
-    is_real = graph.variables.num_states == 0
-    reals = np.bincount(part[is_real], minlength=count)[part[~is_real]]
-    moves = STEPS * PARTICLES.groups * PARTICLES.particles
-    return moves * float((1.5e-7 + np.where(reals > 0, 1.2e-6 + 5e-9 * reals, 0.0)).sum())
 
 
 def _is_usable(found: Posterior) -> bool:

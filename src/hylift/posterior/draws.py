@@ -21,6 +21,7 @@ from hylift.posterior.joint import check_columns, labelled_column
 from hylift.posterior.mixing import (
     Diagnostics,
     StandardErrors,
+    by_weight,
     diagnosed,
     weighted_moments,
 )
@@ -115,16 +116,7 @@ class Draws:
         """The draws with those of each group repeated by its weight, so that all count the same."""
         if self.weights is None:
             return self
-        chains, draws, count = self.values.shape
-        weights, part = np.unique(self.weights, axis=1, return_inverse=True)
-        last = np.cumsum(weights, axis=0)
-        place = (np.arange(chains * draws)[:, None] + 0.5) / (chains * draws)
-        group = np.minimum((place[None] > last[:, None]).sum(axis=0), chains - 1)
-        own, number = np.take_along_axis(weights, group, 0), np.arange(weights.shape[1])
-        share = (place - last[group, number]) / own + 1.0  # of the way through the group
-        row = group * draws + np.clip(share * draws, 0, draws - 1).astype(np.int64)
-        values = self.values.reshape(-1, count)[row[:, part.reshape(-1)], np.arange(count)]
-        return replace(self, values=values.reshape(self.values.shape), weights=None)
+        return replace(self, values=by_weight(self.values, self.weights), weights=None)
 
     def to_arrow(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
         """Columns chain, draw, and one per atom, states by label; one row per draw."""

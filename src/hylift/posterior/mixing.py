@@ -190,6 +190,23 @@ def error_of_groups(means: FloatArray, weights: FloatArray) -> FloatArray:
     return np.sqrt(np.maximum(spread, np.where(is_alone, means.var(axis=0, ddof=1), 0.0)))
 
 
+def by_weight(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Values (group, draw, variable), with those of each group repeated by its weight (group,
+    variable); variables with equal weights stay together."""
+    groups, draws, count = values.shape
+    if not count:
+        return values
+    weights, part = np.unique(weights, axis=1, return_inverse=True)
+    last = np.cumsum(weights, axis=0)
+    place = (np.arange(groups * draws)[:, None] + 0.5) / (groups * draws)
+    group = np.minimum((place[None] > last[:, None]).sum(axis=0), groups - 1)
+    own, number = np.take_along_axis(weights, group, 0), np.arange(weights.shape[1])
+    share = (place - last[group, number]) / own + 1.0  # of the way through the group
+    row = group * draws + np.clip(share * draws, 0, draws - 1).astype(np.int64)
+    found = values.reshape(-1, count)[row[:, part.reshape(-1)], np.arange(count)]
+    return found.reshape(values.shape)
+
+
 def widened(freedom: float) -> float:
     """Factor for a standard error that is estimated with so many degrees of freedom.
 

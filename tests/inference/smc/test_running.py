@@ -16,7 +16,7 @@ from hylift.inference import SMC, infer
 from hylift.posterior import Posterior
 from hylift.posterior.draws import Draws
 from hylift.potentials import ConditionalQuadratic, Table
-from zoo import friends_and_smokers, function_of_both_kinds, truncated_gaussian
+from zoo import friends_and_smokers
 
 SMALL = SMC(groups=3, particles=16, sweeps=2)
 
@@ -127,20 +127,6 @@ def test_draws_go_to_arviz() -> None:
     data = infer(graph, SMALL).to_arviz()
 
     assert dict(data.posterior.sizes) == {"chain": 3, "draw": 32}
-
-
-@pytest.mark.parametrize(
-    ("graph", "message"),
-    [
-        (function_of_both_kinds(), "SMC integrates the reals out, which needs tables and"),
-        (truncated_gaussian(), "SMC integrates the reals out, and 'x' has bounds"),
-    ],
-)
-def test_reals_that_are_not_gaussian_are_refused(graph: FactorGraph, message: str) -> None:
-    with pytest.raises(UnsupportedError, match=message) as raised:
-        infer(graph, SMC())
-
-    assert "use Gibbs()" in str(raised.value)
 
 
 def test_impossible_evidence_is_reported() -> None:

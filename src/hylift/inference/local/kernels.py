@@ -68,23 +68,27 @@ def add_quadratic(terms, t, joint, m, x, curve, slope, coupling):
 
 @entry
 def gradient_of_each(terms, x, joint, variables, gradient):
-    """Fills in the derivative of the quadratics along each of some reals."""
+    """Fills in the derivatives (chain, variable) of the quadratics along some reals; x: (chain,
+    variable), joint: (chain, term)."""
     theta = terms.theta
     for i in range(len(variables)):
-        v, total = variables[i], 0.0
+        v = variables[i]
+        for c in range(len(x)):
+            gradient[c, i] = 0.0
         for k in range(terms.variable[v].split, terms.variable[v].last):
             t = np.int64(terms.incidence[k].term)
             first, size = terms.term[t].middle, terms.term[t].last - terms.term[t].middle
-            A = terms.term[t].base + joint[t] * size * size
-            b = terms.term[t].base + (terms.term[t].num_joint * size + joint[t]) * size
             for j in range(size):
-                if terms.entry[first + j].variable == v:
+                if terms.entry[first + j].variable != v:
+                    continue
+                for c in range(len(x)):
+                    A = terms.term[t].base + joint[c, t] * size * size
+                    b = terms.term[t].base + (terms.term[t].num_joint * size + joint[c, t]) * size
                     own = theta[b + j]
                     for r in range(size):
                         other = terms.entry[first + r].variable
-                        own += 2.0 * theta[A + j * size + r] * x[other]
-                    total += terms.term[t].multiplicity * own
-        gradient[i] = total
+                        own += 2.0 * theta[A + j * size + r] * x[c, other]
+                    gradient[c, i] += terms.term[t].multiplicity * own
 
 
 @entry

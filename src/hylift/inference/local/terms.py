@@ -116,11 +116,11 @@ class LocalTerms(NamedTuple):
         return np.repeat(np.arange(len(record)), record["links_end"] - record["links"])
 
     def joint_states(self, x: FloatArray) -> Ids:
-        """(term,): the joint state of each term at an assignment."""
+        """(…, term): the joint state of each term at assignments (…, variable)."""
         if not len(self.term):
-            return np.zeros(0, dtype=np.int64)
-        states = self.entry["stride"] * x[self.entry["variable"]]
-        return np.add.reduceat(states, self.term["first"]).astype(np.int64)
+            return np.zeros((*x.shape[:-1], 0), dtype=np.int64)
+        states = self.entry["stride"] * x[..., self.entry["variable"]]
+        return np.add.reduceat(states, self.term["first"], axis=-1).astype(np.int64)
 
     def num_broken(self, joint: Ids) -> float:
         """Multiplicity of the tables at -inf in these joint states."""

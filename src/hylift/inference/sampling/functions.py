@@ -73,7 +73,10 @@ class FunctionDraws:
     given: NDArray[np.bool_]  # (variable,): reals of functions
     near: NDArray[np.bool_]  # (component of reals,): next to variables of functions
     rng: np.random.Generator
+    power: FloatArray  # (variable,): to which the functions of a variable are raised
     together: list[Lines] = field(default_factory=list)
+    counts_broken: bool = False
+    """True if functions count as -1 where they are -inf, and as 0 elsewhere."""
 
     @classmethod
     def of(
@@ -86,7 +89,7 @@ class FunctionDraws:
         near[blocks.of_term[touched][blocks.of_term[touched] >= 0]] = True
         given = is_fixed & (terms.variable["num_states"] == 0)
         rng = np.random.default_rng(seed)
-        own = cls(terms, kinds.functions, [], given, near, rng)
+        own = cls(terms, kinds.functions, [], given, near, rng, np.ones(len(given)))
         own.singles = [own._single(some) for some in FunctionMoves.of(kinds, terms).sets]
         return own
 
@@ -118,22 +121,43 @@ class FunctionDraws:
         probs: per chain, the sums of probabilities of states that they are added to.
         """
         x = np.stack([chain.x for chain in chains])
+        joint = np.stack([chain.joint for chain in chains])
+        self.draw(x, joint, probs, widens=not is_warm, rate=0.0 if is_warm else RATE)
+        total = self.totals(x)
+        for number, (chain, values) in enumerate(zip(chains, x, strict=True)):
+            chain.x[:], chain.joint[:] = values, joint[number]
+            chain.origin[self.given] = values[self.given]
+            chain.known[self.near] = STALE
+            chain.log_density[FUNCTIONS] = total[number]
+        far = np.abs(np.where(self.given, x, 0.0)).max(axis=0) > FAR
+        return int(np.argmax(far)) if far.any() else -1
+
+    def draw(
+        self,
+        x: FloatArray,
+        joint: Ids,
+        probs: Sequence[FloatArray] | None,
+        *,
+        widens: bool,
+        rate: float,
+        most_lines: int = MOST_LINES,
+    ) -> None:
+        """Draw all variables of functions once in x (chain, variable), with joint states (chain,
+        term), and along so many of the lines on which reals move together.
+
+        widens: intervals of slices while they are too narrow; rate: of changes of widths.
+        """
         for number in self.rng.permutation(len(self.singles)).tolist():
             discrete, lines = self.singles[number]
             if discrete is not None:
-                self._draw_states(x, chains, discrete, probs)
+                self._draw_states(x, joint, discrete, probs)
             if lines is not None:
-                self._slice(x, chains, lines, is_warm=is_warm)
-        for lines in self.together:
-            self._slice(x, chains, lines, is_warm=is_warm)
-        total = self.totals(x)
-        for chain, values, log_value in zip(chains, x, total, strict=True):
-            chain.x[:] = values
-            chain.origin[self.given] = values[self.given]
-            chain.known[self.near] = STALE
-            chain.log_density[FUNCTIONS] = log_value
-        far = np.abs(np.where(self.given, x, 0.0)).max(axis=0) > FAR
-        return int(np.argmax(far)) if far.any() else -1
+                self._slice(x, joint, lines, widens=widens, rate=rate)
+        chosen = list(range(len(self.together)))
+        if most_lines < len(self.together):
+            chosen = self.rng.choice(len(self.together), most_lines, replace=False).tolist()
+        for number in chosen:
+            self._slice(x, joint, self.together[number], widens=widens, rate=rate)
 
     @property
     def work(self) -> int:
@@ -143,47 +167,87 @@ class FunctionDraws:
     def totals(self, x: FloatArray) -> FloatArray:
         """(chain,): log-values of all functions."""
         parts = [(group, np.zeros(len(group), dtype=np.int64)) for group in self.functions]
-        return _sums(x, parts, np.ones((len(x), 1), dtype=bool))[:, 0]
+        return self._sums(x, parts, np.ones((len(x), 1), dtype=bool))[:, 0]
+
+    def totals_by(self, x: FloatArray, owner: Ids) -> FloatArray:
+        """(chain, owner): log-values of all functions by the owners (variable,) of their slots."""
+        parts = [(group, owner[group.scope[:, 0]]) for group in self.functions]
+        return self._sums(x, parts, np.ones((len(x), int(owner.max(initial=-1)) + 1), dtype=bool))
+
+    def _sums(self, x: FloatArray, parts: Parts, active: NDArray[np.bool_]) -> FloatArray:
+        """(chain, block): sums of the functions of those blocks that are active, and else 0."""
+        num_chains, num_blocks = active.shape
+        total = np.zeros(num_chains * num_blocks)
+        for group, owner in parts:
+            chain, factor = np.nonzero(active[:, owner])
+            slots = [x[chain, group.scope[factor, slot]] for slot in range(group.arity)]
+            values = self._values(group, factor, slots)
+            total += np.bincount(chain * num_blocks + owner[factor], values, len(total))
+        return total.reshape(active.shape)
+
+    def _values(self, group: FactorGroup, factor: Ids, slots: list[NDArray[Any]]) -> FloatArray:
+        """Log-values of some factors of a group, as they count."""
+        values = group.potential.log_value(group.row[factor], slots)
+        if self.counts_broken:
+            return np.where(np.isneginf(values), -1.0, 0.0)
+        return values * group.multiplicity[factor]
 
     def _draw_states(
-        self, x: FloatArray, chains: list[Chain], some: Discrete, probs: list[FloatArray]
+        self, x: FloatArray, joint: Ids, some: Discrete, probs: Sequence[FloatArray] | None
     ) -> None:
         """Draw the discrete variables of a set, each from its probabilities given all else."""
         variables, parts = some
         record = self.terms.variable[variables]
         weight = np.full((len(x), len(variables), int(record["num_states"].max())), -np.inf)
         has = np.arange(weight.shape[2]) < record["num_states"][:, None]
-        for number, own in enumerate(weight):
-            weigh_states(self.terms, x[number], chains[number].joint, variables, own)
+        weigh_states(self.terms, x, joint, variables, weight)
         for group, owner in parts:
-            _add_states(x, variables, record["num_states"], group, owner, weight)
+            self._add_states(x, variables, group, owner, weight)
         weight = np.exp(weight - weight.max(axis=2, keepdims=True))
         weight /= weight.sum(axis=2, keepdims=True)
         reached = np.cumsum(weight, axis=2) > self.rng.random(weight.shape[:2])[..., None]
         # By rounding, nothing may be reached: then it is the last that is possible.
         last = weight.shape[2] - 1 - np.argmax(weight[..., ::-1] > 0, axis=2)
         x[:, variables] = np.where(reached.any(axis=2), np.argmax(reached, axis=2), last)
+        joint[:] = self.terms.joint_states(x)
         score = (record["scores"][:, None] + np.arange(weight.shape[2]))[has]
-        for number, chain in enumerate(chains):
-            chain.joint[:] = self.terms.joint_states(x[number])
-            probs[number][score] += weight[number][has]
+        for own, added in zip(probs or (), weight, strict=probs is not None):
+            own[score] += added[has]
 
-    def _slice(self, x: FloatArray, chains: list[Chain], lines: Lines, *, is_warm: bool) -> None:
-        """Move every block along its line, in all chains; warming up, its width is adapted."""
+    def _add_states(
+        self, x: FloatArray, variables: Ids, group: FactorGroup, owner: Ids, weight: FloatArray
+    ) -> None:
+        """Add functions to log-weights (chain, variable, state); owner: (factor,), its variable."""
+        num_states = self.terms.variable["num_states"]
+        for slot in range(group.arity):
+            some = np.flatnonzero(group.scope[:, slot] == variables[owner])
+            if not len(some):
+                continue
+            slots = [x[:, group.scope[some, other], None] for other in range(group.arity)]
+            slots[slot] = np.arange(num_states[variables[owner[some[0]]]])  # as many for all
+            power = self.power[variables[owner[some]]][:, None]
+            values = power * self._values(group, some[:, None], slots)
+            chain, state = np.arange(len(x))[:, None, None], np.arange(values.shape[2])
+            np.add.at(weight, (chain, owner[some][:, None], state), values)
+
+    def _slice(self, x: FloatArray, joint: Ids, lines: Lines, *, widens: bool, rate: float) -> None:
+        """Move every block along its line, in all chains, and change its width at a rate."""
         shape, origin = (len(x), len(lines.width)), x[:, lines.variables].copy()
-        curve, slope = self._along(x, chains, lines)
+        curve, slope = self._along(x, joint, lines)
+        power = np.empty(len(lines.width))
+        power[lines.block] = self.power[lines.variables]
         low, high = _reach(origin, lines, shape)
 
         def value(t: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
             moved = origin + t[:, lines.block] * lines.direction
             x[:, lines.variables] = np.clip(moved, *lines.bounds)
-            return _sums(x, lines.parts, active) + t * (curve * t + slope)
+            return power * self._sums(x, lines.parts, active) + t * (curve * t + slope)
 
         everywhere = np.ones(shape, dtype=bool)
         height = value(np.zeros(shape), everywhere) - self.rng.exponential(size=shape)
         left = -lines.width * self.rng.random(shape)
         right = left + lines.width
-        if not is_warm:
+        if widens:
             for end, sign in ((left, -1.0), (right, 1.0)):
                 active, step = everywhere.copy(), np.broadcast_to(lines.width, shape).copy()
                 for _ in range(MOST_WIDER):
@@ -206,21 +270,18 @@ class FunctionDraws:
             right = np.where(active & (t >= 0.0), t, right)
         moved = origin + chosen[:, lines.block] * lines.direction
         x[:, lines.variables] = np.clip(moved, *lines.bounds)
-        if not is_warm:
+        if rate > 0.0:
             length = np.abs(chosen).mean(axis=0)
-            lines.width[:] += RATE * (WIDE * length - lines.width)
+            lines.width[:] += rate * (WIDE * length - lines.width)
             np.maximum(lines.width, np.finfo(float).tiny, out=lines.width)
 
-    def _along(
-        self, x: FloatArray, chains: list[Chain], lines: Lines
-    ) -> tuple[FloatArray, FloatArray]:
+    def _along(self, x: FloatArray, joint: Ids, lines: Lines) -> tuple[FloatArray, FloatArray]:
         """(chain, block): the quadratics along the lines are curve t² + slope t and a constant."""
-        here, there = np.empty((2, len(x), len(lines.variables)))
-        for chain in range(len(x)):
-            joint, moved = chains[chain].joint, x[chain].copy()
-            gradient_of_each(self.terms, moved, joint, lines.variables, here[chain])
-            moved[lines.variables] += lines.direction
-            gradient_of_each(self.terms, moved, joint, lines.variables, there[chain])
+        here, there = (np.empty((len(x), len(lines.variables))) for _ in range(2))
+        gradient_of_each(self.terms, x, joint, lines.variables, here)
+        moved = x.copy()
+        moved[:, lines.variables] += lines.direction
+        gradient_of_each(self.terms, moved, joint, lines.variables, there)
         start = np.arange(len(x))[:, None] * len(lines.width) + lines.block
         curve, slope = (
             np.bincount(start.ravel(), (lines.direction * part).ravel(), len(x) * len(lines.width))
@@ -321,36 +382,6 @@ def _of_block(some: FunctionSet, place: Ids) -> Parts:
         if len(inside):
             found.append((group.take(inside), place[owner[inside]]))
     return found
-
-
-def _sums(x: FloatArray, parts: Parts, active: NDArray[np.bool_]) -> FloatArray:
-    """(chain, block): sums of the functions of those blocks that are active, and else 0."""
-    num_chains, num_blocks = active.shape
-    total = np.zeros(num_chains * num_blocks)
-    for group, owner in parts:
-        chain, factor = np.nonzero(active[:, owner])
-        slots = [x[chain, group.scope[factor, slot]] for slot in range(group.arity)]
-        values = group.potential.log_value(group.row[factor], slots)
-        values = values * group.multiplicity[factor]
-        total += np.bincount(chain * num_blocks + owner[factor], values, len(total))
-    return total.reshape(active.shape)
-
-
-def _add_states(
-    x: FloatArray, variables: Ids, num_states: Ids, group: FactorGroup, owner: Ids,
-    weight: FloatArray,
-) -> None:  # fmt: skip
-    """Add functions to log-weights (chain, variable, state); owner: (factor,), its variable."""
-    for slot in range(group.arity):
-        some = np.flatnonzero(group.scope[:, slot] == variables[owner])
-        if not len(some):
-            continue
-        slots = [x[:, group.scope[some, other], None] for other in range(group.arity)]
-        slots[slot] = np.arange(num_states[owner[some[0]]])  # as many for all factors of a group
-        values = group.potential.log_value(group.row[some][:, None], slots)
-        values = values * group.multiplicity[some][:, None]
-        chain, state = np.arange(len(x))[:, None, None], np.arange(values.shape[2])
-        np.add.at(weight, (chain, owner[some][:, None], state), values)
 
 
 def _reach(

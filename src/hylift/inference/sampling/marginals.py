@@ -83,8 +83,6 @@ class Recorded:
         stored draw, variable)."""
         num_chains, size = len(values), len(blocks.variable)
         grid_step = _cut_steps(terms, blocks, is_cut)
-        least = 2 * 3 * (num_chains + 1) * max(size, 1)
-        num_components = int(np.clip(ROOM // least, 1, MOST_COMPONENTS))
         least = DEGREE * (num_chains + 2) * max(len(grid_step), 1)
         num_panels = int(np.clip(ROOM // least, LEAST_PANELS, MOST_PANELS))
         at = blocks.variable[grid_step]
@@ -94,6 +92,22 @@ class Recorded:
             others = GaussianSums.empty(size, 0) if record is warm[0] else record.mixtures
             gather(places, others, most)
         edges = lay_edges(places, grid_step, variables.lower[at], variables.upper[at], num_panels)
+        return cls.on_grids(variables, terms, blocks, edges, grid_step, values)
+
+    @classmethod
+    def on_grids(
+        cls,
+        variables: Variables,
+        terms: LocalTerms,
+        blocks: RealBlocks,
+        edges: FloatArray,
+        grid_step: NDArray[np.int64],
+        values: FloatArray,
+    ) -> Recorded:
+        """Empty records, of so many chains as there are values."""
+        num_chains, size = len(values), len(blocks.variable)
+        least = 2 * 3 * (num_chains + 1) * max(size, 1)
+        num_components = int(np.clip(ROOM // least, 1, MOST_COMPONENTS))
         nodes, node_weight = gauss_legendre_nodes(edges, DEGREE)
         grid = np.full(size, -1, dtype=np.int64)
         grid[grid_step] = np.arange(len(grid_step))

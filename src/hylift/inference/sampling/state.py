@@ -172,6 +172,21 @@ class GaussianSums(NamedTuple):
         weight, mean, var = np.zeros((3, size, room))
         return cls(np.zeros(size, dtype=np.int64), weight, mean, var, np.zeros(room))
 
+    def shares(self) -> FloatArray:
+        """(step, component): the weights of those that are there, and else 0."""
+        own = np.arange(self.weight.shape[1]) < self.num_components[:, None]
+        return np.where(own, self.weight, 0.0)
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """(step,): mean and variance; NaN for those without components."""
+        weight = self.shares()
+        with np.errstate(invalid="ignore"):
+            weight = weight / weight.sum(axis=1, keepdims=True)
+        own = weight > 0.0
+        mean = (weight * np.where(own, self.mean, 0.0)).sum(axis=1)
+        apart = np.where(own, self.mean - mean[:, None], 0.0)
+        return mean, (weight * (np.where(own, self.var, 0.0) + apart**2)).sum(axis=1)
+
 
 class Record(NamedTuple):
     """Sums and values kept of the draws of a chain.

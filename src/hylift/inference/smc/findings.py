@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from hylift.inference.finish import categoricals
-from hylift.inference.sampling.kernels.records import gather
-from hylift.inference.sampling.marginals import mixtures_of
-from hylift.inference.sampling.state import GaussianSums
-from hylift.inference.smc.population import Population
+from hylift.graph import Variables
+from hylift.inference.smc.answers import GroupAnswers
 from hylift.numerics.segments import maxima, offsets
 from hylift.posterior import LogPartition
 from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.draws import Draws
 from hylift.posterior.mixing import ALONE, error_of_groups, widened
 from hylift.words import counted, doubt
 
@@ -30,9 +28,6 @@ beyond which groups disagree."""
 FEW_GROUPS = 3.0
 """Effective number of groups below which one of them decides alone."""
 
-LEAST_WEIGHT = 1e-300
-"""Of a component of a mixture: those of improbable groups must not vanish."""
-
 ROUNDING = 1e-13
 
 
@@ -40,18 +35,13 @@ ROUNDING = 1e-13
 class Findings:
     """Averages over groups, each weighted by its own estimate of Z, part by part."""
 
-    population: Population
+    answers: GroupAnswers
     log_constant: float
-    part: NDArray[np.int32]  # (variable,)
-
-    @classmethod
-    def of(cls, population: Population, log_constant: float, part: NDArray[np.int32]) -> Findings:
-        return cls(population, log_constant, part)
 
     @cached_property
     def weights(self) -> FloatArray:
         """(group, part): of the groups."""
-        return np.asarray(special.softmax(self.population.cells.log_z, axis=0))
+        return np.asarray(special.softmax(self.answers.log_z, axis=0))
 
     def log_partition(self) -> LogPartition:
         """The sum of the logarithms of the means of Z over groups, part by part.
@@ -61,7 +51,7 @@ class Findings:
         three deviations of a normal distribution are right: the spread is known from few groups
         (Student's t, with Satterthwaite's number of degrees of freedom).
         """
-        log_z = self.population.cells.log_z
+        log_z = self.answers.log_z
         groups = len(log_z)
         means = special.logsumexp(log_z, axis=0) - np.log(groups)
         spread = ((groups * self.weights - 1.0) ** 2).sum(axis=0) / (groups * (groups - 1))
@@ -78,7 +68,7 @@ class Findings:
     @cached_property
     def group_probs(self) -> FloatArray:
         """(group, variable and state)."""
-        first, sums = self.first, self.population.probs
+        first, sums = self.first, self.answers.probs
         if len(first) < 2:
             return sums
         totals = np.add.reduceat(sums, first[:-1], axis=1)
@@ -87,14 +77,14 @@ class Findings:
     @property
     def first(self) -> NDArray[np.int64]:
         """(discrete variable + 1,): its first state in `group_probs`."""
-        num_states = self.population.terms.variable["num_states"]
+        num_states = self.answers.variables.num_states
         return offsets(num_states[num_states > 0].astype(np.int64))
 
     @cached_property
     def probs(self) -> tuple[FloatArray, FloatArray]:
         """(variable and state,): probabilities, and their standard errors."""
-        num_states = self.population.terms.variable["num_states"].astype(np.int64)
-        return self._average(self.group_probs, np.repeat(self.part, num_states))
+        num_states = self.answers.variables.num_states
+        return self._average(self.group_probs, np.repeat(self.answers.part, num_states))
 
     def _average(
         self, values: FloatArray, part: NDArray[np.int32]
@@ -107,7 +97,7 @@ class Findings:
         """(variable,): standard errors of probabilities and means, and of deviations relative to
         them, for as few groups as there are."""
         factor = widened(len(self.weights) - 1)
-        error, std_error = np.zeros((2, len(self.part)))
+        error, std_error = np.zeros((2, len(self.answers.part)))
         error[self._discrete] = factor * self._by_variable()
         if len(self.reals):
             _, std, mean_off, std_off = self.moments
@@ -127,86 +117,46 @@ class Findings:
 
     @property
     def reals(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self.population.terms.variable["num_states"] == 0)
+        return self.answers.reals
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """(real,): means and deviations, and the standard errors of both."""
-        found = [_moments(one) for one in self.population.mixtures]
-        means, seconds = (np.stack(rows) for rows in zip(*found, strict=True))
-        part = self.part[self.reals]
+        means, part = self.answers.mean, self.answers.part[self.reals]
         mean, mean_error = self._average(means, part)
         # About the common mean, so that no digits are lost.
-        squares = seconds + (means - mean) ** 2
+        squares = self.answers.var + (means - mean) ** 2
         var, var_error = self._average(squares, part)
         std = np.sqrt(var)
         return mean, std, mean_error, 0.5 * var_error / std
 
-    @cached_property
-    def mixtures(self) -> GaussianSums:
-        """Of the reals, over all groups."""
-        parts = self.population.mixtures
-        size, room = parts[0].weight.shape
-        whole = GaussianSums.empty(size, room)
-        part = self.part[self.reals]
-        for group, one in enumerate(parts):
-            own = np.arange(room) < one.num_components[:, None]
-            total = np.where(own, one.weight, 0.0).sum(axis=1)
-            share = self.weights[group, part] / total
-            weight = np.maximum(one.weight * share[:, None], LEAST_WEIGHT)
-            gather(whole, one._replace(weight=weight), max(room // 2, 1))
-        return whole
-
     def batches(self) -> list[tuple[NDArray[Any], BatchedDistribution]]:
         """Distributions of all variables, with the ids of those they are about."""
-        variables = self.population.graph.variables
-        start = offsets(variables.num_states)[:-1]
-        return [
-            *categoricals(variables, start, self.probs[0]),
-            *mixtures_of(self.mixtures, self.reals),
-        ]
+        return [*self.answers.batches(self.weights)]
 
-    def draws(self) -> FloatArray:
-        """(group, draw, variable): the particles of each group, one after the other."""
-        values = self.population.values[:, :, : self._num_stored]
-        groups, kept, sweeps, count = values.shape
-        return values.reshape(groups, kept * sweeps, count)
+    def draws(self, variables: Variables, ids: NDArray[np.int64]) -> Draws:
+        """The particles of each group, one after the other, as draws of these variables."""
+        weights = self.weights[:, self.answers.part]
+        return Draws(variables, ids, self.answers.values, weights, *self.errors())
 
-    @property
-    def _num_stored(self) -> int:
-        """Sweeps whose particles are stored."""
-        most = self.population.values.shape[2]
-        return int(self.population.cells.made.min(initial=most))
-
-    def best(self) -> FloatArray:
-        """(group, variable): a particle of each group whose states are the most probable."""
-        cells, values = self.population.cells, self.population.values
-        last = self._num_stored - 1
-        total = cells.value[:, :, : values.shape[1]]
-        at = np.where(np.isfinite(total), total, -np.inf).argmax(axis=2)  # (group, part)
-        group = np.arange(len(values))[:, None]
-        return np.asarray(values[group, at[:, self.part], last, np.arange(len(self.part))])
-
-    def notes(self) -> list[str]:
+    def notes(self, particles: int) -> list[str]:
         """The effort, and the errors."""
-        cells, cliques = self.population.cells, self.population.cliques
-        groups, particles, _ = cells.states.shape
-        notes = [f"{counted(groups, 'group')} of {particles:,} particles."]
-        count = int((cliques.part["num_joint"] > 0).sum())
-        if count == len(cliques.part):
+        groups, is_enumerated = len(self.weights), self.answers.is_enumerated
+        notes, count = (
+            [f"{counted(groups, 'group')} of {particles:,} particles."],
+            int(is_enumerated.sum()),
+        )
+        if count == len(is_enumerated):
             notes[0] = "All joint states were enumerated."
         elif count:
             notes.append(
-                f"{count:,} of {counted(len(cliques.part), 'part')} have few enough joint states "
+                f"{count:,} of {counted(len(is_enumerated), 'part')} have few enough joint states "
                 "to be enumerated."
             )
-        wide = int((cliques.part["wide_end"] - cliques.part["wide"]).sum())
-        if wide:
-            notes.append(f"{counted(wide, 'variable')} with reals in many places made sweeps slow.")
         return [*notes, *self._largest_errors()]
 
     def _largest_errors(self) -> list[str]:
-        names, found = self.population.graph.variables.names, []
+        names, found = self.answers.variables.names, []
         error = self._by_variable()
         if len(error):
             worst = int(np.argmax(error))
@@ -225,7 +175,7 @@ class Findings:
 
     @property
     def _discrete(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self.population.terms.variable["num_states"] > 0)
+        return np.flatnonzero(self.answers.variables.num_states > 0)
 
     def _by_variable(self) -> FloatArray:
         """(discrete variable,): the largest standard error of a probability."""
@@ -233,7 +183,7 @@ class Findings:
 
     def doubts(self) -> list[str]:
         """Reasons not to trust the answer."""
-        names, doubts = self.population.graph.variables.names, []
+        names, doubts = self.answers.variables.names, []
         error = self._by_variable()
         apart = self._discrete[error > PROBABILITY_OFF].tolist()
         if len(self.reals):
@@ -255,14 +205,3 @@ class Findings:
                 )
             )
         return doubts
-
-
-def _moments(mixtures: GaussianSums) -> tuple[FloatArray, FloatArray]:
-    """(real,): mean and variance of each mixture."""
-    own = np.arange(mixtures.weight.shape[1]) < mixtures.num_components[:, None]
-    weight = np.where(own, mixtures.weight, 0.0)
-    weight = weight / weight.sum(axis=1, keepdims=True)
-    mean = (weight * np.where(own, mixtures.mean, 0.0)).sum(axis=1)
-    apart = np.where(own, mixtures.mean - mean[:, None], 0.0)
-    var = (weight * (np.where(own, mixtures.var, 0.0) + apart**2)).sum(axis=1)
-    return mean, var

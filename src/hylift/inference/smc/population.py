@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
+from hylift.inference.finish import categoricals
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.loop import StepInfo, arrays_in, fill
+from hylift.inference.sampling.kernels.records import gather
+from hylift.inference.sampling.marginals import mixtures_of
 from hylift.inference.sampling.state import GaussianSums
+from hylift.inference.smc.answers import LEAST_WEIGHT, Batches, GroupAnswers
 from hylift.inference.smc.cliques import Cliques
 from hylift.inference.smc.kernels.temper import DONE, FAILED, FINAL, advance
 from hylift.numerics.segments import offsets
@@ -133,6 +137,7 @@ class Population:
 
     graph: FactorGraph
     terms: LocalTerms
+    part: NDArray[np.int32]  # (variable,)
     cliques: Cliques
     base: FloatArray  # (variable and state,): log-probabilities of the start
     cells: Cells
@@ -199,6 +204,48 @@ class Population:
                 worded(method_call("Exact"), " decides where it is feasible."),
             )
 
+    @property
+    def is_done(self) -> bool:
+        return bool((self.cells.phase >= DONE).all())
+
+    @property
+    def num_wide(self) -> int:
+        """Variables whose reals are not in one clique."""
+        return int((self.cliques.part["wide_end"] - self.cliques.part["wide"]).sum())
+
+    def answers(self) -> GroupAnswers:
+        """The findings of each group."""
+        cells, variables, part = self.cells, self.graph.variables, self.part
+        num_stored = int(cells.made.min(initial=self.values.shape[2]))
+        groups, kept, _, count = self.values.shape
+        found = [one.moments() for one in self.mixtures]
+        mean, var = (np.stack(rows) for rows in zip(*found, strict=True))
+        total = cells.value[:, :, :kept]
+        at = np.where(np.isfinite(total), total, -np.inf).argmax(axis=2)  # (group, part)
+        group = np.arange(groups)[:, None]
+
+        def batches(weights: FloatArray) -> Batches:
+            sums = self.probs / _totals(self.probs, variables.num_states)
+            of_state = np.repeat(part, variables.num_states)
+            probs = (weights[:, of_state] * sums).sum(axis=0)
+            start = offsets(variables.num_states)[:-1]
+            reals = np.flatnonzero(variables.num_states == 0)
+            whole = _gathered(self.mixtures, weights[:, part[reals]])
+            return [*categoricals(variables, start, probs), *mixtures_of(whole, reals)]
+
+        return GroupAnswers(
+            variables,
+            part,
+            cells.log_z,
+            self.probs,
+            mean,
+            var,
+            self.values[:, :, :num_stored].reshape(groups, kept * num_stored, count),
+            self.values[group, at[:, part], num_stored - 1, np.arange(count)],
+            batches,
+            self.cliques.part["num_joint"] > 0,
+        )
+
     def arrays(self) -> Arrays:
         cells = self.cells._asdict()
         cells["num_final"] = np.array(self.cells.num_final)
@@ -210,3 +257,22 @@ class Population:
     def restore(self, arrays: Arrays) -> None:
         fill(self.arrays(), arrays)
         self.steps = int(arrays["steps"])
+
+
+def _totals(sums: FloatArray, num_states: NDArray[np.int32]) -> FloatArray:
+    """(group, variable and state): the sum over the states of its variable."""
+    sizes = num_states[num_states > 0]
+    if not len(sizes):
+        return np.ones_like(sums)
+    return np.repeat(np.add.reduceat(sums, offsets(sizes)[:-1], axis=1), sizes, axis=1)
+
+
+def _gathered(mixtures: list[GaussianSums], weights: FloatArray) -> GaussianSums:
+    """The mixtures of all groups as one, by the weights (group, real) of groups."""
+    size, room = mixtures[0].weight.shape
+    whole = GaussianSums.empty(size, room)
+    for one, own in zip(mixtures, weights, strict=True):
+        share = own / one.shares().sum(axis=1)
+        weight = np.maximum(one.weight * share[:, None], LEAST_WEIGHT)
+        gather(whole, one._replace(weight=weight), max(room // 2, 1))
+    return whole

@@ -67,9 +67,11 @@ def weigh_state(terms, x, joint, v, weight):
 
 @entry_with_views
 def weigh_states(terms, x, joint, variables, weight):
-    """Fills in the log-weights (variable, state) of some variables by tables and quadratics."""
-    for i in range(len(variables)):
-        weigh_state(terms, x, joint, variables[i], weight[i])
+    """Fills in the log-weights (chain, variable, state) of some variables by tables and quadratics;
+    x: (chain, variable), joint: (chain, term)."""
+    for c in range(len(x)):
+        for i in range(len(variables)):
+            weigh_state(terms, x[c], joint[c], variables[i], weight[c, i])
 
 
 @inner
