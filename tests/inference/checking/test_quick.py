@@ -29,7 +29,7 @@ def test_an_answer_in_one_of_two_modes_is_doubtful() -> None:
 
     assert found.trust.verdict == "doubtful"
     assert found.solution.doubts[0].startswith(
-        "This answer may be off: a short run of SMC from flat starts has "
+        "This answer may be off: by a short run of SMC from flat starts "
     )
 
 
@@ -64,7 +64,7 @@ def test_what_is_too_large_for_it_is_called_unchecked(monkeypatch: pytest.Monkey
     assert quick.UNCHECKED in found.solution.notes
 
 
-def test_draws_check_what_particles_refuse() -> None:
+def test_functions_of_reals_with_two_modes_are_seen() -> None:
     graph = hl.FactorGraph.build(
         {"x": hl.real},
         [(hl.Function(lambda x: -(np.abs(np.abs(x) - 4) ** 1.5), num_reals=1), ["x"])],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from hylift.inference.prepared import Prepared
 from hylift.inference.sampling import Gibbs
 from hylift.inference.smc import SMC
 from hylift.inference.solve import solve
-from hylift.posterior import Posterior
+from hylift.posterior import Categorical, Posterior
 from hylift.posterior.comparison import gaps
 from hylift.posterior.trust import HOW_TO_CHECK, Trust, relative_size
 from hylift.progress import silent
@@ -93,8 +94,8 @@ def _comparison(posterior: Posterior, prepared: Prepared, request: Request) -> s
             return worded(f"A {short_run} agrees; ", HOW_TO_CHECK, " finds how far it is off.")
         name = posterior.variables.names[worst]
         return doubt(
-            f"This answer may be off: a {short_run} has {found.marginal(name)} for '{name}', not "
-            f"{posterior.marginal(name)}."
+            f"This answer may be off: by a {short_run} "
+            f"{_difference(name, posterior.marginal(name), found.marginal(name))}."
         )
     return UNCHECKED
 
@@ -120,3 +121,13 @@ def _largest_gap(posterior: Posterior, found: Posterior) -> tuple[int, float]:
     prob, mean, log_std = gaps(posterior.known_marginals(), found.known_marginals(), ids)
     size = np.nan_to_num(relative_size(prob, mean, np.exp(log_std)))
     return int(ids[np.argmax(size)]), float(size.max())
+
+
+def _difference(name: str, own: Any, other: Any) -> str:
+    """In words what two marginals differ in."""
+    if isinstance(own, Categorical):
+        at = int(np.argmax(np.abs(own.probs - other.probs)))
+        state = own.states[at]
+        return f"P('{name}' = {state}) is {other.probs[at]:.2f}, not {own.probs[at]:.2f}"
+    told = [f"{one.mean:.3g} and {one.std:.2g}" for one in (other, own)]
+    return f"mean and deviation of '{name}' are {told[0]}, not {told[1]}"
