@@ -205,7 +205,7 @@ class _Pool:
             group, these = self.groups[at], np.flatnonzero(group_of == at)
             factors = source[these] - self.start[at]
             row[these] = group.row[factors]
-            slots = _places(group.scope[factors], into.scope[target[these]])
+            slots = places(group.scope[factors], into.scope[target[these]])
             pattern, example = number_rows(*slots.T)
             number[these] = len(spreads) + pattern
             states = group.potential.slot_states, into.potential.slot_states
@@ -306,7 +306,7 @@ def _moves(
     return inner, outer, 1.0 / np.bincount(inner, minlength=len(size))[inner]
 
 
-def _places(inner: NDArray[np.int32], outer: NDArray[np.int32]) -> Ints:
+def places(inner: NDArray[np.int32], outer: NDArray[np.int32]) -> Ints:
     """(factor, slot of inner): the slot of outer with the same variable."""
     places = np.empty(inner.shape, dtype=np.int64)
     for slot, column in enumerate(inner.T):

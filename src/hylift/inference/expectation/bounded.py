@@ -122,4 +122,5 @@ def _log_site(state: Propagation, ids: NDArray[Any], nodes: FloatArray) -> Float
     has_site, site = number[ids] >= 0, sites.first[-2] + np.maximum(number[ids], 0)
     linear = np.where(has_site, state.linear[sites.dim_ptr[site]], 0.0)[:, None]
     precision = np.where(has_site, state.precision[sites.matrix_ptr[site]], 0.0)[:, None]
-    return np.asarray(nodes * (linear - 0.5 * precision * nodes))
+    copies = state.copies_of_site[site][:, None]
+    return np.asarray(copies * nodes * (linear - 0.5 * precision * nodes))

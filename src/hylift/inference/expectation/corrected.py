@@ -81,4 +81,4 @@ def _log_ratios(state: Propagation, number: int, own: Ids, slot: int) -> FloatAr
     logs = np.logaddexp.reduce(logs, axis=1).reshape(len(own), len(GRID), -1) + log_weights
     top = logs.max(axis=2, keepdims=True)
     found = top[..., 0] + np.log(np.exp(logs - top).sum(axis=2))
-    return np.asarray(found - found.max(axis=1, keepdims=True))
+    return current.copies[:, None] * (found - found.max(axis=1, keepdims=True))

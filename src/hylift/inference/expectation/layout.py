@@ -19,29 +19,14 @@ from hylift.inference.expectation.coordinates import (
     of_functions,
 )
 from hylift.inference.expectation.joint import FloatArray, Ids, Joint
+from hylift.inference.expectation.merging import is_base, with_groups
 from hylift.inference.expectation.numeric import BoundSites
 from hylift.inference.message.layout import Points
 from hylift.inference.prepared import Prepared
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import number_rows, offsets
 from hylift.rewrite.kinds import by_states
-from hylift.rewrite.merge import merge_factors
 from hylift.rewrite.parts import parts_of
-
-
-def is_base(group: FactorGroup) -> bool:
-    """True for quadratics of reals alone, which need no approximation."""
-    return group.potential.quadratic() is not None and not group.potential.num_discrete_slots
-
-
-def with_larger_factors(prepared: Prepared) -> Prepared:
-    """The same model, with factors of nested scopes merged, where they have discrete slots."""
-    graph = prepared.ground
-    alone = [g for g in graph.groups if is_base(g) or g.arity < 2]
-    others = [g for g in graph.groups if not (is_base(g) or g.arity < 2)]
-    merged = merge_factors(_with_groups(graph, others), "shared")
-    groups = [*alone, *merged.groups]
-    return prepared.with_ground(_with_groups(merged, groups))
 
 
 def without_constants(prepared: Prepared) -> Prepared:
@@ -76,13 +61,7 @@ def with_powers(prepared: Prepared) -> Prepared:
                 group.potential.with_flat(power), group.scope, row, np.ones(len(group)), group.label
             )
         groups.append(group)
-    return prepared.with_ground(_with_groups(prepared.ground, groups))
-
-
-def _with_groups(graph: FactorGraph, groups: Sequence[FactorGroup]) -> FactorGraph:
-    return FactorGraph.unchecked(
-        graph.variables, groups, graph.evidence, graph.log_constant, graph.rules
-    )
+    return prepared.with_ground(with_groups(prepared.ground, groups))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,9 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.inference.control import Control
-from hylift.inference.expectation.layout import (
-    Sites,
-    with_larger_factors,
-    with_powers,
-    without_constants,
-)
+from hylift.inference.expectation.layout import Sites, with_powers, without_constants
 from hylift.inference.expectation.marginals import marginals
+from hylift.inference.expectation.merging import with_larger_factors
 from hylift.inference.expectation.state import Propagation
 from hylift.inference.loop import run_steps
 from hylift.inference.message.running import (

@@ -43,6 +43,7 @@ class Current:
     precision: FloatArray  # (site, coordinate, coordinate)
     linear: FloatArray  # (site, coordinate)
     reals: FloatArray  # (site, real slot): means
+    copies: FloatArray  # (site,)
 
     @property
     def pull(self) -> FloatArray:
@@ -52,7 +53,7 @@ class Current:
     def take(self, some: slice | Ids) -> Current:
         return Current(
             self.mean[some], self.covariance[some], self.precision[some], self.linear[some],
-            self.reals[some],
+            self.reals[some], self.copies[some],
         )  # fmt: skip
 
 
@@ -155,9 +156,11 @@ class FunctionSites:
         return values + logs[:, None]
 
     def at_steps(self, some: Ids, current: Current, away: FloatArray) -> FloatArray:
-        """(site, joint state, node): values at steps (site, coordinate, node) from the means."""
+        """(site, joint state, node): values, of one copy, at steps (site, coordinate, node) from the
+        means."""
         change = away if self.embedding is None else self.embedding[some] @ away
-        return self.log_values(some, current.reals[:, :, None] + change)
+        values = self.log_values(some, current.reals[:, :, None] + change)
+        return values / current.copies[:, None, None]
 
     def densities(
         self, some: Ids, current: Current, log_states: FloatArray, coordinate: int

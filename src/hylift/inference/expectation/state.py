@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +27,13 @@ FASTER, SLOWER = 1.1, 0.7
 """Factors of that share after a change that was smaller, or larger, than the one before."""
 PATIENCE, LEAST_SHARE = 25, 1 / 40
 """Steps after which a part whose changes have not halved goes half as fast; and the largest share
-of the way below which it is given up."""
+of the way below which it begins anew, or is given up."""
+MOST_COPIES = 8
+"""A part that does not converge begins anew with each factor as 2, 4 and 8 copies of a root of it
+(power EP): cavities then keep most of what a site says, and are proper."""
+PULL, HASTE = 0.5, 8
+"""Of the way back to the start that sites go where a tilted distribution is improper; and the steps
+that such a step counts for in the patience with its part."""
 HALVINGS = 20
 """Shorter steps that are tried where the precision matrix is not positive definite."""
 
@@ -74,17 +80,20 @@ class Propagation:
     precision: FloatArray = field(init=False)  # (site's matrix entry,)
     linear: FloatArray = field(init=False)  # (site's coordinate,)
     message: FloatArray = field(init=False)  # (entry,)
+    copies: FloatArray = field(init=False)  # (part,)
     share: FloatArray = field(init=False)  # (part,)
     most: FloatArray = field(init=False)  # (part,): largest share
     change: FloatArray = field(init=False)  # (part,): at its last step
     lowest: FloatArray = field(init=False)  # (part,): change since which it is to halve
     since: Ids = field(init=False)  # (part,): steps since then
     is_done: NDArray[np.bool_] = field(init=False)  # (part,)
+    was_proper: NDArray[np.bool_] = field(init=False)  # (part,): all tilted distributions, once
     tied: Ids = field(init=False)  # (site,): the site whose tilted distribution it has
     other: Ids = field(init=False)  # (site,): the first that was tied to it and differed, or -1
 
     def __post_init__(self) -> None:
         sites = self.sites
+        self.copies, self.single = np.ones(sites.num_parts), sites.terms.multiplicity
         self.precision, self.linear = sites.averages(np.zeros(len(sites), dtype=bool))
         self.message = np.zeros(sites.points.place[-1])
         sizes = np.bincount(sites.part, np.diff(sites.terms.slot_ptr) > 1, sites.num_parts)
@@ -96,6 +105,7 @@ class Propagation:
         self.lowest = np.full(sites.num_parts, np.inf)
         self.since = np.zeros(sites.num_parts, dtype=np.int64)
         self.is_done = np.zeros(sites.num_parts, dtype=bool)
+        self.was_proper, self.is_pulled = self.is_done.copy(), self.is_done.copy()
         self.tied, self.other = sites.tied.copy(), np.full(len(sites), -1, dtype=np.int64)
         self.settle()
         if self.solved.failed.any():
@@ -103,19 +113,16 @@ class Propagation:
             is_open[sites.of_component[self.solved.failed]] = True
             self.precision, self.linear = sites.averages(is_open[sites.part])
             self.settle()
+        self.start = self.precision.copy(), self.linear.copy()
 
-    @cached_property
-    def is_closed(self) -> NDArray[np.bool_]:
-        """(site,): True if it is quadratic in each joint state."""
-        return np.diff(self.sites.given_ptr[0]) == 0
+    @property
+    def copies_of_site(self) -> FloatArray:
+        """(site,)"""
+        return self.copies[self.sites.part]
 
     @cached_property
     def solved(self) -> Solved:
         return Solved.start(self.sites.joint)
-
-    @cached_property
-    def totals(self) -> Totals:
-        return Totals.none(self.sites.points)
 
     @cached_property
     def tilted(self) -> Tilted:
@@ -127,7 +134,10 @@ class Propagation:
         self.tilt(Work.of(np.arange(len(self.sites)), self.sites.cost))
 
     def settle(self) -> None:
-        """Compute what follows from sites and messages, of all parts."""
+        """Compute what follows from sites, their copies and messages, of all parts."""
+        terms = replace(self.sites.terms, multiplicity=self.single * self.copies_of_site)
+        self.sites = replace(self.sites, points=replace(self.sites.points, terms=terms))
+        self.totals = Totals.none(self.sites.points)
         active = Active.of(self.sites, np.ones(self.sites.num_parts, dtype=bool))
         self.active = active
         self._solve(active.sites, active.components)
@@ -138,8 +148,8 @@ class Propagation:
 
     def _state(self) -> Arrays:
         names = (
-            "precision", "linear", "message", "share", "most", "change", "lowest", "since",
-            "is_done", "tied", "other",
+            "precision", "linear", "message", "copies", "share", "most", "change", "lowest", "since",
+            "is_done", "was_proper", "tied", "other",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -157,6 +167,7 @@ class Propagation:
         before = self.change.copy()
         self.change[active.parts] = 0.0
         np.maximum.at(self.change, sites.part[active.sites], self.tilted.change[active.sites])
+        self._pull()
         self._judge(before)
         if not self.is_done.all():
             self._follow()
@@ -174,6 +185,28 @@ class Propagation:
         """(part,)"""
         return self.change <= self.tolerance
 
+    def _pull(self) -> None:
+        """Let the sites of parts go back towards the start, where a tilted distribution is improper
+        and none was before."""
+        sites, found = self.sites, self.tilted
+        is_bad = np.zeros(sites.num_parts, dtype=bool)
+        is_bad[sites.part[self.active.sites[found.status[self.active.sites] != kernels.FINE]]] = True
+        self.is_pulled = is_bad & self.was_proper & ~self.is_done
+        self.was_proper |= self.active.parts & ~is_bad
+        if not self.is_pulled.any():
+            return
+        self.since[self.is_pulled] += HASTE
+        own = self.is_pulled[sites.part]
+        found.status[own] = kernels.FINE
+        for step, values, first, sizes in zip(
+            (found.precision_step, found.linear_step), (self.precision, self.linear), self.start,
+            (sites.dim**2, sites.dim), strict=True,
+        ):  # fmt: skip
+            some = np.repeat(own, sizes)
+            step[some] = (first / np.repeat(self.copies_of_site, sizes) - values)[some]
+        some = np.repeat(own, np.diff(sites.points.place[sites.terms.slot_ptr]))
+        found.candidate[some] = self.message[some]
+
     def _judge(self, before: FloatArray) -> None:
         """Decide which parts are done, and how far each goes from now on."""
         self.is_done |= self.converged
@@ -186,10 +219,31 @@ class Propagation:
         self.since[is_late] = 0
         self.lowest[is_late] = self.change[is_late]
         if self.share_first is None:
-            self.is_done |= self.most < LEAST_SHARE
+            is_stuck = (self.most < LEAST_SHARE) & ~self.is_done
+            self.is_done |= is_stuck & (self.copies >= MOST_COPIES)
+            if (is_stuck & ~self.is_done).any():
+                self._begin_anew(is_stuck & ~self.is_done)
             pace = np.where(self.change < before, FASTER, SLOWER)
             pace[np.isinf(before)] = 1.0
             self.share = np.clip(self.share * pace, SLOWER * SHARE * self.most, self.most)
+
+    def _begin_anew(self, parts: NDArray[np.bool_]) -> None:
+        """Restart some parts with twice as many copies of each site."""
+        sites = self.sites
+        self.copies[parts] *= 2
+        some = parts[sites.part]
+        for values, first, sizes in zip(
+            (self.precision, self.linear), self.start, (sites.dim**2, sites.dim), strict=True
+        ):
+            own = np.repeat(some, sizes)
+            values[own] = first[own] / np.repeat(self.copies_of_site, sizes)[own]
+        held = np.diff(sites.points.place[sites.terms.slot_ptr])
+        self.message[np.repeat(some, held)] = 0.0
+        self.share[parts], self.most[parts] = SHARE, MOST_SHARE
+        self.change[parts], self.lowest[parts], self.since[parts] = 1.0, np.inf, 0
+        differ = self.copies_of_site != self.copies_of_site[self.tied]
+        self.tied[differ] = np.flatnonzero(differ)
+        self.settle()
 
     def _follow(self) -> None:
         """Leave alone what is done, once that is a good part of what is active."""
@@ -217,13 +271,13 @@ class Propagation:
             some, is_some, self.tied, self.other, *shape, found.mean, found.covariance,
             found.cavity,
         )  # fmt: skip
-        own = self._firsts(work)
+        own, copies = self._firsts(work), self.copies_of_site
         self._integrate(own.ids)
 
         def run(begin: int, end: int) -> None:
             kernels.tilt(
                 begin, end, own.ids, sites.room(), terms.slot_ptr, terms.num_discrete,
-                terms.num_joint, terms.base, terms.theta, points.place, sites.dim, sites.dim_ptr,
+                terms.num_joint, terms.base, terms.theta, copies, points.place, sites.dim, sites.dim_ptr,
                 sites.matrix_ptr, sites.given_ptr, *found.given, found.mean, found.covariance,
                 self.precision, self.linear, found.cavity, self.message, found.precision_step,
                 found.linear_step, found.candidate, found.log_norm, found.change, found.status,
@@ -270,7 +324,7 @@ class Propagation:
         reals = sites.step[sites.real_ptr[site][:, None] + np.arange(piece.num_reals)]
         return Current(
             found.mean[at], found.covariance[matrix], self.precision[matrix], self.linear[at],
-            self.solved.mean[reals],
+            self.solved.mean[reals], self.copies[sites.part[site]],
         )  # fmt: skip
 
     def _move(self) -> None:
@@ -278,7 +332,8 @@ class Propagation:
         sites, active = self.sites, self.active
         before = self.precision.copy(), self.linear.copy(), self.message.copy()
         share, some, components = self.share.copy(), active.sites, active.components
-        share[self.is_done] = 0.0
+        share[self.is_done | np.isinf(self.lowest)] = 0.0  # done, or about to begin anew
+        share[self.is_pulled] = PULL
         for halving in range(HALVINGS + 1):
             if halving == HALVINGS:
                 share[sites.of_component[components]] = 0.0
@@ -309,7 +364,7 @@ class Propagation:
         sites, joint, solved = self.sites, self.sites.joint, self.solved
         joint_kernels.assemble(
             components, joint.component_ptr, joint.steps, joint.elimination.ptr, joint.base,
-            joint.linear, some[sites.dim[some] > 0], np.arange(len(sites)), sites.real_ptr,
+            joint.linear, some[sites.dim[some] > 0], self.copies_of_site, sites.real_ptr,
             sites.step, sites.pair_ptr, sites.pair, sites.dim, sites.dim_ptr, sites.matrix_ptr,
             sites.basis_ptr, sites.basis, self.precision, self.linear, solved.entries,
             solved.total,

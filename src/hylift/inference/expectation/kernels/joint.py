@@ -14,7 +14,7 @@ from hylift.numerics.kernels.sparse import factorise, forward, selected_inverse
 
 @njit(cache=True, nogil=True)
 def assemble(
-    components, component_ptr, steps, ptr, base, base_linear, members, member_site, real_ptr, step,
+    components, component_ptr, steps, ptr, base, base_linear, members, copies, real_ptr, step,
     pair_ptr, pair, dim, dim_ptr, matrix_ptr, basis_ptr, basis, precision, linear, entries, total,
 ):  # fmt: skip
     """Precision matrix and linear part of some components: the base and what sites add to it."""
@@ -26,18 +26,17 @@ def assemble(
             total[v] = base_linear[v]
             for e in range(num_steps + ptr[v], num_steps + ptr[v + 1]):
                 entries[e] = base[e]
-    for g in members:
-        c = member_site[g]
-        r, n = dim[c], real_ptr[g + 1] - real_ptr[g]
+    for c in members:
+        r, n = dim[c], real_ptr[c + 1] - real_ptr[c]
         at, matrix, own = dim_ptr[c], matrix_ptr[c], basis_ptr[c]
         is_whole = basis_ptr[c + 1] == own
         for i in range(n):
-            u = step[real_ptr[g] + i]
+            u = step[real_ptr[c] + i]
             if is_whole:
-                total[u] += linear[at + i]
+                total[u] += copies[c] * linear[at + i]
             else:
                 for a in range(r):
-                    total[u] += basis[own + i * r + a] * linear[at + a]
+                    total[u] += copies[c] * basis[own + i * r + a] * linear[at + a]
             for j in range(i + 1):
                 value = 0.0
                 if is_whole:
@@ -48,7 +47,7 @@ def assemble(
                         for b in range(r):
                             part += precision[matrix + a * r + b] * basis[own + j * r + b]
                         value += basis[own + i * r + a] * part
-                entries[pair[pair_ptr[g] + i * n + j]] += value
+                entries[pair[pair_ptr[c] + i * n + j]] += copies[c] * value
 
 
 @njit(cache=True, nogil=True)

@@ -8,7 +8,7 @@ from hylift.inference.expectation.kernels.sites import FINE, tell, tilted_states
 
 @njit(cache=True, nogil=True)
 def separations(
-    some, room, slot_ptr, num_discrete, num_joint, base, theta, place, dim, dim_ptr, matrix_ptr,
+    some, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr, matrix_ptr,
     given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision, linear,
     cavity, real_ptr, step, pair_ptr, pair, basis_ptr, basis, whole_mean, whole_covariance,
     candidate, log_norm, found,
@@ -16,7 +16,7 @@ def separations(
     """found: (real slot,): the share of its variance that is between the states of its site."""
     for c in some:
         status = tilted_states(
-            c, room, slot_ptr, num_discrete, num_joint, base, theta, place, dim, dim_ptr,
+            c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
             matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance,
             precision, linear, cavity,
         )  # fmt: skip
@@ -47,7 +47,7 @@ def separations(
 
 @njit(cache=True, nogil=True)
 def mixtures(
-    sites, slots, room, slot_ptr, num_discrete, num_joint, base, theta, place, dim, dim_ptr,
+    sites, slots, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
     matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision,
     linear, cavity, real_ptr, step, pair_ptr, pair, basis_ptr, basis, whole_mean,
     whole_covariance, candidate, log_norm, start, weight, middle, variance,
@@ -56,7 +56,7 @@ def mixtures(
     for k in range(len(sites)):
         c, i = sites[k], slots[k]
         status = tilted_states(
-            c, room, slot_ptr, num_discrete, num_joint, base, theta, place, dim, dim_ptr,
+            c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
             matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance,
             precision, linear, cavity,
         )  # fmt: skip

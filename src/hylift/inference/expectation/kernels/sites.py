@@ -17,7 +17,7 @@ FINE, IMPOSSIBLE, IMPROPER = 0, 1, 2
 
 @njit(cache=True, nogil=True)
 def tilt(
-    begin, end, some, room, slot_ptr, num_discrete, num_joint, base, theta, place, dim, dim_ptr,
+    begin, end, some, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
     matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision,
     linear, cavity, message, precision_step, linear_step, candidate, log_norm, change, status,
 ):  # fmt: skip
@@ -27,7 +27,7 @@ def tilt(
         c = some[k]
         r, at, matrix = dim[c], dim_ptr[c], matrix_ptr[c]
         status[c] = tilted_states(
-            c, room, slot_ptr, num_discrete, num_joint, base, theta, place, dim, dim_ptr,
+            c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
             matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance,
             precision, linear, cavity,
         )  # fmt: skip
@@ -52,13 +52,14 @@ def tilt(
 
 @njit(cache=True, nogil=True)
 def tilted_states(
-    c, room, slot_ptr, num_discrete, num_joint, base, theta, place, dim, dim_ptr, matrix_ptr,
+    c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr, matrix_ptr,
     given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision, linear, cavity,
 ):  # fmt: skip
     """Fills the room with weights, means and covariances of each joint state.
 
     weights: (3, joint state): log-weight without cavities of states, their finite part, and the
-    number of infinite ones. Of sites without closed form they are given.
+    number of infinite ones. Of sites without closed form they are given. A potential to the power
+    1 / copies is in place of one of so many copies of its site.
     """
     matrices, vectors, weights, means, spreads, _, whole = room
     r, at, matrix = dim[c], dim_ptr[c], matrix_ptr[c]
@@ -66,7 +67,7 @@ def tilted_states(
     joint, link, count = num_joint[c], slot_ptr[c], num_discrete[c]
     lower, own, cavity_precision = matrices[0], matrices[1], matrices[2]
     pull, slope = vectors[0], vectors[1]
-    half = 0.0
+    half, power = 0.0, 1.0 / copies[c]
     if r and not is_given:
         for i in range(r):
             for j in range(r):
@@ -100,15 +101,15 @@ def tilted_states(
                 for j in range(r):
                     spreads[s, i, j] = given_spreads[given_ptr[2, c] + (s * r + i) * r + j]
         else:
-            value = theta[base[c] + joint * (r * r + r) + s]
+            value = power * theta[base[c] + joint * (r * r + r) + s]
         if r and value > -np.inf and not is_given:
             form, flat = base[c] + s * r * r, base[c] + joint * r * r + s * r
             for i in range(r):
-                steep = theta[flat + i]
+                steep = power * theta[flat + i]
                 slope[i] = pull[i] + steep
                 curved = 0.0
                 for j in range(r):
-                    bend = theta[form + i * r + j]
+                    bend = power * theta[form + i * r + j]
                     lower[i, j] = cavity_precision[i, j] - 2.0 * bend
                     curved += bend * mean[at + j]
                 slope[i] += 2.0 * curved
