@@ -105,7 +105,9 @@ class _Pool:
             parts = [self.groups[at] for at in self.group[items[0]].tolist()]
             own = self.factor[items]
             first = order[np.flatnonzero(owner == chosen[0])]
-            slots = [tuple(place[at, : g.arity].tolist()) for at, g in zip(first, parts, strict=True)]
+            slots = [
+                tuple(place[at, : g.arity].tolist()) for at, g in zip(first, parts, strict=True)
+            ]
             power = np.stack([g.multiplicity[own[:, i]] for i, g in enumerate(parts)], axis=1)
             factors = tuple(g.potential.take(g.row[own[:, i]]) for i, g in enumerate(parts))
             label = " + ".join(dict.fromkeys(g.label for g in parts if g.label))

@@ -190,7 +190,9 @@ class Propagation:
         and none was before."""
         sites, found = self.sites, self.tilted
         is_bad = np.zeros(sites.num_parts, dtype=bool)
-        is_bad[sites.part[self.active.sites[found.status[self.active.sites] != kernels.FINE]]] = True
+        is_bad[sites.part[self.active.sites[found.status[self.active.sites] != kernels.FINE]]] = (
+            True
+        )
         self.is_pulled = is_bad & self.was_proper & ~self.is_done
         self.was_proper |= self.active.parts & ~is_bad
         if not self.is_pulled.any():
