@@ -246,3 +246,56 @@ def test_nodes_follow_a_function_that_is_narrow_beside_the_prior() -> None:
     assert found.solution.result == "converged"
     assert found.marginal("x").mean == pytest.approx(np.log(3.0), abs=1e-4)
     assert found.marginal("x").std == pytest.approx(1 / (3 * np.sqrt(2e4)), rel=1e-2)
+
+
+@pytest.mark.parametrize("steepness", [np.inf, 200.0])
+def test_steps_are_integrated_up_to_where_they_are(steepness: float) -> None:
+    """A function that is impossible, or nearly so, on a half line; NumPy must not warn."""
+
+    def step(x: np.ndarray) -> np.ndarray:
+        if np.isinf(steepness):
+            return np.where(x > 0.5, 0.0, -np.inf)
+        return log_sigmoid(steepness * (x - 0.5))
+
+    graph = FactorGraph.build(
+        {"x": real}, [(Function(step, 0, 1), ["x"]), (ConditionalQuadratic.square(-0.5), ["x"])]
+    )
+
+    found = infer(graph, EP())
+
+    line = 0.5 + np.concatenate([-np.geomspace(9, 1e-9, 20001), np.geomspace(1e-9, 9, 20001)])
+    density = np.exp(step(line) - 0.5 * line**2)
+    total = np.trapezoid(density, line)
+    mean = np.trapezoid(density * line, line) / total
+    assert found.solution.result == "converged"
+    assert log_z(found) == pytest.approx(np.log(total), abs=1e-6)
+    assert found.marginal("x").mean == pytest.approx(mean, abs=1e-6)
+
+
+def test_the_density_of_an_unknown_scale_is_corrected() -> None:
+    """Eight schools: the Gaussian of the scale has half of its standard deviation."""
+    model = hl.parse("""
+        effect(school): real
+        error(school): real
+        theta(school): real
+        mu: real
+        tau: real[0, 50]
+        normal(effect(s) | theta(s), error(s)^2)
+        normal(theta(s) | mu, tau^2)
+        normal(mu | 0, 10000)
+    """)
+    effect = [28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]
+    error = [15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]
+    evidence = {
+        "effect": [*zip("ABCDEFGH", effect, strict=True)],
+        "error": [*zip("ABCDEFGH", error, strict=True)],
+    }
+    graph = hl.ground(model, evidence)
+
+    found, exact = infer(graph, EP()), infer(graph, Exact())
+
+    assert found.solution.result == "converged"
+    for name in ("tau", "mu", "theta(A)"):
+        a, b = found.marginal(name), exact.marginal(name)
+        assert a.mean == pytest.approx(b.mean, abs=0.1 * b.std)
+        assert a.std == pytest.approx(b.std, rel=0.1)

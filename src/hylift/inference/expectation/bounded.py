@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.components.gaussian import mass_beyond
 from hylift.inference.expectation.joint import FloatArray, Ids
-from hylift.inference.expectation.numeric import BoundSites, FunctionSites
+from hylift.inference.expectation.numeric import BLOCK, BoundSites, FunctionSites
 from hylift.inference.expectation.state import Propagation
 from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior import GaussianMixture, PiecewiseDensity
@@ -17,6 +17,8 @@ from hylift.posterior.distributions import BatchedDistribution
 
 PANELS, DEGREE = 24, 8
 """Of a density between bounds."""
+MANY, FEW_PANELS = 500, 6
+"""Slots of functions from which on their densities have fewer panels."""
 REACH, BEND = 30.0, 3.0
 """Of a density between bounds, in standard deviations of the whole; and those from which on its
 panels grow with the distance."""
@@ -27,32 +29,67 @@ Batches = list[tuple[NDArray[Any], BatchedDistribution]]
 
 
 def by_functions(state: Propagation) -> Batches:
-    """Reals with bounds in functions, and their tilted densities there."""
-    found: Batches = []
-    sites = state.sites
-    is_done = np.zeros(sites.points.graph.num_variables, dtype=bool)
+    """Reals with bounds in functions: densities with all of these put back at once, as in
+    `corrected`."""
+    sites, variables = state.sites, state.sites.points.graph.variables
+    uses: list[tuple[int, int, int, Ids]] = []  # piece, slot, coordinate, sites of the piece
     for number, piece in enumerate(sites.pieces):
         functions = piece.numeric
-        if not isinstance(functions, FunctionSites) or not functions.is_bounded:
-            continue
-        coordinate = piece.coordinate_of_real
-        is_bounded = np.isfinite(functions.bounds[0]) | np.isfinite(functions.bounds[1])
-        for slot in range(piece.num_reals):
-            at = np.flatnonzero(
-                (coordinate[:, slot] >= 0) & is_bounded[:, slot] & ~is_done[piece.reals[:, slot]]
+        if isinstance(functions, FunctionSites) and functions.is_bounded and piece.dim <= 2:
+            alone = piece.coordinate_of_real
+            for slot, along in np.ndindex(piece.num_reals, piece.dim):
+                own = np.flatnonzero(alone[:, slot] == along)
+                real = piece.reals[own, slot]
+                own = own[np.isfinite(variables.lower[real]) | np.isfinite(variables.upper[real])]
+                if len(own):
+                    uses.append((number, slot, along, own))
+    if not uses:
+        return []
+    ids = np.unique(np.concatenate([sites.pieces[n].reals[own, slot] for n, slot, _, own in uses]))
+    step = sites.joint.step[ids]
+    mean, variance = state.solved.mean[step], state.solved.covariance[step]
+    count = sum(len(own) for *_, own in uses)
+    panels = PANELS if count <= MANY else FEW_PANELS
+    edges = _edges(variables.lower[ids], variables.upper[ids], mean, np.sqrt(variance), panels)
+    nodes = gauss_legendre_nodes(edges, DEGREE)[0]
+    away = nodes - mean[:, None]
+    log_q = -0.5 * (away**2 / variance[:, None] + np.log(2 * np.pi * variance)[:, None])
+    total = log_q.copy()
+    for number, slot, along, own in uses:
+        piece, block = sites.pieces[number], max(1, BLOCK // (256 * nodes.shape[1]))
+        for begin in range(0, len(own), block):
+            some = own[begin : begin + block]
+            at = np.searchsorted(ids, piece.reals[some, slot])
+            share = np.ones(len(some))
+            if piece.basis is not None:
+                share = piece.basis[piece.row[some], slot, along]
+            current, site = state.current(number, some), sites.first[number] + some
+            assert isinstance(piece.numeric, FunctionSites)
+            logs = piece.numeric.log_marginals(
+                some, current, log_states(state, site), along, share[:, None] * away[at]
             )
-            ids, once = np.unique(piece.reals[at, slot], return_index=True)
-            is_done[ids] = True
-            for along in np.unique(coordinate[at[once], slot]).tolist():
-                chosen = np.flatnonzero(coordinate[at[once], slot] == along)
-                some = at[once[chosen]]
-                logs = log_states(state, sites.first[number] + some)
-                ends, values = functions.densities(some, state.current(number, some), logs, along)
-                if piece.basis is not None:
-                    ends = ends / piece.basis[some, slot, along][:, None]
-                density = PiecewiseDensity.from_gauss_legendre(ends, values[:, None])
-                found.append((ids[chosen], density))
-    return found
+            np.add.at(total, at, current.copies[:, None] * (logs - log_q[at]))
+    top = total.max(axis=1, keepdims=True)
+    values = np.exp(total - np.where(np.isfinite(top), top, 0.0))
+    density = PiecewiseDensity.from_gauss_legendre(edges, values.reshape(len(ids), panels, DEGREE))
+    return [(ids, density)]
+
+
+def _edges(
+    low: FloatArray, high: FloatArray, mean: FloatArray, sd: FloatArray, panels: int
+) -> FloatArray:
+    """(real, panel + 1): between bounds, closer to each other near the mean."""
+    begin = np.clip(mean - REACH * sd, low, high)
+    end = np.clip(mean + REACH * sd, low, high)
+    is_empty = ~(begin < end)  # a Gaussian far from what has not converged yet
+    begin[is_empty] = np.maximum(low, high - sd)[is_empty]
+    end[is_empty] = np.minimum(high, begin + sd)[is_empty]
+    size = BEND * sd
+    first, last = (np.arcsinh((bound - mean) / size)[:, None] for bound in (begin, end))
+    along = first + (last - first) * np.linspace(0.0, 1.0, panels + 1)
+    edges = mean[:, None] + size[:, None] * np.sinh(along)
+    edges[:, 0], edges[:, -1] = begin, end
+    return edges
 
 
 def log_states(state: Propagation, site: Ids) -> FloatArray:
@@ -80,16 +117,7 @@ def within_bounds(
         return [(ids, mixture)]
     cut, others = np.flatnonzero(is_cut), np.flatnonzero(~is_cut)
     low, high, mean, sd = (part[is_cut] for part in (low, high, mean, sd))
-    begin = np.clip(mean - REACH * sd, low, high)
-    end = np.clip(mean + REACH * sd, low, high)
-    is_empty = ~(begin < end)  # a Gaussian far from what has not converged yet
-    begin[is_empty] = np.maximum(low, high - sd)[is_empty]
-    end[is_empty] = np.minimum(high, begin + sd)[is_empty]
-    size = BEND * sd
-    first, last = (np.arcsinh((bound - mean) / size)[:, None] for bound in (begin, end))
-    along = first + (last - first) * np.linspace(0.0, 1.0, PANELS + 1)
-    edges = mean[:, None] + size[:, None] * np.sinh(along)
-    edges[:, 0], edges[:, -1] = begin, end
+    edges = _edges(low, high, mean, sd, PANELS)
     nodes = gauss_legendre_nodes(edges, DEGREE)[0]
     weights = np.broadcast_to(mixture.weights, mixture.means.shape)[is_cut]
     parts = (weights, mixture.means[is_cut], mixture.variances[is_cut])

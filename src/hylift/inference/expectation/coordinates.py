@@ -23,9 +23,10 @@ SAME = 1e-12
 """Size of a singular value, relative to the largest, that is rounding."""
 NEAR, FAR = 10.0 ** np.arange(-2.0, 2.0, 0.5), 10.0 ** np.arange(2.0, 13.0, 0.5)
 """Distances from 0 at which functions are tried."""
-NUM_POINTS, STEP, FLAT, EQUAL = 8, 1e-4, 1e-6, 1e-7
-"""Of functions: points at which slopes are taken, by differences of so many standard deviations;
-size of a direction, relative to the largest, that is rounding; and of a difference of values."""
+NUM_POINTS, STEP, AWAY, FLAT, EQUAL = 8, 1e-4, 0.2, 1e-6, 1e-7
+"""Of functions: points at which slopes are taken, by differences of so many standard deviations,
+so far from bounds, where they may be steep; size of a direction, relative to the largest, that is
+rounding; and of a difference of values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,8 +108,8 @@ def constants(group: FactorGroup, variables: Variables) -> tuple[FloatArray, NDA
     center = np.clip(np.zeros(group.reals.shape), *bounds)
     functions = FunctionSites(group, sizes, None, *bounds, bounds, (center, center))
     value, some = np.zeros(len(group)), np.arange(len(group))
-    for scales in (NEAR, FAR):
-        points = np.random.default_rng(0).standard_normal((center.shape[1], 8, len(scales)))
+    for scales, count in ((NEAR, 24), (FAR, 8)):
+        points = np.random.default_rng(0).standard_normal((center.shape[1], count, len(scales)))
         x = center[some, :, None] + (points * scales).reshape(center.shape[1], -1)
         try:
             values = functions.log_values(some, x).reshape(len(some), -1)
@@ -199,7 +200,7 @@ def _directions(functions: FunctionSites) -> FloatArray:
     rng, some = np.random.default_rng(0), np.arange(num_factors)
     low, high = ((bound - center) / scale for bound in functions.bounds)
     points = np.clip(
-        rng.standard_normal((NUM_POINTS, num_reals)), (low + STEP)[:, None], (high - STEP)[:, None]
+        rng.standard_normal((NUM_POINTS, num_reals)), (low + AWAY)[:, None], (high - AWAY)[:, None]
     )
 
     def values(z: FloatArray) -> FloatArray:
@@ -216,7 +217,7 @@ def _directions(functions: FunctionSites) -> FloatArray:
     _, size, unit = np.linalg.svd(slope, full_matrices=False)
     unit = np.where((size > FLAT * size[:, :1])[:, :, None], unit, 0.0)
     far = points[:, ::-1] + points[:, :1] / 2
-    far = np.clip(far, low[:, None], high[:, None])
+    far = np.clip(far, (low + AWAY)[:, None], (high - AWAY)[:, None])
     found = values(far), values(np.einsum("fki,fri,frj->fkj", far, unit, unit))
     with np.errstate(invalid="ignore"):
         differ = ~(np.abs(found[0] - found[1]) <= EQUAL * (1 + np.abs(found[0])))

@@ -14,7 +14,7 @@ import numpy as np
 from hylift.inference.expectation.bounded import log_states
 from hylift.inference.expectation.coordinates import Piece
 from hylift.inference.expectation.joint import FloatArray, Ids
-from hylift.inference.expectation.numeric import BLOCK, FunctionSites
+from hylift.inference.expectation.numeric import BLOCK, FunctionSites, product_grid
 from hylift.inference.expectation.state import Propagation
 from hylift.numerics.quadrature import hermite_rule
 from hylift.numerics.segments import number_lists
@@ -84,8 +84,8 @@ def _correct(
     """Correct the moments of reals, one or two with the same number (step,) together."""
     if owner.max(initial=-1) < 0:
         return
-    sites, solved = state.sites, state.solved
-    grid = np.stack(np.meshgrid(*[GRID] * size, indexing="ij"), axis=-1).reshape(-1, size)
+    sites = state.sites
+    grid = product_grid(GRID, size)
     total = np.zeros((int(owner.max()) + 1, len(grid)))
     root = np.zeros((len(total), size, size))  # of the covariance of x
     reals = np.zeros((len(total), size), dtype=np.int64)
@@ -109,9 +109,10 @@ def _correct(
                 np.add.at(total, at[some], ratios)
                 root[at[some]], reals[at[some]] = roots, steps[some]
     logs = total - 0.5 * (grid**2).sum(axis=1)
-    weight = np.exp(logs - logs.max(axis=1, keepdims=True))
+    highest = logs.max(axis=1, keepdims=True)
+    weight = np.exp(logs - np.where(np.isfinite(highest), highest, 0.0))
     at_end = (np.abs(grid) == GRID[-1]).any(axis=1)
-    fine = np.flatnonzero((weight[:, at_end].max(axis=1) < FAR) & (root[:, 0, 0] > 0))
+    fine = np.flatnonzero((weight[:, at_end].max(axis=1) < FAR) & np.isfinite(highest[:, 0]))
     weight, root, reals = weight[fine], root[fine], reals[fine]
     weight /= weight.sum(axis=1, keepdims=True)
     shift = weight @ grid
@@ -141,9 +142,7 @@ def _log_ratios(
     kept = np.flatnonzero((size > FLAT * whole).any(axis=0))
     turned = turned[:, :, kept] * np.sqrt(np.maximum(size[:, kept], 0.0))[:, None, :]
     line, weights = hermite_rule(NUM_NODES)
-    nodes = np.stack(np.meshgrid(*[line] * len(kept), indexing="ij"), axis=-1)
-    nodes = nodes.reshape(-1, len(kept))
-    log_weights = np.zeros(1)
+    nodes, log_weights = product_grid(line, len(kept)), np.zeros(1)
     for _ in kept:
         log_weights = np.add.outer(log_weights, np.log(weights)).ravel()
     away = (along @ grid.T)[..., None] + (turned @ nodes.T)[:, :, None, :]
@@ -157,4 +156,5 @@ def _log_ratios(
     top = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
         found = top[..., 0] + np.log(np.exp(logs - top).sum(axis=2))
-    return current.copies[:, None] * (found - found.max(axis=1, keepdims=True)), root
+    highest = found.max(axis=1, keepdims=True)
+    return current.copies[:, None] * (found - np.where(np.isfinite(highest), highest, 0.0)), root

@@ -68,10 +68,11 @@ def _arguments(state: Propagation) -> tuple[Any, ...]:
     sites, found, terms = state.sites, state.tilted, state.sites.terms
     return (
         sites.room(), terms.slot_ptr, terms.num_discrete, terms.num_joint, terms.base, terms.theta,
-        state.copies_of_site, sites.points.place, sites.dim, sites.dim_ptr, sites.matrix_ptr, sites.given_ptr,
-        *found.given, found.mean, found.covariance, state.precision, state.linear, found.cavity,
-        sites.real_ptr, sites.step, sites.pair_ptr, sites.pair, sites.basis_ptr, sites.basis,
-        state.solved.mean, state.solved.covariance, found.candidate.copy(), found.log_norm.copy(),
+        state.copies_of_site, sites.points.place, sites.dim, sites.dim_ptr, sites.matrix_ptr,
+        sites.given_ptr, *found.given, found.mean, found.covariance, state.precision, state.linear,
+        found.cavity, sites.real_ptr, sites.step, sites.pair_ptr, sites.pair, sites.basis_ptr,
+        sites.basis, state.solved.mean, state.solved.covariance, found.candidate.copy(),
+        found.log_norm.copy(),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGroup
 from hylift.inference.expectation.joint import FloatArray, Ids
+from hylift.inference.expectation.lines import DEGREE, PANELS, moments_along
 from hylift.numerics.quadrature import legendre_rule
 
 BLOCK = 1 << 20
@@ -21,10 +22,19 @@ SPACING = {1: 0.25, 2: 0.55, 3: 0.8}
 """Distance of nodes, in standard deviations, by number of coordinates."""
 REACH = 7.0
 """Of nodes, in standard deviations."""
+FAR_REACH = 16.0
+"""Of lines: what is behind a step may be narrower than its tail."""
 MOST_ZOOMS = 30
 """Times that nodes are placed anew where a density is narrow."""
 LEGENDRE = {1: 64, 2: 32, 3: 16}
 """Nodes between bounds, by number of coordinates."""
+ROUGH = {1: 1e-7, 2: 1e-5, 3: 1e-4}
+"""Relative change of an integral with every other node left out, by number of coordinates, from
+which on a density is integrated along lines."""
+RIDGE = 4.0
+"""Nodes, in effect, across a density between bounds below which it is integrated along lines."""
+OUTER = {1: 0.25, 2: 0.8}
+"""Distance of such lines, in standard deviations, by the number of other coordinates."""
 NEGLIGIBLE = 40.0
 """A log-density lower than its largest value by this much does not count."""
 LOG_TWO_PI = float(np.log(2 * np.pi))
@@ -118,11 +128,99 @@ class FunctionSites:
                 some[narrow], current.take(narrow), shift[narrow], spread[narrow]
             )
         log_total, moments = matched(logs, monomials)
+        rough = self._rough(logs, self._rule(dim))
+        if len(rough):
+            log_total[rough], moments[rough] = self._along_lines(
+                some[rough], current.take(rough), shift[rough], spread[rough]
+            )
         mean, square = moments[..., :dim], moments[..., dim:].reshape(*moments.shape[:2], dim, dim)
         square = square - mean[..., :, None] * mean[..., None, :]
         wide = spread[:, None]
         means = shift[:, None] + (wide @ mean[..., None])[..., 0]
         return log_total, means, wide @ square @ np.swapaxes(wide, 2, 3)
+
+    @property
+    def _inner(self) -> int:
+        """The coordinate that lines go along: one without bounds, if there is any."""
+        free = np.flatnonzero((np.isinf(self.lower) & np.isinf(self.upper)).all(axis=0))
+        return int(free[0]) if len(free) else self.lower.shape[1] - 1
+
+    def _rough(self, logs: FloatArray, rule: Rule) -> Ids:
+        """Sites whose densities (site, joint state, node) have steps, or ridges between nodes."""
+        dim = rule.nodes.shape[1]
+        top = logs.max(axis=(1, 2), keepdims=True)
+        weight = np.exp(logs - np.where(np.isfinite(top), top, 0.0)).sum(axis=1)
+        total = weight.sum(axis=1)
+        if not self.is_bounded:
+            even = (np.rint(rule.nodes / SPACING[dim]).astype(np.int64) % 2 == 0).all(axis=1)
+            coarse = 2**dim * weight[:, even].sum(axis=1)
+            return np.flatnonzero(~(np.abs(coarse - total) <= ROUGH[dim] * total))
+        if dim == 1:
+            coarse = weight[:, ::2] @ _every_other(LEGENDRE[1])
+            return np.flatnonzero(~(np.abs(coarse - total) <= ROUGH[1] * total))
+        grid = np.moveaxis(weight.reshape(-1, *[LEGENDRE[dim]] * dim), 1 + self._inner, -1)
+        mass = grid.sum(axis=-1)
+        nodes = mass**2 / np.maximum((grid**2).sum(axis=-1), 1e-300)
+        is_ridge = (nodes < RIDGE) & (mass > 1e-6 * total.reshape(-1, *[1] * (dim - 1)))
+        return np.flatnonzero(is_ridge.any(axis=tuple(range(1, dim))) | ~(total > 0))
+
+    def _along_lines(
+        self, some: Ids, current: Current, shift: FloatArray, spread: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Log-sums (site, joint state) and means of monomials, as `matched`, of densities that are
+        integrated along one coordinate by panels, and over the others at nodes."""
+        dim, inner, num_joint = shift.shape[1], self._inner, math.prod(self.sizes)
+        outer = [i for i in range(dim) if i != inner]
+        rule, reach = Rule(np.zeros((1, 0)), np.zeros(1)), 1.0 if self.is_bounded else FAR_REACH
+        if outer and self.is_bounded:
+            rule = legendre_nodes(dim - 1, LEGENDRE[dim])
+        elif outer:
+            rule = lattice_nodes(dim - 1, OUTER[dim - 1])
+        lines = len(rule.nodes)
+        block = max(1, BLOCK // (2 * PANELS * DEGREE * lines * num_joint))
+        parts = []
+        for at in range(0, len(some), block):
+            own = slice(at, at + block)
+            site = np.repeat(np.arange(len(some))[own], lines)
+
+            def values(line: Ids, x: FloatArray, site: Ids = site) -> FloatArray:
+                u = np.empty((len(line), dim, x.shape[1]))
+                u[:, inner] = x
+                u[:, outer] = rule.nodes[line % lines][:, :, None]
+                at = site[line]
+                steps = shift[at][..., None] + spread[at] @ u
+                return self._log_density(some[at], current.take(at), steps)
+
+            logs, along = moments_along(values, len(site), -reach, reach)
+            logs = logs.reshape(-1, lines, num_joint) + rule.log_weights[:, None]
+            along = along.reshape(-1, lines, num_joint, 2)
+            x = np.empty((*logs.shape, dim))
+            x[..., inner] = along[..., 0]
+            x[..., outer] = rule.nodes[:, None]
+            square = x[..., :, None] * x[..., None, :]
+            square[..., inner, inner] = along[..., 1]
+            monomials = np.concatenate([x, square.reshape(*x.shape[:-1], -1)], axis=-1)
+            top = logs.max(axis=1, keepdims=True)
+            top = np.where(np.isfinite(top), top, 0.0)
+            weight = np.exp(logs - top)
+            total = weight.sum(axis=1)
+            mean = np.einsum("slj,sljm->sjm", weight, monomials)
+            with np.errstate(divide="ignore"):
+                log_total = top[:, 0] + np.log(total)
+            parts.append((log_total, mean / np.where(total > 0, total, 1.0)[..., None]))
+        log_total, moments = (np.concatenate(each) for each in zip(*parts, strict=True))
+        log_total += np.linalg.slogdet(spread)[1][:, None]
+        return log_total, moments
+
+    def _log_density(self, some: Ids, current: Current, steps: FloatArray) -> FloatArray:
+        """(site, joint state, node): with the function in place of the site, at steps (site,
+        coordinate, node) from the means."""
+        curved = np.linalg.inv(current.covariance) - current.precision
+        logs = -(steps * (0.5 * curved @ steps + current.pull[..., None])).sum(axis=1)
+        logs -= (
+            0.5 * (np.linalg.slogdet(current.covariance)[1] + steps.shape[1] * LOG_TWO_PI)[:, None]
+        )
+        return self.at_steps(some, current, steps) + logs[:, None]
 
     def _placed(self, some: Ids, current: Current) -> tuple[FloatArray, FloatArray]:
         """Shift (site, coordinate) and spread (site, coordinate, coordinate) that make steps from
@@ -156,27 +254,33 @@ class FunctionSites:
         return values + logs[:, None]
 
     def at_steps(self, some: Ids, current: Current, away: FloatArray) -> FloatArray:
-        """(site, joint state, node): values, of one copy, at steps (site, coordinate, node) from the
+        """(site, joint state, node): values of a copy at steps (site, coordinate, node) from the
         means."""
         change = away if self.embedding is None else self.embedding[some] @ away
         values = self.log_values(some, current.reals[:, :, None] + change)
         return values / current.copies[:, None, None]
 
-    def densities(
-        self, some: Ids, current: Current, log_states: FloatArray, coordinate: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """The ends (site, 2) of a coordinate with bounds, and its tilted density (site, node) at
-        Gauss-Legendre nodes; log_states: (site, joint state), weights of joint states."""
+    def log_marginals(
+        self, some: Ids, current: Current, log_states: FloatArray, coordinate: int, x: FloatArray
+    ) -> FloatArray:
+        """(site, node): tilted log-densities of a coordinate, of at most two, at steps (site, node)
+        from its mean; log_states: (site, joint state), weights of joint states."""
+        if x.size and current.mean.shape[1] == 1:
+            logs = self._log_density(some, current, x[:, None])
+            return np.asarray(np.logaddexp.reduce(logs + log_states[:, :, None], axis=1))
+        inner, count = 1 - coordinate, x.shape[1]
         shift, spread = self._placed(some, current)
-        logs = self._at_nodes(some, current, shift, spread)
-        logs = np.logaddexp.reduce(logs + log_states[:, :, None], axis=1)
-        dim = shift.shape[1]
-        nodes, weights = legendre_rule(LEGENDRE[dim])
-        mass = np.exp(logs - logs.max(axis=1, keepdims=True)).reshape(-1, *[len(nodes)] * dim)
-        mass = mass.sum(axis=tuple(1 + i for i in range(dim) if i != coordinate))
-        middle = current.mean[:, coordinate] + shift[:, coordinate]
-        half = spread[:, coordinate, coordinate]
-        return middle[:, None] + half[:, None] * np.array([-1.0, 1.0]), mass / weights
+        middle, half = shift[:, inner], spread[:, inner, inner]
+
+        def values(line: Ids, u: FloatArray) -> FloatArray:
+            site = line // count
+            steps = np.empty((len(line), 2, u.shape[1]))
+            steps[:, inner] = middle[site][:, None] + half[site][:, None] * u
+            steps[:, coordinate] = x.ravel()[line][:, None]
+            logs = self._log_density(some[site], current.take(site), steps)
+            return np.logaddexp.reduce(logs + log_states[site][:, :, None], axis=1)[:, None]
+
+        return moments_along(values, x.size, -1.0, 1.0)[0].reshape(x.shape)
 
     def log_values(self, some: Ids, x: FloatArray) -> FloatArray:
         """(site, joint state, node): values at reals (site, real slot, node), moved within their
@@ -235,27 +339,39 @@ class Rule(NamedTuple):
 
 
 @lru_cache
-def lattice_nodes(dim: int) -> Rule:
+def lattice_nodes(dim: int, spacing: float | None = None) -> Rule:
     """A lattice. Sums over a lattice of smooth functions that vanish far out converge
     exponentially."""
-    spacing = SPACING[dim]
+    spacing = spacing or SPACING[dim]
     count = int(REACH / spacing)
     line = np.linspace(-count * spacing, count * spacing, 2 * count + 1)
-    nodes = _product(line, dim)
+    nodes = product_grid(line, dim)
     nodes = nodes[(nodes**2).sum(axis=1) <= REACH**2]
     return Rule(nodes, np.full(len(nodes), dim * np.log(spacing)))
 
 
 @lru_cache
-def legendre_nodes(dim: int) -> Rule:
+def legendre_nodes(dim: int, count: int | None = None) -> Rule:
     """Gauss-Legendre nodes from -1 to 1 in each coordinate."""
-    nodes, weights = legendre_rule(LEGENDRE[dim])
-    return Rule(_product(nodes, dim), _product(np.log(weights), dim).sum(axis=1))
+    nodes, weights = legendre_rule(count or LEGENDRE[dim])
+    return Rule(product_grid(nodes, dim), product_grid(np.log(weights), dim).sum(axis=1))
 
 
-def _product(line: FloatArray, dim: int) -> FloatArray:
+@lru_cache
+def _every_other(count: int) -> FloatArray:
+    """(every other node,): factors of Gauss-Legendre weights that integrate polynomials without the
+    nodes between."""
+    nodes, weights = legendre_rule(count)
+    basis = np.polynomial.legendre.legvander(nodes[::2], len(nodes[::2]) - 1)
+    exact = np.zeros(basis.shape[1])
+    exact[0] = 2.0
+    return np.asarray(np.linalg.solve(basis.T, exact) / weights[::2])
+
+
+def product_grid(line: FloatArray, dim: int) -> FloatArray:
     """(node, coordinate): all combinations of points of a line."""
-    return np.stack(np.meshgrid(*[line] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    grid = np.meshgrid(*[line] * dim, indexing="ij")
+    return np.stack(grid, axis=-1).reshape(-1, dim) if dim else np.zeros((1, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,6 +31,8 @@ of the way below which it begins anew, or is given up."""
 MOST_COPIES = 8
 """A part that does not converge begins anew with each factor as 2, 4 and 8 copies of a root of it
 (power EP): cavities then keep most of what a site says, and are proper."""
+SMALL = 1e-4
+"""Change at which a part that does not converge is left as it is."""
 PULL, HASTE = 0.5, 8
 """Of the way back to the start that sites go where a tilted distribution is improper; and the steps
 that such a step counts for in the patience with its part."""
@@ -148,8 +150,8 @@ class Propagation:
 
     def _state(self) -> Arrays:
         names = (
-            "precision", "linear", "message", "copies", "share", "most", "change", "lowest", "since",
-            "is_done", "was_proper", "tied", "other",
+            "precision", "linear", "message", "copies", "share", "most", "change", "lowest",
+            "since", "is_done", "was_proper", "tied", "other",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -222,7 +224,7 @@ class Propagation:
         self.lowest[is_late] = self.change[is_late]
         if self.share_first is None:
             is_stuck = (self.most < LEAST_SHARE) & ~self.is_done
-            self.is_done |= is_stuck & (self.copies >= MOST_COPIES)
+            self.is_done |= is_stuck & ((self.copies >= MOST_COPIES) | (self.change < SMALL))
             if (is_stuck & ~self.is_done).any():
                 self._begin_anew(is_stuck & ~self.is_done)
             pace = np.where(self.change < before, FASTER, SLOWER)
@@ -279,10 +281,10 @@ class Propagation:
         def run(begin: int, end: int) -> None:
             kernels.tilt(
                 begin, end, own.ids, sites.room(), terms.slot_ptr, terms.num_discrete,
-                terms.num_joint, terms.base, terms.theta, copies, points.place, sites.dim, sites.dim_ptr,
-                sites.matrix_ptr, sites.given_ptr, *found.given, found.mean, found.covariance,
-                self.precision, self.linear, found.cavity, self.message, found.precision_step,
-                found.linear_step, found.candidate, found.log_norm, found.change, found.status,
+                terms.num_joint, terms.base, terms.theta, copies, points.place, sites.dim,
+                sites.dim_ptr, sites.matrix_ptr, sites.given_ptr, *found.given, found.mean,
+                found.covariance, self.precision, self.linear, found.cavity, self.message,
+                found.precision_step, found.linear_step, found.candidate, found.log_norm, found.change, found.status,
             )  # fmt: skip
 
         in_blocks(run, own.blocks)

@@ -8,9 +8,9 @@ from hylift.inference.expectation.kernels.sites import FINE, tell, tilted_states
 
 @njit(cache=True, nogil=True)
 def separations(
-    some, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr, matrix_ptr,
-    given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision, linear,
-    cavity, real_ptr, step, pair_ptr, pair, basis_ptr, basis, whole_mean, whole_covariance,
+    some, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
+    matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision,
+    linear, cavity, real_ptr, step, pair_ptr, pair, basis_ptr, basis, whole_mean, whole_covariance,
     candidate, log_norm, found,
 ):  # fmt: skip
     """found: (real slot,): the share of its variance that is between the states of its site."""

@@ -17,9 +17,10 @@ FINE, IMPOSSIBLE, IMPROPER = 0, 1, 2
 
 @njit(cache=True, nogil=True)
 def tilt(
-    begin, end, some, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
-    matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision,
-    linear, cavity, message, precision_step, linear_step, candidate, log_norm, change, status,
+    begin, end, some, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim,
+    dim_ptr, matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance,
+    precision, linear, cavity, message, precision_step, linear_step, candidate, log_norm,
+    change, status,
 ):  # fmt: skip
     """New messages and steps of natural parameters of some sites, without damping."""
     matrices, vectors, weights, means, spreads = room[:5]
@@ -52,8 +53,9 @@ def tilt(
 
 @njit(cache=True, nogil=True)
 def tilted_states(
-    c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr, matrix_ptr,
-    given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision, linear, cavity,
+    c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
+    matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision,
+    linear, cavity,
 ):  # fmt: skip
     """Fills the room with weights, means and covariances of each joint state.
 
