@@ -284,7 +284,8 @@ class Propagation:
                 terms.num_joint, terms.base, terms.theta, copies, points.place, sites.dim,
                 sites.dim_ptr, sites.matrix_ptr, sites.given_ptr, *found.given, found.mean,
                 found.covariance, self.precision, self.linear, found.cavity, self.message,
-                found.precision_step, found.linear_step, found.candidate, found.log_norm, found.change, found.status,
+                found.precision_step, found.linear_step, found.candidate, found.log_norm,
+                found.change, found.status,
             )  # fmt: skip
 
         in_blocks(run, own.blocks)
