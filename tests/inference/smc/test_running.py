@@ -10,9 +10,10 @@ import pytest
 
 import hylift as hl
 from hybrid_shapes import chain, couplings
-from hylift.errors import ImpossibleEvidenceError, UnsupportedError
+from hylift.errors import ImpossibleEvidenceError, IntractableError, UnsupportedError
 from hylift.graph import FactorGraph, boolean, real
 from hylift.inference import SMC, infer
+from hylift.inference.smc import population
 from hylift.posterior import Posterior
 from hylift.posterior.draws import Draws
 from hylift.potentials import ConditionalQuadratic, Table
@@ -228,3 +229,49 @@ def test_groups_count_by_their_weights_in_all_that_reads_draws() -> None:
     table = draws.to_arrow().to_pydict()
     assert sum(one == "true" for one in table["a"]) == 6
     assert sum(table["x"]) == 4
+
+
+def test_too_many_particles_are_refused_before_memory_runs_out() -> None:
+    graph = FactorGraph.build({"a": boolean, "b": boolean}, [(Table.shared(np.eye(2)), ["a", "b"])])
+
+    with pytest.raises(IntractableError, match=r"1,000,000 groups of 64 particles .* use fewer"):
+        infer(graph, SMC(groups=10**6))
+
+
+def test_coarse_to_fine_lifting_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="SMC has no lifting"):
+        infer(friends_and_smokers(), SMALL, lift="coarse-to-fine")
+
+
+def test_a_start_of_another_model_is_refused() -> None:
+    other = infer(FactorGraph.build({"z": boolean}, [(Table.shared([0.0, 1.0]), ["z"])]))
+
+    with pytest.raises(UnsupportedError, match="none of its atoms, such as 'z', is in this model"):
+        infer(friends_and_smokers(), SMALL, start=other)
+
+
+def test_parts_that_are_enumerated_are_right_without_time() -> None:
+    graph = couplings(4, np.random.default_rng(0))
+
+    found = infer(graph, SMC(), seconds=1e-9)
+
+    assert found.solution.result == "converged"
+    assert not found.solution.doubts
+    expected = infer(graph, hl.Exact()).marginals()
+    for name in ("mean", "std"):
+        got, known = (one[name].to_numpy() for one in (found.marginals(), expected))
+        np.testing.assert_allclose(got, known, atol=1e-9)
+
+
+def test_blocks_of_parts_one_after_another_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, found = chain(9, np.random.default_rng(4)), []
+
+    for longest in (population.LONGEST, 1):
+        monkeypatch.setattr(population, "BURST", 1)
+        monkeypatch.setattr(population, "LONGEST", longest)
+        found.append(infer(graph, SMALL, seed=5))
+
+    assert found[0].log_partition == found[1].log_partition
+    assert found[0].marginals().equals(found[1].marginals())

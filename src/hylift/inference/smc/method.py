@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hylift.errors import UnsupportedError
-from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.loop import run_steps
@@ -18,7 +17,7 @@ from hylift.inference.settings import check_whole
 from hylift.inference.smc.findings import Findings
 from hylift.inference.smc.run import Run, Size
 from hylift.posterior import Assignment, Mixture, Posterior
-from hylift.words import counted, doubt
+from hylift.words import counted, doubt, method_call, option, worded
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +53,14 @@ class SMC:
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         control = Control(request)
         graph = prepared.ground
-        _check_ground(graph)
+        _check_taken(prepared, request)
         check_bounds(graph.variables)
         prepared.check_proper()
         control.enter_level(graph.num_variables)
-        run = Run.of(graph, Size(self.groups, self.particles, self.sweeps), control)
+        num_hidden = len((prepared.whole or prepared).hidden)
+        run = Run.of(graph, Size(self.groups, self.particles, self.sweeps, num_hidden), control)
         run_steps(run, control)
-        run.hurry()
+        is_cut = run.finish()
         found = Findings(run.answers(), run.log_constant)
 
         def find(
@@ -76,10 +76,11 @@ class SMC:
 
         doubts = found.doubts()
         log_partition = found.log_partition()
+        ended = control.ended if is_cut or control.ended != "out_of_time" else None
         answer = Answer(
-            control.ended or ("max_steps" if doubts else "converged"),
+            ended or ("max_steps" if doubts else "converged"),
             -log_partition.value,
-            (*found.notes(self.particles), *run.notes(), *doubts, *_out_of_time(control)),
+            (*found.notes(self.particles), *run.notes(), *doubts, *_ended(control, is_cut=is_cut)),
             find,
             log_partition,
             marginals=found.batches(),
@@ -89,17 +90,35 @@ class SMC:
         return finish(self.name, prepared, request, control, answer)
 
 
-def _check_ground(graph: FactorGraph) -> None:
-    if (graph.variables.multiplicity != 1).any():
+def _check_taken(prepared: Prepared, request: Request) -> None:
+    """Raise unless the graph is ground, and a start is about it."""
+    if (prepared.ground.variables.multiplicity != 1).any():
         raise UnsupportedError(
             "SMC needs a ground graph: this one is lifted, and the joint distribution of the "
             "members of a class is not in it"
         )
+    if request.lift == "coarse-to-fine":
+        raise UnsupportedError(
+            "SMC has no lifting, so that coarse-to-fine lifting would change nothing",
+            worded("leave ", option("lift"), " out, or use ", method_call("BVI")),
+        )
+    start = request.start
+    if start is None:
+        return
+    known = [one.source.variables for one in (prepared, prepared.whole) if one is not None]
+    if not any((one.places_in(start.variables) >= 0).any() for one in known):
+        raise UnsupportedError(
+            "the posterior to start from is about other variables: none of its atoms, such as "
+            f"'{start.variables.names[0]}', is in this model"
+        )
 
 
-def _out_of_time(control: Control) -> list[str]:
+def _ended(control: Control, *, is_cut: bool) -> list[str]:
+    """A note about a run that did not take all its steps."""
     if control.ended is None:
         return []
+    if not is_cut:
+        return ["The run ended before the last sweep: marginals are averages over fewer."]
     return [
         doubt(
             f"The run ended after {counted(len(control.steps), 'step')}: what was left of the way "

@@ -32,6 +32,9 @@ Ids = NDArray[np.int64]
 BURST = 1 << 23
 """Work between two looks at the clock: some hundredths of a second."""
 
+LONGEST = 1 << 26
+"""The same where a sweep of all parts and groups takes longer than that."""
+
 MOST_STEPS = 100
 """Of a burst."""
 
@@ -145,27 +148,35 @@ class Population:
     mixtures: list[GaussianSums]  # by group, of the reals
     values: FloatArray  # (group, stored particle, stored sweep, variable)
     steps: int = 0
+    next: int = 0
+    """The block from which the next step goes on."""
 
     def step(self) -> StepInfo:
-        self._advance(self._burst(), hurries=False)
+        """Some temperatures of all parts and groups, or one of as many as there is time for."""
+        groups, particles, _ = self.cells.states.shape
+        cost = offsets(self.cliques.work())
+        blocks = cut(cost, particles)
+        work = np.tile(np.diff(cost[[0, *(last for _, last in blocks)]]) * particles, groups)
+        most = int(np.clip(BURST // (int(work.sum()) + 1), 1, MOST_STEPS))
+        rest = np.cumsum(work[self.next :])
+        stop = self.next + max(int(np.searchsorted(rest, LONGEST)), 1)
+        self._advance(blocks, range(self.next, min(stop, len(work))), most, hurries=False)
+        self.next = 0 if stop >= len(work) else stop
         return self._info()
 
     def hurry(self) -> None:
         """Go to the end at once: by weights alone, then one recorded sweep."""
-        while (self.cells.phase < DONE).any():
-            self._advance(MOST_STEPS, hurries=True)
+        blocks = cut(offsets(self.cliques.work()), self.cells.states.shape[1])
+        while not self.is_done:
+            every = range(len(blocks) * len(self.probs))
+            self._advance(blocks, every, MOST_STEPS, hurries=True)
         self._check_possible()
 
-    def _burst(self) -> int:
-        groups, particles, _ = self.cells.states.shape
-        work = int(self.cliques.work().sum()) * groups * particles
-        return int(np.clip(BURST // (work + 1), 1, MOST_STEPS))
-
-    def _advance(self, most: int, *, hurries: bool) -> None:
-        groups, particles, _ = self.cells.states.shape
-        cost = np.concatenate([[0], np.cumsum(self.cliques.work())])
-        blocks = cut(cost, particles)
-        cells = [(g * len(blocks) + b, 0) for g in range(groups) for b in range(len(blocks))]
+    def _advance(
+        self, blocks: list[tuple[int, int]], numbers: range, most: int, *, hurries: bool
+    ) -> None:
+        """So many steps of some blocks of parts, counted for one group after the other."""
+        particles = self.cells.states.shape[1]
 
         def run(number: int, _: int) -> int:
             g, (first, last) = number // len(blocks), blocks[number % len(blocks)]
@@ -179,7 +190,7 @@ class Population:
                 )
             )  # fmt: skip
 
-        for failed in in_order(run, cells):
+        for failed in in_order(run, [(number, number + 1) for number in numbers]):
             if failed >= 0:
                 improper = ImproperDirection.of(self.graph.variables, {failed: 1.0})
                 raise improper.error(" given some values of the other variables")
@@ -203,6 +214,11 @@ class Population:
                 "the hard constraints, or they are too hard for it.",
                 worded(method_call("Exact"), " decides where it is feasible."),
             )
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if nothing but recorded sweeps is left, or parts that are enumerated."""
+        return bool(((self.cells.phase >= FINAL) | (self.cliques.part["num_joint"] > 0)).all())
 
     @property
     def is_done(self) -> bool:
@@ -252,11 +268,11 @@ class Population:
         found = arrays_in(cells, "cells") | {"probs": self.probs, "values": self.values}
         for group, mixtures in enumerate(self.mixtures):
             found |= arrays_in(mixtures, f"group {group}")
-        return found | {"steps": np.array(self.steps)}
+        return found | {"steps": np.array([self.steps, self.next])}
 
     def restore(self, arrays: Arrays) -> None:
         fill(self.arrays(), arrays)
-        self.steps = int(arrays["steps"])
+        self.steps, self.next = arrays["steps"].tolist()
 
 
 def _totals(sums: FloatArray, num_states: NDArray[np.int32]) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
+from hylift.errors import IntractableError
 from hylift.graph import FactorGraph, Variables
 from hylift.inference.control import Control
 from hylift.inference.local.terms import LocalTerms
@@ -28,6 +29,9 @@ Ids = NDArray[np.int64]
 MOST_STORED = 1 << 26
 """Numbers of eight bytes that are stored of all draws."""
 
+MOST_NUMBERS, LEAST_NUMBERS = 1 << 29, 1 << 12
+"""Numbers that all particles may take, and those that a group takes at least."""
+
 ROOM = 1 << 25
 """Numbers that all mixtures may take."""
 
@@ -41,10 +45,22 @@ class Size(NamedTuple):
     groups: int
     particles: int
     sweeps: int
+    num_hidden: int
+    """Variables whose values are stored in the end, before rewrites."""
 
-    def stored(self, num_variables: int) -> tuple[int, int]:
+    def check(self, num_variables: int) -> None:
+        """Raise if particles would not fit into memory."""
+        numbers = self.groups * (LEAST_NUMBERS + self.particles * num_variables)
+        if numbers > MOST_NUMBERS:
+            raise IntractableError(
+                f"{self.groups:,} groups of {self.particles:,} particles with "
+                f"{counted(num_variables, 'variable')} each need about {numbers:,} numbers in "
+                f"memory, more than {MOST_NUMBERS:,}: use fewer groups or particles"
+            )
+
+    def stored(self) -> tuple[int, int]:
         """Particles of a group, and sweeps, that are stored."""
-        room = MOST_STORED // max(self.groups * num_variables, 1)
+        room = MOST_STORED // max(self.groups * self.num_hidden, 1)
         num_kept = int(np.clip(room, 4, self.particles))
         return num_kept, int(np.clip(room // num_kept, 1, self.sweeps))
 
@@ -59,6 +75,7 @@ class Run:
 
     @classmethod
     def of(cls, graph: FactorGraph, size: Size, control: Control) -> Run:
+        size.check(graph.num_variables)
         is_tempered, populations = needs_values(graph), list[tuple[Ids, Population | Tempered]]()
         log_constant = graph.log_constant
         for own in (False, True):
@@ -84,10 +101,12 @@ class Run:
         share = min((info.share for info in found), default=1.0)
         return StepInfo(objective, what, share, "max_steps" if is_last else None)
 
-    def hurry(self) -> None:
-        """Go to the end at once."""
+    def finish(self) -> bool:
+        """Go to the end at once, where it was not reached; True if that was by weights alone."""
+        is_cut = not all(one.is_at_end for _, one in self.populations)
         for _, one in self.populations:
             one.hurry()
+        return is_cut
 
     def answers(self) -> GroupAnswers:
         return joined(self.variables, [(ids, one.answers()) for ids, one in self.populations])
@@ -148,10 +167,10 @@ def _collapsed(kinds: Kinds, size: Size, control: Control) -> Population:
         part,
         cliques,
         base,
-        Cells.of(cliques, *size, control.request.seed),
+        Cells.of(cliques, size.groups, size.particles, size.sweeps, control.request.seed),
         np.zeros((size.groups, terms.num_scores)),
         [GaussianSums.empty(num_reals, room) for _ in range(size.groups)],
-        np.zeros((size.groups, *size.stored(graph.num_variables), graph.num_variables)),
+        np.zeros((size.groups, *size.stored(), graph.num_variables)),
     )
 
 
@@ -163,5 +182,5 @@ def _tempered(kinds: Kinds, size: Size, control: Control) -> Tempered:
     if base is None or not base.is_proper:
         base = flat_base(kinds, control, first).overlaid(base)
     part, _ = parts_of(graph)
-    stored = size.stored(graph.num_variables)
-    return Tempered.of(kinds, base, part, size, stored, second)
+    stored = size.stored()
+    return Tempered.of(kinds, base, part, size[:3], stored, second)

@@ -33,6 +33,7 @@ from hylift.inference.smc.kernels.particles import (
     add_values,
     sweep_particles,
 )
+from hylift.inference.smc.kernels.temper import FEW
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
 from hylift.posterior.distributions import BatchedDistribution
@@ -150,6 +151,11 @@ class Tempered:
                 std = self.base.std[lines.variables]
                 closed = np.subtract(*lines.bounds[::-1])
                 lines.width[:] = np.where(np.isfinite(std), WIDE * std, closed)
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if nothing but recorded sweeps is left."""
+        return self.phase >= FINAL
 
     @property
     def is_done(self) -> bool:
@@ -304,7 +310,12 @@ class Tempered:
                 raise improper.error(" given some values of the other variables")
 
     def _record(self, hurries: bool) -> None:
-        """A sweep at the end; before the first, one that shows where reals with bounds are."""
+        """A sweep at the end; before the first, one that shows where reals with bounds are.
+
+        Hurrying, of a few particles only.
+        """
+        if hurries and self.made == 0:
+            self.x = self.x[:, :FEW].copy()
         if self.recorded is None:
             self._sweep(self.warm, noted=PLACES)
             is_cut = np.max([chain.is_cut for chain in self.chains], axis=0)
@@ -315,7 +326,7 @@ class Tempered:
         self._sweep(self.recorded.records, noted=WHOLE)
         kept, stored = self.values.shape[1:3]
         if self.made < stored:
-            self.values[:, :, self.made] = self.x[:, :kept]
+            self.values[:, :, self.made] = self.x[:, np.arange(kept) % self.x.shape[1]]
         self.made += 1
         if hurries or self.made == self.num_final:
             self.phase = DONE

@@ -14,6 +14,9 @@ from hylift.numerics.kernels.random import categorical, uniform
 BREAKING, STARTING, TEMPERING, FINAL, DONE, FAILED = 0, 1, 2, 3, 4, 5
 """Phases: particles that break hard tables, whose density is unknown, on the way, at the end."""
 
+FEW = 8
+"""Particles that are evaluated and recorded where time has run out."""
+
 KEPT = 0.8
 """Effective share of particles that a change of temperature leaves."""
 
@@ -184,9 +187,17 @@ def _stop_breaking(terms, cliques, work, base, cells, part, g, p, hurries):
 
 
 @part
-def _evaluate(terms, cliques, work, base, cells, part, g, p):
-    """Log-densities of all particles where they are; a real that nothing holds, or -1."""
-    for i in range(cells.states.shape[1]):
+def _evaluate(terms, cliques, work, base, cells, part, g, p, hurries):
+    """Log-densities of all particles where they are; a real that nothing holds, or -1.
+
+    Hurrying, of a few only: the others are dropped.
+    """
+    count = cells.states.shape[1]
+    some = min(count, FEW) if hurries else count
+    cells.log_z[g, p] += np.log(count / some)
+    for i in range(some, count):
+        cells.value[g, p, i] = -np.inf
+    for i in range(some):
         _load(terms, cliques, work, part, cells.states, g, i)
         loose = begin(terms, cliques, work, part)
         if loose >= 0:
@@ -270,7 +281,8 @@ def _finish(terms, cliques, work, base, cells, probs, mixtures, values, part, g,
         work.floats[work.energy + i] = cells.value[g, p, i]
     if part.num_joint > 0:
         _weigh(work, part.num_joint, 1.0)
-    for i in range(count):
+    some = min(count, FEW) if hurries and number == 0 else count
+    for i in range(some):
         place = i
         if part.num_joint > 0:
             if i >= num_kept or number >= num_stored:
@@ -294,6 +306,10 @@ def _finish(terms, cliques, work, base, cells, probs, mixtures, values, part, g,
             for k in range(part.variables, part.variables_end):
                 v = cliques.lists[cliques.variables + k]
                 values[g, i, number, v] = work.x[v]
+    for i in range(some, num_kept if number < num_stored else some):
+        for k in range(part.variables, part.variables_end):
+            v = cliques.lists[cliques.variables + k]
+            values[g, i, number, v] = values[g, i % some, number, v]
     cells.made[g, p] += 1
     if hurries or cells.made[g, p] == cells.num_final:
         cells.phase[g, p] = DONE
@@ -328,7 +344,7 @@ def advance(
                     cells.phase[g, p] = STARTING
             elif phase == STARTING:
                 cells.made[g, p] = 0
-                loose = _evaluate(terms, cliques, work, base, cells, part, g, p)
+                loose = _evaluate(terms, cliques, work, base, cells, part, g, p, hurries)
             elif phase == TEMPERING:
                 loose = _temper(
                     terms, cliques, work, base, cells, probs, mixtures, part, g, p, hurries
