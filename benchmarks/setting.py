@@ -30,6 +30,8 @@ class Setting:
     first: int = 0
     """The number of the first model."""
     lists_failures: bool = False
+    records: Path | None = None
+    """A folder in which 'calibration' keeps its records; by default it keeps none."""
 
     def published(self, name: str) -> Path | None:
         """A folder of published data; where there is none, says so."""

@@ -10,9 +10,11 @@ from rich.progress import track
 import hylift as hl
 from benchmarks.families.practice import PRACTICE, written
 from benchmarks.families.score import Moments, Score, score
+from benchmarks.families.traps import trapped
 from benchmarks.setting import Setting
 from hylift.errors import check_word
 from hylift.inference.method import Method
+from hylift.posterior.trust import VERDICTS
 
 LIMIT = 5.0
 """Predicted seconds of exact inference; models that should take longer are left out."""
@@ -53,6 +55,12 @@ def run(setting: Setting) -> None:
         print(f"{name:12} {line([by[name] for _, _, by in found])}")
     print("\nwrong / wrong without a warning, by family")
     print(*by_family(found, chosen), sep="\n")
+    for name in chosen:
+        print(f"\n{name}: verdicts by family, and the share of errors that are as stated or less")
+        print(*verdicts(found, name), sep="\n")
+    if not setting.families and "default" in chosen:
+        print("\ntraps: the default beside the truth")
+        print(*trapped(), sep="\n")
     if setting.lists_failures:
         print(*failures(found), sep="\n")
 
@@ -72,6 +80,17 @@ def by_family(found: Found, methods: list[str]) -> Iterator[str]:
             _shares([by[method] for other, _, by in found if other == family]) for method in methods
         ]
         yield " ".join([f"{family:12}", *(f"{column:>11}" for column in columns)])
+
+
+def verdicts(found: Found, method: str) -> Iterator[str]:
+    """A line per family, a column per verdict."""
+    yield " ".join([f"{'':12}", *(f"{word:>10}" for word in (*VERDICTS, "covered"))])
+    for family in dict.fromkeys(family for family, _, _ in found):
+        own = [by[method] for other, _, by in found if other == family]
+        counts = [sum(one.verdict == word for one in own) for word in VERDICTS]
+        shares = [one.covered for one in own if not np.isnan(one.covered)]
+        share = f"{100 * np.mean(shares):.1f} %" if shares else "-"
+        yield " ".join([f"{family:12}", *(f"{count:>10}" for count in (*counts, share))])
 
 
 def _shares(scores: list[Score]) -> str:

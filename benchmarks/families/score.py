@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 import hylift as hl
 from hylift.inference.method import Method
-from hylift.posterior.trust import MOST_MEAN, MOST_PROB, MOST_STD
+from hylift.posterior.trust import MOST_MEAN, MOST_PROB, MOST_STD, Trust, Verdict
+
+ROUNDING = 1e-9
+"""By which two exact answers may differ."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +48,14 @@ class Score:
     seconds: float  # of processors
     wrong: str | None = None
     """The largest error, in words; None where all are small."""
-    is_flagged: bool = False
+    verdict: Verdict = "unchecked"
+    covered: float = np.nan
+    """The share of true errors that are not larger than stated; nan where none is stated."""
     refused: str | None = None
+
+    @property
+    def is_flagged(self) -> bool:
+        return self.verdict == "doubtful"
 
     @property
     def is_silent(self) -> bool:
@@ -57,6 +66,23 @@ class Score:
 def is_flagged(posterior: hl.Posterior) -> bool:
     """True if the answer says that it may be wrong."""
     return posterior.trust.verdict == "doubtful"
+
+
+def covered(found: Moments, exact: Moments, trust: Trust) -> float:
+    """The share of true errors that are not larger than stated; nan where none is stated."""
+    names = trust.variables.names.render(trust.ids).to_pylist()
+    errors = zip(trust.prob_error, trust.mean_error, trust.std_factor, strict=True)
+    stated = dict(zip(names, errors, strict=True))
+    of_states = np.array([stated[name][0] for name in found.owner])
+    of_means, of_stds = np.array([stated[name][1:] for name in found.name]).reshape(-1, 2).T
+    factor = np.maximum(found.std / exact.std, exact.std / found.std)
+    holds = np.concatenate([
+        np.abs(found.probs - exact.probs) <= of_states + ROUNDING,
+        np.abs(found.mean - exact.mean) <= (of_means + ROUNDING) * exact.std,
+        factor <= of_stds + ROUNDING,
+    ])  # fmt: skip
+    is_stated = np.isfinite(np.concatenate([of_states, of_means, of_stds]))
+    return float(holds[is_stated].mean()) if is_stated.any() else np.nan
 
 
 def wrong(found: Moments, exact: Moments) -> str | None:
@@ -91,4 +117,5 @@ def score(
         text = f"{type(error).__name__}: {error}"
         return Score(time.process_time() - began, refused=text.splitlines()[0])
     taken = time.process_time() - began
-    return Score(taken, wrong(Moments.of(found), exact), is_flagged(found))
+    own, trust = Moments.of(found), found.trust
+    return Score(taken, wrong(own, exact), trust.verdict, covered(own, exact, trust))
