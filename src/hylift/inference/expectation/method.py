@@ -153,4 +153,13 @@ def _notes(view: View, state: Propagation, result: Result, is_exact: bool) -> tu
                 f"{state.sites.num_parts:,}: do not rely on the answers there. Gibbs may do better."
             )
         )
+    split_parts = int(np.count_nonzero(state.converged & (state.copies > 1)))
+    if split_parts:
+        notes.append(
+            doubt(
+                f"EP converged in {counted(split_parts, 'part')} of {state.sites.num_parts:,} only "
+                "with each factor as several copies of its root (power EP): the answers there may "
+                "be off, in one of several modes."
+            )
+        )
     return tuple(notes)
