@@ -14,7 +14,7 @@ INFERENCE = [
     "method", "control", "loop", "finish", "restored", "started", "terms", "curvature",
     "local", "exact",
     "search", "sampling", "smc", "message", "expectation", "variational", "bounds", "filtering",
-    "solve", "checking", "choice", "run",
+    "solve", "attempts", "checking", "choice", "run",
 ]  # fmt: skip
 """Modules and folders of `inference/`."""
 TOP_LEVEL = ["__init__", "__main__", "warm_up"]

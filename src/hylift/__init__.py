@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from hylift.inference import NaturalGradient as NaturalGradient
     from hylift.inference import NaturalNewton as NaturalNewton
     from hylift.inference import infer as infer
+    from hylift.inference.checking import check_answer as check_answer
     from hylift.inference.filtering import Filtered as Filtered
     from hylift.inference.filtering import kalman_filter as kalman_filter
     from hylift.language import Model as Model
@@ -157,6 +158,7 @@ _HOME = {
     "NaturalNewton": "inference",
     "Exact": "inference",
     "infer": "inference",
+    "check_answer": "inference.checking",
     "Filtered": "inference.filtering",
     "kalman_filter": "inference.filtering",
     "plot_convergence": "plot",

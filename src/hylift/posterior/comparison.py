@@ -76,15 +76,8 @@ class Comparison:
 
 def compare(trusted: Posterior, other: Posterior, ids: NDArray[np.int64]) -> Comparison:
     """The distances of marginals from trusted ones; shared pairs are compared once."""
-    for posterior in (trusted, other):
-        if posterior.all_marginals is None:
-            raise UnsupportedError(
-                f"the posterior of '{posterior.solution.method}' has no marginals to compare",
-                ASK_FOR_MARGINALS,
-            )
+    check_comparable(trusted, other)
     p, q = trusted.known_marginals(), other.known_marginals()
-    _check_variables(trusted.variables, other.variables)
-    _check_evidence(trusted, p, other, q)
     kl, l1 = np.empty(len(ids)), np.empty(len(ids))
     for at, some, others, place in _pairs(p, q, ids):
         kl[at] = divergences(some, others)[place]
@@ -125,11 +118,23 @@ def _pairs(
         yield at, one[rows // size], two[rows % size], place
 
 
+def check_comparable(trusted: Posterior, other: Posterior) -> None:
+    """Raise an error unless both have marginals of the same variables given the same evidence."""
+    for posterior in (trusted, other):
+        if posterior.all_marginals is None:
+            raise UnsupportedError(
+                f"the posterior of '{posterior.solution.method}' has no marginals to compare",
+                ASK_FOR_MARGINALS,
+            )
+    check_variables(trusted.variables, other.variables)
+    _check_evidence(trusted, trusted.known_marginals(), other, other.known_marginals())
+
+
 def _mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if len(values) else 0.0
 
 
-def _check_variables(variables: Variables, others: Variables) -> None:
+def check_variables(variables: Variables, others: Variables) -> None:
     """Raise an error unless these are the same variables, in the same order."""
     if variables is others:
         return

@@ -128,7 +128,7 @@ class Marginals:
     def modes(self, ids: NDArray[Any]) -> NDArray[np.float64]:
         """(variable,): the mode of each marginal, a state's position or a real."""
         modes = np.zeros(len(ids))
-        for place, batch, rows in self._by_batch(ids):
+        for place, batch, rows in self.by_batch(ids):
             some, at = _once(batch, rows)
             modes[place] = some.mode_number[at]
         return modes
@@ -137,7 +137,7 @@ class Marginals:
         """(size, variable): independent draws of each variable by itself, states and reals."""
         draws = np.empty((size, len(ids)))
         width = max(1, BLOCK // max(size, 1))
-        for place, batch, rows in self._by_batch(ids):
+        for place, batch, rows in self.by_batch(ids):
             for first in range(0, len(place), width):
                 some = slice(first, first + width)
                 distribution: Any = batch[rows[some]]
@@ -156,7 +156,7 @@ class Marginals:
         size = variables.num_states[ids].astype(np.int64)
         offsets = np.concatenate([[0], np.cumsum(size)])
         probs = np.empty(offsets[-1])
-        for place, batch, rows in self._by_batch(ids):
+        for place, batch, rows in self.by_batch(ids):
             some, at = _once(batch, rows)
             if isinstance(some, Categorical):
                 probs[offsets[place][:, None] + np.arange(some.num_states)] = some.probs[at]
@@ -187,7 +187,7 @@ class Marginals:
             return {"prob": probs[:, 1]}
         return {state: probs[:, place] for place, state in enumerate(domain.states)}
 
-    def _by_batch(
+    def by_batch(
         self, ids: NDArray[Any]
     ) -> list[tuple[NDArray[np.int64], BatchedDistribution, NDArray[np.int32]]]:
         """Per batch: positions in `ids`, the batch, and the rows there."""

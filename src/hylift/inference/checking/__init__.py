@@ -1,1 +1,3 @@
-"""Checks of answers by runs that start from nowhere in particular."""
+"""Checks of answers by runs that know nothing of them."""
+
+from hylift.inference.checking.answer import check_answer as check_answer

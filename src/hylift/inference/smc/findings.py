@@ -21,7 +21,7 @@ from hylift.words import counted, doubt
 
 FloatArray = NDArray[np.float64]
 
-PROBABILITY_OFF, MEAN_OFF, STD_OFF = 0.025, 0.125, 0.06
+PROBABILITY_OFF, MEAN_OFF, STD_OFF = 0.025, 0.125, 0.11
 """Standard errors of a probability, of a mean in deviations, and of a deviation relative to it,
 beyond which groups disagree."""
 

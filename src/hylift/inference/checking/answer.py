@@ -1,0 +1,38 @@
+"""The check of an answer that any method has found."""
+
+from __future__ import annotations
+
+from hylift.errors import UnsupportedError
+from hylift.graph import FactorGraph
+from hylift.inference.attempts import Attempts, Clock
+from hylift.inference.checking.check import with_check
+from hylift.inference.method import Request, interruptible
+from hylift.inference.prepared import Prepared
+from hylift.inference.settings import check_graph, checked_seconds, checked_seed
+from hylift.posterior import Posterior
+from hylift.posterior.comparison import check_variables
+from hylift.progress import announce_compilation, silent
+
+SECONDS = 10.0
+
+
+def check_answer(
+    posterior: Posterior, graph: FactorGraph, *, seconds: float = SECONDS, seed: int = 0
+) -> Posterior:
+    """The posterior with a verdict of runs that know nothing of it (`posterior.trust`).
+
+    graph: the one that was inferred in, with the same evidence. Where particles that begin flat, or
+    chains from different starts, agree with the answer, it is returned with the errors that are
+    left. Where they do not, theirs is returned, and a note says so. What is certified already is
+    not checked again.
+    """
+    if not isinstance(posterior, Posterior):
+        raise UnsupportedError(f"check_answer takes a posterior, not {posterior!r}")
+    check_graph("check_answer takes", graph)
+    seconds, seed = checked_seconds(seconds), checked_seed(seed)
+    prepared = Prepared.of(graph)
+    check_variables(posterior.variables, graph.variables)
+    announce_compilation()
+    with interruptible() as interrupt:
+        request = Request(frozenset({"marginals", "logz"}), seed, silent, interrupt=interrupt)
+        return with_check(posterior, Attempts(prepared, request, None, Clock(seconds)))

@@ -1,0 +1,262 @@
+"""An answer beside runs that begin flat: particles, more of them while in doubt, then chains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.inference.attempts import Attempts
+from hylift.inference.checking.cost import affordable_chains, particle_seconds
+from hylift.inference.checking.gaps import Gaps, Kind, missed
+from hylift.inference.method import Method, Task
+from hylift.inference.smc import SMC
+from hylift.inference.variational import MeanField
+from hylift.posterior import Posterior, Trust
+from hylift.posterior.trust import (
+    CHECKED,
+    DOUBTFUL,
+    MOST_MEAN,
+    MOST_PROB,
+    MOST_STD,
+    Verdict,
+    relative_size,
+)
+from hylift.words import Wording, counted, listed, worded
+
+PARTICLES = (64, 256, 1024)
+"""Of each group: more where fewer leave variables in doubt."""
+FEW_GROUPS = 3.0
+"""Effective number of groups below which one of them decides alone."""
+SIGNIFICANT = 3.0
+"""Standard errors by which estimates of log Z differ in earnest."""
+PRECISE = 0.5
+"""Errors, as multiples of what is still right, above which more particles are tried."""
+BOUND = MeanField()
+"""Bounds log Z from below."""
+BOTH: frozenset[Task] = frozenset({"marginals", "logz"})
+MORE_TIME = Wording("hl.check_answer(posterior, graph, seconds=…)", "--check with more --seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ends between which log Z should be, and their source."""
+
+    source: str
+    lower: float
+    upper: float = np.inf
+
+
+@dataclass(slots=True)
+class Check:
+    """Independent runs on one model, and an answer that they are compared with."""
+
+    attempts: Attempts
+    answer: Posterior | None
+    keeps: bool = True
+    """The answer is returned where it is confirmed; else the run that confirms it is."""
+    limits: list[Limits] = field(default_factory=list)
+    informed: Posterior | None = None
+    """Particles that began at the answer: they may know what others have missed."""
+    has_ended: bool = False
+    """True once the user has stopped it."""
+
+    def run(self) -> Posterior | None:
+        """The better answer with its trust; None where no independent run was affordable."""
+        if (self.attempts.prepared.ground.variables.multiplicity != 1).any():
+            return None
+        found = self._by_particles()
+        if self.has_ended or (found is not None and found.trust.verdict == "checked"):
+            return found
+        return self._by_chains(found) or found
+
+    def _by_particles(self) -> Posterior | None:
+        found: Posterior | None = None
+        for particles in PARTICLES:
+            method = SMC(particles=particles)
+            seconds = particle_seconds(self.attempts.prepared.ground, method)
+            if self.has_ended or not self.attempts.clock.affords(seconds):
+                break
+            flat = self._attempt(method)
+            if flat is None:
+                break
+            if found is None:
+                self.limits = self._limits()
+                if self.answer is not None and self.attempts.clock.affords(seconds):
+                    self.informed = self._attempt(method, start=self.answer, callback=None)
+            else:
+                self._note_escalation(found, f"{particles} particles in each group")
+            found = self._judged(flat, "smc")
+            if found.trust.verdict == "checked" and (
+                found is not flat or np.nanmax(found.trust.size, initial=0.0) <= PRECISE
+            ):
+                break
+        return found
+
+    def _by_chains(self, before: Posterior | None) -> Posterior | None:
+        """The answer of Gibbs; before: a doubtful one of particles, which it must agree with."""
+        clock = self.attempts.clock
+        method = affordable_chains(self.attempts.prepared.ground, clock.for_checks)
+        flat = None if method is None else self._attempt(method)
+        if flat is None:
+            return None
+        if before is not None:
+            self._note_escalation(before, "Gibbs")
+        for other in (before, self.answer):
+            if other is not None and other.log_partition is not None:
+                flat = replace(flat, log_partition=other.log_partition)
+                name = other.solution.method
+                self.attempts.notes.append(f"log Z is that of {name}: Gibbs does not estimate it.")
+                break
+        return self._judged(flat, "gibbs", before)
+
+    def _attempt(self, method: Method, **changes: Any) -> Posterior | None:
+        """The answer of a run; None if it ended early, and there is another answer."""
+        tasks = BOTH if self.answer is not None else BOTH | self.attempts.request.tasks
+        found = self.attempts.attempt(method, tasks=tasks, checkpoint=None, **changes)
+        if found is None or found.solution.result in ("converged", "max_steps"):
+            return found
+        self.has_ended = found.solution.result in ("stopped", "interrupted")
+        if self.answer is None or not found.solution.doubts:
+            return found
+        why = (
+            f"{method.name} was stopped"
+            if self.has_ended
+            else f"Time was too short for {method.name}"
+        )
+        self.attempts.notes.append(f"{why}, which was to check the answer.")
+        return None
+
+    def _limits(self) -> list[Limits]:
+        """Proven limits to log Z: of the answer, and of mean field."""
+        only: frozenset[Task] = frozenset({"logz"})
+        bound = self.attempts.attempt(BOUND, tasks=only, callback=None, checkpoint=None)
+        return [
+            Limits(one.solution.method, one.log_partition.lower, one.log_partition.upper)
+            for one in (self.answer, bound)
+            if one is not None and one.log_partition is not None
+        ]
+
+    def _judged(self, flat: Posterior, kind: Kind, before: Posterior | None = None) -> Posterior:
+        """The answer where the run confirms it, else that run, with its trust."""
+        if self.answer is not None and self.keeps:
+            trust = self._trust(self.answer, flat, kind, before)
+            if trust.verdict == "checked":
+                return replace(self.answer, checked=trust)
+        found = replace(flat, checked=self._trust(flat, flat, kind, before))
+        return found if self.answer is None else replace(found, assignment=self.answer.assignment)
+
+    def _trust(
+        self, answer: Posterior, flat: Posterior, kind: Kind, before: Posterior | None
+    ) -> Trust:
+        assert flat.draws is not None
+        gaps = Gaps.between(answer, flat)
+        if before is not None:
+            gaps = gaps.and_from(Gaps.between(answer, before))
+        prob, mean, std = gaps.errors(flat.draws.standard_errors(), kind)
+        if self.informed is not None and kind == "smc":
+            lost, spread = missed(flat, self.informed)
+            prob, std = np.maximum(prob, lost), np.maximum(std, np.exp(spread))
+        errors = prob, mean, std
+        is_wrong = ~(relative_size(*errors) <= 1.0)
+        weights = flat.draws.weights
+        if weights is not None:
+            effective = 1.0 / (weights**2).sum(axis=0)
+            is_wrong |= effective < min(FEW_GROUPS, 0.5 * len(weights))
+        ids = np.flatnonzero(~answer.observed)
+        why = self._why_not(flat) or _why_doubtful(answer, ids, is_wrong)
+        verdict: Verdict = "checked" if why is None else "doubtful"
+        level = np.where(is_wrong, DOUBTFUL, CHECKED).astype(np.int8)
+        why = why or _why_checked(answer, flat, *errors[:2])
+        return Trust(answer.variables, ids, verdict, why, level, *errors)
+
+    def _why_not(self, flat: Posterior) -> str | None:
+        """Something that is wrong with a run as a whole."""
+        if flat.solution.doubts:
+            return flat.solution.doubts[0]
+        log_z = flat.log_partition
+        if log_z is None or flat.draws is None or flat.draws.weights is None:
+            return None
+        slack = SIGNIFICANT * log_z.error
+        for one in self.limits:
+            if one.lower > log_z.value + slack or one.upper < log_z.value - slack:
+                end = f"at least {one.lower:.6g}"
+                if one.upper < log_z.value:
+                    end = f"at most {one.upper:.6g}"
+                return (
+                    f"log Z is {log_z.value:.6g} by particles that begin flat, and {end} by the "
+                    f"bound of {one.source}: modes may have been missed."
+                )
+        return None
+
+    def _note_escalation(self, found: Posterior, what: str) -> None:
+        name, trust = found.solution.method, found.trust
+        count = int((trust.size > PRECISE).sum())
+        about = counted(count, "variable") if count else "log Z"
+        self.attempts.notes.append(f"{name} was not sure enough of {about}, and {what} came next.")
+
+
+def with_check(posterior: Posterior, attempts: Attempts) -> Posterior:
+    """The posterior with the verdict of independent runs, or theirs where it is off."""
+    if posterior.trust.verdict == "certified" or posterior.all_marginals is None:
+        return posterior
+    found = Check(attempts, posterior).run()
+    if found is None:
+        found = unchecked(posterior)
+    elif found.checked is not None and found.draws is not posterior.draws:
+        found = found.with_note(_correction(posterior, found))
+    for note in reversed(attempts.notes):
+        found = found.with_note(note)
+    return found
+
+
+def unchecked(posterior: Posterior) -> Posterior:
+    """The posterior, with a verdict that says why it was not checked."""
+    if posterior.trust.verdict == "doubtful":
+        return posterior
+    why = worded("An independent run would take too long here: ", MORE_TIME, " allows it.")
+    ids = np.flatnonzero(~posterior.observed)
+    return replace(posterior, checked=Trust.same(posterior.variables, ids, "unchecked", why))
+
+
+def _correction(before: Posterior, found: Posterior) -> str:
+    """A note that another answer is returned, and how far the one before was off."""
+    size = Gaps.between(before, found).size
+    worst = int(np.nanargmax(size))
+    name = before.variables.names[int(np.flatnonzero(~before.observed)[worst])]
+    return (
+        f"These are the marginals of {found.solution.method}: {before.solution.method} was off in "
+        f"{counted(int((size > 1).sum()), 'variable')}, most in '{name}' "
+        f"({before.marginal(name)} instead of {found.marginal(name)})."
+    )
+
+
+def _why_doubtful(
+    answer: Posterior, ids: NDArray[np.int64], is_wrong: NDArray[np.bool_]
+) -> str | None:
+    if not is_wrong.any():
+        return None
+    name = answer.variables.names[int(ids[np.argmax(is_wrong)])]
+    return (
+        f"{counted(int(is_wrong.sum()), 'variable')} of {len(ids):,}, such as '{name}', may be off "
+        f"by more than {MOST_PROB} (a probability), {MOST_MEAN} deviations (a mean) or a factor "
+        f"{MOST_STD} (a deviation)."
+    )
+
+
+def _why_checked(
+    answer: Posterior, flat: Posterior, prob: NDArray[np.float64], mean: NDArray[np.float64]
+) -> str:
+    assert flat.draws is not None
+    who = "Independent groups of particles"
+    if flat.draws.weights is None:
+        who = "Chains from different starts"
+    agree = "agree" if answer is flat else f"agree with {answer.solution.method}"
+    parts = [
+        f"{np.nanmax(error):.2g}{unit}"
+        for error, unit in ((prob, " in any probability"), (mean, " deviations in any mean"))
+        if not np.isnan(error).all()
+    ]
+    return f"{who} {agree}: the error should be at most {listed(parts)}."
