@@ -36,10 +36,10 @@ class Clock:
     """The time that the user allows for all methods together."""
 
     seconds: float | None
+    began: float
     predicted: float = 0.0
     """Of the checks so far, which count where there is no limit: so that answers do not depend on
     the speed of the machine."""
-    began: float = field(default_factory=time.perf_counter)
 
     @property
     def elapsed(self) -> float:
@@ -80,7 +80,7 @@ class Attempts:
 
     def attempt(self, method: Method, share: float = 1.0, **changes: Any) -> Posterior | None:
         """The answer of a method in a share of the time; None where it has none."""
-        request = replace(self.request, seconds=self.clock.left(share), **changes)
+        request = replace(self.request, **changes).within(self.clock.left(share))
         request = replace(request, tasks=request.tasks & {*info_of(method).answers})
         try:
             return solve(method, self.prepared, request, self.rewrites)

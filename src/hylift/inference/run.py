@@ -13,7 +13,9 @@ import numpy as np
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError, check_word
 from hylift.files import check_target
 from hylift.graph import FactorGraph
+from hylift.inference.attempts import Attempts, Clock
 from hylift.inference.capabilities import Rewrite
+from hylift.inference.checking.check import with_check
 from hylift.inference.checking.quick import with_quick_check
 from hylift.inference.checkpoint import Checkpoint, fingerprint
 from hylift.inference.choice import choose_and_solve
@@ -55,8 +57,10 @@ def infer(
     """The posterior of a graph given its evidence.
 
     Without a method, exact inference where it should take at most 20 seconds, or half of `seconds`
-    (never with `exact=False`), and else SMC, Gibbs, EP or BVI, by the size of the graph: the next
-    where one has no answer. `solution.notes` says which, and why. `lift` solves look-alikes once:
+    (never with `exact=False`), and else EP, checked by SMC or Gibbs, which answer in its place, in
+    about 10 seconds or `seconds`. `solution.notes` says which, and why; `trust` has the verdict.
+    `check=False` leaves the check out; `check=True` checks the answer of a named method, too
+    (see `check_answer`). `lift` solves look-alikes once:
     'exact' (no loss), 'coarse-to-fine' (for real evidence that breaks the symmetry) or 'none'.
     `rewrite` names the rewrites of the graph that are tried first ('hard clusters', 'common means',
     'counts', 'common fields', 'parts'); False is none, and the default those that help the method.
@@ -99,12 +103,16 @@ def infer(
             run = fingerprint(prepared.source, settings)
             request = replace(request, checkpoint=Checkpoint.open(checkpoint, run))
         if method is None:
-            posterior = choose_and_solve(prepared, request, rewrites, exact=exact)
-        else:
-            found = solve(method, prepared, request, rewrites)
-            posterior = (
-                found if check is False else with_quick_check(found, method, prepared, request)
+            posterior = choose_and_solve(
+                prepared, request, rewrites, exact=exact, check=check is not False
             )
+        else:
+            posterior = solve(method, prepared, request, rewrites)
+            if check and posterior.solution.result != "interrupted":
+                clock = Clock(request.seconds, request.began)
+                posterior = with_check(posterior, Attempts(prepared, request, rewrites, clock))
+            elif check is None:
+                posterior = with_quick_check(posterior, method, prepared, request)
         if request.checkpoint is not None:
             request.checkpoint.try_to_write()
     if posterior.solution.result != "interrupted":

@@ -12,7 +12,9 @@ from hylift.inference.attempts import Attempts
 from hylift.inference.checking.cost import affordable_chains, particle_seconds
 from hylift.inference.checking.gaps import Gaps, Kind, missed
 from hylift.inference.method import Method, Task
+from hylift.inference.sampling import Gibbs
 from hylift.inference.smc import SMC
+from hylift.inference.solve import rewritten_for
 from hylift.inference.variational import MeanField
 from hylift.posterior import Posterior, Trust
 from hylift.posterior.trust import (
@@ -74,9 +76,10 @@ class Check:
 
     def _by_particles(self) -> Posterior | None:
         found: Posterior | None = None
+        graph = rewritten_for(SMC(), self.attempts.prepared, self.attempts.rewrites).ground
         for particles in PARTICLES:
             method = SMC(particles=particles)
-            seconds = particle_seconds(self.attempts.prepared.ground, method)
+            seconds = particle_seconds(graph, method)
             if self.has_ended or not self.attempts.clock.affords(seconds):
                 break
             flat = self._attempt(method)
@@ -97,19 +100,21 @@ class Check:
 
     def _by_chains(self, before: Posterior | None) -> Posterior | None:
         """The answer of Gibbs; before: a doubtful one of particles, which it must agree with."""
-        clock = self.attempts.clock
-        method = affordable_chains(self.attempts.prepared.ground, clock.for_checks)
+        attempts = self.attempts
+        graph = rewritten_for(Gibbs(), attempts.prepared, attempts.rewrites).ground
+        method = affordable_chains(graph, attempts.clock.for_checks)
         flat = None if method is None else self._attempt(method)
         if flat is None:
             return None
         if before is not None:
             self._note_escalation(before, "Gibbs")
-        for other in (before, self.answer):
-            if other is not None and other.log_partition is not None:
-                flat = replace(flat, log_partition=other.log_partition)
-                name = other.solution.method
-                self.attempts.notes.append(f"log Z is that of {name}: Gibbs does not estimate it.")
-                break
+        other = before or self.answer
+        if other is None and "logz" in attempts.request.tasks:
+            other = self._bound()
+        if other is not None and other.log_partition is not None:
+            flat = replace(flat, log_partition=other.log_partition)
+            name = other.solution.method
+            attempts.notes.append(f"log Z is that of {name}: Gibbs does not estimate it.")
         return self._judged(flat, "gibbs", before)
 
     def _attempt(self, method: Method, **changes: Any) -> Posterior | None:
@@ -131,13 +136,17 @@ class Check:
 
     def _limits(self) -> list[Limits]:
         """Proven limits to log Z: of the answer, and of mean field."""
-        only: frozenset[Task] = frozenset({"logz"})
-        bound = self.attempts.attempt(BOUND, tasks=only, callback=None, checkpoint=None)
         return [
             Limits(one.solution.method, one.log_partition.lower, one.log_partition.upper)
-            for one in (self.answer, bound)
+            for one in (self.answer, self._bound())
             if one is not None and one.log_partition is not None
         ]
+
+    def _bound(self) -> Posterior | None:
+        """log Z by mean field, unless it has doubts itself."""
+        only: frozenset[Task] = frozenset({"logz"})
+        found = self.attempts.attempt(BOUND, tasks=only, callback=None, checkpoint=None)
+        return None if found is None or found.solution.doubts else found
 
     def _judged(self, flat: Posterior, kind: Kind, before: Posterior | None = None) -> Posterior:
         """The answer where the run confirms it, else that run, with its trust."""

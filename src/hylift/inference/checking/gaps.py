@@ -90,7 +90,8 @@ def missed(flat: Posterior, informed: Posterior) -> tuple[FloatArray, FloatArray
     A share exp(d) of the distribution is as the informed run has it, where d is the difference of
     its log Z from the other one's; so no probability may be below that share of its own.
     """
-    assert flat.log_partition is not None and informed.log_partition is not None
+    assert flat.log_partition is not None
+    assert informed.log_partition is not None
     share = np.exp(min(0.0, informed.log_partition.value - flat.log_partition.value))
     ids = np.flatnonzero(~flat.observed)
     first, probs, mean, std = _numbers(flat, ids)
