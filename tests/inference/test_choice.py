@@ -11,7 +11,8 @@ import pytest
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, boolean
 from hylift.grounding import ground
-from hylift.inference import BVI, EP, SMC, Exact, Gibbs, Method, choice, infer
+from hylift.inference import BVI, EP, SMC, Exact, Gibbs, Method, attempts, choice, infer
+from hylift.inference.checking import check
 from hylift.language import parse
 from hylift.lifting import lift
 from hylift.posterior import Posterior
@@ -53,11 +54,6 @@ def not_cheap(method: str, reason: str) -> str:
     return f"{method} was chosen, because exact inference is not cheap here: {reason}"
 
 
-@pytest.fixture
-def without_particles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "PARTICLE_SECONDS", 0.0)
-
-
 def test_wide_models_are_sampled_with_the_reason() -> None:
     posterior = infer(grid(24), seed=2, tasks="marginals")
 
@@ -69,8 +65,9 @@ def test_wide_models_are_sampled_with_the_reason() -> None:
     assert posterior.marginals().equals(same.marginals())
 
 
-@pytest.mark.usefixtures("without_particles")
-def test_log_z_beside_draws_is_that_of_another_method() -> None:
+def test_log_z_beside_draws_is_that_of_another_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "PARTICLES", ())
+
     posterior = infer(grid(24))
     alone = infer(grid(24), tasks="marginals")
 
@@ -86,7 +83,7 @@ def test_a_callback_a_start_or_a_lifted_graph_ask_for_steps() -> None:
     for posterior, method, reason in [
         (
             infer(toy_hybrid_mln(), callback=lambda step: None),
-            "SMC",
+            "Gibbs",
             "a callback is given, and exact inference has no steps.",
         ),
         (infer(graph, start=earlier), "BVI(3)", "an earlier posterior is given to start from."),
@@ -109,23 +106,22 @@ def test_many_factors_are_not_tried_exactly(monkeypatch: pytest.MonkeyPatch) -> 
     ("limits", "methods"),
     [
         ({}, ["EP", "SMC", "Gibbs", "BVI(3)", "mean field"]),
-        ({"PARTICLE_SECONDS": 0}, ["EP", "Gibbs", "BVI(3)", "mean field"]),
-        ({"SAMPLED_FACTORS": 2}, ["EP", "BVI(3)", "mean field"]),
-        ({"SAMPLED_FACTORS": 2, "JOINT_FACTORS": 2}, ["BVI(3)", "mean field"]),
+        ({"CHECK_SECONDS": 0}, ["EP", "BVI(3)", "mean field"]),
+        ({"CHECK_SECONDS": 0, "JOINT_FACTORS": 2}, ["BVI(3)", "mean field"]),
     ],
 )
 def test_the_size_of_the_graph_decides(
     limits: dict[str, int], methods: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, limit in limits.items():
-        monkeypatch.setattr(choice, name, limit)
+        monkeypatch.setattr(choice if name == "JOINT_FACTORS" else attempts, name, limit)
     graph, tried = toy_hybrid_mln(), list[str]()
 
     def refuse(method: Method, *_: object) -> Posterior:
         tried.append(method.name)
         raise UnsupportedError(f"not for {method.name}")
 
-    monkeypatch.setattr(choice, "solve", refuse)
+    monkeypatch.setattr(attempts, "solve", refuse)
 
     with pytest.raises(UnsupportedError, match="not for mean field"):
         infer(graph, exact=False)
@@ -133,10 +129,14 @@ def test_the_size_of_the_graph_decides(
 
 
 def test_discrete_graphs_of_any_size_are_for_ep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "SAMPLED_FACTORS", 2)
+    monkeypatch.setattr(attempts, "CHECK_SECONDS", 0.0)
     monkeypatch.setattr(choice, "JOINT_FACTORS", 2)
 
-    assert infer(grid(4), exact=False).solution.method == "EP"
+    posterior = infer(grid(4), exact=False)
+
+    assert posterior.solution.method == "EP"
+    assert posterior.trust.verdict == "unchecked"
+    assert "would take too long" in posterior.trust.why
 
 
 def test_draws_are_not_needed_where_ep_is_exact() -> None:
@@ -150,56 +150,53 @@ def test_draws_are_not_needed_where_ep_is_exact() -> None:
     assert posterior.log_partition is None
 
 
-@pytest.mark.usefixtures("without_particles")
-def test_a_note_warns_where_ep_has_another_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    agreed = infer(toy_hybrid_mln(), exact=False)
+def test_ep_answers_unchecked_where_time_is_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "PARTICLES", ())
+    monkeypatch.setattr(check, "affordable_chains", lambda *_: Gibbs(draws=10**7, warm_up=10**7))
 
-    monkeypatch.setattr(choice, "APART", 0.0)
-    warned = infer(toy_hybrid_mln(), exact=False)
-
-    assert not any("another answer" in note for note in agreed.solution.notes)
-    assert any("so one of them may be off" in note for note in warned.solution.notes)
-
-
-@pytest.mark.usefixtures("without_particles")
-def test_ep_answers_where_time_is_too_short_for_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "SAMPLER", Gibbs(draws=10**7))
-
-    posterior = infer(toy_hybrid_mln(), exact=False, seconds=1.0)
+    posterior = infer(toy_hybrid_mln(), exact=False, seconds=2.0)
 
     assert posterior.solution.method == "EP"
-    assert "Time was too short for Gibbs." in posterior.solution.notes
+    assert posterior.trust.verdict == "unchecked"
+    assert (
+        "Time was too short for Gibbs, which was to check the answer." in posterior.solution.notes
+    )
 
 
-def test_chains_answer_where_particles_do_not_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "PARTICLES", SMC(groups=2, particles=2))
-    monkeypatch.setattr(choice, "MOST_ERROR", 0.0)
+def test_more_particles_and_chains_follow_where_there_is_doubt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check, "PARTICLES", (2, 4))
 
     posterior = infer(grid(6), exact=False)
 
+    told = [note for note in posterior.solution.notes if note.endswith("came next.")]
+    assert [note.partition(", and ")[2] for note in told] == [
+        "4 particles in each group came next.",
+        "Gibbs came next.",
+    ]
     assert posterior.solution.method == "Gibbs"
 
 
-@pytest.mark.usefixtures("without_particles")
-def test_ep_answers_with_a_warning_where_chains_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "SEPARATE", 0.0)
-
-    posterior = infer(toy_hybrid_mln(), exact=False)
+def test_without_a_check_ep_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior = infer(grid(6), exact=False, check=False)
 
     assert posterior.solution.method == "EP"
-    assert any("The chains of Gibbs stay apart" in note for note in posterior.solution.notes)
+    assert posterior.trust.verdict == "unchecked"
+    assert "hl.check_answer(posterior, graph)" in posterior.trust.why
 
 
 def test_where_ep_does_not_converge_the_next_method_answers_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(choice, "SAMPLED_FACTORS", 2)
+    monkeypatch.setattr(attempts, "CHECK_SECONDS", 0.0)
     monkeypatch.setattr(choice, "JOINT", EP(max_steps=1))
 
     posterior = infer(toy_hybrid_mln(), exact=False)
 
     assert posterior.solution.method == "BVI(3)"
     assert posterior.solution.notes[1] == "EP did not converge, and other answers may be off, too."
+    assert posterior.trust.verdict == "doubtful"
 
 
 def test_factors_that_count_several_times_are_still_exact() -> None:
@@ -256,7 +253,7 @@ def test_exact_inference_can_be_ruled_out() -> None:
 def test_exact_inference_that_takes_longer_than_predicted_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(choice._Clock, "elapsed", 7.0)
+    monkeypatch.setattr(attempts.Clock, "elapsed", 7.0)
 
     posterior = infer(friends_and_smokers(), seconds=10)
 

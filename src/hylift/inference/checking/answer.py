@@ -35,4 +35,6 @@ def check_answer(
     announce_compilation()
     with interruptible() as interrupt:
         request = Request(frozenset({"marginals", "logz"}), seed, silent, interrupt=interrupt)
-        return with_check(posterior, Attempts(prepared, request, None, Clock(seconds, request.began)))
+        return with_check(
+            posterior, Attempts(prepared, request, None, Clock(seconds, request.began))
+        )

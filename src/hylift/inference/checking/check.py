@@ -175,18 +175,18 @@ class Check:
             effective = 1.0 / (weights**2).sum(axis=0)
             is_wrong |= effective < min(FEW_GROUPS, 0.5 * len(weights))
         ids = np.flatnonzero(~answer.observed)
-        why = self._why_not(flat) or _why_doubtful(answer, ids, is_wrong)
+        why = self._why_not(flat, before or flat) or _why_doubtful(answer, ids, is_wrong)
         verdict: Verdict = "checked" if why is None else "doubtful"
         level = np.where(is_wrong, DOUBTFUL, CHECKED).astype(np.int8)
         why = why or _why_checked(answer, flat, *errors[:2])
         return Trust(answer.variables, ids, verdict, why, level, *errors)
 
-    def _why_not(self, flat: Posterior) -> str | None:
-        """Something that is wrong with a run as a whole."""
+    def _why_not(self, flat: Posterior, particles: Posterior) -> str | None:
+        """Something that is wrong with a run as a whole; particles: the one that sums."""
         if flat.solution.doubts:
             return flat.solution.doubts[0]
-        log_z = flat.log_partition
-        if log_z is None or flat.draws is None or flat.draws.weights is None:
+        log_z = particles.log_partition
+        if log_z is None or particles.draws is None or particles.draws.weights is None:
             return None
         slack = SIGNIFICANT * log_z.error
         for one in self.limits:
