@@ -281,6 +281,7 @@ METHODS = (
         "SMC",
         "smc:SMC",
         lift="none",
+        rewrites=("hard clusters", "common means", "counts", "common fields"),
         can_start=True,
         is_timed=True,
         proves_impossible=False,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, UnsupportedError
 from hylift.graph import Variables
-from hylift.posterior.distributions import Categorical
 from hylift.posterior.distributions.divergence import distances, divergences
 from hylift.posterior.marginals import Marginals
 from hylift.words import Wording, counted
@@ -83,24 +82,6 @@ def compare(trusted: Posterior, other: Posterior, ids: NDArray[np.int64]) -> Com
         kl[at] = divergences(some, others)[place]
         l1[at] = distances(some, others)[place]
     return Comparison(trusted.variables, ids, kl, l1)
-
-
-def gaps(
-    answer: Marginals, other: Marginals, ids: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """(variable,) each: the largest gap of a probability, that of means in deviations of the other,
-    and |log| of the ratio of deviations; nan where a variable has none of the kind."""
-    prob, mean, std = np.full((3, len(ids)), np.nan)
-    for at, some, others, place in _pairs(answer, other, ids):
-        if isinstance(some, Categorical):
-            prob[at] = np.abs(some.probs - others.probs).max(axis=1)[place]
-            continue
-        with np.errstate(divide="ignore", invalid="ignore"):
-            apart, ratio = np.abs(some.mean - others.mean), np.log(some.std / others.std)
-            # Where both are certain of a value, it is the same or not.
-            mean[at] = np.where(apart > 0, apart / others.std, 0.0)[place]
-            std[at] = np.where(some.std == others.std, 0.0, np.abs(ratio))[place]
-    return prob, mean, std
 
 
 def _pairs(

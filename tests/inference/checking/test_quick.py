@@ -9,7 +9,6 @@ import hylift as hl
 from benchmarks.certified.models import Rooms
 from hylift.errors import UnsupportedError
 from hylift.inference.checking import quick
-from hylift.posterior.comparison import gaps
 
 EASY = """
     n = {0, ..., 4}
@@ -78,18 +77,3 @@ def test_functions_of_reals_with_two_modes_are_seen() -> None:
 def test_check_must_be_true_or_false() -> None:
     with pytest.raises(UnsupportedError, match="check must be True or False, not 'no'"):
         hl.infer(easy(), hl.BVI(3), check="no")  # type: ignore[arg-type]
-
-
-def test_gaps_are_those_of_probabilities_means_and_deviations() -> None:
-    graph = Rooms(3).graph()
-    one, two = hl.infer(graph, hl.MeanField()), hl.infer(graph, hl.Exact())
-    ids = np.array([graph.variables.id(name) for name in ("Heated(0)", "temperature(0)")])
-
-    prob, mean, std = gaps(one.known_marginals(), two.known_marginals(), ids)
-
-    p, q = (post.marginal("Heated(0)").prob("true") for post in (one, two))
-    t, u = (post.marginal("temperature(0)") for post in (one, two))
-    assert prob[0] == pytest.approx(abs(p - q))
-    assert mean[1] == pytest.approx(abs(t.mean - u.mean) / u.std)
-    assert std[1] == pytest.approx(abs(np.log(t.std / u.std)))
-    assert np.isnan([prob[1], mean[0], std[0]]).all()

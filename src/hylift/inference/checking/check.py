@@ -34,8 +34,10 @@ FEW_GROUPS = 3.0
 """Effective number of groups below which one of them decides alone."""
 SIGNIFICANT = 3.0
 """Standard errors by which estimates of log Z differ in earnest."""
-PRECISE = 0.5
-"""Errors, as multiples of what is still right, above which more particles are tried."""
+PRECISE, PRECISE_SUM = 0.5, 0.15
+"""Errors, as multiples of what is still right, and of log Z, above which more particles follow."""
+UNSURE_SUM = 0.3
+"""Standard error of log Z from which on modes may have been missed that no group has seen."""
 BOUND = MeanField()
 """Bounds log Z from below."""
 BOTH: frozenset[Task] = frozenset({"marginals", "logz"})
@@ -88,13 +90,13 @@ class Check:
             if found is None:
                 self.limits = self._limits()
                 if self.answer is not None and self.attempts.clock.affords(seconds):
-                    self.informed = self._attempt(method, start=self.answer, callback=None)
+                    self.informed = self._attempt(
+                        method, start=replace(self.answer, mixture=None), callback=None
+                    )
             else:
                 self._note_escalation(found, f"{particles} particles in each group")
             found = self._judged(flat, "smc")
-            if found.trust.verdict == "checked" and (
-                found is not flat or np.nanmax(found.trust.size, initial=0.0) <= PRECISE
-            ):
+            if found.trust.verdict == "checked" and (self._is_kept(found) or _is_precise(found)):
                 break
         return found
 
@@ -188,6 +190,11 @@ class Check:
         log_z = particles.log_partition
         if log_z is None or particles.draws is None or particles.draws.weights is None:
             return None
+        if log_z.error > UNSURE_SUM:
+            return (
+                f"Groups of particles disagree about log Z, by {log_z.error:.2g}: modes may have "
+                "been missed."
+            )
         slack = SIGNIFICANT * log_z.error
         for one in self.limits:
             if one.lower > log_z.value + slack or one.upper < log_z.value - slack:
@@ -200,11 +207,21 @@ class Check:
                 )
         return None
 
+    def _is_kept(self, found: Posterior) -> bool:
+        return self.answer is not None and found.all_marginals is self.answer.all_marginals
+
     def _note_escalation(self, found: Posterior, what: str) -> None:
         name, trust = found.solution.method, found.trust
         count = int((trust.size > PRECISE).sum())
         about = counted(count, "variable") if count else "log Z"
         self.attempts.notes.append(f"{name} was not sure enough of {about}, and {what} came next.")
+
+
+def _is_precise(found: Posterior) -> bool:
+    """True if more particles would change little."""
+    log_z = found.log_partition
+    is_sure = log_z is None or log_z.error <= PRECISE_SUM
+    return is_sure and bool(np.nanmax(found.trust.size, initial=0.0) <= PRECISE)
 
 
 def with_check(posterior: Posterior, attempts: Attempts) -> Posterior:
@@ -214,7 +231,7 @@ def with_check(posterior: Posterior, attempts: Attempts) -> Posterior:
     found = Check(attempts, posterior).run()
     if found is None:
         found = unchecked(posterior)
-    elif found.checked is not None and found.draws is not posterior.draws:
+    elif found.all_marginals is not posterior.all_marginals:
         found = found.with_note(_correction(posterior, found))
     for note in reversed(attempts.notes):
         found = found.with_note(note)

@@ -12,23 +12,21 @@ import numpy as np
 from hylift.errors import HyliftError
 from hylift.graph import FactorGraph
 from hylift.inference.capabilities import info_of
+from hylift.inference.checking.cost import particle_seconds
+from hylift.inference.checking.gaps import Gaps
 from hylift.inference.method import Method, Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling import Gibbs
 from hylift.inference.smc import SMC
 from hylift.inference.solve import solve
 from hylift.posterior import Categorical, Posterior
-from hylift.posterior.comparison import gaps
-from hylift.posterior.trust import HOW_TO_CHECK, Trust, relative_size
+from hylift.posterior.trust import HOW_TO_CHECK, Trust
 from hylift.progress import silent
-from hylift.rewrite.parts import parts_of
 from hylift.words import Doubt, doubt, worded
 
 CLEAR = 3.0
 """Gap, as a multiple of what is still right, from which on no longer run need confirm it."""
 PARTICLES, DRAWS = SMC(particles=16, sweeps=5), Gibbs(draws=200, warm_up=50, longer=1)
-STEPS = 40
-"""Powers to which particles raise the distribution, as a rule."""
 REWRITES = ("hard clusters", "common means", "counts", "common fields")
 MOST_FACTORS, MOST_REWRITTEN, MOST_SECONDS = 2_000_000, 3_000, 0.25
 """Factors of a graph that is rewritten for the check, of one that is drawn from, and the predicted
@@ -104,11 +102,7 @@ def _runs(graph: FactorGraph) -> Iterator[tuple[Method, Method]]:
     """Flat runs that the graph allows, short and longer: particles where cheap, then draws."""
     if graph.num_factors > MOST_REWRITTEN:
         return
-    part, count = parts_of(graph)
-    is_real = graph.variables.num_states == 0
-    reals = np.bincount(part[is_real], minlength=count)[part[~is_real]]
-    each = float((1.5e-7 + np.where(reals > 0, 1.2e-6 + 5e-9 * reals, 0.0)).sum())
-    if STEPS * PARTICLES.groups * PARTICLES.particles * each <= MOST_SECONDS:
+    if particle_seconds(graph, PARTICLES) <= MOST_SECONDS:
         yield PARTICLES, replace(PARTICLES, particles=4 * PARTICLES.particles)
     yield DRAWS, replace(DRAWS, draws=4 * DRAWS.draws)
 
@@ -118,8 +112,7 @@ def _largest_gap(posterior: Posterior, found: Posterior) -> tuple[int, float]:
     ids = np.flatnonzero(~posterior.observed)
     if not len(ids):
         return -1, 0.0
-    prob, mean, log_std = gaps(posterior.known_marginals(), found.known_marginals(), ids)
-    size = np.nan_to_num(relative_size(prob, mean, np.exp(log_std)))
+    size = np.nan_to_num(Gaps.between(posterior, found).size)
     return int(ids[np.argmax(size)]), float(size.max())
 
 
