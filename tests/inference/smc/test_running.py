@@ -40,7 +40,7 @@ def test_answers_do_not_depend_on_the_number_of_threads() -> None:
 def test_another_seed_gives_another_answer() -> None:
     graph = friends_and_smokers()
 
-    first, second = (infer(graph, SMALL, seed=seed).log_partition for seed in (0, 1))
+    first, second = (infer(graph, SMALL, seed=seed, rewrite=False).log_partition for seed in (0, 1))
 
     assert first != second
 
