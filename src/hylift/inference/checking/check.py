@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.inference.attempts import Attempts
-from hylift.inference.checking.cost import affordable_chains, particle_seconds
-from hylift.inference.checking.gaps import Gaps, Kind, missed
+from hylift.inference.checking.cost import affordable_chains
+from hylift.inference.checking.gaps import Gaps, Kind, difference, missed
 from hylift.inference.method import Method, Task
 from hylift.inference.sampling import Gibbs
 from hylift.inference.smc import SMC
+from hylift.inference.smc.cost import particle_seconds
 from hylift.inference.solve import rewritten_for
 from hylift.inference.variational import MeanField
 from hylift.posterior import Posterior, Trust
@@ -254,8 +255,8 @@ def _correction(before: Posterior, found: Posterior) -> str:
     name = before.variables.names[int(np.flatnonzero(~before.observed)[worst])]
     return (
         f"These are the marginals of {found.solution.method}: {before.solution.method} was off in "
-        f"{counted(int((size > 1).sum()), 'variable')}, most in '{name}' "
-        f"({before.marginal(name)} instead of {found.marginal(name)})."
+        f"{counted(int((size > 1).sum()), 'variable')}, of which most in this one: "
+        f"{difference(name, before.marginal(name), found.marginal(name))}."
     )
 
 

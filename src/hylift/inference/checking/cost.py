@@ -1,4 +1,4 @@
-"""Predicted seconds of checks, from the sizes of graphs: rough, and the same on every machine."""
+"""Chains that a check can afford, by the size of the graph: the same on every machine."""
 
 from __future__ import annotations
 
@@ -6,26 +6,11 @@ import numpy as np
 
 from hylift.graph import FactorGraph
 from hylift.inference.sampling import Gibbs
-from hylift.inference.smc import SMC
-from hylift.rewrite.parts import parts_of
 
-STEPS = 30
-"""Powers to which particles raise the distribution, as a rule."""
-PER_STATE, PER_UPDATE, PER_REAL = 1e-7, 4e-7, 3e-9
-"""Seconds for a state of a variable of a particle; in a part with reals; and for each of these."""
-PER_FACTOR, PER_FUNCTION = 3e-7, 7e-6
-"""Seconds that a chain of Gibbs spends on a factor, or a function of reals, at each sweep."""
+PER_STATE, PER_FACTOR, PER_FUNCTION = 1e-7, 3e-7, 7e-6
+"""Seconds that a chain of Gibbs spends on a state, a factor or a function at each sweep."""
 FEWEST_DRAWS = 200
 """Draws of each chain below which Gibbs is no check."""
-
-
-def particle_seconds(graph: FactorGraph, method: SMC) -> float:
-    """The time of particles, from the states that they move and the reals beside."""
-    part, count = parts_of(graph)
-    num_states = graph.variables.num_states
-    reals = np.bincount(part[num_states == 0], minlength=count)[part]
-    each = PER_STATE + np.where(reals > 0, PER_UPDATE + PER_REAL * reals, 0.0)
-    return STEPS * method.groups * method.particles * float(num_states @ each)
 
 
 def affordable_chains(graph: FactorGraph, seconds: float) -> Gibbs | None:

@@ -109,6 +109,16 @@ def _largest(values: FloatArray, first: NDArray[np.int64]) -> FloatArray:
     return found
 
 
+def difference(name: str, own: Any, other: Any) -> str:
+    """In words what two marginals differ in."""
+    if isinstance(own, Categorical):
+        at = int(np.argmax(np.abs(own.probs - other.probs)))
+        state = own.states[at]
+        return f"P('{name}' = {state}) is {other.probs[at]:.2f}, not {own.probs[at]:.2f}"
+    told = [f"{one.mean:.3g} and {one.std:.2g}" for one in (other, own)]
+    return f"mean and deviation of '{name}' are {told[0]}, not {told[1]}"
+
+
 @functools.cache
 def _calibration() -> dict[str, Any]:
     """The multipliers and floors that `benchmarks` has found on random models."""

@@ -5,21 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from hylift.errors import HyliftError
 from hylift.graph import FactorGraph
 from hylift.inference.capabilities import info_of
-from hylift.inference.checking.cost import particle_seconds
-from hylift.inference.checking.gaps import Gaps
+from hylift.inference.checking.gaps import Gaps, difference
 from hylift.inference.method import Method, Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling import Gibbs
 from hylift.inference.smc import SMC
+from hylift.inference.smc.cost import particle_seconds
 from hylift.inference.solve import solve
-from hylift.posterior import Categorical, Posterior
+from hylift.posterior import Posterior
 from hylift.posterior.trust import HOW_TO_CHECK, Trust
 from hylift.progress import silent
 from hylift.words import Doubt, doubt, worded
@@ -93,7 +92,7 @@ def _comparison(posterior: Posterior, prepared: Prepared, request: Request) -> s
         name = posterior.variables.names[worst]
         return doubt(
             f"This answer may be off: by a {short_run} "
-            f"{_difference(name, posterior.marginal(name), found.marginal(name))}."
+            f"{difference(name, posterior.marginal(name), found.marginal(name))}."
         )
     return UNCHECKED
 
@@ -114,13 +113,3 @@ def _largest_gap(posterior: Posterior, found: Posterior) -> tuple[int, float]:
         return -1, 0.0
     size = np.nan_to_num(Gaps.between(posterior, found).size)
     return int(ids[np.argmax(size)]), float(size.max())
-
-
-def _difference(name: str, own: Any, other: Any) -> str:
-    """In words what two marginals differ in."""
-    if isinstance(own, Categorical):
-        at = int(np.argmax(np.abs(own.probs - other.probs)))
-        state = own.states[at]
-        return f"P('{name}' = {state}) is {other.probs[at]:.2f}, not {own.probs[at]:.2f}"
-    told = [f"{one.mean:.3g} and {one.std:.2g}" for one in (other, own)]
-    return f"mean and deviation of '{name}' are {told[0]}, not {told[1]}"
