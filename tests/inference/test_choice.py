@@ -83,7 +83,7 @@ def test_a_callback_a_start_or_a_lifted_graph_ask_for_steps() -> None:
     for posterior, method, reason in [
         (
             infer(toy_hybrid_mln(), callback=lambda step: None),
-            "Gibbs",
+            "SMC",
             "a callback is given, and exact inference has no steps.",
         ),
         (infer(graph, start=earlier), "BVI(3)", "an earlier posterior is given to start from."),
