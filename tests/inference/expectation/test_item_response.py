@@ -23,3 +23,16 @@ def test_hidden_abilities_difficulties_and_slopes() -> None:
     assert np.abs(np.median(ratio) - 1) <= 0.05
     # Posteriors of difficulties are skewed, and their deviations too small.
     assert np.abs(ratio - 1).max() <= 0.2
+
+
+def test_difficulties_and_slopes_are_corrected_together() -> None:
+    """Every real keeps a variance, those of pairs that no other function has as well."""
+    data = ItemResponse.drawn(12, 3)
+
+    posterior = infer(data.graph(), EP(), check=False)
+
+    mean, std = data.moments(posterior)
+    draws = data.chain(mean, std, 4_000)
+    assert posterior.solution.result == "converged"
+    # Few draws: deviations are known to some 5 %.
+    assert np.abs(std / draws.std(axis=0) - 1).max() <= 0.25

@@ -112,7 +112,8 @@ def _correct(
     highest = logs.max(axis=1, keepdims=True)
     weight = np.exp(logs - np.where(np.isfinite(highest), highest, 0.0))
     at_end = (np.abs(grid) == GRID[-1]).any(axis=1)
-    fine = np.flatnonzero((weight[:, at_end].max(axis=1) < FAR) & np.isfinite(highest[:, 0]))
+    is_used = (root[:, 0, 0] > 0) & np.isfinite(highest[:, 0])
+    fine = np.flatnonzero(is_used & (weight[:, at_end].max(axis=1) < FAR))
     weight, root, reals = weight[fine], root[fine], reals[fine]
     weight /= weight.sum(axis=1, keepdims=True)
     shift = weight @ grid
