@@ -25,12 +25,14 @@ from benchmarks import (
     variational,
     verdicts,
 )
+from benchmarks.families import calibration
 from benchmarks.setting import VARIABLE, Setting, named_data
 
 ALL = {
     "methods": methods.run,
     "bounds": bounds.run,
     "build": build.run,
+    "calibration": calibration.run,
     "certified": certified.run,
     "expectation": expectation.run,
     "families": families.run,
@@ -50,6 +52,7 @@ EXAMPLES = """
   python -m benchmarks methods                                one of them
   python -m benchmarks uai --data FOLDER                      one that needs published data
   python -m benchmarks methods --markdown docs/methods.md     its figures in the docs written anew
+  python -m benchmarks calibration --models 5000 --records FOLDER
   python -m benchmarks families --methods gibbs,bp --failures  some methods, wrong answers listed
 """
 
@@ -73,8 +76,14 @@ def main(arguments: list[str]) -> None:
         help="a page in which 'methods' writes its figures anew; - for the screen",
     )  # fmt: skip
     parser.add_argument("--methods", default="", help="those of 'families', such as gibbs,bp")
-    parser.add_argument("--families", default="", help="those of 'families', such as walks,regimes")
-    parser.add_argument("--models", type=int, default=120, help="how many 'families' draws")
+    parser.add_argument("--families", default="", help="some of them, such as walks,regimes")
+    parser.add_argument(
+        "--models", type=int, default=120, help="how many 'families' or 'calibration' draws"
+    )
+    parser.add_argument(
+        "--records", type=Path, metavar="FOLDER",
+        help="where 'calibration' keeps its records, and resumes from them",
+    )  # fmt: skip
     parser.add_argument("--first", type=int, default=0, help="the number of its first model")
     parser.add_argument("--failures", action="store_true", help="list wrong answers of 'families'")
     options = parser.parse_args(arguments)
@@ -91,6 +100,7 @@ def main(arguments: list[str]) -> None:
         options.models,
         options.first,
         options.failures,
+        options.records,
     )
     for name in options.names or ALL:
         print(f"== {name}: {ALL[name].__doc__}", flush=True)

@@ -181,6 +181,16 @@ def standard_error(values: FloatArray) -> FloatArray:
     return np.where(same, 0.0, error)
 
 
+def batch_error(batches: FloatArray) -> FloatArray:
+    """(…): standard error of the mean of all by their means over batches (chain, batch, …), or by
+    those over half-chains where these spread more."""
+    found = []
+    for parts in (batches, _halves(batches).mean(axis=1)[None]):
+        count = parts.shape[0] * parts.shape[1]
+        found.append(parts.reshape(count, *parts.shape[2:]).std(axis=0, ddof=1) / np.sqrt(count))
+    return np.maximum(*found)
+
+
 def error_of_groups(means: FloatArray, weights: FloatArray) -> FloatArray:
     """(…): standard error of the weighted mean of the means of independent groups, (group, …)."""
     groups, mean = len(means), (weights * means).sum(axis=0)

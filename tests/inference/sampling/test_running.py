@@ -10,8 +10,11 @@ from hylift.graph import Domain, FactorGraph, FactorGroup, Variables, boolean, i
 from hylift.inference import Exact, infer
 from hylift.inference.method import Step
 from hylift.inference.sampling import Gibbs, chains, gibbs, marginals
+from hylift.inference.sampling.groups import correlated
+from hylift.inference.sampling.layout import Layout
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
+from hylift.rewrite.kinds import Kinds
 from zoo import (
     bounded_and_unbounded_reals,
     friends_and_smokers,
@@ -290,3 +293,27 @@ def test_bounds_on_one_side_only_are_respected() -> None:
     assert found.marginal("x").mean == pytest.approx(np.sqrt(2 / np.pi), abs=1e-4)
     assert found.marginal("y").mean == pytest.approx(0.5, abs=1e-4)
     assert found.marginal("y").var == pytest.approx(0.25, abs=1e-3)
+
+
+def test_neighbours_that_move_together_are_drawn_together() -> None:
+    """Four sensors along a line: the second and third are broken together, the others alone."""
+    count, rng = 4, np.random.default_rng(0)
+    ids = np.arange(count)
+    sensor = ConditionalQuadratic.gaussian([[0.0], [0.0]], [[[0.25]], [[5.0]]])
+    link = ConditionalQuadratic.squared_distance(0.5, [1, -1])
+    names = Variables.uniform(real, 2 * count).names
+    variables = Variables.of([boolean] * count + [real] * count, names)
+    pairs = count + np.stack([ids[:-1], ids[1:]], axis=1)
+    graph = FactorGraph(
+        variables,
+        (FactorGroup(sensor, np.stack([ids, count + ids], axis=1)), FactorGroup(link, pairs)),
+    )
+    layout = Layout.of(Kinds.of(graph), 2, np.random.SeedSequence(0))
+    draws = rng.normal(size=(200, 2 * count))
+    draws[:, :count] = rng.random((200, count)) < 0.5
+    draws[:, 2] = draws[:, 1]
+
+    owner, variable = correlated(layout.terms, layout.blocks, draws)
+
+    assert owner.tolist() == [0, 0]
+    assert variable.tolist() == [1, 2]

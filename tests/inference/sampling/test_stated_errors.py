@@ -15,6 +15,7 @@ from zoo import (
     bounded_and_unbounded_reals,
     mixed_cardinality_loop,
     switching_regime,
+    toy_hybrid_mln,
     truncated_gaussian,
 )
 
@@ -56,6 +57,32 @@ def test_stated_errors_are_neither_too_small_nor_too_large(model: ZooModel) -> N
     assert 0.46 < within[0] < 0.90
     assert within[1] > 0.85
     assert within[2] > 0.97
+
+
+@pytest.mark.parametrize("model", [toy_hybrid_mln, switching_regime, mixed_cardinality_loop])
+def test_errors_of_marginals_are_neither_too_small_nor_those_of_draws(model: ZooModel) -> None:
+    graph = model()
+    truth = infer(graph, Exact())
+    scores, shares = [], []
+    for seed in range(40):
+        found = infer(graph, Gibbs(warm_up=100, draws=320, longer=1), tasks="marginals", seed=seed)
+        assert found.draws is not None
+        errors, draws = found.draws.standard_errors(), found.draws.diagnostics()
+        for place, variable in enumerate(found.draws.ids.tolist()):
+            name = found.variables.names[variable]
+            own, exact = found.marginal(name), truth.marginal(name)
+            if isinstance(own, Categorical):
+                off, stated = np.abs(own.probs - exact.probs).max(), errors.probability[place]
+            else:
+                off, stated = own.mean - exact.mean, errors.mean[place]
+                scores.append(np.log(own.std / exact.std) / max(errors.std[place], 1e-4))
+            scores.append(off / max(stated, 1e-6))
+            shares.append(stated / draws.mcse[place])
+
+    # As above; errors from 64 batches, or 8 half-chains, are themselves uncertain.
+    assert float((np.abs(scores) < 2).mean()) > 0.85
+    assert float((np.abs(scores) < 4).mean()) > 0.97
+    assert np.median(shares) < 0.9
 
 
 def test_the_median_of_a_cut_off_real_is_where_exact_inference_has_it() -> None:

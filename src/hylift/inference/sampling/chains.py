@@ -20,7 +20,7 @@ from hylift.inference.loop import (
 )
 from hylift.inference.sampling.functions import FunctionDraws
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
-from hylift.inference.sampling.marginals import room_to_warm_up
+from hylift.inference.sampling.marginals import BATCHES, room_to_warm_up
 from hylift.inference.sampling.state import Chain, RealBlocks, Record, StateGroups
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
@@ -32,7 +32,7 @@ BURST = 1 << 23
 MOST_SWEEPS = 100
 """Of a burst."""
 
-SUMS = ("values", "probs", "mixtures", "density", "added", "coarse")
+SUMS = ("values", "probs", "mixtures", "density", "added", "coarse", "moments", "marks")
 """Fields of a record that draws change."""
 
 
@@ -75,16 +75,23 @@ class Chains:
         run_steps(sweeps, self.control)
         return sweeps.made
 
-    def draw(
-        self, records: list[Record], draws: int, least: int, go_on: Callable[[int], bool]
-    ) -> tuple[int, int]:
-        """Draws that each chain has made, and of how many one is stored.
+    def regroup(self, groups: StateGroups) -> None:
+        """Draw other groups from now on."""
+        self.groups = groups
+        self.members = [chain.with_groups(self.terms, groups) for chain in self.members]
 
-        go_on: whether to make as many more as there are, of which so many are stored.
+    def draw(
+        self, records: list[Record], draws: int, least: int, go_on: Callable[[int, int, int], bool]
+    ) -> tuple[int, int, int]:
+        """Draws that each chain has made, of how many one is stored, and the length of a batch.
+
+        go_on: whether to make as many more as there are, of which so many are stored, in batches
+        of such a length.
         """
-        sweeps = _Sweeps(self, records, draws, least, is_warm_up=False, go_on=go_on)
+        length = max(1, draws // BATCHES)
+        sweeps = _Sweeps(self, records, draws, least, is_warm_up=False, go_on=go_on, length=length)
         run_steps(sweeps, self.control)
-        return sweeps.made, sweeps.every
+        return sweeps.made, sweeps.every, sweeps.length
 
     @property
     def energy(self) -> float:
@@ -161,7 +168,9 @@ class _Sweeps:
     least: int
     """Draws of the first burst, at least."""
     is_warm_up: bool
-    go_on: Callable[[int], bool] | None = None
+    go_on: Callable[[int, int, int], bool] | None = None
+    length: int = 0
+    """Draws of a batch; 0 while warming up."""
     made: int = 0
     every: int = 1
     """One in so many draws is stored."""
@@ -173,6 +182,8 @@ class _Sweeps:
         functions = chains.functions if self.is_warm_up else None
         if functions is not None and self.made < half < stop:
             stop = half
+        if self.length:
+            stop = min(stop, (self.made // self.length + 1) * self.length)
         # Where there is no room for more draws, every other one of those stored is dropped.
         while not self.is_warm_up and stop > len(records[0].values) * self.every:
             for record in records:
@@ -181,12 +192,19 @@ class _Sweeps:
             self.every *= 2
         chains.run(records, self.made, stop, 0 if self.is_warm_up else self.every)
         self.made = stop
+        if self.length and stop % self.length == 0 and stop // self.length <= len(records[0].marks):
+            for record in records:
+                sums = (record.probs, record.moments.ravel())
+                record.marks[stop // self.length - 1] = np.concatenate(sums)
         if functions is not None and stop == half:
             stored = np.arange(half // 2, half) % len(records[0].values)
             functions.learn(np.concatenate([record.values[stored] for record in records]))
         has_time = self.go_on and stop == self.draws and chains.control.should_continue()
-        if has_time and self.go_on and self.go_on(-(-stop // self.every)):
-            self.draws, chains.total = 2 * stop, chains.total + stop
+        if has_time and self.go_on and self.go_on(-(-stop // self.every), stop, self.length):
+            self.draws, chains.total, self.length = 2 * stop, chains.total + stop, 2 * self.length
+            for record in records:  # every other mark
+                kept = record.marks[1::2].copy()
+                record.marks[: len(kept)] = kept
         result: Result | None = "max_steps" if stop == self.draws else None
         if result is None and self.is_warm_up and self._has_used_its_time():
             result = "out_of_time"
@@ -202,7 +220,9 @@ class _Sweeps:
         chains = self.chains
         constant = np.nan if chains.constant is None else chains.constant
         arrays = {
-            "place": np.array([self.made, self.every, chains.done, chains.total, self.draws]),
+            "place": np.array(
+                [self.made, self.every, chains.done, chains.total, self.draws, self.length]
+            ),
             "constant": np.array(constant),
         }
         if chains.functions is not None:
@@ -217,7 +237,7 @@ class _Sweeps:
     def restore(self, arrays: Arrays) -> None:
         chains = self.chains
         place = arrays["place"].tolist()
-        self.made, self.every, chains.done, chains.total, self.draws = place
+        self.made, self.every, chains.done, chains.total, self.draws, self.length = place
         if chains.functions is not None:
             own = {k.removeprefix("functions "): a for k, a in arrays.items() if "functions" in k}
             chains.functions.restore(own)

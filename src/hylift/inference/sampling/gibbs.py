@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,20 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
-from hylift.inference.local.terms import LocalTerms
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling.chains import Chains
-from hylift.inference.sampling.functions import FunctionDraws
-from hylift.inference.sampling.groups import state_groups
-from hylift.inference.sampling.marginals import Recorded, check_bounds, room_to_warm_up
+from hylift.inference.sampling.groups import correlated, state_groups
+from hylift.inference.sampling.layout import Layout
+from hylift.inference.sampling.marginals import (
+    BATCHES,
+    Recorded,
+    check_bounds,
+    room_to_warm_up,
+)
 from hylift.inference.sampling.smoothed import smoothed
 from hylift.inference.sampling.starts import ROUNDS, Seeds, dispersed
 from hylift.inference.sampling.state import Chain
-from hylift.inference.sampling.structure import Ties, given_functions, real_blocks
 from hylift.inference.search import polish
 from hylift.inference.settings import check_whole, refuse_start
 from hylift.posterior import Assignment, Mixture, Posterior, Result
@@ -50,6 +53,10 @@ LONG = 2_000_000_000
 LEAST_ESS, MOST_SD_ERROR = 400, 0.1
 """Effective draws that make a probability certain to .025, and the relative error of a deviation
 that is small enough."""
+
+SURE, SURE_MEAN, SURE_STD = 0.015, 0.08, 0.07
+"""Standard errors of a probability, of a mean in deviations, and of a deviation relative to it,
+that are small enough however few draws are effective."""
 
 COARSE_SHARE = 0.01
 """Of a marginal that may be a histogram before a note says so."""
@@ -102,10 +109,10 @@ class Gibbs:
         check_bounds(closed.variables)
         control.enter_level(closed.num_variables)
         run = _Sampled.of(self, closed, request, control)
-        draws = Draws(prepared.source.variables, prepared.hidden, run.values)
+        variables = prepared.source.variables
+        draws = Draws(variables, prepared.hidden, run.values, None, *run.errors)
         mixing = draws.diagnostics()
         doubts = _doubts(draws, mixing, run)
-        is_mixed = not doubts and has_mixed(mixing)
 
         def find(
             mixture: Mixture | None = None,
@@ -119,7 +126,7 @@ class Gibbs:
             return prepared.assignment(found.values, -found.log_density)
 
         answer = Answer(
-            control.ended or ("converged" if is_mixed else "max_steps"),
+            control.ended or ("max_steps" if doubts else "converged"),
             run.energy,
             (*_mixing_notes(draws, mixing), *doubts, *run.notes(self, request, control)),
             find,
@@ -142,21 +149,17 @@ class _Sampled:
     num_draws: int
     every: int
     """One in so many draws is stored."""
+    errors: tuple[FloatArray, FloatArray]  # (variable,): see `Recorded.errors`
     is_connected: bool
     """True if draws are known to lead around all hard constraints."""
 
     @classmethod
     def of(cls, method: Gibbs, graph: FactorGraph, request: Request, control: Control) -> _Sampled:
         kinds = Kinds.of(graph)
-        terms = given_functions(LocalTerms.of(kinds))
-        blocks = real_blocks(terms, method.chains)
-        ties = Ties.of(terms)
-        groups = state_groups(terms, blocks, ties.group)
         count = method.chains
         *seeds, own = np.random.SeedSequence(request.seed).spawn((ROUNDS + 1) * count + 1)
-        functions = None
-        if kinds.functions:
-            functions = FunctionDraws.of(kinds, terms, blocks, own)
+        layout = Layout.of(kinds, count, own)
+        terms, blocks, groups, functions, is_connected, tied, together = layout
 
         def chains_at(starts: FloatArray, seeds: Seeds) -> Chains:
             members = [
@@ -177,20 +180,32 @@ class _Sampled:
             room_to_warm_up(stored, terms.num_scores, blocks, method.chains) for stored in values
         ]
         num_warm = chains.warm_up(warm, method.warm_up, min(LEAST_DRAWS, method.warm_up))
+        if not len(together[0]):  # there are too many, so that draws must show which ones matter
+            seen = np.concatenate(list(values[:, : min(num_warm, room)]))
+            together = correlated(terms, blocks, seen)
+            chains.regroup(state_groups(terms, blocks, tied, together))
         recorded = Recorded.room(
-            graph.variables, terms, blocks, chains.cut_components(), warm, values
+            graph.variables, terms, blocks, chains.cut_components(), warm, values, 2 * BATCHES
         )
         num_states = graph.variables.num_states
 
-        def go_on(stored: int) -> bool:
-            """True if chains have not mixed, but look as if they would."""
-            made = chains.done - num_warm
-            if 2 * made > method.longer * method.draws or made * chains.work > LONG:
+        def go_on(stored: int, made: int, length: int) -> bool:
+            """True if chains have not mixed, but look as if they would, and there is time."""
+            if 2 * made > method.longer * method.draws:
                 return False
-            mixing = Diagnostics(*diagnosed(values[:, :stored], num_states))
+            if request.seconds is None and made * chains.work > LONG:
+                return False
+            if request.seconds is not None and 2 * control.elapsed - began > request.seconds:
+                return False
+            own = values[:, :stored]
+            errors = recorded.errors(made // length, length)
+            some = ~is_sure(*errors, own.std(axis=(0, 1)), num_states)
+            mixing = Diagnostics(*diagnosed(own[..., some], num_states[some]))
             return not has_mixed(mixing) and bool(mixing.r_hat.max(initial=1.0) < HOPELESS)
 
-        num_draws, every = chains.draw(recorded.records, method.draws, LEAST_DRAWS, go_on)
+        began = control.elapsed
+
+        num_draws, every, length = chains.draw(recorded.records, method.draws, LEAST_DRAWS, go_on)
         return cls(
             recorded,
             values[:, : -(-num_draws // every)],
@@ -199,7 +214,8 @@ class _Sampled:
             num_warm,
             num_draws,
             every,
-            ties.is_connected,
+            recorded.errors(num_draws // length, length),
+            is_connected,
         )
 
     def batches(self) -> list[tuple[NDArray[Any], BatchedDistribution]]:
@@ -254,6 +270,18 @@ def has_mixed(mixing: Diagnostics) -> bool:
     return bool(is_agreed and is_precise and mixing.ess.min(initial=np.inf) >= LEAST_ESS)
 
 
+def is_sure(
+    error: FloatArray, std_error: FloatArray, sd: FloatArray, num_states: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """(variable,): True where the errors of a marginal, as of `Recorded.errors`, are small: chains
+    then agree about it, whatever R-hat may be of one of many variables by chance.
+
+    sd: (variable,), of the draws.
+    """
+    most = np.where(num_states > 0, SURE, SURE_MEAN * sd)
+    return np.asarray((error <= most) & (std_error <= SURE_STD))
+
+
 def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:
     """The number of draws, and how far to trust them."""
     num_chains, num_draws, count = draws.values.shape
@@ -273,11 +301,15 @@ def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:
 def _doubts(draws: Draws, mixing: Diagnostics, run: _Sampled) -> list[str]:
     """Reasons not to trust the draws, however they look."""
     doubts: list[str] = []
-    if not mixing.r_hat.max(initial=1.0) < MIXED:
+    unsure = ~is_sure(*run.errors, mixing.sd, draws.variables.num_states[draws.ids])
+    rest = Diagnostics(*(column[unsure] for column in astuple(mixing)))
+    if has_mixed(rest):
+        pass
+    elif not rest.r_hat.max(initial=1.0) < MIXED:
         doubts.append(
             doubt("The chains disagree: use more draws, or a longer ", option("warm_up"), ".")
         )
-    elif not has_mixed(mixing):
+    else:
         doubts.append(
             doubt(
                 f"Fewer than {LEAST_ESS} draws are effective for some variable, or its deviation "

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from hylift.inference.local.terms import LocalTerms
+from hylift.inference.sampling.kernels.sweep import tie
 from hylift.inference.sampling.state import MOST_JOINT, MOST_NEAR, RealBlocks, StateGroups
 from hylift.inference.sampling.structure import pointers
 from hylift.numerics.segments import counts_up, offsets, ranges
@@ -25,12 +28,25 @@ MOST_WORK, MORE_WORK = 1 << 16, 4
 LINKS = 2
 """Steps along links of reals to those that a group takes along."""
 
+LEAST_CORRELATION, MOST_CORRELATED = 0.25, 6
+"""Of neighbours that are drawn together, and the joint states of such a group, as a power of 2."""
+
+BLOCK = 1 << 12
+"""Pairs that are looked at together."""
+
+MOST_COLLAPSED, MOST_STEEP = 4, 1e8
+"""Reals next to a variable up to which it is recorded with all reals integrated out, and times the
+least precision of such a real that it may have."""
+
 SEED = 0
 """Of the choice of neighbours, which is the same in all runs."""
 
 
-def state_groups(terms: LocalTerms, blocks: RealBlocks, tied: IntArray) -> StateGroups:
-    """Groups that are tied, neighbours, and variables that take reals along by themselves.
+def state_groups(
+    terms: LocalTerms, blocks: RealBlocks, tied: IntArray, together: Members
+) -> StateGroups:
+    """Groups that are tied, others to draw together, and variables that take reals along by
+    themselves.
 
     tied: (variable,), its group of two or more, or -1.
     """
@@ -39,7 +55,7 @@ def state_groups(terms: LocalTerms, blocks: RealBlocks, tied: IntArray) -> State
     held = np.flatnonzero(tied >= 0)
     held = held[np.argsort(tied[held], kind="stable")]
     ties, single = (tied[held], held), (np.arange(len(alone)), alone)
-    owner, variable = _joined([ties, _neighbours(terms, blocks), single])
+    owner, variable = _joined([ties, together, single])
     of_group, near = _near(terms, owner, variable)
     # Of variables by themselves, only those are drawn here that take a real along.
     is_kept = np.bincount(owner) > 1
@@ -52,17 +68,71 @@ def state_groups(terms: LocalTerms, blocks: RealBlocks, tied: IntArray) -> State
     record = terms.variable[variable]
     table_owner, table = _distinct_terms(terms, owner, record["first"], record["split"])
     quadratic_owner, quadratic = _distinct_terms(terms, owner, record["split"], record["last"])
+    ptr, near_ptr = pointers(owner, count), pointers(number[of_group], count)
+    step = np.full(len(terms.variable), -1, dtype=np.int64)
+    step[blocks.variable] = np.arange(len(blocks.variable))
+    collapsed, edge = _collapsed(terms, blocks, np.diff(ptr) == 1, near_ptr, step[near])
+    is_collapsed = np.zeros(len(terms.variable), dtype=np.uint8)
+    is_collapsed[variable[ptr[collapsed]]] = 1
     return StateGroups(
-        pointers(owner, count),
+        ptr,
         variable,
         num_joint,
         pointers(table_owner, count),
         table,
         pointers(quadratic_owner, count),
         quadratic,
-        pointers(number[of_group], count),
+        near_ptr,
         near,
+        collapsed,
+        edge,
+        step[near],
+        is_collapsed,
     )
+
+
+def _collapsed(
+    terms: LocalTerms,
+    blocks: RealBlocks,
+    is_single: NDArray[np.bool_],
+    near_ptr: IntArray,
+    step: IntArray,
+) -> tuple[IntArray, IntArray]:
+    """Groups of one variable next to few reals without bounds, and the edges of all pairs of these:
+    -1 for those in different components.
+
+    step: (near real,). Reals are left out whose precision would lose its digits were the largest
+    part of it subtracted.
+    """
+    component = np.empty(len(blocks.variable), dtype=np.int64)
+    component[blocks.steps] = np.repeat(
+        np.arange(blocks.num_components), np.diff(blocks.component_ptr)
+    )
+    curve = np.zeros((2, len(terms.variable)))
+    for rows in terms.rows():
+        bends = np.abs(np.diagonal(rows.A, axis1=2, axis2=3))[rows.row]
+        bends = bends * terms.term["multiplicity"][rows.terms][:, None, None]
+        np.add.at(curve[0], terms.reals(rows), bends.min(axis=1))
+        np.add.at(curve[1], terms.reals(rows), bends.max(axis=1))
+    is_fit = (curve[1] < MOST_STEEP * curve[0])[blocks.variable]
+    is_fit &= (blocks.has_bounds == 0)[component]
+    size = np.diff(near_ptr)
+    num_unfit = np.bincount(np.repeat(np.arange(len(size)), size), ~is_fit[step], len(size))
+    chosen = np.flatnonzero(is_single & (size > 0) & (size <= MOST_COLLAPSED) & (num_unfit == 0))
+    code = np.repeat(np.arange(len(blocks.variable)), np.diff(blocks.ptr)) * len(component)
+    code += blocks.later
+    edge = np.full((len(chosen), MOST_COLLAPSED * (MOST_COLLAPSED - 1) // 2), -1)
+    is_known = np.ones(len(chosen), dtype=bool)
+    for pair, (i, j) in enumerate(zip(*np.tril_indices(MOST_COLLAPSED, -1), strict=True)):
+        some = np.flatnonzero(size[chosen] > i)
+        both = np.sort(step[near_ptr[chosen[some]][:, None] + [i, j]], axis=1)
+        wanted = both[:, 0] * len(component) + both[:, 1]
+        at = np.minimum(np.searchsorted(code, wanted), max(len(code) - 1, 0))
+        is_linked = component[both[:, 0]] == component[both[:, 1]]
+        is_there = code[at] == wanted if len(code) else np.zeros(len(some), dtype=bool)
+        edge[some, pair] = np.where(is_there, at, -1)
+        is_known[some] &= is_there | ~is_linked
+    return chosen[is_known], edge[is_known]
 
 
 def _joined(parts: list[Members]) -> Members:
@@ -72,7 +142,7 @@ def _joined(parts: list[Members]) -> Members:
     return owner, np.concatenate([variable for _, variable in parts])
 
 
-def _neighbours(terms: LocalTerms, blocks: RealBlocks) -> Members:
+def neighbours(terms: LocalTerms, blocks: RealBlocks) -> Members:
     """Neighbours of each real and those close to it, and of each discrete variable: as many
     together as there is time for.
 
@@ -87,24 +157,79 @@ def _neighbours(terms: LocalTerms, blocks: RealBlocks) -> Members:
     most = max(MOST_WORK, MORE_WORK * len(terms.entry))
     log_states = np.log2(np.maximum(record["num_states"], 1))
     widest = float(log_states[variable].max(initial=0.0))
-    limit = np.log2(MOST_JOINT)
-    while True:
+    for limit in np.arange(np.log2(MOST_JOINT), widest - 1.0, -1.0):
         owner = _chunks(key, log_states[variable], limit - widest)
         is_group = np.bincount(owner) > 1
-        work = float(_work(terms, owner, variable)[is_group].sum())
-        if work <= most or limit <= widest:
-            break
-        limit -= 1.0
-    keep = is_group[owner] & (work <= most)
-    number = np.cumsum(is_group) - 1
-    return number[owner[keep]], variable[keep]
+        none = np.zeros(len(is_group))
+        if _work(terms, owner, variable, none)[is_group].sum() > most:
+            continue
+        near = np.bincount(_near(terms, owner, variable)[0], minlength=len(is_group))
+        if _work(terms, owner, variable, near)[is_group].sum() <= most:
+            keep, number = is_group[owner], np.cumsum(is_group) - 1
+            return number[owner[keep]], variable[keep]
+    return key[:0], variable[:0]
 
 
-def _work(terms: LocalTerms, owner: IntArray, variable: IntArray) -> NDArray[np.float64]:
-    """(group,): about the work of drawing it."""
-    record, count = terms.variable[variable], int(owner.max(initial=-1)) + 1
+def correlated(terms: LocalTerms, blocks: RealBlocks, values: NDArray[np.float64]) -> Members:
+    """Neighbours that move together in draws (draw, variable): those that are correlated most come
+    first, as many together as there is time for."""
+    record = terms.variable
+    one, other = _close_pairs(terms)
+    is_last = values == values[-1]
+    score = is_last - is_last.mean(axis=0)
+    size = np.sqrt((score**2).sum(axis=0))
+    found = np.zeros(len(one))
+    for first in range(0, len(one), BLOCK):
+        some = slice(first, first + BLOCK)
+        found[some] = np.abs((score[:, one[some]] * score[:, other[some]]).sum(axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.nan_to_num(found / (size[one] * size[other]))
+    order = np.argsort(-found, kind="stable")
+    order = order[found[order] > LEAST_CORRELATION]
+    pairs = np.stack([one, other], axis=1)[order]
+    sweep = len(terms.entry) + int((np.diff(blocks.ptr) ** 2).sum())
+    for limit in range(MOST_CORRELATED, 0, -1):
+        log_states = np.log2(np.maximum(record["num_states"], 1).astype(np.float64))
+        root = np.arange(len(record))
+        tie(np.arange(len(pairs) + 1) * 2, pairs.ravel(), log_states, limit + 1e-9, root)
+        variable = np.flatnonzero(np.bincount(root, minlength=len(root))[root] > 1)
+        variable = variable[np.argsort(root[variable], kind="stable")]
+        owner = np.unique(root[variable], return_inverse=True)[1].reshape(-1)
+        near = np.bincount(
+            _near(terms, owner, variable)[0], minlength=int(owner.max(initial=-1)) + 1
+        )
+        if _work(terms, owner, variable, near).sum() <= max(MOST_WORK, MORE_WORK * sweep):
+            return owner, variable
+    return owner[:0], variable[:0]
+
+
+def _close_pairs(terms: LocalTerms) -> tuple[IntArray, IntArray]:
+    """Pairs of discrete variables that share a term, or reals next to which are linked."""
+    record, slots = terms.variable, terms.entry["variable"].astype(np.int64)
+    term = np.repeat(np.arange(len(terms.term)), terms.term["last"] - terms.term["first"])
+    is_drawn = ((record["num_states"] > 0) & (record["movable"] == 1))[slots]
+    is_real = (record["num_states"] == 0)[slots]
+    count = len(record)
+
+    def among(rows: IntArray, columns: IntArray, width: int) -> sparse.csr_array:
+        return sparse.csr_array((np.ones(len(rows)), (rows, columns)), (count, width))
+
+    states = among(slots[is_drawn], term[is_drawn], len(terms.term))
+    reals = among(slots[is_real], term[is_real], len(terms.term))
+    links = among(terms.link_source(), terms.link["other"].astype(np.int64), count)
+    beside = states @ reals.T
+    is_few = (beside > 0).sum(axis=0) <= MOST_NEAR  # of the variables next to a real
+    beside = beside @ sparse.diags_array(is_few.astype(np.float64))
+    found = sparse.triu(states @ states.T + beside @ (links @ beside.T) + beside @ beside.T, 1)
+    return found.row.astype(np.int64), found.col.astype(np.int64)
+
+
+def _work(
+    terms: LocalTerms, owner: IntArray, variable: IntArray, near: NDArray[Any]
+) -> NDArray[np.float64]:
+    """(group,): about the work of drawing it; near: (group,), how many reals it takes along."""
+    record, count = terms.variable[variable], len(near)
     log_states = np.log(record["num_states"])
-    near = np.bincount(_near(terms, owner, variable)[0], minlength=count)
     tables = np.bincount(owner, record["split"] - record["first"], minlength=count)
     quadratics = np.bincount(owner, record["last"] - record["split"], minlength=count)
     each = tables + 3 * quadratics * (1 + near) + near**3 / 3 + 2

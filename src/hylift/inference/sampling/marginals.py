@@ -17,6 +17,7 @@ from hylift.inference.sampling.state import GaussianSums, RealBlocks, Record
 from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity
 from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.mixing import batch_error
 
 FloatArray = NDArray[np.float64]
 
@@ -28,6 +29,9 @@ MOST_COMPONENTS = 32
 
 MOST_PANELS, LEAST_PANELS = 64, 4
 """Of the grid of a real that bounds cut off."""
+
+BATCHES, LEAST_BATCHES = 16, 4
+"""Of the draws of a chain, by whose spread errors are judged."""
 
 MOST_PLACES = 8
 """Of densities of a real, seen while warming up, around which its grid is laid."""
@@ -54,6 +58,9 @@ def room_to_warm_up(
         np.zeros(0),
         np.zeros(0),
         np.zeros(0),
+        np.zeros(0),
+        np.zeros((2, 0)),
+        none,
     )
 
 
@@ -78,9 +85,10 @@ class Recorded:
         is_cut: NDArray[np.uint8],
         warm: list[Record],
         values: FloatArray,
+        num_marks: int = 0,
     ) -> Recorded:
         """Empty records; is_cut: (component of reals,). warm: those of warming up. values: (chain,
-        stored draw, variable)."""
+        stored draw, variable). num_marks: most batches of draws."""
         num_chains, size = len(values), len(blocks.variable)
         grid_step = _cut_steps(terms, blocks, is_cut)
         least = DEGREE * (num_chains + 2) * max(len(grid_step), 1)
@@ -92,7 +100,7 @@ class Recorded:
             others = GaussianSums.empty(size, 0) if record is warm[0] else record.mixtures
             gather(places, others, most)
         edges = lay_edges(places, grid_step, variables.lower[at], variables.upper[at], num_panels)
-        return cls.on_grids(variables, terms, blocks, edges, grid_step, values)
+        return cls.on_grids(variables, terms, blocks, edges, grid_step, values, num_marks)
 
     @classmethod
     def on_grids(
@@ -103,6 +111,7 @@ class Recorded:
         edges: FloatArray,
         grid_step: NDArray[np.int64],
         values: FloatArray,
+        num_marks: int = 0,
     ) -> Recorded:
         """Empty records, of so many chains as there are values."""
         num_chains, size = len(values), len(blocks.variable)
@@ -111,6 +120,9 @@ class Recorded:
         nodes, node_weight = gauss_legendre_nodes(edges, DEGREE)
         grid = np.full(size, -1, dtype=np.int64)
         grid[grid_step] = np.arange(len(grid_step))
+        origin = values[0, 0, blocks.variable]
+        width = terms.num_scores + 2 * size
+        num_marks = min(num_marks, ROOM // max(num_chains * width, 1))
         records = [
             Record(
                 values[chain],
@@ -124,6 +136,9 @@ class Recorded:
                 np.zeros(len(grid_step)),
                 np.zeros(len(grid_step)),
                 np.zeros(nodes.shape[1]),
+                origin,
+                np.zeros((2, size)),
+                np.zeros((num_marks, width)),
             )
             for chain in range(num_chains)
         ]
@@ -144,6 +159,34 @@ class Recorded:
             gather(whole.mixtures, other.mixtures, self.num_components)
         spread_on_grids(self.terms, self.blocks, whole)
         return [*self._discrete(whole), *self._cut(whole), *self._mixtures(whole)]
+
+    def errors(self, num_batches: int, length: int) -> tuple[FloatArray, FloatArray]:
+        """(variable,): standard errors of probabilities and means, and of deviations relative to
+        them, by so many batches of draws of each chain; NaN where they are unknown.
+
+        These are of the marginals, which are averages of distributions given other variables: they
+        vary less than draws.
+        """
+        record, steps = self.terms.variable, self.blocks.variable
+        error, std_error = np.full((2, len(record)), np.nan)
+        if num_batches < LEAST_BATCHES or num_batches > len(self.records[0].marks):
+            return error, std_error
+        sums = np.stack([one.marks[:num_batches] for one in self.records])
+        means = np.diff(sums, axis=1, prepend=0.0) / length
+        probs, first, second = np.split(means, np.cumsum([self.terms.num_scores, len(steps)]), 2)
+        discrete = np.flatnonzero(record["num_states"])
+        error[discrete] = np.maximum.reduceat(batch_error(probs), record["scores"][discrete])
+        std_error[discrete] = 0.0
+        mean = first.mean(axis=(0, 1))
+        squares = second - 2.0 * mean * first + mean**2
+        var = squares.mean(axis=(0, 1))
+        component = np.repeat(self.blocks.has_bounds == 0, np.diff(self.blocks.component_ptr))
+        free = np.empty(len(steps), dtype=bool)
+        free[self.blocks.steps] = component
+        free &= var > 0.0
+        error[steps[free]] = batch_error(first[..., free])
+        std_error[steps[free]] = 0.5 * batch_error(squares[..., free]) / var[free]
+        return error, std_error
 
     @property
     def coarse_share(self) -> FloatArray:

@@ -61,6 +61,10 @@ class StateGroups(NamedTuple):
     quadratic: Ids  # the quadratics of each group
     near_ptr: Ids  # (group + 1,)
     near: Ids  # the reals that each group takes along
+    collapsed: Ids  # groups of one variable that is recorded with all reals integrated out
+    edge: Ids  # (collapsed, pair of near reals): where their covariance is; -1 for 0
+    step: Ids  # (near real,): its step
+    is_collapsed: NDArray[np.uint8]  # (variable,)
 
     @property
     def most_joint(self) -> int:
@@ -127,8 +131,7 @@ class Chain(NamedTuple):
         count, size, fill = len(start), len(blocks.variable), len(blocks.later)
         num_states = terms.variable["num_states"]
         drawn = np.flatnonzero((num_states > 0) & (terms.variable["movable"] == 1))
-        most_joint = int(max(num_states.max(initial=1), groups.most_joint))
-        return cls(
+        chain = cls(
             start.copy(),
             terms.joint_states(start),
             np.zeros(count),
@@ -148,14 +151,21 @@ class Chain(NamedTuple):
             np.zeros(size),
             np.zeros(size),
             np.zeros((3, size), dtype=np.int64),
-            np.zeros(most_joint),
+            np.zeros(0),
             Near.empty(),
             np.zeros(count),
             np.array([-np.inf, -np.inf, 0.0]),
             drawn,
-            np.arange(len(groups.num_joint)),
+            np.zeros(0, dtype=np.int64),
             seed.generate_state(1, np.uint64).astype(np.uint64),
         )
+        return chain.with_groups(terms, groups)
+
+    def with_groups(self, terms: LocalTerms, groups: StateGroups) -> Chain:
+        """The same chain with room for other groups."""
+        most_joint = int(max(terms.variable["num_states"].max(initial=1), groups.most_joint))
+        order = np.arange(len(groups.num_joint))
+        return self._replace(weight=np.zeros(most_joint), group_order=order)
 
 
 class GaussianSums(NamedTuple):
@@ -207,3 +217,6 @@ class Record(NamedTuple):
     added: FloatArray  # (grid,): the weight of that sum
     coarse: FloatArray  # (grid,): how much of it is narrower than the panels
     room: FloatArray  # (node,)
+    origin: FloatArray  # (step,): from which means are measured
+    moments: FloatArray  # (2, step): sums of means given the states, and of squares
+    marks: FloatArray  # (batch, score, then two per step): the sums so far at the end of each

@@ -160,7 +160,7 @@ def _scouted(
     rngs = [np.random.default_rng(one) for one in seeds]
     seconds = control.request.seconds
     starts = random_starts(graph, layout.terms, rngs, seconds=seconds and seconds / 4)
-    terms, blocks, groups, functions, _ = layout
+    terms, blocks, groups, functions, *_ = layout
     members = [
         Chain.at(start, terms, blocks, groups, one)
         for start, one in zip(starts, seeds, strict=True)

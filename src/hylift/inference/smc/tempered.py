@@ -276,7 +276,7 @@ class Tempered:
         self, records: list[Record], *, noted: int = UNNOTED, counts_broken: bool = False
     ) -> None:
         """Draw all variables of all particles once."""
-        terms, blocks, groups, functions, _ = self.layout
+        terms, blocks, groups, functions, *_ = self.layout
         power = self.power[self.of_term]
         left = np.ones(len(power)) if counts_broken else 1.0 - power
         own = power if counts_broken else power * self.share
@@ -411,7 +411,7 @@ class Tempered:
     def restore(self, arrays: Arrays) -> None:
         self.phase, self.made, self.steps = arrays["place"].tolist()
         restore_generator(self.rng, arrays["rng"])
-        terms, blocks, _, functions, _ = self.layout
+        terms, blocks, _, functions, *_ = self.layout
         if functions is not None:
             own = {k.removeprefix("functions "): a for k, a in arrays.items() if "functions" in k}
             functions.restore(own)

@@ -37,17 +37,24 @@ def uniform(random):
 
 
 @inner
-def categorical(weight, num_states, random):
-    """Turns log-weights into probabilities, and draws a state with them."""
+def normalise(weight, num_states):
+    """Turns log-weights into probabilities."""
     top, total = -np.inf, 0.0
     for state in range(num_states):
         top = max(top, weight[state])
     for state in range(num_states):
         weight[state] = np.exp(weight[state] - top)
         total += weight[state]
-    left, chosen = uniform(random), np.int64(-1)
     for state in range(num_states):
         weight[state] /= total
+
+
+@inner
+def categorical(weight, num_states, random):
+    """Turns log-weights into probabilities, and draws a state with them."""
+    normalise(weight, num_states)
+    left, chosen = uniform(random), np.int64(-1)
+    for state in range(num_states):
         if weight[state] > 0.0 and left >= 0.0:  # by rounding, something may be left at the end
             chosen = np.int64(state)
             left -= weight[state]

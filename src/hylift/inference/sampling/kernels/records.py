@@ -53,6 +53,10 @@ def note_reals(terms, blocks, chain, record, is_warm):
                 mean, var = -0.5 * slope / curve, -0.5 / curve
             if is_bounded or is_warm:
                 add_gaussian(record.mixtures, v, 1.0, mean, var)
+            if is_warm:
+                apart = mean - record.origin[v]
+                record.moments[0, v] += apart
+                record.moments[1, v] += apart * apart + var
 
 
 @inner

@@ -17,7 +17,7 @@ from hylift.inference.local.kernels import (
 from hylift.inference.sampling.kernels.reals import draw_reals
 from hylift.inference.sampling.kernels.records import note_reals
 from hylift.inference.sampling.state import STALE
-from hylift.numerics.kernels.random import categorical, normal, uniform
+from hylift.numerics.kernels.random import categorical, normal, normalise, uniform
 
 BEST, LAST, FUNCTIONS = 0, 1, 2
 
@@ -83,9 +83,10 @@ def _shuffle(order, random):
 
 
 @inner
-def draw_states(terms, of_term, chain, probs, recording):
+def draw_states(terms, of_term, is_collapsed, chain, probs, recording):
     """Draws every discrete variable, in random order: a fixed one would decide into which of
-    several modes chains fall. Recording, their probabilities are added up."""
+    several modes chains fall. Recording, the probabilities of those are added up that
+    `note_states` does not note."""
     x, joint, weight = chain.x, chain.joint, chain.weight
     _shuffle(chain.order, chain.random)
     for i in range(len(chain.order)):
@@ -93,7 +94,7 @@ def draw_states(terms, of_term, chain, probs, recording):
         record = terms.variable[v]
         weigh_state(terms, x, joint, v, weight)
         state = categorical(weight, record.num_states, chain.random)
-        if recording:
+        if recording and not is_collapsed[v]:
             for other in range(record.num_states):
                 probs[record.scores + other] += weight[other]
         if _put(terms, x, joint, v, state):
@@ -185,7 +186,7 @@ def _draw_near(terms, groups, x, near, random, g):
     return is_bounded, is_inside
 
 
-@part
+@inner
 def _weigh_joint(terms, groups, x, joint, weight, near, g, given):
     """Fills in the log-weights of the joint states of a group, its near reals integrated out or
     given; false if some integral is infinite.
@@ -304,6 +305,74 @@ def _integrate(terms, groups, x, joint, near, g):
     return log_total
 
 
+@inner
+def note_states(terms, groups, chain, probs):
+    """Adds up the probabilities of variables given all others, with all reals integrated out.
+
+    They vary less from draw to draw than those given the reals, too. The Gaussian of the reals
+    next to a variable, given all states, is known; without the terms of the variable it is their
+    Gaussian given the states of all others.
+    """
+    x, joint, near = chain.x, chain.joint, chain.near
+    P, h = near.outer_precision, near.outer_linear
+    for n in range(len(groups.collapsed)):
+        g = groups.collapsed[n]
+        v = groups.variable[groups.ptr[g]]
+        first, size = groups.near_ptr[g], groups.near_ptr[g + 1] - groups.near_ptr[g]
+        pair = 0
+        for i in range(size):
+            P[i, i], h[i] = chain.var[groups.step[first + i]], chain.mean[groups.step[first + i]]
+            for j in range(i):
+                edge = groups.edge[n, pair]
+                P[i, j] = chain.edges[edge] if edge >= 0 else 0.0
+                P[j, i] = P[i, j]
+                pair += 1
+        _invert(P, h, size)
+        for i in range(size):
+            near.linear[i] = 0.0
+            near.outer_size[i] = P[i, i]
+            for j in range(size):
+                near.precision[i, j] = 0.0
+        for k in range(groups.quadratic_ptr[g], groups.quadratic_ptr[g + 1]):
+            t = groups.quadratic[k]
+            _add_near(
+                terms, groups, x, joint[t], near.precision, near.linear, near.size, g, t,
+                np.int64(-1),
+            )  # fmt: skip
+        for i in range(size):
+            h[i] -= near.linear[i]
+            for j in range(size):
+                P[i, j] -= near.precision[i, j]
+        record, before = terms.variable[v], np.int64(x[v])
+        is_finite = _weigh_joint(terms, groups, x, joint, chain.weight, near, g, False)
+        _put(terms, x, joint, v, before)
+        if not is_finite:
+            weigh_state(terms, x, joint, v, chain.weight)
+        normalise(chain.weight, record.num_states)
+        for state in range(record.num_states):
+            probs[record.scores + state] += chain.weight[state]
+
+
+@inner
+def _invert(matrix, right, size):
+    """Puts the inverse of a small positive matrix, and that times `right`, in their places."""
+    for k in range(size):
+        own = 1.0 / matrix[k, k]
+        right[k] *= own
+        for j in range(size):
+            if j != k:
+                matrix[k, j] *= own
+        for i in range(size):
+            if i != k:
+                scale = matrix[i, k]
+                right[i] -= scale * right[k]
+                matrix[i, k] = -scale * own
+                for j in range(size):
+                    if j != k:
+                        matrix[i, j] -= scale * matrix[k, j]
+        matrix[k, k] = own
+
+
 @entry
 def tie(ptr, members, log_states, most, parent):
     """Unites the members of each scope, in turn, where their group stays small enough.
@@ -355,7 +424,9 @@ def advance(terms, blocks, groups, chain, record, start, stop, thin, every):
                 if (draw * thin + sweep) % IN_GROUPS == 0:
                     draw_groups(terms, blocks.of_term, groups, chain)
                 recording = every > 0 and sweep == thin - 1
-                draw_states(terms, blocks.of_term, chain, record.probs, recording)
+                draw_states(
+                    terms, blocks.of_term, groups.is_collapsed, chain, record.probs, recording
+                )
             loose = draw_reals(terms, blocks, chain)
             if loose >= 0:
                 return loose
@@ -369,6 +440,8 @@ def advance(terms, blocks, groups, chain, record, start, stop, thin, every):
                 for v in range(len(chain.x)):
                     chain.best[v] = chain.x[v]
         note_reals(terms, blocks, chain, record, every > 0)
+        if every > 0:
+            note_states(terms, groups, chain, record.probs)
         place = draw % len(record.values)
         if every > 0:
             place = draw // every if draw % every == 0 else -1

@@ -3,7 +3,7 @@
 from hylift.inference.local.kernels import entry_with_views, joint_state, term_value
 from hylift.inference.sampling.kernels.reals import draw_reals
 from hylift.inference.sampling.kernels.records import note_reals
-from hylift.inference.sampling.kernels.sweep import draw_groups, draw_states
+from hylift.inference.sampling.kernels.sweep import draw_groups, draw_states, note_states
 from hylift.inference.sampling.state import STALE
 
 UNNOTED, PLACES, WHOLE = 0, 1, 2
@@ -28,12 +28,14 @@ def sweep_particles(terms, blocks, groups, chain, record, x, in_groups, noted):
             chain.known[c] = STALE
         if in_groups:
             draw_groups(terms, blocks.of_term, groups, chain)
-        draw_states(terms, blocks.of_term, chain, record.probs, noted == WHOLE)
+        draw_states(terms, blocks.of_term, groups.is_collapsed, chain, record.probs, noted == WHOLE)
         loose = draw_reals(terms, blocks, chain)
         if loose >= 0:
             return loose
         if noted != UNNOTED:
             note_reals(terms, blocks, chain, record, noted == WHOLE)
+        if noted == WHOLE:
+            note_states(terms, groups, chain, record.probs)
         for v in range(len(chain.x)):
             x[i, v] = chain.x[v]
     return -1
