@@ -11,9 +11,11 @@ import pytest
 import hylift as hl
 from hybrid_shapes import chain, couplings
 from hylift.errors import ImpossibleEvidenceError, IntractableError, UnsupportedError
-from hylift.graph import FactorGraph, boolean, real
+from hylift.graph import FactorGraph, Variables, boolean, real
 from hylift.inference import SMC, infer
 from hylift.inference.smc import population
+from hylift.inference.smc.answers import GroupAnswers
+from hylift.inference.smc.findings import Findings
 from hylift.posterior import Posterior
 from hylift.posterior.draws import Draws
 from hylift.potentials import ConditionalQuadratic, Table
@@ -275,3 +277,38 @@ def test_blocks_of_parts_one_after_another_change_nothing(
 
     assert found[0].log_partition == found[1].log_partition
     assert found[0].marginals().equals(found[1].marginals())
+
+
+def test_errors_grow_where_log_z_is_uncertain() -> None:
+    """Groups that agree about all states may all have missed others."""
+    variables = Variables.named({"a": boolean, "x": real})
+    shape = np.zeros((8, 2))
+    same = GroupAnswers(
+        64,
+        variables,
+        np.zeros(2, dtype=np.int32),
+        np.array([[0.0, 0.1, 2.0, -1.0, 1.7, -0.3, 0.6, 1.2]]).T,
+        shape + 0.5,
+        np.zeros((8, 1)),
+        np.ones((8, 1)),
+        np.zeros((8, 8, 2)),
+        shape,
+        lambda weights: [],
+        np.zeros(1, dtype=bool),
+    )
+    found = Findings(same, 0.0)
+
+    error, std_error = found.errors()
+
+    assert found.log_z_error[0] > 0.4
+    assert error[0] > 0.03
+    assert std_error[1] > 0.1
+    assert "differ in log Z" in found.doubts()[-1]
+
+
+def test_a_checkpoint_before_the_end_has_particles_only(tmp_path: Path) -> None:
+    graph, path = chain(9, np.random.default_rng(1)), tmp_path / "run"
+
+    infer(graph, SMC(sweeps=200), seed=2, checkpoint=path, callback=lambda step: True)
+
+    assert path.stat().st_size < 200_000  # all draws would be more than a million bytes

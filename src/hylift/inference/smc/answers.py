@@ -24,6 +24,7 @@ LEAST_WEIGHT = 1e-300
 class GroupAnswers:
     """The answer of each group, by variables and connected parts."""
 
+    num_particles: int  # of a group
     variables: Variables
     part: NDArray[np.int32]  # (variable,)
     log_z: FloatArray  # (group, part)
@@ -74,5 +75,15 @@ def joined(variables: Variables, answers: Sequence[tuple[Ids, GroupAnswers]]) ->
     log_z = np.concatenate([one.log_z for _, one in answers], axis=1)
     is_enumerated = np.concatenate([one.is_enumerated for _, one in answers])
     return GroupAnswers(
-        variables, part, log_z, probs, mean, var, values, best, batches, is_enumerated
+        answers[0][1].num_particles,
+        variables,
+        part,
+        log_z,
+        probs,
+        mean,
+        var,
+        values,
+        best,
+        batches,
+        is_enumerated,
     )

@@ -25,6 +25,14 @@ PROBABILITY_OFF, MEAN_OFF, STD_OFF = 0.025, 0.125, 0.11
 """Standard errors of a probability, of a mean in deviations, and of a deviation relative to it,
 beyond which groups disagree."""
 
+SURE, UNSURE = 1.5, 2.1
+"""Standard errors of the log Z of a part, in those that `STEPS` changes of temperature would leave
+if nothing else differed between groups: up to which modes are probably all seen, and beyond which
+some may be missing."""
+
+STEPS, PER_STEP = 25, 0.25
+"""Changes of temperature, as a rule, and the variance of the weights of particles at each."""
+
 FEW_GROUPS = 3.0
 """Effective number of groups below which one of them decides alone."""
 
@@ -51,12 +59,9 @@ class Findings:
         three deviations of a normal distribution are right: the spread is known from few groups
         (Student's t, with Satterthwaite's number of degrees of freedom).
         """
-        log_z = self.answers.log_z
+        log_z, spread = self.answers.log_z, self._log_z_variance
         groups = len(log_z)
         means = special.logsumexp(log_z, axis=0) - np.log(groups)
-        spread = ((groups * self.weights - 1.0) ** 2).sum(axis=0) / (groups * (groups - 1))
-        # Where one group has all the weight, nothing is left of its spread but on the log scale.
-        spread = np.maximum(spread, np.where(self._is_alone, log_z.var(axis=0), 0.0))
         value = float((means + 0.5 * np.minimum(spread, 0.5)).sum()) + self.log_constant
         total = float(spread.sum())
         error = ROUNDING * float(np.abs(means).sum() + abs(self.log_constant))
@@ -64,6 +69,25 @@ class Findings:
             freedom = total**2 / float((spread**2).sum()) * (groups - 1)
             error += np.sqrt(total) * widened(freedom)
         return LogPartition(value, "estimate", float(error))
+
+    @cached_property
+    def _log_z_variance(self) -> FloatArray:
+        """(part,): the variance of the mean of Z over groups, relative to it."""
+        log_z, groups = self.answers.log_z, len(self.weights)
+        spread = ((groups * self.weights - 1.0) ** 2).sum(axis=0) / (groups * (groups - 1))
+        # Where one group has all the weight, nothing is left of its spread but on the log scale.
+        return np.maximum(spread, np.where(self._is_alone, log_z.var(axis=0), 0.0))
+
+    @property
+    def _usual_error(self) -> float:
+        """The standard error of log Z that temperatures alone leave."""
+        groups, particles = len(self.weights), self.answers.num_particles
+        return widened(groups - 1) * float(np.sqrt(STEPS * PER_STEP / (groups * particles)))
+
+    @cached_property
+    def log_z_error(self) -> FloatArray:
+        """(part,): the standard error of its log Z, for as few groups as there are."""
+        return np.sqrt(self._log_z_variance) * widened(len(self.weights) - 1)
 
     @cached_property
     def group_probs(self) -> FloatArray:
@@ -95,13 +119,20 @@ class Findings:
 
     def errors(self) -> tuple[FloatArray, FloatArray]:
         """(variable,): standard errors of probabilities and means, and of deviations relative to
-        them, for as few groups as there are."""
-        factor = widened(len(self.weights) - 1)
-        error, std_error = np.zeros((2, len(self.answers.part)))
-        error[self._discrete] = factor * self._by_variable()
+        them, for as few groups as there are.
+
+        Where log Z of a part is uncertain, there may be states that no group has seen, about which
+        all agree: errors are as large as if these had that share of the probability.
+        """
+        factor, part = widened(len(self.weights) - 1), self.answers.part
+        unseen = np.maximum(self.log_z_error - SURE * self._usual_error, 0.0)[part]
+        error, std_error = np.zeros((2, len(part)))
+        error[self._discrete] = np.hypot(factor * self._by_variable(), 0.5 * unseen[self._discrete])
         if len(self.reals):
+            unseen = unseen[self.reals]
             _, std, mean_off, std_off = self.moments
-            error[self.reals], std_error[self.reals] = factor * mean_off, factor * std_off / std
+            error[self.reals] = np.hypot(factor * mean_off, 2.0 * unseen * std)
+            std_error[self.reals] = np.hypot(factor * std_off / std, 2.0 * unseen)
         return error, std_error
 
     @property
@@ -139,9 +170,10 @@ class Findings:
         weights = self.weights[:, self.answers.part]
         return Draws(variables, ids, self.answers.values, weights, *self.errors())
 
-    def notes(self, particles: int) -> list[str]:
+    def notes(self) -> list[str]:
         """The effort, and the errors."""
         groups, is_enumerated = len(self.weights), self.answers.is_enumerated
+        particles = self.answers.num_particles
         notes, count = (
             [f"{counted(groups, 'group')} of {particles:,} particles."],
             int(is_enumerated.sum()),
@@ -202,6 +234,14 @@ class Findings:
                 doubt(
                     "A few groups found far more probable states than the others: modes may have "
                     "been missed. More particles would help."
+                )
+            )
+        elif self.log_z_error.max(initial=0.0) > UNSURE * self._usual_error:
+            doubts.append(
+                doubt(
+                    f"The groups differ in log Z, by a standard error of "
+                    f"{self.log_z_error.max():.2g} in a part: modes may have been missed. More "
+                    "particles would help."
                 )
             )
         return doubts

@@ -80,7 +80,7 @@ class SMC:
         answer = Answer(
             ended or ("max_steps" if doubts else "converged"),
             -log_partition.value,
-            (*found.notes(self.particles), *run.notes(), *doubts, *_ended(control, is_cut=is_cut)),
+            (*found.notes(), *run.notes(), *doubts, *_ended(control, is_cut=is_cut)),
             find,
             log_partition,
             marginals=found.batches(),

@@ -250,6 +250,7 @@ class Population:
             return [*categoricals(variables, start, probs), *mixtures_of(whole, reals)]
 
         return GroupAnswers(
+            cells.states.shape[1],
             variables,
             part,
             cells.log_z,
@@ -265,12 +266,18 @@ class Population:
     def arrays(self) -> Arrays:
         cells = self.cells._asdict()
         cells["num_final"] = np.array(self.cells.num_final)
-        found = arrays_in(cells, "cells") | {"probs": self.probs, "values": self.values}
+        found = arrays_in(cells, "cells") | {"steps": np.array([self.steps, self.next])}
+        if not (self.cells.phase >= FINAL).any():  # nothing is recorded yet
+            return found
+        most = int(self.cells.made.max())
+        found |= {"probs": self.probs, "values": self.values[:, :, :most]}
         for group, mixtures in enumerate(self.mixtures):
             found |= arrays_in(mixtures, f"group {group}")
-        return found | {"steps": np.array([self.steps, self.next])}
+        return found
 
     def restore(self, arrays: Arrays) -> None:
+        cells = {name: one for name, one in self.arrays().items() if name.startswith("cells")}
+        fill(cells, arrays)
         fill(self.arrays(), arrays)
         self.steps, self.next = arrays["steps"].tolist()
 

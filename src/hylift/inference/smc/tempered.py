@@ -349,6 +349,7 @@ class Tempered:
         best = self._energy(counts_broken=False).argmax(axis=1)  # (group, part)
         every = np.arange(groups)[:, None]
         return GroupAnswers(
+            self.x.shape[1],
             self.graph.variables,
             self.part,
             self.log_z,
@@ -393,7 +394,8 @@ class Tempered:
         return [*found, *smoothed(variables, given, pooled)]
 
     def arrays(self) -> Arrays:
-        found = {name: getattr(self, name) for name in ("x", "values", "log_z", "power")}
+        found = {name: getattr(self, name) for name in ("x", "log_z", "power")}
+        found["values"] = self.values[:, :, : self.made]
         found["place"] = np.array([self.phase, self.made, self.steps])
         found["rng"] = generator_state(self.rng)
         for group, (chain, record) in enumerate(zip(self.chains, self.warm, strict=True)):
