@@ -92,3 +92,21 @@ def test_a_product_has_the_sum_of_the_logarithms_of_its_factors() -> None:
     expected = table.log_value(row, slots[1:2]) + 2 * quadratic.log_value(row, slots[2:])
     expected += function.log_value(row, [slots[0], slots[3], slots[2]])
     assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_slow_convergence_is_a_doubt() -> None:
+    """Clusters whose centres are hidden, and could be exchanged."""
+    model = hl.parse("""
+        cluster = {0, 1}
+        Cluster(point, cluster!)
+        place(point): real
+        centre(cluster): real
+        normal(centre(k) | 0, 4)
+        normal(place(p) | centre(0)*Cluster(p, 0) + centre(1)*Cluster(p, 1), 1)
+    """)
+    places = np.random.default_rng(0).normal(np.arange(20) % 2 * 2.5, 1.0)
+    graph = hl.ground(model, {"place": [*enumerate(places.tolist())]})
+
+    doubts = infer(graph, EP(), check=False).solution.doubts
+
+    assert any("may be off" in text or "did not converge" in text for text in doubts)

@@ -14,7 +14,8 @@ import numpy as np
 from hylift.inference.expectation.bounded import log_states
 from hylift.inference.expectation.coordinates import Piece
 from hylift.inference.expectation.joint import FloatArray, Ids
-from hylift.inference.expectation.numeric import BLOCK, FunctionSites, product_grid
+from hylift.inference.expectation.numeric import BLOCK, FunctionSites
+from hylift.inference.expectation.rules import product_grid
 from hylift.inference.expectation.state import Propagation
 from hylift.numerics.quadrature import hermite_rule
 from hylift.numerics.segments import number_lists

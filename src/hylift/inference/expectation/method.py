@@ -162,4 +162,13 @@ def _notes(view: View, state: Propagation, result: Result, is_exact: bool) -> tu
                 "be off, in one of several modes."
             )
         )
+    slow_parts = int(np.count_nonzero(state.is_slow & (state.copies == 1)))
+    if slow_parts:
+        notes.append(
+            doubt(
+                f"EP converged slowly in {counted(slow_parts, 'part')} of "
+                f"{state.sites.num_parts:,}, where factors depend on each other strongly: "
+                "the answers there may be off."
+            )
+        )
     return tuple(notes)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +12,23 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGroup
 from hylift.inference.expectation.joint import FloatArray, Ids
 from hylift.inference.expectation.lines import DEGREE, PANELS, moments_along
-from hylift.numerics.quadrature import legendre_rule
+from hylift.inference.expectation.rules import (
+    LEGENDRE,
+    REACH,
+    SPACING,
+    Rule,
+    every_other,
+    lattice_nodes,
+    legendre_nodes,
+)
 
 BLOCK = 1 << 20
 """Values of functions that are computed at a time."""
 MOST_COORDINATES = 3
-SPACING = {1: 0.25, 2: 0.55, 3: 0.8}
-"""Distance of nodes, in standard deviations, by number of coordinates."""
-REACH = 7.0
-"""Of nodes, in standard deviations."""
 FAR_REACH = 16.0
 """Of lines: what is behind a step may be narrower than its tail."""
 MOST_ZOOMS = 30
 """Times that nodes are placed anew where a density is narrow."""
-LEGENDRE = {1: 64, 2: 32, 3: 16}
-"""Nodes between bounds, by number of coordinates."""
 ROUGH = {1: 1e-7, 2: 1e-5, 3: 1e-4}
 """Relative change of an integral with every other node left out, by number of coordinates, from
 which on a density is integrated along lines."""
@@ -156,7 +157,7 @@ class FunctionSites:
             coarse = 2**dim * weight[:, even].sum(axis=1)
             return np.flatnonzero(~(np.abs(coarse - total) <= ROUGH[dim] * total))
         if dim == 1:
-            coarse = weight[:, ::2] @ _every_other(LEGENDRE[1])
+            coarse = weight[:, ::2] @ every_other(LEGENDRE[1])
             return np.flatnonzero(~(np.abs(coarse - total) <= ROUGH[1] * total))
         grid = np.moveaxis(weight.reshape(-1, *[LEGENDRE[dim]] * dim), 1 + self._inner, -1)
         mass = grid.sum(axis=-1)
@@ -323,55 +324,6 @@ def matched(logs: FloatArray, monomials: FloatArray) -> tuple[FloatArray, FloatA
     with np.errstate(divide="ignore"):
         log_total = top[:, :, 0] + np.log(total)
     return log_total, (weight @ monomials) / np.where(total > 0, total, 1.0)[:, :, None]
-
-
-class Rule(NamedTuple):
-    """Nodes of a quadrature over some coordinates."""
-
-    nodes: FloatArray  # (node, coordinate)
-    log_weights: FloatArray  # (node,)
-
-    @property
-    def monomials(self) -> FloatArray:
-        """(node, monomial): coordinates, then products of two of them."""
-        square = self.nodes[:, :, None] * self.nodes[:, None, :]
-        return np.concatenate([self.nodes, square.reshape(len(square), -1)], axis=1)
-
-
-@lru_cache
-def lattice_nodes(dim: int, spacing: float | None = None) -> Rule:
-    """A lattice. Sums over a lattice of smooth functions that vanish far out converge
-    exponentially."""
-    spacing = spacing or SPACING[dim]
-    count = int(REACH / spacing)
-    line = np.linspace(-count * spacing, count * spacing, 2 * count + 1)
-    nodes = product_grid(line, dim)
-    nodes = nodes[(nodes**2).sum(axis=1) <= REACH**2]
-    return Rule(nodes, np.full(len(nodes), dim * np.log(spacing)))
-
-
-@lru_cache
-def legendre_nodes(dim: int, count: int | None = None) -> Rule:
-    """Gauss-Legendre nodes from -1 to 1 in each coordinate."""
-    nodes, weights = legendre_rule(count or LEGENDRE[dim])
-    return Rule(product_grid(nodes, dim), product_grid(np.log(weights), dim).sum(axis=1))
-
-
-@lru_cache
-def _every_other(count: int) -> FloatArray:
-    """(every other node,): factors of Gauss-Legendre weights that integrate polynomials without the
-    nodes between."""
-    nodes, weights = legendre_rule(count)
-    basis = np.polynomial.legendre.legvander(nodes[::2], len(nodes[::2]) - 1)
-    exact = np.zeros(basis.shape[1])
-    exact[0] = 2.0
-    return np.asarray(np.linalg.solve(basis.T, exact) / weights[::2])
-
-
-def product_grid(line: FloatArray, dim: int) -> FloatArray:
-    """(node, coordinate): all combinations of points of a line."""
-    grid = np.meshgrid(*[line] * dim, indexing="ij")
-    return np.stack(grid, axis=-1).reshape(-1, dim) if dim else np.zeros((1, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
