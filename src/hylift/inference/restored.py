@@ -110,12 +110,14 @@ class _Path:
         weights, errors, std_errors = found.weights, found.errors, found.std_errors
         for one in reversed(self.rewrites):
             variable = one.back.variable
+            # Variables that are known come from -1: the last one, which is added here.
             if weights is not None:
-                weights = np.where(variable < 0, 1.0 / len(weights), weights[:, variable])
+                even = np.full((len(weights), 1), 1.0 / len(weights))
+                weights = np.concatenate([weights, even], axis=1)[:, variable]
             same = one.back.table == SAME
             if errors is not None and std_errors is not None:
-                errors = np.where(same, errors[variable], np.nan)
-                std_errors = np.where(same, std_errors[variable], np.nan)
+                errors = np.where(same, np.append(errors, np.nan)[variable], np.nan)
+                std_errors = np.where(same, np.append(std_errors, np.nan)[variable], np.nan)
         return Draws(whole.source.variables, whole.hidden, values, weights, errors, std_errors)
 
     def groups(self, groups: Sequence[FactorGroup]) -> tuple[Sequence[FactorGroup], float]:

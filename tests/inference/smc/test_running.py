@@ -312,3 +312,13 @@ def test_a_checkpoint_before_the_end_has_particles_only(tmp_path: Path) -> None:
     infer(graph, SMC(sweeps=200), seed=2, checkpoint=path, callback=lambda step: True)
 
     assert path.stat().st_size < 200_000  # all draws would be more than a million bytes
+
+
+def test_draws_lead_back_from_a_graph_whose_variables_are_all_known() -> None:
+    certain = Table(np.array([[-np.inf, 1.3]]))
+    graph = FactorGraph.build({"a": boolean}, [(certain, ["a"])])
+
+    found = infer(graph, SMC())
+
+    assert found.draws is not None
+    assert (found.draws.values == 1).all()
