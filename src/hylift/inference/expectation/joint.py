@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ MOST_ENTRIES = 2**27
 """Entries of the factor of the precision matrix."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Joint:
     """The structure of the precision matrix, and the part of it that no site changes.
 
@@ -53,7 +54,7 @@ class Joint:
         if len(elimination.later) > MOST_ENTRIES:
             raise IntractableError(
                 f"the joint Gaussian of {len(real):,} reals has {len(elimination.later):,} "
-                "entries: its reals are coupled too densely for EP"
+                "entries: its reals are coupled too densely"
             )
         step = np.full(graph.num_variables, -1, dtype=np.int64)
         step[real] = elimination.step
@@ -92,13 +93,17 @@ class Joint:
     def num_components(self) -> int:
         return len(self.component_ptr) - 1
 
+    @cached_property
+    def owner(self) -> Ids:
+        """(edge,): the step that it begins at."""
+        return np.repeat(np.arange(len(self.real)), np.diff(self.elimination.ptr))
+
     def positions(self, steps: Ids) -> Ids:
         """(factor, real slot, real slot): entries of the pairs of steps (factor, real slot)."""
         first = np.minimum(steps[:, :, None], steps[:, None, :])
         second = np.maximum(steps[:, :, None], steps[:, None, :])
-        elimination, size = self.elimination, len(self.real)
-        owner = np.repeat(np.arange(size), np.diff(elimination.ptr))
-        known = owner * size + elimination.later
+        size = len(self.real)
+        known = self.owner * size + self.elimination.later
         edge = np.searchsorted(known, (first * size + second).ravel()).reshape(first.shape)
         return np.where(first == second, first, size + edge)
 
@@ -119,11 +124,19 @@ class Joint:
 
     def value(self, mean: FloatArray) -> float:
         """The log-density of the base at the means (step,)."""
-        size, ptr = len(mean), self.elimination.ptr
-        owner = np.repeat(np.arange(size), np.diff(ptr))
-        crossed = self.base[size:] * mean[owner] * mean[self.elimination.later]
-        quadratic = 0.5 * float(self.base[:size] @ (mean * mean)) + float(crossed.sum())
-        return self.constant + float(self.linear @ mean) - quadratic
+        return self.constant + float((self.linear - 0.5 * self.times(self.base, mean)) @ mean)
+
+    def times(self, matrix: FloatArray, vector: FloatArray) -> FloatArray:
+        """(step,): a symmetric matrix (entry,) times a vector (step,)."""
+        size, later = len(vector), self.elimination.later
+        found = matrix[:size] * vector
+        found += np.bincount(self.owner, matrix[size:] * vector[later], size)
+        return np.asarray(found + np.bincount(later, matrix[size:] * vector[self.owner], size))
+
+    def square(self, vector: FloatArray) -> FloatArray:
+        """(entry,): the products of the elements of a vector (step,)."""
+        crossed = vector[self.owner] * vector[self.elimination.later]
+        return np.concatenate([vector * vector, crossed])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

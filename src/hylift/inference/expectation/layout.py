@@ -18,7 +18,8 @@ from hylift.inference.expectation.coordinates import (
     of_bounds,
     of_functions,
 )
-from hylift.inference.expectation.joint import FloatArray, Ids, Joint
+from hylift.inference.expectation.joint import FloatArray, Ids, Joint, Solved
+from hylift.inference.expectation.kernels import joint as kernels
 from hylift.inference.expectation.merging import is_base, with_groups
 from hylift.inference.expectation.numeric import BoundSites
 from hylift.inference.message.layout import Points
@@ -47,10 +48,10 @@ def without_constants(prepared: Prepared) -> Prepared:
     return prepared.with_ground(changed)
 
 
-def with_powers(prepared: Prepared) -> Prepared:
+def with_powers(graph: FactorGraph) -> FactorGraph:
     """The same model, with quadratics that stand several times as one factor."""
     groups = []
-    for group in prepared.ground.groups:
+    for group in graph.groups:
         is_quadratic = group.potential.num_reals and group.potential.quadratic() is not None
         if is_quadratic and (group.multiplicity != 1).any():
             flat = group.potential.take(group.row).flat
@@ -61,7 +62,7 @@ def with_powers(prepared: Prepared) -> Prepared:
                 group.potential.with_flat(power), group.scope, row, np.ones(len(group)), group.label
             )
         groups.append(group)
-    return prepared.with_ground(with_groups(prepared.ground, groups))
+    return with_groups(graph, groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +220,26 @@ class Sites:
             precision.append(-2.0 * mean_A[piece.row].ravel())
             linear.append(mean_b[piece.row].ravel())
         return np.concatenate(precision), np.concatenate(linear)
+
+    def solve(
+        self,
+        into: Solved,
+        some: Ids,
+        components: Ids,
+        copies: FloatArray,
+        precision: FloatArray,
+        linear: FloatArray,
+    ) -> None:
+        """The Gaussian of some components, of the natural parameters of the sites in them, each of
+        which counts so many times (site,)."""
+        joint = self.joint
+        kernels.assemble(
+            components, joint.component_ptr, joint.steps, joint.elimination.ptr, joint.base,
+            joint.linear, some[self.dim[some] > 0], copies, self.real_ptr,
+            self.step, self.pair_ptr, self.pair, self.dim, self.dim_ptr, self.matrix_ptr,
+            self.basis_ptr, self.basis, precision, linear, into.entries, into.total,
+        )  # fmt: skip
+        into.solve(components)
 
     def _alone(self, piece: Piece) -> tuple[FloatArray, FloatArray]:
         """(site,): the precision and linear part that reals have without sites."""

@@ -23,15 +23,11 @@ MOST_COMPONENTS = 64
 def marginals(state: Propagation) -> Beliefs:
     """Variables of the graph and their marginals, in batches."""
     points = state.sites.points
-    logs = state.totals.logs
-    top = np.full(len(points.first) - 1, -np.inf)
-    np.maximum.at(top, points.variable, logs)
-    probs = np.exp(logs - top[points.variable])
     integrated = by_functions(state)
-    is_done = np.zeros(len(top), dtype=bool)
+    is_done = np.zeros(points.graph.num_variables, dtype=bool)
     for ids, _ in integrated:
         is_done[ids] = True
-    found = [*categoricals(points.graph.variables, points.first[:-1], probs), *integrated]
+    found = [*categoricals(points.graph.variables, points.first[:-1], state.probs()), *integrated]
     for ids, mixture in _mixtures(state):
         left = np.flatnonzero(~is_done[ids])
         if len(left):

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.inference.control import Control
+from hylift.inference.expectation.averaged import lower_bound
+from hylift.inference.expectation.joint import FloatArray
 from hylift.inference.expectation.layout import Sites, with_powers, without_constants
 from hylift.inference.expectation.marginals import marginals
 from hylift.inference.expectation.merging import with_larger_factors
@@ -64,7 +66,9 @@ class EP:
         prepared = without_constants(prepared)
         if self.merge_factors:
             prepared = with_larger_factors(prepared)
-        view, classes = _view(self.name, with_powers(prepared), request)
+        view, classes = _view(
+            self.name, prepared.with_ground(with_powers(prepared.ground)), request
+        )
         num_classes = view.graph.num_variables if classes is None else int(classes.max()) + 1
         control.enter_level(num_classes)
         sites = Sites.of(view.graph, classes)
@@ -74,7 +78,9 @@ class EP:
         result = run_steps(state, control)
         state.tilt_all()
         is_exact = _is_exact(view, state, result)
-        log_z = LogPartition(state.log_total(), "exact" if is_exact else "estimate")
+        log_z = LogPartition(state.log_total(), "exact")
+        if not is_exact:
+            log_z = LogPartition(log_z.value, "estimate", at_least=_at_least(sites, state.probs()))
         beliefs = marginals(state) if "marginals" in request.tasks else []
 
         def decode(seconds: float | None) -> Decoded:
@@ -125,6 +131,15 @@ def _is_exact(view: View, state: Propagation, result: Result) -> bool:
     is_discrete = bool((view.graph.variables.num_states > 0).all())
     is_settled = result == "converged" and float(state.change.max(initial=0.0)) <= SETTLED
     return is_discrete and is_settled and view.prepared.is_forest
+
+
+def _at_least(sites: Sites, probs: FloatArray) -> float | None:
+    """A certain lower bound on log Z: that of independent states near these (point,), beside the
+    best joint Gaussian. sites: without copies."""
+    if any(piece.numeric is not None for piece in sites.pieces):
+        return None
+    bound = lower_bound(sites, probs)
+    return bound if np.isfinite(bound) else None
 
 
 def _values(state: Propagation) -> np.ndarray:

@@ -355,15 +355,17 @@ class Propagation:
 
     def _solve(self, some: Ids, components: Ids) -> None:
         """The Gaussian of some components, of the sites in them."""
-        sites, joint, solved = self.sites, self.sites.joint, self.solved
-        joint_kernels.assemble(
-            components, joint.component_ptr, joint.steps, joint.elimination.ptr, joint.base,
-            joint.linear, some[sites.dim[some] > 0], self.copies_of_site, sites.real_ptr,
-            sites.step, sites.pair_ptr, sites.pair, sites.dim, sites.dim_ptr, sites.matrix_ptr,
-            sites.basis_ptr, sites.basis, self.precision, self.linear, solved.entries,
-            solved.total,
-        )  # fmt: skip
-        solved.solve(components)
+        parameters = self.copies_of_site, self.precision, self.linear
+        self.sites.solve(self.solved, some, components, *parameters)
+
+    def probs(self) -> FloatArray:
+        """(point,): probabilities of states."""
+        points, logs = self.sites.points, self.totals.logs
+        top, total = np.full((2, len(points.first) - 1), [[-np.inf], [0.0]])
+        np.maximum.at(top, points.variable, logs)
+        found = np.exp(logs - top[points.variable])
+        np.add.at(total, points.variable, found)
+        return np.asarray(found / total[points.variable])
 
     def log_total(self) -> float:
         """log Z at a fixed point, with the tilted distributions of the current state."""
