@@ -122,6 +122,7 @@ BOUND = Option(
     "NAME",
     choices=("jensen", "tracey"),
 )
+JOINT = Option("joint", bool, "Give each component of npvi one joint Gaussian for all reals.", "")
 DAMPING = Option(
     "damping",
     float,
@@ -227,7 +228,7 @@ METHODS = (
         "npvi",
         "NPVI",
         "variational:NPVI",
-        options=(COMPONENTS, *FITTED, BOUND),
+        options=(COMPONENTS, *FITTED, BOUND, JOINT),
         quick=FEW_STEPS,
         **VARIATIONAL,
     ),

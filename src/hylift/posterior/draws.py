@@ -261,6 +261,8 @@ def sample_dataset(
         draws, kind = _of_sampler(posterior.draws, hidden, num_draws), "draws of Markov chains"
         if posterior.draws.weights is not None:
             kind = "particles, by groups"
+        elif solution.method.startswith("NPVI"):
+            kind = "independent draws of the mixture"
         seed = solution.seed
     else:
         size, rng = sample_arguments(num_draws or DRAWS, seed)

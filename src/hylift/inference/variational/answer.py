@@ -17,7 +17,8 @@ from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.variational.fitted import Fit, Settings
-from hylift.inference.variational.problem import FloatArray
+from hylift.inference.variational.joint import JointGaussians
+from hylift.inference.variational.problem import FloatArray, Mixtures
 from hylift.inference.variational.products import Ascent
 from hylift.inference.variational.trust import (
     kind_and_notes,
@@ -34,12 +35,15 @@ from hylift.posterior import (
     Mixture,
     Posterior,
 )
+from hylift.posterior.draws import Draws
 from hylift.progress import Progress
 from hylift.rewrite.leaves import Leaves, WithoutLeaves
 from hylift.rewrite.parts import parts_of
 
 BLOCK = 1 << 20
 """Numbers of the largest temporary."""
+NUM_DRAWS, CHAINS, MOST_STORED = 4000, 4, 1 << 24
+"""Draws of a mixture of joint Gaussians, at most, as so many chains; and numbers of a chain."""
 MOST_PARTS = 64
 """Gaussians of the marginal of such a real: states times components. Where there would be more,
 it has one per component, with the same mean and variance."""
@@ -66,23 +70,52 @@ def posterior_of(
         kind = kind_with_leaves(graph, small, lost, kind, notes)
     most = float(lost.max(initial=0.0))
     log_partition = log_partition_of(settings, fit, found, kind, most, notes)
-    if control.not_interrupted():
+    if control.not_interrupted() and fit.joint is None:
         notes += note_on_tied_reals(fit.view, found)
     if fit.is_closed_form and request.lift == "coarse-to-fine" and control.level == 0:
         notes.append(
             "The best product of a Gaussian model is known in closed form, which leaves "
             "coarse-to-fine lifting nothing to save: the exact lifting was solved at once."
         )
+    draws = None
+    if fit.joint is not None and "marginals" in request.tasks:
+        values = joint_draws(fit.joint, fit.q, prepared, small, request.seed)
+        draws = Draws(graph.variables, prepared.hidden, values)
     answer = Answer(
         control.ended or ("converged" if fit.converged else "max_steps"),
         fit.value,
         notes,
-        _Search(prepared, small, fit, request.progress),
+        _Search(prepared, small, fit, whole.mixture, request.progress),
         log_partition,
         whole.marginals,
-        whole.mixture,
+        whole.mixture if fit.joint is None else None,  # which is one of products
+        draws,
     )
     return finish(name, prepared, request, control, answer)
+
+
+def joint_draws(
+    joint: JointGaussians, q: Mixtures, prepared: Prepared, small: WithoutLeaves, seed: int
+) -> FloatArray:
+    """(chain, draw, hidden variable): independent draws of a mixture, with the leaves again."""
+    graph, rng = prepared.source, np.random.default_rng((seed, 1))
+    size = int(np.clip(MOST_STORED // max(graph.num_variables, 1), 1, NUM_DRAWS // CHAINS)) * CHAINS
+    evidence, values = graph.evidence, np.zeros((size, graph.num_variables))
+    values[:, evidence.variable[evidence.is_hard]] = evidence.value[evidence.is_hard]
+    hidden = small.kept[np.flatnonzero(small.graph.is_hidden)]
+    values[:, hidden] = joint.draws(q, size, rng)
+    for leaves in reversed(small.eliminated):
+        offset, coefficients, own = leaves.given_others()
+        scope, num_discrete = leaves.group.scope, offset.ndim - 1
+        at = (
+            leaves.group.row,
+            *values[:, scope[:, :num_discrete].T].astype(np.int64).swapaxes(0, 1),
+        )
+        others = [slot for slot in leaves.others if slot >= num_discrete]
+        mean = offset[at] + (coefficients[at] * values[:, scope[:, others]]).sum(axis=-1)
+        noise = rng.standard_normal(mean.shape)
+        values[:, leaves.variable] = mean + np.sqrt(own[at]) * noise
+    return values[:, prepared.hidden].reshape(CHAINS, size // CHAINS, -1)
 
 
 def mixture_of(fit: Fit) -> Mixture:
@@ -126,6 +159,8 @@ class _Search:
     small: WithoutLeaves
     """The graph that was fitted."""
     fit: Fit
+    whole: Mixture
+    """The mixture, or where its components are no products, one with the same marginals."""
     progress: Progress
 
     def __call__(
@@ -136,7 +171,7 @@ class _Search:
     ) -> Assignment:
         from hylift.inference.search import polish
 
-        assert mixture is not None
+        mixture = mixture or self.whole
         modes = [mixture.mode()[0][None], mixture.component_modes(), mixture.marginal_modes()[None]]
         # The best product of a Gaussian is known to have the mode of the mixture.
         if mixture.num_components > 1 and self.fit.view.shift is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hylift.inference.prepared import View
+from hylift.inference.variational.joint import JointGaussians
 from hylift.inference.variational.objective import Entropy
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
 from hylift.inference.variational.problem import FitProblem, Mixtures, Reals
@@ -52,6 +53,10 @@ class Fit:
     """True if nothing impossible has a probability."""
     is_closed_form: bool
     """True if it needed no steps, as the best product of a Gaussian is known."""
+    single: Fit | None = None
+    """The best single product, where that was fitted first."""
+    joint: JointGaussians | None = None
+    """Of its components, which then are no products: `q` has the variances of each real."""
 
     def copied(self, count: int) -> Fit:
         """The fit of a single product as a mixture of so many copies of it."""

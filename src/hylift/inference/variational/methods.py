@@ -23,6 +23,7 @@ from hylift.inference.variational.answer import (
 )
 from hylift.inference.variational.fit import Fitter
 from hylift.inference.variational.fitted import Fit, Settings
+from hylift.inference.variational.joint_fit import check_taken, jointly, without_simple_leaves
 from hylift.inference.variational.objective import TOLERANCE, Entropy
 from hylift.inference.variational.optimisers import NaturalNewton, Optimiser
 from hylift.inference.variational.problem import Reals, better_families, check_one_sided
@@ -31,6 +32,7 @@ from hylift.inference.variational.views import views
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
 from hylift.rewrite.leaves import WithoutLeaves, eliminate_leaves
+from hylift.words import option, worded
 
 MOST_FITS = 3
 """Fits after which all reals with bounds are kept, if bounds of those left out still matter."""
@@ -90,18 +92,33 @@ class NPVI:
     bound: Bound = "jensen"
     """Of the entropy: by Jensen's inequality, as in the paper; or 'tracey', by Kolchinsky and
     Tracey (2017), which is much tighter where reals are, and never worse than mean field."""
+    joint: bool = False
+    """Give each component one joint Gaussian for all reals, in place of a Gaussian for each: for
+    tables and quadratics, without bounds, with the bound 'tracey'."""
 
     def __post_init__(self) -> None:
         _check(self)
         check_word("bound", self.bound, get_args(Bound))
+        if not isinstance(self.joint, bool):
+            raise UnsupportedError(
+                worded(option("joint"), f" must be True or False, not {self.joint!r}")
+            )
+        if self.joint and (self.bound != "tracey" or self.reals == "beta"):
+            raise UnsupportedError(
+                worded(option("joint"), " is for Gaussians, and for the bound of their overlap"),
+                worded("use ", option("bound", "tracey"), " and no ", option("reals", "beta")),
+            )
 
     @property
     def name(self) -> str:
-        return f"NPVI({self.components}{', tracey' if self.bound == 'tracey' else ''})"
+        words = [str(self.components), *(["tracey"] if self.bound == "tracey" else [])]
+        return f"NPVI({', '.join(words + ['joint'] * self.joint)})"
 
     def solve(self, prepared: Prepared, request: Request) -> Posterior:
         is_single = self.bound == "tracey" and self.components == 1
         settings = _settings(self, "bethe" if is_single else self.bound)
+        if self.joint and bool((prepared.ground.variables.num_states == 0).any()):
+            return _solve_jointly(self.name, settings, prepared, request)
         return _solve(self.name, settings, prepared, request)
 
 
@@ -169,6 +186,17 @@ def _solve(
     return posterior_of(prepared, small, name, settings, fit, control, request)
 
 
+def _solve_jointly(
+    name: str, settings: Settings, prepared: Prepared, request: Request
+) -> Posterior:
+    check_taken(prepared.source)
+    control, small = Control(request), without_simple_leaves(prepared.source)
+    found = replace(settings, reals="gaussian")
+    fit = _best_fit(found, _prepared(small, prepared), request, control, merge=False)
+    fit = jointly(fit, settings, control)
+    return posterior_of(prepared, small, name, settings, fit, control, request)
+
+
 def _prepared(small: WithoutLeaves, whole: Prepared) -> Prepared:
     """The graph without its leaves, prepared; where there were none, that is the whole."""
     return Prepared.of(small.graph) if small.eliminated else whole
@@ -204,7 +232,7 @@ def _best_fit(
             fit = second if is_better else fit
     if single is not None and not fit.value <= single.value:
         return single.copied(settings.components)
-    return fit
+    return replace(fit, single=single)
 
 
 def _fitted(

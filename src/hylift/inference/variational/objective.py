@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.components import Betas, Layout
+from hylift.components import Betas
 from hylift.components.kernels.integrals import (
     log_mixtures,
     log_overlaps,
@@ -20,8 +20,10 @@ from hylift.components.kernels.integrals import (
     tabulate_gaussians,
 )
 from hylift.inference.variational.functions import add_functions
-from hylift.inference.variational.kernels import bethe_block, energy_block, scatter
+from hylift.inference.variational.joint import AtMixture, JointGaussians
+from hylift.inference.variational.kernels import bethe_block, energy_block
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
+from hylift.inference.variational.slots import Slots, Target
 from hylift.numerics import threads
 from hylift.numerics.quadrature import Accuracy, hermite_rule, nodes_per_slot
 from hylift.numerics.segments import offsets
@@ -65,11 +67,13 @@ class Objective:
         accuracy: Accuracy,
         hard: float = np.inf,
         tolerance: float = TOLERANCE,
+        joint: JointGaussians | None = None,
     ) -> None:
         """hard: the energy of what is impossible. tolerance: a fall of the free energy per ground
-        variable that counts as none."""
+        variable that counts as none. joint: of components with a joint Gaussian each, for
+        'tracey' and one start."""
         self.problem, self.entropy, self.accuracy, self.hard = problem, entropy, accuracy, hard
-        self.tolerance = tolerance
+        self.tolerance, self.joint = tolerance, joint
         slots = problem.terms.slot_ptr, problem.terms.slots
         self.terms = Slots.of(problem.layout, problem.part, *slots)
         self.grid: Grid | None = None
@@ -79,7 +83,11 @@ class Objective:
         """The free energy and its gradient at each of the candidates."""
         problem, weights = self.problem, q.weights
         value = np.zeros(weights.shape)
-        gradient = self._add_energies(q, value)
+        joint = None if self.joint is None else self.joint.at(q)
+        gradient = self._add_energies(q if joint is None else joint.at_means, value)
+        if joint is not None:
+            joint.add_values(value)
+            q = joint.of_states
         if problem.functions:
             add_functions(problem, q, self.accuracy, self.hard, gradient, value)
         value[:, 0] -= problem.log_constant
@@ -88,7 +96,7 @@ class Objective:
         if self.entropy == "tracey" or (self.entropy == "bethe" and is_single):
             self._add_product_entropy(q, gradient, value)
         if self.entropy != "bethe":
-            of_weights = self._add_overlaps(q, gradient, value)
+            of_weights = self._add_overlaps(q, gradient, value, joint)
         elif not is_single:
             self._add_bethe(q, gradient, value)
         return Evaluation((weights * value).sum(axis=2), value + of_weights, gradient)
@@ -96,7 +104,8 @@ class Objective:
     def restricted(self, is_kept: NDArray[np.bool_]) -> Objective:
         """The same for some of the parts (part,), without constants."""
         problem = self.problem.restricted(is_kept)
-        return Objective(problem, self.entropy, self.accuracy, self.hard, self.tolerance)
+        joint = None if self.joint is None else JointGaussians.of(problem)
+        return Objective(problem, self.entropy, self.accuracy, self.hard, self.tolerance, joint)
 
     def portions(self, q: Mixtures) -> Iterator[Mixtures]:
         """The candidates, as many at a time as memory holds."""
@@ -189,7 +198,9 @@ class Objective:
                 _run_all(fill, count, 1 + count // 4096)
         grid.slots.add_up(run, layout.first, gradient, value)
 
-    def _add_overlaps(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> FloatArray:
+    def _add_overlaps(
+        self, q: Mixtures, gradient: FloatArray, value: FloatArray, joint: AtMixture | None
+    ) -> FloatArray:
         """Add log Σ_j w_j exp(S_kj) given each component k, and the gradient of their mean;
         returns what the weights are worth beyond that."""
         of_roots = self.entropy == "tracey"
@@ -218,9 +229,13 @@ class Objective:
 
         for low, found in _run_all(overlap, size, num_blocks):
             overlaps[:, low : low + found.shape[1]] += found
+        if joint is not None:
+            joint.add_overlaps(overlaps)
         share = np.empty(overlaps.shape)
         log_mixtures(overlaps, q.weights, problem.copies, value, share)
         _run_all(slope, size, num_blocks)
+        if joint is not None:
+            joint.add_slopes(share, gradient)
         # ∂/∂w_k of Σ_l w_l log Σ_j w_j exp(S_lj) beyond the logarithm itself.
         beyond = np.einsum("spl,splk->spk", q.weights, share) / q.weights
         return np.asarray(problem.copies[:, None] * beyond)
@@ -232,81 +247,6 @@ def _run_all(run: Callable[[int, int], threads.T], size: int, num_blocks: int) -
         return [run(0, size)]
     cuts = np.linspace(0, size, num_blocks + 1).astype(np.int64)
     return list(threads.in_order(run, pairwise(cuts.tolist())))
-
-
-class Target(NamedTuple):
-    """Arrays to add the gradients and values of a block to."""
-
-    gradient: FloatArray  # (start, entry, component)
-    value: FloatArray  # (start, part, component), from `first_part` on
-    slots: IntArray
-    """(slot,): less `shift`, the first entry of its gradient."""
-    shift: int
-    first_part: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Slots:
-    """The slots of terms or scopes, whose gradients are added up in blocks of whole terms."""
-
-    slot_ptr: IntArray  # (term + 1,)
-    slots: NDArray[np.int32]
-    target: IntArray  # (slot,): first entry of its variable
-    source: IntArray  # (slot + 1,): places of the gradients of slots, one behind the other
-    cost: IntArray  # (term + 1,): work up to each term, for one component, about in grid points
-    part: NDArray[np.int32]  # (term,): increasing
-    most: int
-    """Slots of the largest term."""
-
-    @classmethod
-    def of(
-        cls,
-        layout: Layout,
-        part: NDArray[np.int32],
-        slot_ptr: IntArray,
-        slots: NDArray[np.int32],
-        cost: IntArray | None = None,
-    ) -> Slots:
-        source = offsets((layout.first[1:] - layout.first[:-1])[slots])
-        cost = 4 * np.diff(source[slot_ptr]) if cost is None else cost
-        most = int(np.diff(slot_ptr).max(initial=1))
-        of = part[slots[slot_ptr[:-1]]]
-        return cls(slot_ptr, slots, layout.first[slots], source, offsets(cost), of, most)
-
-    def scratch(self) -> tuple[IntArray, FloatArray]:
-        """For the slots of the largest term: a state of each, and one number more."""
-        return np.empty(self.most, dtype=np.int64), np.empty(self.most + 1)
-
-    def add_up(
-        self,
-        run: Callable[[int, int, Target], None],
-        first: IntArray,
-        gradient: FloatArray,
-        value: FloatArray,
-    ) -> None:
-        """Run all blocks, and add their gradients and values in order."""
-        work = gradient.shape[0] * gradient.shape[2]
-        if int(self.cost[-1]) * work < 2 * threads.BLOCK:
-            run(0, len(self.slot_ptr) - 1, Target(gradient, value, self.target, 0, 0))
-            return
-        starts, _, size = gradient.shape
-
-        def run_block(begin: int, end: int) -> Target:
-            low, high = self.source[self.slot_ptr[[begin, end]]].tolist()
-            first_part, last_part = self.part[[begin, end - 1]].tolist()
-            buffer = np.zeros((starts, high - low, size))
-            total = np.zeros((starts, last_part + 1 - first_part, size))
-            to = Target(buffer, total, self.source, low, first_part)
-            run(begin, end, to)
-            return to
-
-        blocks = threads.cut(self.cost, work)
-        found = threads.in_order(run_block, blocks)
-        for (begin, end), to in zip(blocks, found, strict=True):
-            scatter(
-                begin, end, self.slot_ptr, self.slots, first, self.source, to.gradient, gradient
-            )
-            value[:, to.first_part : to.first_part + to.value.shape[1]] += to.value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -62,6 +62,7 @@ def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind
                 "Gaussian components reach beyond the bounds of their reals, by a mass of up to "
                 f"{leak:.2g}, so log Z is an estimate; ",
                 option("reals", "beta"),
+                *((" without ", option("joint")) if fit.joint is not None else ()),
                 " keeps them inside.",
             )
         )
@@ -123,7 +124,7 @@ def log_partition_of(
         initial=lost
     )
     by_quadrature = bool(fit.problem.functions) and needs_quadrature(fit.problem)
-    if settings.components == 1 and settings.entropy != "jensen":
+    if fit.joint is not None or (settings.components == 1 and settings.entropy != "jensen"):
         return LogPartition(-fit.value, kind, fit.error)
     if beyond > LEAKS or not fit.is_feasible or by_quadrature:
         return LogPartition(-fit.value, kind, fit.error)
