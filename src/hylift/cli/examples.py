@@ -50,6 +50,7 @@ INFER = _examples(
     "hylift infer papers.mln -e 'In=all.csv\\[paper,topic]' -c In",
     "hylift infer papers.mln -e facts.csv --unmatched ignore --task map",
     "hylift infer papers.mln -e facts.db --method bvi --components 5 --seconds 60",
+    "hylift infer papers.mln -e facts.db --method bvi --check",
     "hylift infer papers.mln -e facts.db --method bvi --checkpoint run.ckpt",
     "hylift infer papers.mln -e facts.db --method bvi --save result.npz",
     "hylift infer model.uai --method bp --schedule residual --damping 0.2",

@@ -10,10 +10,12 @@ from typing import Any, cast
 from hylift.errors import UnsupportedError, check_word
 from hylift.inference import Adam, Lift, Method, NaturalNewton, Task
 from hylift.inference.capabilities import (
+    CHECK,
     CHECKPOINT,
     LIFT,
     METHOD_BY_KEY,
     METHODS,
+    NO_CHECK,
     NO_EXACT,
     OPTIONS,
     REWRITE,
@@ -25,7 +27,7 @@ from hylift.inference.settings import checked_seconds
 from hylift.posterior import Posterior
 from hylift.words import either, listed
 
-FOR_AUTO = (LIFT, REWRITE, SECONDS, CHECKPOINT, NO_EXACT)
+FOR_AUTO = (LIFT, REWRITE, SECONDS, CHECKPOINT, NO_EXACT, CHECK, NO_CHECK)
 """Options that also the default choice of a method takes."""
 
 
@@ -52,6 +54,8 @@ class MethodOptions:
                 check_word(what, self.given[option.name], option.choices)
         if "learning_rate" in self.given and self.given.get("optimiser") != "adam":
             raise UnsupportedError("--learning-rate is for --optimiser adam")
+        if {"check", "no_check"} <= set(self.given):
+            raise UnsupportedError("--check and --no-check exclude each other")
         if self.seconds is not None:
             checked_seconds(self.seconds)
 
@@ -95,6 +99,13 @@ class MethodOptions:
     def exact(self) -> bool:
         """False if exact inference is ruled out."""
         return not self.given.get("no_exact", False)
+
+    @property
+    def check(self) -> bool | None:
+        """True or False where it is said that answers are checked or not."""
+        if self.given.get("no_check", False):
+            return False
+        return True if self.given.get("check", False) else None
 
     @property
     def start(self) -> Path | None:

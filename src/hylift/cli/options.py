@@ -191,7 +191,7 @@ Method = Annotated[
         "-m",
         metavar="METHOD",
         help=f"{', '.join(['auto', *METHOD_BY_KEY])}. auto is exact where that is cheap and else "
-        "smc, gibbs, ep or bvi, by the size of the graph, with a note.",
+        "ep, checked by smc or gibbs, or bvi, by the size of the graph, with a note.",
         rich_help_panel=HOW,
     ),
 ]

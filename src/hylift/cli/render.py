@@ -36,6 +36,9 @@ MAX_ROWS = 20
 WIDE = 10_000
 """Width of what is not a terminal, so that no line is broken."""
 
+MARKS = {"certified": "✓ ", "checked": "✓ ", "unchecked": "", "doubtful": "? "}
+"""Before a verdict, and before the name of a variable."""
+
 OBSERVED = "observed"
 """The last word in the row of an observed atom."""
 
@@ -90,6 +93,8 @@ def show(
         out.print(f"{ENDS[solution.result]} after {counted(solution.steps, 'step')}{of_classes}")
     if "logz" in tasks and posterior.log_partition is not None:
         out.print(_log_z(posterior.log_partition))
+    trust = posterior.trust
+    out.print(f"[bold]{MARKS[trust.verdict]}{trust.verdict}[/bold]: {escape(cli_text(trust.why))}")
     if "marginals" in tasks:
         spark_width = SPARK_WIDTH if out.width >= NARROW else NARROW_SPARK
         for table in _marginals(posterior, ids[:MAX_ROWS], spark_width):
@@ -186,15 +191,16 @@ def _marginals(posterior: Posterior, ids: NDArray[np.int64], spark_width: int) -
     numbers = [Column(name, no_wrap=True) for name in ("density", "mean", "std", "90 %")]
     real = Table(_names(), *numbers, box=None, header_style="bold")
     names = posterior.variables.names.render(ids).to_pylist()
-    for name, is_seen in zip(names, posterior.observed[ids], strict=True):
-        marginal = posterior.marginal(name)
+    verdicts = posterior.trust.of(ids).tolist()
+    for name, is_seen, verdict in zip(names, posterior.observed[ids], verdicts, strict=True):
+        marginal, told = posterior.marginal(name), escape(MARKS.get(verdict, "") + name)
         if isinstance(marginal, Categorical):
             states = _states(marginal)
-            discrete.add_row(escape(name), f"{states}  {OBSERVED}" if is_seen else states)
+            discrete.add_row(told, f"{states}  {OBSERVED}" if is_seen else states)
             continue
         low, high = marginal.interval(0.9)
         real.add_row(
-            escape(name),
+            told,
             _spark(marginal, spark_width),
             f"{marginal.mean:.4g}",
             f"{marginal.std:.4g}",

@@ -195,6 +195,16 @@ START = Option(
 )
 
 NO_EXACT = Option("no_exact", bool, "Never use exact inference.", "", is_field=False)
+CHECK = Option(
+    "check",
+    bool,
+    "Check the answer by runs that begin flat, as auto does, and correct it where it is off.",
+    "",
+    is_field=False,
+)
+NO_CHECK = Option(
+    "no_check", bool, "Leave out all checks: faster, and unchecked.", "", is_field=False
+)
 
 STEPS: dict[str, Any] = {"has_steps": True, "is_timed": True, "is_checked": True}
 VARIATIONAL: dict[str, Any] = {"can_start": True, **STEPS}
@@ -334,6 +344,8 @@ ABOUT_RUNS: dict[Option, Callable[[MethodInfo], bool]] = {
     CHECKPOINT: lambda info: info.is_timed,
     START: lambda info: info.can_start,
     NO_EXACT: lambda info: False,  # of the default choice only
+    CHECK: lambda info: "marginals" in info.answers,
+    NO_CHECK: lambda info: "marginals" in info.answers,
 }
 """Options of every method with a capability."""
 

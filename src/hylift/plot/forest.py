@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.graph.domains import BOOLEAN_STATES
-from hylift.plot.inputs import TRUTH, by_label, true_values
+from hylift.plot.inputs import TRUTH, by_label, doubt_mark, true_values
 from hylift.plot.style import (
     COLORS,
     INK,
@@ -90,7 +90,8 @@ def plot_forest(
     for y in places[1::2] if len(labelled) > 1 else []:
         ax.axhspan(y - 0.5, y + 0.5, color=BAND, linewidth=0, zorder=0)
     _mark_truth(ax, places - (0.3 if len(labelled) == 1 else 0.38), first, names, true)
-    _label(ax, names, is_real=not _is_discrete(first, names[0]))
+    marks = [doubt_mark(labelled.values(), name) for name in names]
+    _label(ax, names, marks, is_real=not _is_discrete(first, names[0]))
     write_legend(figure_of(ax) if is_new else ax, _handles(ax, labelled))
     write_figure(ax, path)
     return ax
@@ -194,9 +195,10 @@ def _mark_truth(
             ax.plot([true[name]], [y], **TRUTH | {"markersize": 5.5}, label="truth")
 
 
-def _label(ax: Axes, names: list[str], *, is_real: bool) -> None:
+def _label(ax: Axes, names: list[str], marks: list[str], *, is_real: bool) -> None:
     ax.set_yticks(range(len(names)))
-    as_written(ax.set_yticklabels([shortened(name, MAX_NAME) for name in names]))
+    told = [shortened(name, MAX_NAME) + mark for name, mark in zip(names, marks, strict=True)]
+    as_written(ax.set_yticklabels(told))
     ax.set_ylim(len(names) - 0.4, -0.6)  # the first on top
     dress(ax)
     ax.spines["left"].set_visible(False)

@@ -82,3 +82,9 @@ def measurements(posteriors: Iterable[Posterior], name: str) -> list[tuple[float
         sds = np.sqrt(evidence.var[at])
         found += list(zip(evidence.value[at].tolist(), sds.tolist(), strict=True))
     return list(dict.fromkeys(found))
+
+
+def doubt_mark(posteriors: Iterable[Posterior], name: str) -> str:
+    """A mark behind the name of an atom whose marginal is doubtful in some posterior."""
+    verdicts = [one.trust.of(np.array([one.variables.id(name)]))[0] for one in posteriors]
+    return " (?)" if "doubtful" in verdicts else ""

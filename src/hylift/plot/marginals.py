@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
-from hylift.plot.inputs import TRUTH, by_label, measurements, true_values
+from hylift.plot.inputs import TRUTH, by_label, doubt_mark, measurements, true_values
 from hylift.plot.style import (
     INK,
     LETTER,
@@ -119,7 +119,9 @@ def plot_marginals(
         draw = _draw_states if panel.is_discrete else _draw_reals
         draw(ax, panel)
         letters = int(TITLE_WIDTH * 72 * WIDTH / (LETTER * TITLE_SIZE))
-        ax.set_title(shortened(name, letters), fontsize=TITLE_SIZE, parse_math=False)
+        mark = doubt_mark(labelled.values(), name)
+        title = shortened(name, letters - len(mark)) + mark
+        ax.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
         dress(ax)
     handles = _handles([*labelled, *MARKS], panels)
     write_legend(

@@ -48,7 +48,10 @@ def to_dict(
         }
     if "marginals" in tasks:
         rows = posterior.marginals_of(ids).to_pylist()
-        result["marginals"] = {row["atom"]: _marginal(row) for row in rows}
+        errors = {row["atom"]: row for row in posterior.trust.table().to_pylist()}
+        result["marginals"] = {
+            row["atom"]: _marginal(row) | _errors(errors.get(row["atom"], {})) for row in rows
+        }
     if "map" in tasks:
         found = posterior.map()
         result["map"] = {
@@ -143,6 +146,15 @@ def by_state(table: pa.Table) -> pa.Table:
     labels, probs = pc.list_flatten(states), pc.list_flatten(table["probs"])
     flat = flat.add_column(1, "state", labels.take(position))
     return flat.add_column(2, "prob", probs.take(position))
+
+
+def _errors(row: dict[str, Any]) -> dict[str, Any]:
+    """The verdict on a marginal and its errors, as far as they are known."""
+    return {
+        name: value
+        for name, value in row.items()
+        if name != "atom" and value is not None and value != math.inf
+    }
 
 
 def _marginal(row: dict[str, Any]) -> dict[str, Any]:

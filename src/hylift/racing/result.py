@@ -95,7 +95,7 @@ class Race:
 
         Their result is 'skipped' or 'failed', and the column skipped has the reason. Columns
         method, lift, seconds, log_z, log_z_kind, log_z_error, mean_kl, max_kl, mean_l1, max_l1,
-        energy, energy_kind, result, steps, memory (bytes), is_yardstick, notes, skipped.
+        energy, energy_kind, result, verdict, steps, memory (bytes), is_yardstick, notes, skipped.
         """
         rows = [_row(one, self.yardstick) for one in self.finishes]
         rows += [
@@ -151,6 +151,7 @@ SCHEMA = pa.schema(
         ("energy", pa.float64()),
         ("energy_kind", pa.string()),
         ("result", pa.string()),
+        ("verdict", pa.string()),
         ("steps", pa.int64()),
         ("memory", pa.int64()),
         ("is_yardstick", pa.bool_()),
@@ -170,6 +171,7 @@ def _row(finish: Finish, yardstick: Yardstick | None) -> dict[str, object]:
         "energy": finish.energy,
         "energy_kind": None if assignment is None else assignment.kind,
         "result": solution.result,
+        "verdict": posterior.trust.verdict,
         "steps": solution.steps,
         "memory": finish.memory,
         "is_yardstick": yardstick is not None and yardstick.label == finish.label,

@@ -37,9 +37,9 @@ def plain_text(race: Race) -> str:
 
 def results(race: Race) -> TextTable:
     """A line per method that finished."""
-    header = ("method", "seconds", "log Z", "KL", "l1", "MAP energy", "ended", "memory")
+    header = ("method", "seconds", "log Z", "KL", "l1", "MAP energy", "ended", "trust", "memory")
     rows = tuple(_row(one, race) for one in race.finishes)
-    return TextTable(header, rows, (1, 2, 3, 4, 5, 7))
+    return TextTable(header, rows, (1, 2, 3, 4, 5, 8))
 
 
 def skipped(race: Race, in_words: Callable[[str], str] = str) -> TextTable:
@@ -117,6 +117,7 @@ def _row(finish: Finish, race: Race) -> tuple[str, ...]:
         _number(finish.mean_l1),
         energy,
         _end(finish),
+        finish.posterior.trust.verdict,
         NOTHING if finish.memory is None else _memory(finish.memory),
     )
 

@@ -133,6 +133,7 @@ def run(
             progress=progress,
             checkpoint=how.checkpoint,
             exact=how.exact,
+            check=how.check,
         )
     was_interrupted = posterior.solution.result == "interrupted"
     if was_interrupted:
