@@ -8,7 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hylift import BP, BVI, EP, Exact, Gibbs, MaxWalkSAT, MiniBuckets, ground, infer, parse
+from hylift import (
+    BP,
+    BVI,
+    EP,
+    Exact,
+    Gibbs,
+    MaxWalkSAT,
+    MeanField,
+    MiniBuckets,
+    ground,
+    infer,
+    parse,
+)
 from hylift.posterior import Posterior, Trust
 from hylift.posterior.trust import VERDICTS
 from hylift.words import doubt
@@ -83,6 +95,7 @@ def test_answers_without_marginals_have_a_verdict() -> None:
     assert posterior(MaxWalkSAT(), LOOPS, tasks="map").trust.verdict == "unchecked"
     assert posterior(MiniBuckets(), LOOPS, tasks="logz").trust.verdict == "certified"
     assert posterior(BVI(2), LOOPS, tasks="logz").trust.verdict == "unchecked"
+    assert posterior(MeanField(), LOOPS, tasks="logz").trust.verdict == "unchecked"
 
 
 def test_rounding_that_matters_takes_the_certificate_away() -> None:

@@ -36,8 +36,8 @@ MAX_ROWS = 20
 WIDE = 10_000
 """Width of what is not a terminal, so that no line is broken."""
 
-MARKS = {"certified": "✓ ", "checked": "✓ ", "unchecked": "", "doubtful": "? "}
-"""Before a verdict, and before the name of a variable."""
+MARKS = {"certified": "✓", "checked": "✓", "unchecked": "", "doubtful": "?"}
+"""At the end of the row of a variable."""
 
 OBSERVED = "observed"
 """The last word in the row of an observed atom."""
@@ -94,7 +94,7 @@ def show(
     if "logz" in tasks and posterior.log_partition is not None:
         out.print(_log_z(posterior.log_partition))
     trust = posterior.trust
-    out.print(f"[bold]{MARKS[trust.verdict]}{trust.verdict}[/bold]: {escape(cli_text(trust.why))}")
+    out.print(f"[bold]{trust.verdict}[/bold]: {escape(cli_text(trust.why))}")
     if "marginals" in tasks:
         spark_width = SPARK_WIDTH if out.width >= NARROW else NARROW_SPARK
         for table in _marginals(posterior, ids[:MAX_ROWS], spark_width):
@@ -187,24 +187,25 @@ def _marginals(posterior: Posterior, ids: NDArray[np.int64], spark_width: int) -
 
     That with the first variable comes first.
     """
-    discrete = Table(_names(), "probabilities", box=None, header_style="bold")
-    numbers = [Column(name, no_wrap=True) for name in ("density", "mean", "std", "90 %")]
+    discrete = Table(_names(), "probabilities", "", box=None, header_style="bold")
+    numbers = [Column(name, no_wrap=True) for name in ("density", "mean", "std", "90 %", "")]
     real = Table(_names(), *numbers, box=None, header_style="bold")
     names = posterior.variables.names.render(ids).to_pylist()
     verdicts = posterior.trust.of(ids).tolist()
     for name, is_seen, verdict in zip(names, posterior.observed[ids], verdicts, strict=True):
-        marginal, told = posterior.marginal(name), escape(MARKS.get(verdict, "") + name)
+        marginal, mark = posterior.marginal(name), MARKS.get(verdict, "")
         if isinstance(marginal, Categorical):
             states = _states(marginal)
-            discrete.add_row(told, f"{states}  {OBSERVED}" if is_seen else states)
+            discrete.add_row(escape(name), f"{states}  {OBSERVED}" if is_seen else states, mark)
             continue
         low, high = marginal.interval(0.9)
         real.add_row(
-            told,
+            escape(name),
             _spark(marginal, spark_width),
             f"{marginal.mean:.4g}",
             f"{marginal.std:.4g}",
             OBSERVED if is_seen else f"{low:.4g} to {high:.4g}",
+            mark,
         )
     begins_real = len(ids) and posterior.variables.num_states[ids[0]] == 0
     tables = (real, discrete) if begins_real else (discrete, real)

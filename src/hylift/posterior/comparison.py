@@ -108,7 +108,13 @@ def check_comparable(trusted: Posterior, other: Posterior) -> None:
                 ASK_FOR_MARGINALS,
             )
     check_variables(trusted.variables, other.variables)
-    _check_evidence(trusted, trusted.known_marginals(), other, other.known_marginals())
+    check_evidence(
+        trusted.observed,
+        trusted.known_marginals(),
+        other.observed,
+        other.known_marginals(),
+        trusted.variables,
+    )
 
 
 def _mean(values: NDArray[np.float64]) -> float:
@@ -139,16 +145,21 @@ def check_variables(variables: Variables, others: Variables) -> None:
     _refuse(np.isin(pairs, differs), names, "does not have the same domain in both posteriors")
 
 
-def _check_evidence(trusted: Posterior, p: Marginals, other: Posterior, q: Marginals) -> None:
+def check_evidence(
+    observed: NDArray[np.bool_],
+    p: Marginals,
+    others: NDArray[np.bool_],
+    q: Marginals,
+    variables: Variables,
+) -> None:
     """Raise an error unless both posteriors have the same evidence."""
-    variables = trusted.variables
-    if (trusted.observed != other.observed).any():
-        at = int(np.argmax(trusted.observed != other.observed))
+    if (observed != others).any():
+        at = int(np.argmax(observed != others))
         raise EvidenceError(
             f"'{variables.names[at]}' is observed in one posterior and hidden in the other: "
             "compare answers to the same evidence"
         )
-    seen = np.flatnonzero(trusted.observed)
+    seen = np.flatnonzero(observed)
     differs = p.modes(seen) != q.modes(seen)
     if differs.any():
         name = variables.names[int(seen[np.argmax(differs)])]

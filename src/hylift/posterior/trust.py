@@ -107,10 +107,14 @@ class Trust:
 
 
 def relative_size(prob: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
-    """The largest of three errors (hidden,), as a multiple of what is still right."""
-    with np.errstate(divide="ignore"):
-        sizes = prob / MOST_PROB, mean / MOST_MEAN, np.log(std) / np.log(MOST_STD)
-    return np.fmax.reduce(sizes)
+    """The largest of three errors (hidden,), as a multiple of what is still right.
+
+    Reals are those without an error of a probability; what should be known and is nan is infinite.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_real = np.maximum(mean / MOST_MEAN, np.log(std) / np.log(MOST_STD))
+    size = np.where(np.isnan(prob), of_real, prob / MOST_PROB)
+    return np.where(np.isnan(size), np.inf, size)
 
 
 def trust_of(posterior: Posterior) -> Trust:
@@ -132,7 +136,8 @@ def _verdict(posterior: Posterior) -> tuple[Verdict, str]:
         if best is not None:
             is_proven, what = best.kind == "exact", "that this assignment is the best"
         else:
-            is_proven, what = log_z is not None and log_z.kind != "estimate", "how far log Z is off"
+            is_proven = log_z is not None and log_z.kind in ("exact", "interval")
+            what = "how far log Z is off"
         if is_proven:
             return "certified", f"It is proven {what}."
         return "unchecked", f"It is not known {what}."

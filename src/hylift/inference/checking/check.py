@@ -37,8 +37,9 @@ SIGNIFICANT = 3.0
 """Standard errors by which estimates of log Z differ in earnest."""
 PRECISE, PRECISE_SUM = 0.5, 0.15
 """Errors, as multiples of what is still right, and of log Z, above which more particles follow."""
-UNSURE_SUM = 0.3
-"""Standard error of log Z from which on modes may have been missed that no group has seen."""
+CLOSE_SUM, UNSURE_SUM = 0.1, 0.3
+"""Difference of log Z that does not matter, and the standard error from which on modes may have
+been missed that no group has seen."""
 BOUND = MeanField()
 """Bounds log Z from below."""
 BOTH: frozenset[Task] = frozenset({"marginals", "logz"})
@@ -65,6 +66,7 @@ class Check:
     limits: list[Limits] = field(default_factory=list)
     informed: Posterior | None = None
     """Particles that began at the answer: they may know what others have missed."""
+    num_runs: int = 0
     has_ended: bool = False
     """True once the user has stopped it."""
 
@@ -75,7 +77,10 @@ class Check:
         found = self._by_particles()
         if self.has_ended or (found is not None and found.trust.verdict == "checked"):
             return found
-        return self._by_chains(found) or found
+        chains = self._by_chains(found)
+        if found is not None and (chains is None or chains.trust.verdict != "checked"):
+            return found  # particles are right more often where both are in doubt
+        return chains
 
     def _by_particles(self) -> Posterior | None:
         found: Posterior | None = None
@@ -122,8 +127,16 @@ class Check:
 
     def _attempt(self, method: Method, **changes: Any) -> Posterior | None:
         """The answer of a run; None if it ended early, and there is another answer."""
-        tasks = BOTH if self.answer is not None else BOTH | self.attempts.request.tasks
-        found = self.attempts.attempt(method, tasks=tasks, checkpoint=None, **changes)
+        request = self.attempts.request
+        tasks = BOTH if self.answer is not None else BOTH | request.tasks
+        # An answer that is to be confirmed may be of the same method, with the seed of the user.
+        number, self.num_runs = self.num_runs + self.keeps, self.num_runs + 1
+        seed = request.seed
+        if number:
+            seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+        found = self.attempts.attempt(method, tasks=tasks, checkpoint=None, seed=seed, **changes)
+        if found is not None:
+            found = replace(found, solution=replace(found.solution, seed=request.seed))
         if found is None or found.solution.result in ("converged", "max_steps"):
             return found
         self.has_ended = found.solution.result in ("stopped", "interrupted")
@@ -156,7 +169,7 @@ class Check:
         if self.answer is not None and self.keeps:
             trust = self._trust(self.answer, flat, kind, before)
             if trust.verdict == "checked":
-                return replace(self.answer, checked=trust)
+                return replace(_with_sum(self.answer, flat), checked=trust)
         found = replace(flat, checked=self._trust(flat, flat, kind, before))
         return found if self.answer is None else replace(found, assignment=self.answer.assignment)
 
@@ -169,8 +182,8 @@ class Check:
             gaps = gaps.and_from(Gaps.between(answer, before))
         prob, mean, std = gaps.errors(flat.draws.standard_errors(), kind)
         if self.informed is not None and kind == "smc":
-            lost, spread = missed(flat, self.informed)
-            prob, std = np.maximum(prob, lost), np.maximum(std, np.exp(spread))
+            known = missed(flat, self.informed)
+            prob, mean, std = map(np.maximum, (prob, mean, std), known)
         errors = prob, mean, std
         is_wrong = ~(relative_size(*errors) <= 1.0)
         weights = flat.draws.weights
@@ -216,6 +229,18 @@ class Check:
         count = int((trust.size > PRECISE).sum())
         about = counted(count, "variable") if count else "log Z"
         self.attempts.notes.append(f"{name} was not sure enough of {about}, and {what} came next.")
+
+
+def _with_sum(answer: Posterior, flat: Posterior) -> Posterior:
+    """The answer, with the error of its estimate of log Z, or with that of particles."""
+    own, other = answer.log_partition, flat.log_partition
+    if own is None or other is None or own.kind != "estimate" or own is other:
+        return answer
+    gap, error = abs(own.value - other.value), SIGNIFICANT * other.error
+    if gap <= error + CLOSE_SUM:
+        return replace(answer, log_partition=replace(own, error=max(own.error, gap + error)))
+    note = f"log Z is that of {flat.solution.method}: {answer.solution.method} has {own.value:.6g}."
+    return replace(answer, log_partition=other).with_note(note)
 
 
 def _is_precise(found: Posterior) -> bool:

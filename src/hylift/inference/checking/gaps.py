@@ -83,9 +83,9 @@ class Gaps:
         )
 
 
-def missed(flat: Posterior, informed: Posterior) -> tuple[FloatArray, FloatArray]:
+def missed(flat: Posterior, informed: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(hidden variable,): what an informed run knows of that a flat one has missed: probability of
-    a state, and the logarithm of a factor of the deviation.
+    a state, distance of the mean in deviations, and a factor of the deviation.
 
     A share exp(d) of the distribution is as the informed run has it, where d is the difference of
     its log Z from the other one's; so no probability may be below that share of its own.
@@ -96,9 +96,10 @@ def missed(flat: Posterior, informed: Posterior) -> tuple[FloatArray, FloatArray
     ids = np.flatnonzero(~flat.observed)
     first, probs, mean, std = _numbers(flat, ids)
     _, known, known_mean, known_std = _numbers(informed, ids)
-    with np.errstate(divide="ignore"):
-        spread = np.log(share * (known_std**2 + (known_mean - mean) ** 2) / std**2)
-    return _largest(share * known - probs, first), np.maximum(0.5 * spread, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.sqrt(share * (known_std**2 + (known_mean - mean) ** 2)) / std
+        off = share * np.abs(known_mean - mean) / std
+    return _largest(share * known - probs, first), off, np.maximum(factor, 1.0)
 
 
 def _largest(values: FloatArray, first: NDArray[np.int64]) -> FloatArray:
