@@ -34,6 +34,7 @@ from hylift.inference.smc.kernels.particles import (
     sweep_particles,
 )
 from hylift.inference.smc.kernels.temper import FEW
+from hylift.inference.smc.weights import KEPT, ancestors, next_step
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
 from hylift.posterior.distributions import BatchedDistribution
@@ -48,14 +49,8 @@ Ids = NDArray[np.int64]
 BREAKING, TEMPERING, FINAL, DONE = 0, 1, 2, 3
 """Phases: particles break hard constraints, are on the way, at the end, or all is recorded."""
 
-KEPT = 0.8
-"""Effective share of particles that a change of temperature leaves."""
-
 PENALTY, MOST_PENALTY = 2.0, 100.0
 """Fall of the log-density for a broken factor: what a step adds, and where all is given up."""
-
-LEAST_STEP, HALVINGS = 1e-12, 40
-"""Of a change of temperature, relative to what is left; and the tries to find it."""
 
 RATE, LEARN, MOST_LINES = 0.4, 4, 2
 """Change of the widths of slices from one temperature to the next; temperatures after which
@@ -215,7 +210,7 @@ class Tempered:
             self._resample(unbroken / unbroken.sum(axis=1, keepdims=True), share < 1.0)
             self.phase, self.power[:] = TEMPERING, 0.0
             return
-        step = _next_step(energy, np.full(len(self.power), PENALTY))
+        step = next_step(energy, np.full(len(self.power), PENALTY))
         if hurries or (self.power + step).max() >= MOST_PENALTY:
             raise ImpossibleEvidenceError(
                 "SMC found no states that break no hard constraint: the evidence may contradict "
@@ -228,7 +223,7 @@ class Tempered:
     def _temper(self, hurries: bool) -> None:
         """One change of temperature and one sweep."""
         energy, most = self._energy(counts_broken=False), 1.0 - self.power
-        step = most if hurries else _next_step(energy, most)
+        step = most if hurries else next_step(energy, most)
         is_last = step == most
         self._reweigh(energy, step)
         self.power[is_last] = 1.0
@@ -251,25 +246,9 @@ class Tempered:
         self.power += step
 
     def _resample(self, weights: FloatArray, is_due: NDArray[np.bool_]) -> None:
-        """Systematic resampling of each group in each part where that is due: (group, part).
-
-        weights: (group, particle, part). Particles that stay keep their places.
-        """
-        groups, count, num_parts = weights.shape
-        mark = self.rng.random((groups, 1, num_parts))
-        ends = np.minimum(np.floor(np.cumsum(weights, axis=1) * count + mark), count)
-        ends[:, -1] = count
-        copies = np.diff(ends, axis=1, prepend=0.0).astype(np.int64)
-        order = np.argsort(copies > 0, axis=1, kind="stable")  # those without offspring first
-        spare = np.maximum(copies - 1, 0)
-        place = np.cumsum(spare, axis=1) - spare
-        source = np.tile(np.arange(count)[:, None], (groups, 1, num_parts))
-        group, own, part = np.nonzero(spare * is_due[:, None])
-        times = spare[group, own, part]
-        first = np.repeat(np.cumsum(times) - times, times)
-        at = np.repeat(place[group, own, part], times) + np.arange(len(first)) - first
-        group, own, part = (np.repeat(one, times) for one in (group, own, part))
-        source[group, order[group, at, part], part] = own
+        """Resample each group in each part where that is due: (group, part)."""
+        mark = self.rng.random((len(weights), 1, weights.shape[2]))
+        source = ancestors(weights, is_due, mark)
         self.x[:] = np.take_along_axis(self.x, source[:, :, self.part], axis=1)
 
     def _sweep(
@@ -433,25 +412,3 @@ def _hard(terms: LocalTerms, share: FloatArray) -> LocalTerms:
         at = terms.term["base"][of_base][:, None] + np.arange(size)
         theta[at] = terms.theta[at]
     return terms._replace(theta=theta)
-
-
-def _next_step(energy: FloatArray, most: FloatArray) -> FloatArray:
-    """(part,): the largest step, up to `most`, that leaves enough effective particles on average
-    over groups; energy: (group, particle, part)."""
-    step, some = most.copy(), np.flatnonzero(most > 0.0)
-    own, low, high = energy[..., some], LEAST_STEP * most[some], most[some].copy()
-    is_whole = _effective(own, high) >= KEPT
-    for _ in range(HALVINGS):
-        middle = np.sqrt(low * high)
-        is_enough = _effective(own, middle) >= KEPT
-        low, high = np.where(is_enough, middle, low), np.where(is_enough, high, middle)
-    step[some] = np.where(is_whole, most[some], low)
-    return step
-
-
-def _effective(energy: FloatArray, step: FloatArray) -> FloatArray:
-    """(part,): the effective share of particles with weights exp(step · energy), over groups."""
-    weight = step * energy
-    weight = np.exp(weight - weight.max(axis=1, keepdims=True))
-    squares = (weight**2).sum(axis=1)
-    return np.asarray((weight.sum(axis=1) ** 2 / (energy.shape[1] * squares)).mean(axis=0))
