@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.families.practice import written
+from benchmarks.families.score import Moments, wrong
 from hylift import BVI, EP, SMC, Exact, Gibbs, MeanField, check_answer, ground, infer, parse
 from hylift.errors import EvidenceError, UnsupportedError
 from hylift.graph import FactorGraph
@@ -269,3 +271,14 @@ def test_distances_between_answers() -> None:
     assert np.isnan(gaps.prob[at["x"]])
     assert gaps.mean[at["x"]] == pytest.approx(1.0)
     assert gaps.log_std[at["x"]] == pytest.approx(np.log(2))
+
+
+def test_particles_answer_where_chains_leave_doubts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = written("clustering", 18).graph()
+    monkeypatch.setattr(check, "PARTICLES", (64,))
+
+    found = infer(graph, exact=False)
+
+    assert found.trust.verdict == "doubtful"
+    assert found.solution.method == "SMC"
+    assert wrong(Moments.of(found), Moments.of(infer(graph, Exact()))) is None
