@@ -110,7 +110,7 @@ class Check:
         """The answer of Gibbs; before: a doubtful one of particles, which it must agree with."""
         attempts = self.attempts
         graph = rewritten_for(Gibbs(), attempts.prepared, attempts.rewrites).ground
-        method = affordable_chains(graph, attempts.clock.for_checks)
+        method = affordable_chains(graph, attempts.clock)
         flat = None if method is None else self._attempt(method)
         if flat is None:
             return None

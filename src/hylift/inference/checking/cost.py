@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hylift.graph import FactorGraph
+from hylift.inference.attempts import Clock
 from hylift.inference.sampling import Gibbs
 
-PER_STATE, PER_FACTOR, PER_FUNCTION = 1e-7, 3e-7, 7e-6
+PER_STATE, PER_FACTOR, PER_FUNCTION = 1e-7, 1.2e-7, 7e-6
 """Seconds that a chain of Gibbs spends on a state, a factor or a function at each sweep."""
-FEWEST_DRAWS = 200
-"""Draws of each chain below which Gibbs is no check."""
+PER_VARIABLE, MOST_SECONDS = 0.012, 120.0
+"""Of all processors, for chains on large graphs where the user has set no limit: half on two."""
+FEWEST_DRAWS, DRAWS, MOST_LONGER = 200, 500, 64
+"""Draws of each chain below which Gibbs is no check, its draws as a rule, and times as many that it
+makes while variables are uncertain."""
 
 
-def affordable_chains(graph: FactorGraph, seconds: float) -> Gibbs | None:
-    """Gibbs with as many draws as so many seconds allow, if they are enough to judge by."""
-    method = Gibbs()
+def affordable_chains(graph: FactorGraph, clock: Clock) -> Gibbs | None:
+    """Gibbs with as many draws as there is time for, if they are enough to judge by."""
+    seconds, chains = clock.for_checks, Gibbs().chains
+    if clock.seconds is None:
+        seconds = max(seconds, min(PER_VARIABLE * graph.num_variables, MOST_SECONDS))
     functions = sum(len(group) for group in graph.groups if group.potential.quadratic() is None)
     sweep = PER_STATE * float(graph.variables.num_states.sum())
     sweep += PER_FACTOR * graph.num_factors + PER_FUNCTION * functions
-    draws = int(seconds / (1.5 * method.chains * max(sweep, 1e-9)))
-    if draws < FEWEST_DRAWS:
+    most = int(seconds / (1.5 * chains * max(sweep, 1e-9)))
+    if most < FEWEST_DRAWS:
         return None
-    longer = int(np.clip(draws / method.draws, 1, method.longer))
-    draws = min(draws, method.draws)
+    draws = min(most, DRAWS)
+    longer = MOST_LONGER if clock.seconds is not None else min(most // draws, MOST_LONGER)
     return Gibbs(draws=draws, warm_up=draws // 2, longer=longer)

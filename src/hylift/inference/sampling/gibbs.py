@@ -47,14 +47,14 @@ LEAST_DRAWS = 4
 MIXED, HOPELESS = 1.02, 1.3
 """R-hat below which chains agree, and above which more draws would not help."""
 
-LONG = 2_000_000_000
-"""Nanoseconds, about, after which chains do not go on by themselves."""
+LONG = 250_000_000
+"""Nanoseconds, about and times `longer`, after which chains do not go on by themselves."""
 
 LEAST_ESS, MOST_SD_ERROR = 400, 0.1
 """Effective draws that make a probability certain to .025, and the relative error of a deviation
 that is small enough."""
 
-SURE, SURE_MEAN, SURE_STD = 0.015, 0.08, 0.07
+SURE, SURE_MEAN, SURE_STD = 0.0125, 0.06, 0.055
 """Standard errors of a probability, of a mean in deviations, and of a deviation relative to it,
 that are small enough however few draws are effective."""
 
@@ -193,7 +193,7 @@ class _Sampled:
             """True if chains have not mixed, but look as if they would, and there is time."""
             if 2 * made > method.longer * method.draws:
                 return False
-            if request.seconds is None and made * chains.work > LONG:
+            if request.seconds is None and made * chains.work > LONG * method.longer:
                 return False
             if request.seconds is not None and 2 * control.elapsed - began > request.seconds:
                 return False
