@@ -30,8 +30,8 @@ def check_answer(
     not checked again, unless it was loaded: then nothing shows that it is of this graph.
     """
     if not isinstance(posterior, Posterior):
-        raise UnsupportedError(f"check_answer takes a posterior, not {posterior!r}")
-    check_graph("check_answer takes", graph)
+        raise UnsupportedError(f"a check takes a posterior, not {posterior!r}")
+    check_graph("a check takes", graph)
     seconds, seed = checked_seconds(seconds), checked_seed(seed)
     prepared = Prepared.of(graph)
     _check_same(posterior, prepared)
@@ -54,6 +54,6 @@ def _check_same(posterior: Posterior, prepared: Prepared) -> None:
     target = posterior.target
     if target is not None and fingerprint(target.graph, "") != fingerprint(graph, ""):
         raise UnsupportedError(
-            "this posterior is of another model or other evidence than the graph: check_answer "
-            "takes the graph that was inferred in"
+            "this posterior is of another model, or other evidence, than the graph: check it with "
+            "the graph that it was inferred in"
         )

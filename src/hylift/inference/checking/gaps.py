@@ -61,7 +61,8 @@ class Gaps:
     @property
     def size(self) -> FloatArray:
         """(hidden variable,): the largest distance, as a multiple of what is still right."""
-        return relative_size(self.prob, self.mean, np.exp(self.log_std))
+        with np.errstate(over="ignore"):
+            return relative_size(self.prob, self.mean, np.exp(self.log_std))
 
     def errors(
         self, known: StandardErrors, kind: Kind
@@ -76,11 +77,12 @@ class Gaps:
         def error(name: str, gap: FloatArray, standard: FloatArray) -> FloatArray:
             return np.asarray(gap + multiplier[name] * np.maximum(2.0 * standard, floor[name]))
 
-        return (
-            error("prob", self.prob, known.probability),
-            error("mean", self.mean, known.mean / self.std),
-            np.exp(error("std", self.log_std, known.std)),
-        )
+        with np.errstate(over="ignore"):
+            return (
+                error("prob", self.prob, known.probability),
+                error("mean", self.mean, known.mean / self.std),
+                np.exp(error("std", self.log_std, known.std)),
+            )
 
 
 def missed(flat: Posterior, informed: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
