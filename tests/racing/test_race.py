@@ -79,7 +79,7 @@ def test_a_race_is_told_in_words(of_the_toy: Race) -> None:
     lines = str(of_the_toy).splitlines()
 
     assert lines[0].split() == [
-        *("method", "seconds", "log", "Z", "KL", "l1", "MAP", "energy", "ended", "memory")
+        *("method", "seconds", "log", "Z", "KL", "l1", "MAP", "energy", "ended", "trust", "memory")
     ]
     assert "yardstick" in lines[1]
     assert "≥" in lines[2]

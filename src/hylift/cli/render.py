@@ -191,7 +191,7 @@ def _marginals(posterior: Posterior, ids: NDArray[np.int64], spark_width: int) -
     numbers = [Column(name, no_wrap=True) for name in ("density", "mean", "std", "90 %", "")]
     real = Table(_names(), *numbers, box=None, header_style="bold")
     names = posterior.variables.names.render(ids).to_pylist()
-    verdicts = posterior.trust.of(ids).tolist()
+    verdicts = posterior.trust.verdicts_of(ids).tolist()
     for name, is_seen, verdict in zip(names, posterior.observed[ids], verdicts, strict=True):
         marginal, mark = posterior.marginal(name), MARKS.get(verdict, "")
         if isinstance(marginal, Categorical):

@@ -86,5 +86,5 @@ def measurements(posteriors: Iterable[Posterior], name: str) -> list[tuple[float
 
 def doubt_mark(posteriors: Iterable[Posterior], name: str) -> str:
     """A mark behind the name of an atom whose marginal is doubtful in some posterior."""
-    verdicts = [one.trust.of(np.array([one.variables.id(name)]))[0] for one in posteriors]
+    verdicts = [one.trust.verdicts_of(np.array([one.variables.id(name)]))[0] for one in posteriors]
     return " (?)" if "doubtful" in verdicts else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hylift.errors import ArgumentError
+from hylift.errors import ArgumentError, UnsupportedError
 from hylift.graph import Variables
 from hylift.posterior.answers import ENDS, EXACT
 from hylift.words import Wording, counted, worded
@@ -28,6 +29,9 @@ CERTIFIED, CHECKED, UNCHECKED, DOUBTFUL = range(4)
 MOST_PROB, MOST_MEAN, MOST_STD = 0.05, 0.25, 1.25
 """Errors up to which an answer is right: of a probability, of a mean in deviations, and of a
 deviation as a factor."""
+
+SMALL = 1e-3
+"""Estimated error of exact inference on a grid up to which its answer is not doubtful."""
 
 HOW_TO_CHECK = Wording("hl.check_answer(posterior, graph)", "--check")
 
@@ -83,16 +87,29 @@ class Trust:
         """(hidden,): the largest error of each variable, as a multiple of what is still right."""
         return relative_size(self.prob_error, self.mean_error, self.std_factor)
 
-    def of(self, ids: NDArray[np.int64]) -> NDArray[np.object_]:
+    def of(self, atom: str) -> dict[str, object]:
+        """The row of `table` of one variable, by name."""
+        rows: list[dict[str, object]] = self.table(atom).to_pylist()
+        if len(rows) != 1:
+            raise UnsupportedError(f"'{atom}' is not the name of one hidden variable")
+        return rows[0]
+
+    def verdicts_of(self, ids: NDArray[np.int64]) -> NDArray[np.object_]:
         """Verdicts on some variables, in words; empty for those that are observed."""
         found = np.full(len(self.variables), "", dtype=object)
         found[self.ids] = self.verdicts
         return found[ids]
 
-    def table(self) -> pa.Table:
-        """Columns atom, verdict, prob_error, mean_error and std_factor, the worst first."""
-        size = np.nan_to_num(self.size, nan=0.0)
-        order = np.lexsort((self.ids, -size, -self.verdict_id))
+    def table(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
+        """Columns atom, verdict, prob_error, mean_error and std_factor, the worst first.
+
+        `atoms`: names, predicates or patterns; by default all hidden variables.
+        """
+        order = np.lexsort((self.ids, -self.size, -self.verdict_id))
+        if atoms is not None:
+            observed = np.ones(len(self.variables), dtype=bool)
+            observed[self.ids] = False
+            order = order[np.isin(self.ids[order], self.variables.matching(atoms, observed))]
         columns: dict[str, object] = {
             "atom": self.variables.names.render(self.ids[order]),
             "verdict": pa.array(self.verdicts[order], pa.string()),
@@ -121,7 +138,7 @@ def trust_of(posterior: Posterior) -> Trust:
     """The trust in an answer that no other run was compared with."""
     verdict, why = _verdict(posterior)
     error = np.inf
-    if verdict == "certified":
+    if verdict in ("certified", "checked"):
         error = max(posterior.solution.marginal_error or 0.0, EXACT)
     ids = np.flatnonzero(~posterior.observed)
     return Trust.same(posterior.variables, ids, verdict, why, error)
@@ -141,10 +158,19 @@ def _verdict(posterior: Posterior) -> tuple[Verdict, str]:
         if is_proven:
             return "certified", f"It is proven {what}."
         return "unchecked", f"It is not known {what}."
+    if solution.is_certified and solution.result == "converged":
+        return "certified", "Nothing was approximated, and the numerical error is bounded."
+    error = solution.marginal_error  # of exact inference
+    if error is not None and error <= SMALL:
+        told = f"log Z and any probability by about {error:.1g}."
+        if solution.result == "converged":
+            return "checked", f"A finer grid, or rounding, changes {told}"
+        return (
+            "unchecked",
+            f"The grid of {solution.method} could be finer, which would change {told}",
+        )
     if solution.result != "converged":
         return "doubtful", f"{solution.method} ended early: {ENDS[solution.result]}."
-    if solution.is_certified:
-        return "certified", "Nothing was approximated, and the numerical error is bounded."
     return "unchecked", worded(
         f"No independent run was compared with this answer of {solution.method}: ",
         HOW_TO_CHECK,

@@ -13,6 +13,7 @@ from hylift.inference.checking.cost import affordable_chains
 from hylift.inference.checking.gaps import Gaps, Kind, difference, missed
 from hylift.inference.method import Method, Task
 from hylift.inference.sampling import Gibbs
+from hylift.inference.search.maxwalksat import MaxWalkSAT
 from hylift.inference.smc import SMC
 from hylift.inference.smc.cost import particle_seconds
 from hylift.inference.solve import rewritten_for
@@ -42,6 +43,8 @@ CLOSE_SUM, UNSURE_SUM = 0.1, 0.3
 been missed that no group has seen."""
 BOUND = MeanField()
 """Bounds log Z from below."""
+BEST = MaxWalkSAT(restarts=2, flips=20_000)
+"""Finds a state that may weigh more than all that particles have seen."""
 BOTH: frozenset[Task] = frozenset({"marginals", "logz"})
 MORE_TIME = Wording("hl.check_answer(posterior, graph, seconds=…)", "--check with more --seconds")
 
@@ -88,7 +91,12 @@ class Check:
         for particles in PARTICLES:
             method = SMC(particles=particles)
             seconds = particle_seconds(graph, method)
-            if self.has_ended or not self.attempts.clock.affords(seconds):
+            if self.has_ended:
+                break
+            if not self.attempts.clock.affords(seconds):
+                if found is None:
+                    why = f"it should take about {seconds:.2g} s, more than there is for it"
+                    self.attempts.notes.append(f"{method.name} was not tried: {why}.")
                 break
             flat = self._attempt(method)
             if flat is None:
@@ -120,8 +128,11 @@ class Check:
         if other is None and "logz" in attempts.request.tasks:
             other = self._bound()
         if other is not None and other.log_partition is not None:
-            flat = replace(flat, log_partition=other.log_partition)
-            name = other.solution.method
+            log_z, name = other.log_partition, other.solution.method
+            if before is None and log_z.kind == "estimate":
+                log_z = replace(log_z, error=np.inf)
+                name += ", and nothing is known of its error"
+            flat = replace(flat, log_partition=log_z)
             attempts.notes.append(f"log Z is that of {name}: Gibbs does not estimate it.")
         return self._judged(flat, "gibbs", before)
 
@@ -152,11 +163,18 @@ class Check:
 
     def _limits(self) -> list[Limits]:
         """Proven limits to log Z: of the answer, and of mean field."""
-        return [
+        found = [
             Limits(one.solution.method, one.log_partition.lower, one.log_partition.upper)
             for one in (self.answer, self._bound())
             if one is not None and one.log_partition is not None
         ]
+        if (self.attempts.prepared.ground.variables.num_states > 0).all():
+            # The weight of one state is less than the sum of all.
+            only: frozenset[Task] = frozenset({"map"})
+            best = self.attempts.attempt(BEST, tasks=only, callback=None, checkpoint=None)
+            if best is not None and best.assignment is not None:
+                found.append(Limits("the best assignment", -best.assignment.energy))
+        return found
 
     def _bound(self) -> Posterior | None:
         """log Z by mean field, unless it has doubts itself."""
@@ -266,9 +284,11 @@ def with_check(posterior: Posterior, attempts: Attempts) -> Posterior:
 
 def unchecked(posterior: Posterior) -> Posterior:
     """The posterior, with a verdict that says why it was not checked."""
-    if posterior.trust.verdict == "doubtful":
+    if posterior.trust.verdict == "doubtful" or posterior.all_marginals is None:
         return posterior
     why = worded("An independent run would take too long here: ", MORE_TIME, " allows it.")
+    if (posterior.variables.multiplicity != 1).any():
+        why = worded("The graph is lifted, and an independent run needs the ground one.")
     ids = np.flatnonzero(~posterior.observed)
     return replace(posterior, checked=Trust.same(posterior.variables, ids, "unchecked", why))
 
@@ -311,4 +331,6 @@ def _why_checked(
         for error, unit in ((prob, " in any probability"), (mean, " deviations in any mean"))
         if not np.isnan(error).all()
     ]
+    if not parts:
+        return "There is nothing hidden."
     return f"{who} {agree}: the error should be at most {listed(parts)}."

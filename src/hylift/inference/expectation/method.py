@@ -64,7 +64,7 @@ class EP:
         control = Control(request, "largest change")
         prepared.check_proper()
         prepared = without_constants(prepared)
-        if self.merge_factors:
+        if self.merge_factors and (prepared.ground.variables.multiplicity == 1).all():
             prepared = with_larger_factors(prepared)
         view, classes = _view(
             self.name, prepared.with_ground(with_powers(prepared.ground)), request
