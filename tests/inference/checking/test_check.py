@@ -191,13 +191,28 @@ def test_log_z_beyond_a_proven_bound_is_doubtful(
     limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = graph_of(WALK)
-    monkeypatch.setattr(Check, "_limits", lambda self: [limits])
+    monkeypatch.setattr(Check, "_limits", lambda self, flat: [limits])
 
     found = check_of(graph, infer(graph, EP())).run()
 
     assert found is not None
     assert found.trust.verdict == "doubtful"
     assert "by the bound of a proof: modes may have been missed." in found.trust.why
+
+
+def test_a_needle_that_only_search_finds_is_doubtful() -> None:
+    """Four conjunctions of twelve atoms each: no step towards them is rewarded."""
+    rng = np.random.default_rng(1)
+    scopes = [sorted({*rng.choice(20, 12, replace=False).tolist()}) for _ in range(4)]
+    assert len(set().union(*scopes)) == 20
+    rules = ["n = {0, ..., 19}", "S(n)", "-0.1  S(x)", "0.05  S(x) <=> S(y)  where y = x + 1"]
+    rules += ["3.966  " + " ^ ".join(f"S({i})" for i in scope) for scope in scopes]
+    graph = graph_of("\n".join(rules))
+    exact = infer(graph, Exact())
+
+    found = infer(graph, exact=False)
+
+    assert Gaps.between(found, exact).size.max() <= 1 or found.trust.verdict == "doubtful"
 
 
 def test_a_mode_that_an_informed_run_knows_must_be_in_a_flat_one() -> None:

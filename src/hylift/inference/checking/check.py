@@ -13,7 +13,6 @@ from hylift.inference.checking.cost import affordable_chains
 from hylift.inference.checking.gaps import Gaps, Kind, difference, missed
 from hylift.inference.method import Method, Task
 from hylift.inference.sampling import Gibbs
-from hylift.inference.search.maxwalksat import MaxWalkSAT
 from hylift.inference.smc import SMC
 from hylift.inference.smc.cost import particle_seconds
 from hylift.inference.solve import rewritten_for
@@ -43,8 +42,8 @@ CLOSE_SUM, UNSURE_SUM = 0.1, 0.3
 been missed that no group has seen."""
 BOUND = MeanField()
 """Bounds log Z from below."""
-BEST = MaxWalkSAT(restarts=2, flips=20_000)
-"""Finds a state that may weigh more than all that particles have seen."""
+SEARCHED_FACTORS = 30_000
+"""Of a discrete graph in which the best assignment is looked for."""
 BOTH: frozenset[Task] = frozenset({"marginals", "logz"})
 MORE_TIME = Wording("hl.check_answer(posterior, graph, seconds=…)", "--check with more --seconds")
 
@@ -80,10 +79,15 @@ class Check:
         found = self._by_particles()
         if self.has_ended or (found is not None and found.trust.verdict == "checked"):
             return found
+        told = len(self.attempts.notes)
         chains = self._by_chains(found)
-        if found is not None and (chains is None or chains.trust.verdict != "checked"):
-            return found  # particles are right more often where both are in doubt
-        return chains
+        if found is None or chains is None:
+            return found or chains
+        if chains.trust.verdict == "checked":
+            return chains
+        # Particles are right more often where both are in doubt.
+        self.attempts.notes[told:] = ["Gibbs came next, and was in doubt, too."]
+        return found
 
     def _by_particles(self) -> Posterior | None:
         found: Posterior | None = None
@@ -102,7 +106,7 @@ class Check:
             if flat is None:
                 break
             if found is None:
-                self.limits = self._limits()
+                self.limits = self._limits(flat)
                 if self.answer is not None and self.attempts.clock.affords(seconds):
                     self.informed = self._attempt(
                         method, start=replace(self.answer, mixture=None), callback=None
@@ -161,19 +165,17 @@ class Check:
         self.attempts.notes.append(f"{why}, which was to check the answer.")
         return None
 
-    def _limits(self) -> list[Limits]:
-        """Proven limits to log Z: of the answer, and of mean field."""
+    def _limits(self, flat: Posterior) -> list[Limits]:
+        """Proven limits to log Z: of the answer, of mean field, and of a single state."""
         found = [
             Limits(one.solution.method, one.log_partition.lower, one.log_partition.upper)
             for one in (self.answer, self._bound())
             if one is not None and one.log_partition is not None
         ]
-        if (self.attempts.prepared.ground.variables.num_states > 0).all():
-            # The weight of one state is less than the sum of all.
-            only: frozenset[Task] = frozenset({"map"})
-            best = self.attempts.attempt(BEST, tasks=only, callback=None, checkpoint=None)
-            if best is not None and best.assignment is not None:
-                found.append(Limits("the best assignment", -best.assignment.energy))
+        graph = self.attempts.prepared.ground
+        if (graph.variables.num_states > 0).all() and graph.num_factors <= SEARCHED_FACTORS:
+            # One state, which search may find where particles do not, weighs less than all.
+            found.append(Limits("the best assignment", -flat.map().energy))
         return found
 
     def _bound(self) -> Posterior | None:
