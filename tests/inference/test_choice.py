@@ -12,7 +12,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, boolean
 from hylift.grounding import ground
 from hylift.inference import BVI, EP, SMC, Exact, Gibbs, Method, attempts, choice, infer
-from hylift.inference.checking import check
+from hylift.inference.checking import check, cost
 from hylift.language import parse
 from hylift.lifting import lift
 from hylift.posterior import Posterior
@@ -107,15 +107,19 @@ def test_many_factors_are_not_tried_exactly(monkeypatch: pytest.MonkeyPatch) -> 
     ("limits", "methods"),
     [
         ({}, ["EP", "SMC", "Gibbs", "BVI(3)", "mean field"]),
-        ({"CHECK_SECONDS": 0}, ["EP", "BVI(3)", "mean field"]),
-        ({"CHECK_SECONDS": 0, "JOINT_FACTORS": 2}, ["BVI(3)", "mean field"]),
+        ({"CHECK_SECONDS": 0, "PER_VARIABLE": 0}, ["EP", "BVI(3)", "mean field"]),
+        (
+            {"CHECK_SECONDS": 0, "PER_VARIABLE": 0, "JOINT_FACTORS": 2},
+            ["BVI(3)", "mean field"],
+        ),
     ],
 )
 def test_the_size_of_the_graph_decides(
     limits: dict[str, int], methods: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, limit in limits.items():
-        monkeypatch.setattr(choice if name == "JOINT_FACTORS" else attempts, name, limit)
+        home = {"JOINT_FACTORS": choice, "PER_VARIABLE": cost}.get(name, attempts)
+        monkeypatch.setattr(home, name, limit)
     graph, tried = toy_hybrid_mln(), list[str]()
 
     def refuse(method: Method, *_: object) -> Posterior:
@@ -131,6 +135,7 @@ def test_the_size_of_the_graph_decides(
 
 def test_discrete_graphs_of_any_size_are_for_ep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(cost, "PER_VARIABLE", 0.0)
     monkeypatch.setattr(choice, "JOINT_FACTORS", 2)
 
     posterior = infer(grid(4), exact=False)
@@ -191,6 +196,7 @@ def test_where_ep_does_not_converge_the_next_method_answers_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(attempts, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(cost, "PER_VARIABLE", 0.0)
     monkeypatch.setattr(choice, "JOINT", EP(max_steps=1))
 
     posterior = infer(toy_hybrid_mln(), exact=False)

@@ -41,8 +41,8 @@ class Trust:
     """The trust in an answer: a verdict for the whole and for each hidden variable.
 
     Errors are nan where a variable has no such number, and infinite where nothing is known. Those
-    of certified variables are proven; others are exceeded by about one in twenty, as measured on
-    random models.
+    of certified variables are proven; of others, of each kind, one in twenty random models exceeds
+    them somewhere.
     """
 
     variables: Variables

@@ -69,7 +69,7 @@ class Gaps:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(hidden variable,): errors of probabilities, of means, and of deviations as factors.
 
-        known: of the other answer. They are exceeded in about one of twenty models.
+        known: of the other answer. Of each kind, one of twenty random models exceeds them.
         """
         calibration = _calibration()
         floor, multiplier = calibration["floor"], calibration["multiplier"][kind]
@@ -133,7 +133,7 @@ def _calibration() -> dict[str, Any]:
 def _numbers(
     posterior: Posterior, ids: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray, FloatArray]:
-    """Where the states of each variable begin, their probabilities, means and deviations."""
+    """Positions at which the states of each variable begin, probabilities, means, deviations."""
     first = offsets(posterior.variables.num_states[ids].astype(np.int64))
     probs = np.empty(first[-1])
     mean, std = np.full(len(ids), np.nan), np.full(len(ids), np.nan)
