@@ -54,7 +54,7 @@ LEAST_ESS, MOST_SD_ERROR = 400, 0.1
 """Effective draws that make a probability certain to .025, and the relative error of a deviation
 that is small enough."""
 
-SURE, SURE_MEAN, SURE_STD = 0.0125, 0.06, 0.055
+SURE, SURE_MEAN, SURE_STD = 0.018, 0.09, 0.08
 """Standard errors of a probability, of a mean in deviations, and of a deviation relative to it,
 that are small enough however few draws are effective."""
 
@@ -201,7 +201,8 @@ class _Sampled:
             errors = recorded.errors(made // length, length)
             some = ~is_sure(*errors, own.std(axis=(0, 1)), num_states)
             mixing = Diagnostics(*diagnosed(own[..., some], num_states[some]))
-            return not has_mixed(mixing) and bool(mixing.r_hat.max(initial=1.0) < HOPELESS)
+            is_done = has_mixed(mixing) and np.isnan(errors[0][some]).all()
+            return not is_done and bool(mixing.r_hat.max(initial=1.0) < HOPELESS)
 
         began = control.elapsed
 
