@@ -1,5 +1,6 @@
 """Timestamps and other large numbers: no bound is called one where rounding may break it."""
 
+import numpy as np
 import pytest
 
 import hylift as hl
@@ -48,3 +49,17 @@ def test_a_gaussian_far_from_zero_is_not_called_exact_by_ep() -> None:
 
     assert found.log_partition is not None
     assert found.log_partition.kind == "estimate"
+
+
+@pytest.mark.parametrize("method", [hl.EP(), hl.BP()], ids=lambda method: method.name)
+@pytest.mark.parametrize("weight", [1e9, 1e12, 1e15])
+def test_weights_that_cancel_leave_nothing_exact(method: Method, weight: float) -> None:
+    model = hl.parse(f"A\nB\n{weight:.0f}  A ^ B\n-{weight:.0f}  B")
+
+    found = hl.infer(hl.ground(model), method, check=False)
+
+    log_z = found.log_partition
+    assert log_z is not None
+    assert log_z.kind == "estimate"
+    assert abs(log_z.value - np.log(3.0)) <= log_z.error
+    assert found.trust.verdict != "certified"

@@ -9,14 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import IntractableError
-from hylift.graph import FactorGraph
 from hylift.inference.prepared import Prepared
 from hylift.numerics.segments import offsets
 from hylift.posterior import Categorical, LogPartition, Marginals, Posterior
 from hylift.posterior.answers import EXACT, is_exact, rounding_note
 from hylift.posterior.distributions import RealDistribution
-from hylift.potentials import Table
-from hylift.rewrite.centred import Beliefs, Lost, fixed_reals, lost_digits, typical_origin
+from hylift.rewrite.centred import (
+    Beliefs,
+    Lost,
+    fixed_reals,
+    lost_digits,
+    lost_in_tables,
+    typical_origin,
+)
 from hylift.rewrite.parts import parts_of
 
 FEW_DIGITS = 1e-10
@@ -25,7 +30,6 @@ FEW_DIGITS = 1e-10
 WORTH_A_NOTE = 1e-4
 """Rounding errors of log Z and of log-odds that matter beside those of an approximation."""
 
-EPS = float(np.finfo(float).eps)
 
 MOST_ORIGINS = 3
 """Origins that are tried one after the other."""
@@ -70,11 +74,12 @@ def with_rounding(posterior: Posterior, prepared: Prepared) -> Posterior:
     """The posterior of a method that takes reals as they are, with rounding in its errors: nothing
     is called exact, or a bound, where rounding may break it, and a note says so."""
     nowhere, marginals = np.zeros(prepared.source.num_variables), posterior.all_marginals
-    if (prepared.ground.variables.num_states > 0).all():
-        lost = _lost_in_tables(prepared.ground)
-    else:
-        known = None if marginals is None else _beliefs(marginals, prepared, nowhere)[0]
-        lost = lost_digits(prepared.source, nowhere, known, _parts(prepared))
+    known = None if marginals is None else _beliefs(marginals, prepared, nowhere)[0]
+    part = _parts(prepared)
+    lost = lost_in_tables(prepared.ground, prepared.hidden, known, part)
+    if (prepared.ground.variables.num_states == 0).any():
+        more = lost_digits(prepared.source, nowhere, known, part)
+        lost = Lost(lost.total + more.total, lost.marginal + more.marginal)
     posterior, log_z = _with_certificate(posterior, lost), posterior.log_partition
     if log_z is not None and not is_exact(log_z.value, lost.total, 0.0):
         error = lost.total + log_z.error
@@ -89,19 +94,6 @@ def with_rounding(posterior: Posterior, prepared: Prepared) -> Posterior:
     if lost.total <= WORTH_A_NOTE and lost.marginal <= WORTH_A_NOTE:
         return posterior
     return posterior.with_note(rounding_note(lost.total, lost.marginal))
-
-
-def _lost_in_tables(graph: FactorGraph) -> Lost:
-    """Rounding errors of a discrete graph: large weights may cancel each other."""
-    total, largest = 0.0, 0.0
-    for group in graph.groups:
-        if not isinstance(group.potential, Table) or not len(group):
-            continue
-        table = group.potential.flat
-        size = np.where(np.isfinite(table), np.abs(table), 0.0).max(axis=1, initial=0.0)[group.row]
-        total += float(size @ group.multiplicity)
-        largest = max(largest, float(size.max()))
-    return Lost(EPS * total, 4 * EPS * largest)
 
 
 def _parts(prepared: Prepared) -> NDArray[np.int32]:

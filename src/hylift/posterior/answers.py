@@ -50,8 +50,8 @@ def rounding_note(error: float, marginal_error: float) -> str:
     """A note on an answer that rounding keeps from being exact."""
     note = (
         f"Rounding may change log Z, and bounds on it, by about {error:.1e}, and log-odds by "
-        f"{marginal_error:.1e}: the model's numbers differ too much in size. Rescaling its "
-        "reals, or subtracting from them what they have in common, would help."
+        f"{marginal_error:.1e}: the model's numbers differ too much in size. Smaller "
+        "weights, and reals less what they have in common, would help."
     )
     return note if marginal_error <= DOUBTFUL_ODDS else doubt(note)
 

@@ -6,7 +6,7 @@ squares of the readings would cancel each other, and their differences do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.numerics.kernels import expansion as kernels
 from hylift.numerics.sparse import connected
 from hylift.potentials.base import FloatArray, QuadraticForm
-from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
+from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic, closed_form
+from hylift.potentials.table import Table
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -190,12 +191,31 @@ def lost_digits(
     cancel it. Terms without reals change no odds where one state is certain.
     part: (variable,), the connected part of a hidden one, and -1 of others; by default all are one
     """
+    return _lost(_quadratics(graph, origin), beliefs, part)
+
+
+def lost_in_tables(
+    graph: FactorGraph, ids: NDArray[np.int64], beliefs: Beliefs | None, part: NDArray[np.int32]
+) -> Lost:
+    """The same for the tables of hidden variables, which have these ids: large log-values lose
+    digits where they cancel."""
+    at = np.zeros(graph.num_variables)
+    tables = (group for group in graph.groups if isinstance(group.potential, Table))
+    return _lost(((group, at, ids) for group in tables), beliefs, part)
+
+
+def _lost(
+    groups: Iterable[tuple[FactorGroup, FloatArray, NDArray[np.int64]]],
+    beliefs: Beliefs | None,
+    part: NDArray[np.int32] | None,
+) -> Lost:
+    """Of factors, with the points at which they are expanded, and the ids of their variables."""
     total, by_part = 0.0, np.zeros(1 if part is None else int(part.max(initial=0)) + 1)
     probs = np.zeros(0) if beliefs is None else beliefs.probs
-    for group, at, ids in _quadratics(graph, origin):
-        quadratic, reals = as_quadratic(group.potential), group.reals
-        assert quadratic is not None
-        sizes = np.array(quadratic.c.shape[1:], dtype=np.int64)
+    for group, at, ids in groups:
+        closed, reals = closed_form(group.potential), group.reals
+        assert closed is not None
+        sizes = np.array(closed.coefficients[-1].shape[1:], dtype=np.int64)
         first = np.zeros((len(group), len(sizes)), dtype=np.int64)
         size, own = np.zeros(reals.shape), np.zeros(len(group), dtype=np.int32)
         if part is not None:
@@ -204,7 +224,7 @@ def lost_digits(
             first = beliefs.first[ids[group.scope[:, : len(sizes)]]]
             size = beliefs.size[ids[reals]]
         total += kernels.lost(
-            *quadratic.quadratic(), group.row, at[reals], size, group.multiplicity, first, sizes,
+            *closed.quadratic(), group.row, at[reals], size, group.multiplicity, first, sizes,
             probs, own, by_part,
         )  # fmt: skip
     return Lost(EPS * total, EPS * float(by_part.max(initial=0.0)))
