@@ -129,7 +129,7 @@ def _approximated(attempts: Attempts, check: bool) -> Posterior:
             if found is not None:
                 return found
     if joint is not None and joint.solution.result in ("converged", "out_of_time"):
-        return unchecked(joint) if check else joint
+        return unchecked(joint, attempts) if check else joint
     if joint is not None:
         attempts.notes.append(doubt("EP did not converge, and other answers may be off, too."))
     found = attempts.attempt(MIXTURE) or attempts.attempt(PRODUCT) or joint

@@ -130,7 +130,8 @@ def _naming_hard_rules(graph: FactorGraph) -> Iterator[None]:
     try:
         yield
     except ImpossibleEvidenceError as error:
-        potentials = {group.label: group.potential for group in graph.groups if group.label}
+        groups = () if graph.rules is None else graph.groups
+        potentials = {group.label: group.potential for group in groups if group.label}
         hard = [
             f"'{label}'"
             for label, potential in potentials.items()

@@ -138,7 +138,7 @@ def trust_of(posterior: Posterior) -> Trust:
     """The trust in an answer that no other run was compared with."""
     verdict, why = _verdict(posterior)
     error = np.inf
-    if verdict in ("certified", "checked"):
+    if verdict == "certified":
         error = max(posterior.solution.marginal_error or 0.0, EXACT)
     ids = np.flatnonzero(~posterior.observed)
     return Trust.same(posterior.variables, ids, verdict, why, error)
@@ -162,12 +162,11 @@ def _verdict(posterior: Posterior) -> tuple[Verdict, str]:
         return "certified", "Nothing was approximated, and the numerical error is bounded."
     error = solution.marginal_error  # of exact inference
     if error is not None and error <= SMALL:
-        told = f"log Z and any probability by about {error:.1g}."
-        if solution.result == "converged":
-            return "checked", f"A finer grid, or rounding, changes {told}"
-        return (
-            "unchecked",
-            f"The grid of {solution.method} could be finer, which would change {told}",
+        return "unchecked", worded(
+            f"A finer grid, or rounding, changes log Z and any probability by about {error:.1g}; "
+            "what lies between all nodes was not seen: ",
+            HOW_TO_CHECK,
+            " looks for it.",
         )
     if solution.result != "converged":
         return "doubtful", f"{solution.method} ended early: {ENDS[solution.result]}."

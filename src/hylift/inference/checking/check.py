@@ -276,7 +276,7 @@ def with_check(posterior: Posterior, attempts: Attempts) -> Posterior:
         return posterior
     found = Check(attempts, posterior).run()
     if found is None:
-        found = unchecked(posterior)
+        found = unchecked(posterior, attempts)
     elif found.all_marginals is not posterior.all_marginals:
         found = found.with_note(_correction(posterior, found))
     for note in reversed(attempts.notes):
@@ -284,13 +284,15 @@ def with_check(posterior: Posterior, attempts: Attempts) -> Posterior:
     return found
 
 
-def unchecked(posterior: Posterior) -> Posterior:
+def unchecked(posterior: Posterior, attempts: Attempts) -> Posterior:
     """The posterior, with a verdict that says why it was not checked."""
     if posterior.trust.verdict == "doubtful" or posterior.all_marginals is None:
         return posterior
     why = worded("An independent run would take too long here: ", MORE_TIME, " allows it.")
     if (posterior.variables.multiplicity != 1).any():
         why = worded("The graph is lifted, and an independent run needs the ground one.")
+    elif attempts.request.interrupt.requested:
+        why = worded("The check was interrupted.")
     ids = np.flatnonzero(~posterior.observed)
     return replace(posterior, checked=Trust.same(posterior.variables, ids, "unchecked", why))
 
