@@ -90,7 +90,8 @@ def missed(flat: Posterior, informed: Posterior) -> tuple[FloatArray, FloatArray
     a state, distance of the mean in deviations, and a factor of the deviation.
 
     A share exp(d) of the distribution is as the informed run has it, where d is the difference of
-    its log Z from the other one's; so no probability may be below that share of its own.
+    its log Z from the other one's; so no probability may be below that share of its own. The
+    mean may be elsewhere as far as the rest can balance it without a larger deviation.
     """
     assert flat.log_partition is not None
     assert informed.log_partition is not None
@@ -100,8 +101,8 @@ def missed(flat: Posterior, informed: Posterior) -> tuple[FloatArray, FloatArray
     _, known, known_mean, known_std = _numbers(informed, ids)
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.sqrt(share * (known_std**2 + (known_mean - mean) ** 2)) / std
-        off = share * np.abs(known_mean - mean) / std
-    return _largest(share * known - probs, first), off, np.maximum(factor, 1.0)
+        off = np.abs(known_mean - mean) / std - np.sqrt((1.0 - share) / share)
+    return _largest(share * known - probs, first), np.maximum(off, 0.0), np.maximum(factor, 1.0)
 
 
 def _largest(values: FloatArray, first: NDArray[np.int64]) -> FloatArray:
