@@ -172,7 +172,7 @@ def sentences(node: ast.AST) -> Iterator[str]:
         ("box.mln -m bvi --reals gaussian", "--reals beta keeps them inside"),
         ("twins.mln -m epbp", "--method epbp --merge-factors makes them one"),
         ("twins.mln -m bvi", "--method bvi --merge-factors counts it once"),
-        ("stiff.mln -m gibbs --draws 20 --warm-up 1", "Use more --draws"),
+        ("stiff.mln -m gibbs --draws 8 --warm-up 1", "use more draws, or a longer --warm-up"),
         ("papers.mln -e facts.db -m bvi -k 2 --start five.npz", "ask for --components 5"),
         ("papers.mln -e facts.db -m gibbs --draws 0", "--draws must be an integer"),
         ("papers.mln -e facts.db -m gibbs --warm-up -1", "--warm-up must be an integer"),
