@@ -115,7 +115,8 @@ def test_a_predicate_asks_for_all_its_atoms_in_the_order_of_the_question(posteri
     expected = ["rain", "age(Ann)", 'age("Bob, jr")', "Kind(Ann)", 'Kind("Bob, jr")']
     assert posterior.marginals(atoms)["atom"].to_pylist() == expected
     assert list(written) == expected
-    assert list(written["age(Ann)"]) == ["mean", "std", "mode", "quantiles"]
+    figures = ["mean", "std", "mode", "quantiles"]
+    assert list(written["age(Ann)"]) == [*figures, "verdict", "mean_error", "std_factor"]
     assert posterior.compare(posterior, "age").to_arrow().num_rows == 2
 
 
