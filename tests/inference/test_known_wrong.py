@@ -146,10 +146,9 @@ def is_taken(case: str, name: str) -> bool:
 
 
 def is_slow(case: str, name: str, lift: str) -> bool:
-    if case in ("rooms 30", "rooms 100"):
-        is_dear = name == "EPBP" or case == "rooms 100"
-        return name in ("SMC", "without exact") or (lift == "none" and is_dear)
-    return case in ("regression", "rooms 1000")
+    if case in ("rooms 30", "rooms 100") and name in ("SMC", "without exact"):
+        return True
+    return lift == "none" or case in ("regression", "rooms 1000")
 
 
 CASES = [

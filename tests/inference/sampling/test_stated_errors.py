@@ -59,6 +59,7 @@ def test_stated_errors_are_neither_too_small_nor_too_large(model: ZooModel) -> N
     assert within[2] > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [toy_hybrid_mln, switching_regime, mixed_cardinality_loop])
 def test_errors_of_marginals_are_neither_too_small_nor_those_of_draws(model: ZooModel) -> None:
     graph = model()
