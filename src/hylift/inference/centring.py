@@ -30,7 +30,6 @@ FEW_DIGITS = 1e-10
 WORTH_A_NOTE = 1e-4
 """Rounding errors of log Z and of log-odds that matter beside those of an approximation."""
 
-
 MOST_ORIGINS = 3
 """Origins that are tried one after the other."""
 

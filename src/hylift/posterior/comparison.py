@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,16 +77,6 @@ def compare(trusted: Posterior, other: Posterior, ids: NDArray[np.int64]) -> Com
     check_comparable(trusted, other)
     p, q = trusted.known_marginals(), other.known_marginals()
     kl, l1 = np.empty(len(ids)), np.empty(len(ids))
-    for at, some, others, place in _pairs(p, q, ids):
-        kl[at] = divergences(some, others)[place]
-        l1[at] = distances(some, others)[place]
-    return Comparison(trusted.variables, ids, kl, l1)
-
-
-def _pairs(
-    p: Marginals, q: Marginals, ids: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], Any, Any, NDArray[np.int64]]]:
-    """Positions in `ids`, the distinct pairs of distributions there, and the pair of each."""
     batches = p.batch[ids].astype(np.int64) * len(q.batches) + q.batch[ids]
     for pair in np.unique(batches).tolist():
         at = np.flatnonzero(batches == pair)
@@ -96,7 +85,10 @@ def _pairs(
         rows, place = np.unique(
             p.row[ids[at]].astype(np.int64) * size + q.row[ids[at]], return_inverse=True
         )
-        yield at, one[rows // size], two[rows % size], place
+        some, others = one[rows // size], two[rows % size]
+        kl[at] = divergences(some, others)[place]
+        l1[at] = distances(some, others)[place]
+    return Comparison(trusted.variables, ids, kl, l1)
 
 
 def check_comparable(trusted: Posterior, other: Posterior) -> None:

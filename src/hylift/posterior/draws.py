@@ -52,8 +52,8 @@ class Draws:
     ids: NDArray[np.int64]  # (hidden variable,)
     values: FloatArray  # (chain, draw, hidden variable)
     weights: FloatArray | None = None  # (chain, hidden variable)
-    """Where each chain is a group of particles with common ancestors, the weight of the group: only
-    the spread between groups tells how far off a mean may be."""
+    """Weights of chains that are groups of particles with common ancestors: only the spread between
+    groups tells how far off a mean may be."""
     errors: FloatArray | None = None  # (hidden variable,)
     """The error of a group's answer that is not an average of draws: of the probability of a state,
     or of a mean; NaN where it is unknown."""

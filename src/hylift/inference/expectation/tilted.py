@@ -1,4 +1,4 @@
-"""What the steps of expectation propagation work on: active parts, and tilted distributions."""
+"""Active parts and tilted distributions, which a step of expectation propagation updates."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ from hylift.inference.smc.kernels.particles import (
     add_values,
     sweep_particles,
 )
-from hylift.inference.smc.kernels.temper import FEW
-from hylift.inference.smc.weights import KEPT, ancestors, next_step
+from hylift.inference.smc.kernels.temper import FEW, KEPT, MOST_PENALTY, PENALTY
+from hylift.inference.smc.weights import ancestors, next_step
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
 from hylift.posterior.distributions import BatchedDistribution
@@ -48,9 +48,6 @@ Ids = NDArray[np.int64]
 
 BREAKING, TEMPERING, FINAL, DONE = 0, 1, 2, 3
 """Phases: particles break hard constraints, are on the way, at the end, or all is recorded."""
-
-PENALTY, MOST_PENALTY = 2.0, 100.0
-"""Fall of the log-density for a broken factor: what a step adds, and where all is given up."""
 
 RATE, LEARN, MOST_LINES = 0.4, 4, 2
 """Change of the widths of slices from one temperature to the next; temperatures after which

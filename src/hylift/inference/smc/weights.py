@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from hylift.inference.smc.kernels.temper import KEPT
 
-KEPT = 0.8
-"""Effective share of particles that a change of temperature leaves."""
+FloatArray = NDArray[np.float64]
 
 LEAST_STEP, HALVINGS = 1e-12, 40
 """Of a change of temperature, relative to what is left; and the tries to find it."""

@@ -21,7 +21,7 @@ KEPT = 0.8
 """Effective share of particles that a change of temperature leaves."""
 
 PENALTY, MOST_PENALTY = 2.0, 100.0
-"""Fall of the log-density for a broken table: what a step adds, and where all is given up."""
+"""Fall of the log-density for a broken factor: what a step adds, and where all is given up."""
 
 
 @inner
