@@ -15,6 +15,7 @@ from rich.progress import Progress
 import hylift as hl
 from benchmarks.families.practice import written
 from hylift.inference.method import Method
+from hylift.posterior.mixing import effective_groups
 
 FIRST = 10_000
 """The seed of the first model of a family; smaller ones are for scores."""
@@ -123,7 +124,7 @@ def moments(name: str, answer: hl.Posterior) -> Columns:
         error = np.where(np.isnan(found.mean), found.probability, found.mean)
         columns |= {f"{name}_error": error[variable], f"{name}_std_error": found.std[variable]}
         if draws.weights is not None:
-            columns[f"{name}_groups"] = 1.0 / (draws.weights**2).sum(axis=0)[variable]
+            columns[f"{name}_groups"] = effective_groups(draws.weights)[variable]
     return columns
 
 

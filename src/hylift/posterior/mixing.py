@@ -14,8 +14,9 @@ FloatArray = NDArray[np.float64]
 DISAGREE = 1.01
 """R-hat above which the standard error is estimated from the spread between chains."""
 
-ALONE = 1.5
-"""Effective number of groups below which one of them has nearly all the weight."""
+ALONE, FEW_GROUPS = 1.5, 3.0
+"""Effective numbers of groups: below which one of them has nearly all the weight, or a few decide
+for all."""
 
 MOST_STATES = 16
 """States that are diagnosed one by one; further ones share those of their number modulo this."""
@@ -191,12 +192,22 @@ def batch_error(batches: FloatArray) -> FloatArray:
     return np.maximum(*found)
 
 
+def effective_groups(weights: FloatArray) -> FloatArray:
+    """(…): effective number of groups with weights (group, …)."""
+    return np.asarray(1.0 / (weights**2).sum(axis=0))
+
+
+def few_decide(weights: FloatArray) -> NDArray[np.bool_]:
+    """(…): true if a few groups have most of the weight (group, …)."""
+    return effective_groups(weights) < min(FEW_GROUPS, 0.5 * len(weights))
+
+
 def error_of_groups(means: FloatArray, weights: FloatArray) -> FloatArray:
     """(…): standard error of the weighted mean of the means of independent groups, (group, …)."""
     groups, mean = len(means), (weights * means).sum(axis=0)
     spread = (weights**2 * (means - mean) ** 2).sum(axis=0) * groups / (groups - 1)
     # Where one group has nearly all the weight, the weighted spread says nothing.
-    is_alone = 1.0 / (weights**2).sum(axis=0) < ALONE
+    is_alone = effective_groups(weights) < ALONE
     return np.sqrt(np.maximum(spread, np.where(is_alone, means.var(axis=0, ddof=1), 0.0)))
 
 

@@ -18,6 +18,7 @@ from hylift.inference.smc.cost import particle_seconds
 from hylift.inference.solve import rewritten_for
 from hylift.inference.variational import MeanField
 from hylift.posterior import Posterior, Trust
+from hylift.posterior.mixing import few_decide
 from hylift.posterior.trust import (
     CHECKED,
     DOUBTFUL,
@@ -31,8 +32,6 @@ from hylift.words import Wording, counted, listed, worded
 
 PARTICLES = (64, 256, 1024)
 """Of each group: more where fewer leave variables in doubt."""
-FEW_GROUPS = 3.0
-"""Effective number of groups below which one of them decides alone."""
 SIGNIFICANT = 3.0
 """Standard errors by which estimates of log Z differ in earnest."""
 PRECISE, PRECISE_SUM = 0.5, 0.15
@@ -208,8 +207,7 @@ class Check:
         is_wrong = ~(relative_size(*errors) <= 1.0)
         weights = flat.draws.weights
         if weights is not None:
-            effective = 1.0 / (weights**2).sum(axis=0)
-            is_wrong |= effective < min(FEW_GROUPS, 0.5 * len(weights))
+            is_wrong |= few_decide(weights)
         ids = np.flatnonzero(~answer.observed)
         why = self._why_not(flat, before or flat) or _why_doubtful(answer, ids, is_wrong)
         verdict: Verdict = "checked" if why is None else "doubtful"

@@ -26,7 +26,6 @@ from hylift.words import Doubt, doubt, worded
 CLEAR = 3.0
 """Gap, as a multiple of what is still right, from which on no longer run need confirm it."""
 PARTICLES, DRAWS = SMC(particles=16, sweeps=5), Gibbs(draws=200, warm_up=50, longer=1)
-REWRITES = ("hard clusters", "common means", "counts", "common fields")
 MOST_FACTORS, MOST_REWRITTEN, MOST_SECONDS = 2_000_000, 3_000, 0.25
 """Factors of a graph that is rewritten for the check, of one that is drawn from, and the predicted
 time of particles."""
@@ -68,13 +67,13 @@ def _comparison(posterior: Posterior, prepared: Prepared, request: Request) -> s
     """A doubt where flat runs have another answer, and otherwise what is known."""
     if request.seconds is not None and request.seconds <= 0:
         return UNCHECKED
-    own = prepared
+    own, rewrites = prepared, info_of(PARTICLES).rewrites
     if prepared.ground.num_factors <= MOST_FACTORS:
-        own = prepared.rewritten(REWRITES)
+        own = prepared.rewritten(rewrites)
 
     def run(method: Method) -> Posterior | None:
         try:
-            found = solve(method, prepared, request, REWRITES, own)
+            found = solve(method, prepared, request, rewrites, own)
         except FAILURES:
             return None
         return None if found.solution.result in ("out_of_time", "interrupted") else found

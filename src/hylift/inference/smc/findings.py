@@ -16,7 +16,13 @@ from hylift.numerics.segments import maxima, offsets
 from hylift.posterior import LogPartition
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
-from hylift.posterior.mixing import ALONE, error_of_groups, widened
+from hylift.posterior.mixing import (
+    ALONE,
+    effective_groups,
+    error_of_groups,
+    few_decide,
+    widened,
+)
 from hylift.words import counted, doubt
 
 FloatArray = NDArray[np.float64]
@@ -32,9 +38,6 @@ some may be missing."""
 
 STEPS, PER_STEP = 25, 0.25
 """Changes of temperature, as a rule, and the variance of the weights of particles at each."""
-
-FEW_GROUPS = 3.0
-"""Effective number of groups below which one of them decides alone."""
 
 ROUNDING = 1e-13
 
@@ -136,15 +139,10 @@ class Findings:
         return error, std_error
 
     @property
-    def _effective(self) -> FloatArray:
-        """(part,): effective number of groups."""
-        return np.asarray(1.0 / (self.weights**2).sum(axis=0))
-
-    @property
     def _is_alone(self) -> NDArray[np.bool_]:
-        """(part,): whether one group has nearly all the weight, so that their weighted spread says
+        """(part,): true if one group has nearly all the weight, so that their weighted spread says
         nothing."""
-        return self._effective < ALONE
+        return effective_groups(self.weights) < ALONE
 
     @property
     def reals(self) -> NDArray[np.int64]:
@@ -229,7 +227,7 @@ class Findings:
                     f"'{names[apart[0]]}': the answer may be off. More particles would help."
                 )
             )
-        if (self._effective < min(FEW_GROUPS, 0.5 * len(self.weights))).any():
+        if few_decide(self.weights).any():
             doubts.append(
                 doubt(
                     "A few groups found far more probable states than the others: modes may have "
