@@ -12,8 +12,8 @@ STAGES = [
 INFERENCE = [
     "capabilities", "settings", "prepared", "centring", "checkpoint",
     "method", "control", "loop", "finish", "restored", "started", "terms", "curvature",
-    "local", "exact",
-    "search", "sampling", "smc", "message", "expectation", "variational", "bounds", "filtering",
+    "local", "search", "exact",
+    "sampling", "smc", "message", "expectation", "variational", "bounds", "filtering",
     "solve", "attempts", "checking", "choice", "run",
 ]  # fmt: skip
 """Modules and folders of `inference/`."""

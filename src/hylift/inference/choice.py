@@ -7,7 +7,8 @@ from dataclasses import replace
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.attempts import Attempts, Clock
-from hylift.inference.checking.check import BOTH, Check, unchecked
+from hylift.inference.checking.check import BOTH, Check, unchecked, with_notes
+from hylift.inference.checking.nodes import checked_on_nodes, rests_on_nodes
 from hylift.inference.exact import Exact
 from hylift.inference.expectation import EP
 from hylift.inference.method import Request
@@ -51,12 +52,14 @@ def choose_and_solve(
     if exact:
         found = _exact(prepared, request, rewrites, clock)
         if isinstance(found, Posterior):
+            if check and rests_on_nodes(found, prepared):
+                found = checked_on_nodes(found, Attempts(prepared, request, rewrites, clock))
+                solution = replace(found.solution, seconds=clock.elapsed)
+                found = _as_asked(replace(found, solution=solution), request)
             return found
         why = worded("exact inference is not cheap here: ", found)
     attempts = Attempts(prepared, request, rewrites, clock)
-    found = _approximated(attempts, check)
-    for note in reversed(attempts.notes):
-        found = found.with_note(note)
+    found = with_notes(_approximated(attempts, check), attempts)
     solution = replace(found.solution, seconds=clock.elapsed)
     note = worded(f"{solution.method} was chosen, because ", why)
     return _as_asked(replace(found, solution=solution).with_note(note), request)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.graph import FactorGraph
 from hylift.inference.attempts import Attempts
 from hylift.inference.checking.cost import affordable_chains
 from hylift.inference.checking.gaps import Gaps, Kind, difference, missed
+from hylift.inference.checking.peak import start_at_peak
 from hylift.inference.method import Method, Task
 from hylift.inference.sampling import Gibbs
 from hylift.inference.smc import SMC
@@ -65,8 +67,9 @@ class Check:
     keeps: bool = True
     """The answer is returned where it is confirmed; else the run that confirms it is."""
     limits: list[Limits] = field(default_factory=list)
-    informed: Posterior | None = None
-    """Particles that began at the answer: they may know what others have missed."""
+    informed: list[Posterior] = field(default_factory=list)
+    """Particles that began at the answer, or at a peak of functions: they may know what others have
+    missed."""
     num_runs: int = 0
     has_ended: bool = False
     """True once the user has stopped it."""
@@ -101,20 +104,46 @@ class Check:
                     why = f"it should take about {seconds:.2g} s, more than there is for it"
                     self.attempts.notes.append(f"{method.name} was not tried: {why}.")
                 break
-            flat = self._attempt(method)
-            if flat is None:
+            own = flat = self._attempt(method)
+            if own is None or flat is None:
                 break
             if found is None:
+                flat = self._informed(own, method, seconds, graph)
                 self.limits = self._limits(flat)
-                if self.answer is not None and self.attempts.clock.affords(seconds):
-                    self.informed = self._attempt(
-                        method, start=replace(self.answer, mixture=None), callback=None
-                    )
             else:
                 self._note_escalation(found, f"{particles} particles in each group")
             found = self._judged(flat, "smc")
             if found.trust.verdict == "checked" and (self._is_kept(found) or _is_precise(found)):
                 break
+            if flat is not own:  # more flat ones would not see more
+                break
+        return found
+
+    def _informed(
+        self, flat: Posterior, method: SMC, seconds: float, graph: FactorGraph
+    ) -> Posterior:
+        """The flat run; or one from a peak of functions that it has not seen, if that has more of
+        the distribution. Those from there and from the answer are kept."""
+        clock = self.attempts.clock
+        if self.answer is not None and clock.affords(seconds):
+            self._inform(method, replace(self.answer, mixture=None))
+        start = start_at_peak(graph, flat, clock.left())
+        peak = None
+        if start is not None and clock.affords(seconds):
+            peak = self._inform(method, start)
+        if peak is None or _log_sum(peak) <= _log_sum(flat):
+            return flat
+        self.informed[-1] = flat
+        self.attempts.notes.append(
+            "Particles that began flat missed most of the distribution, which is at a narrow peak "
+            "of functions: these began there."
+        )
+        return peak
+
+    def _inform(self, method: SMC, start: Posterior) -> Posterior | None:
+        found = self._attempt(method, start=start, callback=None)
+        if found is not None:
+            self.informed.append(found)
         return found
 
     def _by_chains(self, before: Posterior | None) -> Posterior | None:
@@ -200,9 +229,8 @@ class Check:
         if before is not None:
             gaps = gaps.and_from(Gaps.between(answer, before))
         prob, mean, std = gaps.errors(flat.draws.standard_errors(), kind)
-        if self.informed is not None and kind == "smc":
-            known = missed(flat, self.informed)
-            prob, mean, std = map(np.maximum, (prob, mean, std), known)
+        for one in self.informed if kind == "smc" else ():
+            prob, mean, std = map(np.maximum, (prob, mean, std), missed(flat, one))
         errors = prob, mean, std
         is_wrong = ~(relative_size(*errors) <= 1.0)
         weights = flat.draws.weights
@@ -249,6 +277,11 @@ class Check:
         self.attempts.notes.append(f"{name} was not sure enough of {about}, and {what} came next.")
 
 
+def _log_sum(posterior: Posterior) -> float:
+    assert posterior.log_partition is not None
+    return posterior.log_partition.value
+
+
 def _with_sum(answer: Posterior, flat: Posterior) -> Posterior:
     """The answer, with the error of its estimate of log Z, or with that of particles."""
     own, other = answer.log_partition, flat.log_partition
@@ -276,7 +309,12 @@ def with_check(posterior: Posterior, attempts: Attempts) -> Posterior:
     if found is None:
         found = unchecked(posterior, attempts)
     elif found.all_marginals is not posterior.all_marginals:
-        found = found.with_note(_correction(posterior, found))
+        found = found.with_note(correction(posterior, found))
+    return with_notes(found, attempts)
+
+
+def with_notes(found: Posterior, attempts: Attempts) -> Posterior:
+    """The answer, with the notes of all attempts before its own."""
     for note in reversed(attempts.notes):
         found = found.with_note(note)
     return found
@@ -295,7 +333,7 @@ def unchecked(posterior: Posterior, attempts: Attempts) -> Posterior:
     return replace(posterior, checked=Trust.same(posterior.variables, ids, "unchecked", why))
 
 
-def _correction(before: Posterior, found: Posterior) -> str:
+def correction(before: Posterior, found: Posterior) -> str:
     """A note that another answer is returned, and how far the one before was off."""
     size = Gaps.between(before, found).size
     worst = int(np.nanargmax(size))

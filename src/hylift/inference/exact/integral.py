@@ -18,13 +18,14 @@ from hylift.inference.exact.elimination import Flags, FloatArray
 from hylift.inference.exact.integrated import Integrated, integrate_reals
 from hylift.inference.exact.lattices.lattice import LatticeError
 from hylift.inference.exact.meter import LONG, Meter
-from hylift.inference.exact.nodes.axes import MAX_PANELS, Axes, is_closed, resolving_edges
+from hylift.inference.exact.nodes.axes import MAX_PANELS, Axes, is_closed
 from hylift.inference.exact.nodes.conditional import known_reals
 from hylift.inference.exact.nodes.far_ends import FarEnds, LogTilted, is_one_sided
 from hylift.inference.exact.nodes.grids import (
     EPS,
     beside_free,
     difference,
+    first_edges,
     improper_but_bounded,
     settled_grid,
 )
@@ -168,7 +169,7 @@ def _refine(
 ) -> Integral | Integrated:
     """The integral on ever finer panels until it converges; or the reals, where it is infinite."""
     kind: Kind = "estimate" if in_functions(kinds).any() else "exact"
-    edges = resolving_edges(kinds, gridded)
+    edges = first_edges(kinds, gridded)
     best: Integral | None = None
     while True:
         axes = Axes.of(kinds, gridded, edges)

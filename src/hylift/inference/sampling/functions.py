@@ -16,7 +16,7 @@ from hylift.inference.local.terms import LocalTerms
 from hylift.inference.loop import generator_state, restore_generator
 from hylift.inference.sampling.kernels.sweep import FUNCTIONS, weigh_states
 from hylift.inference.sampling.state import STALE, Chain, RealBlocks
-from hylift.inference.search.functions import FunctionMoves, FunctionSet
+from hylift.inference.search.functions import FunctionSet, function_sets
 from hylift.numerics.sparse import connected
 from hylift.rewrite.kinds import Kinds
 
@@ -90,7 +90,7 @@ class FunctionDraws:
         given = is_fixed & (terms.variable["num_states"] == 0)
         rng = np.random.default_rng(seed)
         own = cls(terms, kinds.functions, [], given, near, rng, np.ones(len(given)))
-        own.singles = [own._single(some) for some in FunctionMoves.of(kinds, terms).sets]
+        own.singles = [own._single(some) for some in function_sets(kinds, terms)]
         return own
 
     def _lines(self, variables: Ids, direction: FloatArray, block: Ids, parts: Parts) -> Lines:

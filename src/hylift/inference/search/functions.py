@@ -11,15 +11,14 @@ from hylift.graph import FactorGroup
 from hylift.inference.local.kernels import worth_of_each
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.search.kernels.moves import UNBROKEN
+from hylift.inference.search.landmarks import Landmarks
 from hylift.rewrite.kinds import Kinds
 
 NUM_POINTS = 17
 """Points of the first grid along a real."""
 
-NUM_SECTIONS = 40
-"""Golden sections around the best of them."""
-
-GOLDEN = (np.sqrt(5) - 1) / 2
+NUM_HALVINGS = 40
+"""Times that the distance to the points on both sides of the best one is halved."""
 
 FAR = 1e15
 """A real without bounds goes no further from here on."""
@@ -47,25 +46,11 @@ class FunctionMoves:
 
     terms: LocalTerms
     sets: list[FunctionSet]
+    landmarks: Landmarks
 
     @classmethod
     def of(cls, kinds: Kinds, terms: LocalTerms) -> FunctionMoves:
-        groups, sets = kinds.functions, list[FunctionSet]()
-        if not groups:
-            return cls(terms, [])
-        color = _colors(groups, terms)
-        for number in range(int(color.max()) + 1):
-            variables = np.flatnonzero(color == number)
-            place = np.full(len(color), -1)
-            place[variables] = np.arange(len(variables))
-            touched = []
-            for group in groups:
-                owner = place[group.scope].max(axis=1)
-                some = np.flatnonzero(owner >= 0)
-                if len(some):
-                    touched.append((group.take(some), owner[some]))
-            sets.append(FunctionSet(variables, touched))
-        return cls(terms, sets)
+        return cls(terms, function_sets(kinds, terms), Landmarks.of(kinds))
 
     def broken(self, x: FloatArray) -> float:
         """More than 0 if a function is -inf."""
@@ -94,7 +79,7 @@ class FunctionMoves:
         return bool((best != now).any())
 
     def _ascend_reals(self, x: FloatArray, some: FunctionSet) -> bool:
-        """A grid along each real, then golden sections around its best point."""
+        """The best of a grid along each real and of peaks, then of ever nearer points."""
         record = self.terms.variable[some.variables]
         now = x[some.variables].copy()
         is_real = record["num_states"] == 0
@@ -107,15 +92,14 @@ class FunctionMoves:
         for share in np.linspace(0, 1, NUM_POINTS):
             tried = low + share * (high - low)
             worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
+        for peak in self.landmarks.value[:, some.variables]:
+            tried = np.where(np.isnan(peak), now, peak)
+            worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
         width = (high - low) / (NUM_POINTS - 1)
-        left, right = np.maximum(low, best - width), np.minimum(high, best + width)
-        for _ in range(NUM_SECTIONS):
-            inner = right - GOLDEN * (right - left), left + GOLDEN * (right - left)
-            first, second = (self._worth(x, some, tried) for tried in inner)
-            worth = self._keep_better(best, worth, inner[0], first)
-            worth = self._keep_better(best, worth, inner[1], second)
-            up = _better(first, second, 0.0)
-            left, right = np.where(up, inner[0], left), np.where(up, right, inner[1])
+        for _ in range(NUM_HALVINGS):
+            width *= 0.5
+            for tried in (np.maximum(low, best - width), np.minimum(high, best + width)):
+                worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
         x[some.variables] = best
         return bool((best != now).any())
 
@@ -140,6 +124,26 @@ class FunctionMoves:
             total += np.bincount(owner, finite, minlength=len(values))
             broken += np.bincount(owner, group.multiplicity * impossible, minlength=len(values))
         return broken, total
+
+
+def function_sets(kinds: Kinds, terms: LocalTerms) -> list[FunctionSet]:
+    """The variables of functions, in sets of which no two share a factor."""
+    groups, sets = kinds.functions, list[FunctionSet]()
+    if not groups:
+        return sets
+    color = _colors(groups, terms)
+    for number in range(int(color.max()) + 1):
+        variables = np.flatnonzero(color == number)
+        place = np.full(len(color), -1)
+        place[variables] = np.arange(len(variables))
+        touched = []
+        for group in groups:
+            owner = place[group.scope].max(axis=1)
+            some = np.flatnonzero(owner >= 0)
+            if len(some):
+                touched.append((group.take(some), owner[some]))
+        sets.append(FunctionSet(variables, touched))
+    return sets
 
 
 def _better(worth: Worth, other: Worth, least: float) -> NDArray[np.bool_]:

@@ -39,6 +39,9 @@ MOST_LOOKS = 500
 RANDOM, AT_ONCE = 0.125, 20_000
 """Probability of a random move while hard tables are broken; moves between checks of the clock."""
 
+MOST_PEAKS = 4
+"""Further starts, with reals at the peaks of functions."""
+
 MOST_KICKS = 4
 """States into which a block is put."""
 
@@ -75,6 +78,8 @@ def polish(
     began = time.monotonic()
     climber = _Climber.of(graph)
     starts = climber.checked(np.asarray(starts, dtype=np.float64))
+    peaks = climber.functions.landmarks.starts(starts[0], MOST_PEAKS)
+    starts = np.concatenate([starts, climber.checked(peaks)]) if len(peaks) else starts
 
     def is_late() -> bool:
         if go_on is not None and not go_on():

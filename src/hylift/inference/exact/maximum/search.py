@@ -25,6 +25,7 @@ from hylift.inference.exact.meter import Meter
 from hylift.inference.exact.nodes.axes import Axes, is_closed, resolving_edges
 from hylift.inference.exact.nodes.grids import improper_but_closed
 from hylift.inference.exact.one_pass import PassResult, sum_states
+from hylift.inference.search.polish import polish
 from hylift.numerics.quadrature import halved
 from hylift.numerics.segments import counts_up, ranges
 from hylift.numerics.sparse import connected
@@ -62,6 +63,8 @@ def maximise(
             )
         except IntractableError as second:
             values, gap = _search_lattices(kinds, max_entries, by_tables, second)
+    if kinds.functions:  # which may have peaks between all nodes
+        values = polish(kinds.graph, values[None], seconds=seconds).values
     energy = -kinds.graph.log_density(values)
     unsure = gridded.any() or forgiven > negligible_gap(energy)
     kind: Kind = "estimate" if unsure or gap > 0 else "exact"

@@ -21,6 +21,7 @@ from hylift.inference.exact.nodes.placement import (
     nodes_within,
 )
 from hylift.inference.exact.one_pass import PassResult, sum_states
+from hylift.inference.search.landmarks import Landmarks
 from hylift.numerics.quadrature import halved
 from hylift.progress import Progress, silent
 from hylift.rewrite.kinds import Kinds
@@ -41,6 +42,16 @@ WIDEST_DEGREE = 64
 """Most nodes of one panel."""
 MOST_NODES = 2**18
 """Joint nodes of coupled reals up to which a grid is refined to settle further digits."""
+LANDMARKS = (8, 3)
+"""Peaks of functions of a real about which the first grid is finer: of one that is not, and that is
+coupled to others."""
+
+
+def first_edges(kinds: Kinds, gridded: Flags) -> FloatArray:
+    """(gridded, panel + 1): panels that resolve quadratics, and narrow peaks of functions."""
+    edges, reals = resolving_edges(kinds, gridded), np.flatnonzero(gridded)
+    most = LANDMARKS[most_coupled(kinds, reals) > 1]
+    return Landmarks.of(kinds).resolved(edges, reals, most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,54 @@
+"""The check of an answer on nodes: a finer grid cannot show what lies between all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hylift.inference.attempts import Attempts
+from hylift.inference.checking.check import CLOSE_SUM, SIGNIFICANT, Check, correction, with_notes
+from hylift.inference.checking.gaps import Gaps
+from hylift.inference.exact.nodes.conditional import known_reals
+from hylift.inference.prepared import Prepared
+from hylift.posterior import Posterior, Trust
+from hylift.posterior.trust import Verdict
+from hylift.rewrite.kinds import Kinds
+
+
+def rests_on_nodes(posterior: Posterior, prepared: Prepared) -> bool:
+    """True if marginals of exact inference are of functions whose reals are all on nodes: unlike
+    variances, these may have peaks anywhere."""
+    if posterior.all_marginals is None or posterior.trust.verdict == "certified":
+        return False
+    kinds = Kinds.of(prepared.ground)
+    on_nodes = known_reals(kinds)
+    return any(on_nodes[group.reals].all(axis=1).any() for group in kinds.functions)
+
+
+def checked_on_nodes(posterior: Posterior, attempts: Attempts) -> Posterior:
+    """The answer with the verdict of particles, or theirs where it has missed something.
+
+    Particles that are in doubt themselves leave it unchecked, unless they contradict it.
+    """
+    found = Check(attempts, posterior).run()
+    if found is None or found.log_partition is None or posterior.log_partition is None:
+        return with_notes(posterior, attempts)
+    more = found.log_partition.value - posterior.log_partition.value
+    slack = SIGNIFICANT * found.log_partition.error + CLOSE_SUM
+    name, own = found.solution.method, found.all_marginals is posterior.all_marginals
+    if own and more == 0.0:  # nodes have smaller errors of log Z than particles
+        found = replace(found, log_partition=posterior.log_partition)
+    if own or (found.trust.verdict == "checked" and more >= -slack) or more > slack:
+        if not own:
+            found = found.with_note(correction(posterior, found))
+        return with_notes(found, attempts)
+    size = np.nanmax(Gaps.between(posterior, found).size, initial=0.0)
+    is_near = size <= 1.0 and abs(more) <= slack
+    ids = np.flatnonzero(~posterior.observed)
+    why = f"{name} does not agree with this answer, and is in doubt itself."
+    if is_near:
+        why = f"{name} agrees with this answer, but is in doubt itself."
+    verdict: Verdict = "unchecked" if is_near else "doubtful"
+    trust = Trust.same(posterior.variables, ids, verdict, why)
+    return with_notes(replace(posterior, checked=trust), attempts)
