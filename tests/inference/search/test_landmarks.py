@@ -112,6 +112,7 @@ def test_rows_get_as_many_panels_and_keep_their_edges() -> None:
     landmarks = Landmarks(
         np.array([[3.0, 70.0, nan], [9.0, nan, nan]]),
         np.array([[0.01, 0.1, nan], [1e-9, nan, nan]]),
+        True,
     )
     edges = np.array([[0.0, 1e-12, 5.0, 10.0], [0.0, 50.0, 90.0, 100.0], [-1.0, 0.0, 0.5, 1.0]])
 
@@ -122,3 +123,10 @@ def test_rows_get_as_many_panels_and_keep_their_edges() -> None:
         assert np.isin(own, found[row]).all()
     assert np.abs(found[0] - 3.04).min() < 1e-9
     assert np.abs(found[1] - 70.4).min() < 1e-9
+
+
+def test_unknown_variances_have_no_landmarks() -> None:
+    source = "n={0,...,3}\nx(n): real\nv: real[0.01,50]\nnormal(x(i) | 0, v)\nnormal(x(i) | 2, 1)"
+    graph = hl.ground(hl.parse(source)).condition()
+
+    assert not len(Landmarks.of(Kinds.of(graph)).value)

@@ -6,8 +6,9 @@ from hylift.graph import FactorGraph
 from hylift.inference.attempts import Clock
 from hylift.inference.sampling import Gibbs
 
-PER_STATE, PER_FACTOR, PER_FUNCTION = 1e-7, 1.2e-7, 7e-6
-"""Seconds that a chain of Gibbs spends on a state, a factor or a function at each sweep."""
+PER_STATE, PER_FACTOR, PER_FUNCTION, ANY_FUNCTION = 1e-7, 1.2e-7, 7e-6, 2e-4
+"""Seconds that a chain of Gibbs spends on a state, a factor or a function at each sweep, and if
+there are functions at all."""
 PER_VARIABLE, MOST_SECONDS = 0.012, 120.0
 """Of all processors, for chains on large graphs where the user has set no limit: half on two."""
 FEWEST_DRAWS, DRAWS, MOST_LONGER = 200, 500, 64
@@ -23,6 +24,7 @@ def affordable_chains(graph: FactorGraph, clock: Clock) -> Gibbs | None:
     functions = sum(len(group) for group in graph.groups if group.potential.quadratic() is None)
     sweep = PER_STATE * float(graph.variables.num_states.sum())
     sweep += PER_FACTOR * graph.num_factors + PER_FUNCTION * functions
+    sweep += ANY_FUNCTION if functions else 0.0
     most = int(seconds / (1.5 * chains * max(sweep, 1e-9)))
     if most < FEWEST_DRAWS:
         return None

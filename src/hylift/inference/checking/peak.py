@@ -13,8 +13,8 @@ from hylift.inference.search.landmarks import Landmarks
 from hylift.posterior import GaussianMixture, Marginals, Posterior
 from hylift.rewrite.kinds import Kinds
 
-UNSEEN, FAR = 0.1, 3.0
-"""A peak is new to particles if it is so many of their deviations wide at most, or away."""
+UNSEEN = 0.1
+"""A peak is new to particles if it is so many of their deviations wide at most."""
 
 
 def start_at_peak(graph: FactorGraph, flat: Posterior, seconds: float | None) -> Posterior | None:
@@ -32,16 +32,17 @@ def start_at_peak(graph: FactorGraph, flat: Posterior, seconds: float | None) ->
     if not len(some):
         return None
     known, own = flat.known_marginals(), at[some]
-    mean, std = np.empty((2, len(own)))
+    std = np.empty(len(own))
     for place, found, rows in known.by_batch(own):
-        some_reals: Any = found
-        mean[place] = np.asarray(some_reals.mean)[rows]
-        std[place] = np.asarray(some_reals.std)[rows]
+        reals: Any = found
+        std[place] = np.asarray(reals.std)[rows]
+    if not (landmarks.width[:, some] < UNSEEN * std).any():
+        return None
     plain = np.clip(np.zeros(len(at)), graph.variables.lower, graph.variables.upper)
     value = polish(graph, landmarks.starts(plain, 1), seconds=seconds).values[some]
     nearest = np.nanargmin(np.abs(landmarks.value[:, some] - value), axis=0)
     width = landmarks.width[nearest, some]
-    if not ((width < UNSEEN * std) | (np.abs(value - mean) > FAR * std)).any():
+    if not (width < UNSEEN * std).any():
         return None
     peak = GaussianMixture(np.ones((len(own), 1)), value[:, None], width[:, None] ** 2)
     batch, row = known.batch.copy(), known.row.copy()

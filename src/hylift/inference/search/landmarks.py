@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,29 +37,36 @@ NARROW, BESIDE = 6.0, 4.0
 class Landmarks:
     """Peaks of each real, the highest first; nan where there are no more.
 
-    Peaks are found that are wider than about a two-thousandth of the interval, and that show from
-    one of a few values of the other slots: what a function has there may be tiny, but not lost in
-    rounding.
+    Wide ones, which any grid or particle meets, are left out, and functions that are quadratic in a
+    real given the others. Found are those wider than about a two-thousandth of the interval that
+    show from one of a few values of the other slots: what a function has there may be tiny, but not
+    lost in rounding.
     """
 
     value: FloatArray  # (rank, variable)
     width: FloatArray  # (rank, variable): distance at which a function has fallen by 1
+    is_joint: bool
+    """True if some are peaks in several slots at once, which no move of one variable finds."""
 
     @classmethod
     def of(cls, kinds: Kinds) -> Landmarks:
-        count, left = kinds.graph.num_variables, float(MOST_VALUES)
-        found = []
+        left, variables = float(MOST_VALUES), kinds.graph.variables
+        found, is_joint = [np.zeros((4, 0))], False
         for group in kinds.functions:
+            if _is_quadratic_given(group, variables):
+                continue
             starts, rounds = (STARTS, ROUNDS) if group.arity > 1 else (1, 1)
             each = NUM_POINTS * rounds * group.potential.num_reals
             starts = int(np.clip(left // max(len(group) * each, 1), 0, starts))
             left -= starts * len(group) * each
-            for some in np.array_split(
-                np.arange(len(group)), 1 + len(group) * starts * NUM_POINTS // AT_ONCE
-            ):
+            pieces = 1 + len(group) * starts * NUM_POINTS // AT_ONCE
+            for some in np.array_split(np.arange(len(group)), pieces):
                 if starts and len(some) and group.potential.num_reals:
-                    found.append(_peaks(group.take(some), kinds.graph.variables, starts))
-        return _ranked(count, np.concatenate([np.zeros((4, 0)), *found], axis=1))
+                    own = _peaks(group.take(some), variables, starts)
+                    found.append(own[:, own[2] < _wide(variables, own[0].astype(int), own[1])])
+                    is_joint |= group.arity > 1 and found[-1].size > 0
+        value, width = _ranked(len(variables), np.concatenate(found, axis=1))
+        return cls(value, width, is_joint)
 
     def starts(self, x: FloatArray, most: int) -> FloatArray:
         """(start, variable): assignments with reals at their first peaks, at their second, …"""
@@ -101,7 +109,7 @@ def _filled(knots: FloatArray) -> FloatArray:
     return knots
 
 
-def _ranked(count: int, peaks: FloatArray) -> Landmarks:
+def _ranked(count: int, peaks: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Of peaks of one real that overlap the highest, and of these the highest of all; peaks: as
     `_peaks` has them."""
     value, width, height = peaks[1:, np.lexsort((peaks[1], peaks[0]))]
@@ -116,7 +124,29 @@ def _ranked(count: int, peaks: FloatArray) -> Landmarks:
     kept, rank = kept[rank < MOST], rank[rank < MOST]
     values, widths = np.full((2, int(rank.max(initial=-1)) + 1, count), np.nan)
     values[rank, variable[kept]], widths[rank, variable[kept]] = value[kept], width[kept]
-    return Landmarks(values, widths)
+    return values, widths
+
+
+def _wide(variables: Variables, real: NDArray[Any], value: FloatArray) -> FloatArray:
+    """(peak,): width from which on a peak is not narrow."""
+    with np.errstate(invalid="ignore"):
+        width = (variables.upper - variables.lower)[real]
+    return np.where(np.isfinite(width), width / (2.0 * NARROW), 0.25 * (1.0 + np.abs(value)))
+
+
+def _is_quadratic_given(group: FactorGroup, variables: Variables) -> bool:
+    """True if a function is quadratic in some real where its others are known, such as the density
+    of a Gaussian of unknown variance."""
+    reals, first = group.reals[:1], group.potential.num_discrete_slots
+    low, high = np.maximum(variables.lower[reals], -1.0), np.minimum(variables.upper[reals], 1.0)
+    values = np.where(low < high, 0.3 * low + 0.7 * high, variables.lower[reals] + 1.0)
+    for slot in range(reals.shape[1] if reals.shape[1] > 1 else 0):
+        others = [other for other in range(reals.shape[1]) if other != slot]
+        slots = tuple(first + other for other in others)
+        rest, _ = group.potential.reduce(group.row[:1], slots, values[:, others])
+        if rest.quadratic() is not None:
+            return True
+    return False
 
 
 def _peaks(group: FactorGroup, variables: Variables, starts: int) -> FloatArray:

@@ -78,8 +78,10 @@ def polish(
     began = time.monotonic()
     climber = _Climber.of(graph)
     starts = climber.checked(np.asarray(starts, dtype=np.float64))
-    peaks = climber.functions.landmarks.starts(starts[0], MOST_PEAKS)
-    starts = np.concatenate([starts, climber.checked(peaks)]) if len(peaks) else starts
+    landmarks = climber.functions.landmarks
+    if landmarks.is_joint:
+        peaks = climber.checked(landmarks.starts(starts[0], MOST_PEAKS))
+        starts = np.concatenate([starts, peaks])
 
     def is_late() -> bool:
         if go_on is not None and not go_on():
