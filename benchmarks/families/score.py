@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,22 +86,34 @@ def covered(found: Moments, exact: Moments, trust: Trust) -> float:
     return float(holds[is_stated].mean()) if is_stated.any() else np.nan
 
 
-def wrong(found: Moments, exact: Moments) -> str | None:
+class Limits(NamedTuple):
+    """Errors that are still right: of a probability, of a mean in deviations, and of a deviation as
+    a factor."""
+
+    prob: float = MOST_PROB
+    mean: float = MOST_MEAN
+    std: float = MOST_STD
+
+
+RIGHT = Limits()
+
+
+def wrong(found: Moments, exact: Moments, most: Limits = RIGHT) -> str | None:
     """The worst error in words, or None; exact: the true moments."""
     with np.errstate(all="ignore"):
         factor = np.maximum(found.std / exact.std, exact.std / found.std)
         errors = (
-            (found.owner, np.abs(found.probs - exact.probs), 0.0, MOST_PROB, "P of {} by {:.2f}"),
-            (found.name, np.abs(found.mean - exact.mean) / exact.std, 0.0, MOST_MEAN,
+            (found.owner, np.abs(found.probs - exact.probs), 0.0, most.prob, "P of {} by {:.2f}"),
+            (found.name, np.abs(found.mean - exact.mean) / exact.std, 0.0, most.mean,
              "mean of {} by {:.2f} sd"),
-            (found.name, factor, 1.0, MOST_STD, "sd of {} by a factor {:.2f}"),
+            (found.name, factor, 1.0, most.std, "sd of {} by a factor {:.2f}"),
         )  # fmt: skip
     worst: tuple[float, str] = (1.0, "")
-    for name, error, none, most, text in errors:
+    for name, error, none, limit, text in errors:
         if len(error):
             error = np.nan_to_num(error, nan=np.inf)
             at = int(np.argmax(error))
-            size = float((error[at] - none) / (most - none))
+            size = float((error[at] - none) / (limit - none))
             worst = max(worst, (size, text.format(name[at], error[at])))
     return worst[1] or None
 
