@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
+from hylift.grounding import ground
 from hylift.inference import Exact, infer
 from hylift.inference.sampling import Gibbs
+from hylift.language import parse
 from hylift.posterior import Categorical
 from zoo import (
     ZooModel,
@@ -94,3 +98,18 @@ def test_the_median_of_a_cut_off_real_is_where_exact_inference_has_it() -> None:
     np.testing.assert_allclose(
         found.quantile([0.05, 0.5, 0.95]), exact.quantile([0.05, 0.5, 0.95]), atol=1e-5
     )
+
+
+def test_notes_state_errors_of_probabilities_and_of_means_in_deviations() -> None:
+    rules = "n = {0, ..., 4}\nA(n)\nx(n): real\n0.5 A(i) ^ A(i+1)\nnormal(x(i) | 900*A(i), 90000)"
+
+    found = infer(ground(parse(rules)), Gibbs())
+
+    (note,) = (note for note in found.solution.notes if note.startswith("R-hat"))
+    stated = re.search(
+        r"standard error of a probability at most ([\d.]+) \(.A\(\d\).\) "
+        r"and of a mean at most ([\d.]+) deviations \(.x\(\d\).\)\.$",
+        note,
+    )
+    assert stated is not None, note
+    assert all(0.001 < float(error) < 0.1 for error in stated.groups())

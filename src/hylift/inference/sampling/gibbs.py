@@ -34,7 +34,7 @@ from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
 from hylift.posterior.mixing import Diagnostics, diagnosed
 from hylift.rewrite.kinds import Kinds
-from hylift.words import counted, doubt, option
+from hylift.words import counted, doubt, listed, option
 
 FloatArray = NDArray[np.float64]
 
@@ -289,12 +289,22 @@ def _mixing_notes(draws: Draws, mixing: Diagnostics) -> list[str]:
     notes = [f"{counted(num_chains, 'chain')} of {num_draws:,} draws each."]
     if not count:
         return notes
-    worst, widest = int(np.argmax(mixing.r_hat)), int(np.argmax(mixing.mcse))
-    names = draws.variables.names
+    names, worst = draws.variables.names, int(np.argmax(mixing.r_hat))
+    is_real = draws.variables.num_states[draws.ids] == 0
+    errors = []
+    for kind, unit, has, size in (
+        ("probability", "", ~is_real, mixing.mcse),
+        ("mean", " deviations", is_real, mixing.mcse / np.maximum(mixing.sd, np.finfo(float).tiny)),
+    ):
+        if has.any():
+            at = int(np.argmax(np.where(has, size, -1.0)))
+            errors.append(
+                f"of a {kind} at most {size[at]:.2g}{unit} ('{names[int(draws.ids[at])]}')"
+            )
     notes.append(
         f"R-hat is at most {mixing.r_hat[worst]:.3f} ('{names[int(draws.ids[worst])]}'), the "
-        f"effective number of draws at least {mixing.ess.min():,.0f}, and the standard error of a "
-        f"mean at most {mixing.mcse[widest]:.2g} ('{names[int(draws.ids[widest])]}')."
+        f"effective number of draws at least {mixing.ess.min():,.0f}, and the standard error "
+        f"{listed(errors)}."
     )
     return notes
 
