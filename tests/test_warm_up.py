@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+from hylift.progress import _announce
+
 FIRST_USE = '''
 import sys
 import numpy as np
@@ -49,3 +53,11 @@ def test_sums_over_lattices_wait_for_no_compiler() -> None:
     )
 
     assert run.stdout == "set()\n", run.stderr
+
+
+def test_the_notice_of_compilation_promises_no_time(caplog: pytest.LogCaptureFixture) -> None:
+    _announce.__wrapped__()
+
+    (record,) = caplog.records
+    assert "some minutes in all, more on a busy machine" in record.message
+    assert "a limit of time does not stop it" in record.message

@@ -44,6 +44,6 @@ def announce_compilation() -> None:
 @functools.cache
 def _announce() -> None:
     logger.warning(
-        "hylift compiles its kernels on the first use after installation: "
-        "this takes up to a minute or two, once."
+        "hylift compiles each kernel on its first use after installation: this takes some minutes "
+        "in all, more on a busy machine, and a limit of time does not stop it."
     )
