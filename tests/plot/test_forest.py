@@ -8,6 +8,7 @@ from hylift.graph import FactorGraph, boolean, categorical, real
 from hylift.inference import MeanField, infer
 from hylift.plot import plot_forest
 from hylift.potentials import ConditionalQuadratic, Table
+from hylift.words import doubt
 
 UNIT = ConditionalQuadratic.gaussian([0.0], [[1.0]])
 HIGH = ConditionalQuadratic.gaussian([5.0], [[4.0]])
@@ -73,6 +74,15 @@ def test_a_legend_names_posteriors_before_marks():
     ax = plot_forest(both, ["low", "seen"], truth={"low": 1.0})
 
     assert explained(ax) == ["exact", "product", "observed", "truth"]
+
+
+def test_a_mark_of_doubt_is_explained():
+    doubtful = infer(GRAPH).with_note(doubt("Something is off."))
+
+    ax = plot_forest(doubtful, ["low", "seen"])
+
+    assert drawn_at(ax) == ["low (?)", "seen"]
+    assert explained(ax) == ["observed", "doubtful"]
 
 
 def test_bands_tell_which_of_several_atoms_a_triangle_belongs_to():

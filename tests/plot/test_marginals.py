@@ -14,6 +14,7 @@ from hylift.plot import plot_marginals
 from hylift.plot.marginals import curve
 from hylift.posterior import BetaMixture, GaussianMixture, Posterior
 from hylift.potentials import ConditionalQuadratic, Table
+from hylift.words import doubt
 
 UNIT = ConditionalQuadratic.gaussian([0.0], [[1.0]])
 KINDS = categorical(["a", "b", "c"])
@@ -54,6 +55,15 @@ def test_a_legend_explains_what_is_drawn() -> None:
     assert legend(alone) == ["90 % interval", "mean"]
     assert legend(measured) == ["90 % interval", "mean", "measured ± sd", "truth"]
     assert legend(seen) == ["observed"]
+
+
+def test_a_mark_of_doubt_is_explained() -> None:
+    doubtful = EXACT.with_note(doubt("Something is off."))
+
+    (panel,) = plot_marginals(doubtful, ["on"])
+
+    assert panel.get_title() == "on (?)"
+    assert legend(panel) == ["doubtful"]
 
 
 def test_densities_of_several_posteriors_differ_in_colour_and_dash() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
 from hylift.graph.domains import BOOLEAN_STATES
-from hylift.plot.inputs import TRUTH, by_label, doubt_mark, true_values
+from hylift.plot.inputs import TRUTH, by_label, doubt_mark, explained, true_values
 from hylift.plot.style import (
     COLORS,
     INK,
@@ -92,7 +92,8 @@ def plot_forest(
     _mark_truth(ax, places - (0.3 if len(labelled) == 1 else 0.38), first, names, true)
     marks = [doubt_mark(labelled.values(), name) for name in names]
     _label(ax, names, marks, is_real=not _is_discrete(first, names[0]))
-    write_legend(figure_of(ax) if is_new else ax, _handles(ax, labelled))
+    handles = explained(_handles(ax, labelled), marks)
+    write_legend(figure_of(ax) if is_new else ax, handles)
     write_figure(ax, path)
     return ax
 

@@ -23,6 +23,7 @@ TRUTH: dict[str, Any] = {
     "zorder": 6,
 }
 """Marker style of true values."""
+DOUBT = "(?)"
 
 
 def by_label(
@@ -87,4 +88,14 @@ def measurements(posteriors: Iterable[Posterior], name: str) -> list[tuple[float
 def doubt_mark(posteriors: Iterable[Posterior], name: str) -> str:
     """A mark behind the name of an atom whose marginal is doubtful in some posterior."""
     verdicts = [one.trust.verdicts_of(np.array([one.variables.id(name)]))[0] for one in posteriors]
-    return " (?)" if "doubtful" in verdicts else ""
+    return f" {DOUBT}" if "doubtful" in verdicts else ""
+
+
+def explained(handles: dict[str, Any], marks: Iterable[str]) -> dict[str, Any]:
+    """Legend entries, with one for the mark of doubt where it is drawn."""
+    from matplotlib.lines import Line2D
+
+    if not any(marks):
+        return handles
+    mark = Line2D([], [], color=INK, linestyle="", marker=f"${DOUBT}$", markersize=11)
+    return handles | {"doubtful": mark}

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.files import check_figure
-from hylift.plot.inputs import TRUTH, by_label, doubt_mark, measurements, true_values
+from hylift.plot.inputs import (
+    TRUTH,
+    by_label,
+    doubt_mark,
+    explained,
+    measurements,
+    true_values,
+)
 from hylift.plot.style import (
     INK,
     LETTER,
@@ -115,15 +122,15 @@ def plot_marginals(
         figure, places = _grid(len(names))
     elif len(places := list(axes)) != len(names):
         raise UnsupportedError(f"{len(names)} marginals need as many axes, not {len(places)}")
-    for ax, name, panel in zip(places, names, panels, strict=True):
+    marks = [doubt_mark(labelled.values(), name) for name in names]
+    for ax, name, mark, panel in zip(places, names, marks, panels, strict=True):
         draw = _draw_states if panel.is_discrete else _draw_reals
         draw(ax, panel)
         letters = int(TITLE_WIDTH * 72 * WIDTH / (LETTER * TITLE_SIZE))
-        mark = doubt_mark(labelled.values(), name)
         title = shortened(name, letters - len(mark)) + mark
         ax.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
         dress(ax)
-    handles = _handles([*labelled, *MARKS], panels)
+    handles = explained(_handles([*labelled, *MARKS], panels), marks)
     write_legend(
         figure if axes is None else places[0], handles, where="above" if axes is None else "inside"
     )
