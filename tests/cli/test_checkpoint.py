@@ -8,6 +8,7 @@ import pytest
 
 import hylift.cli.commands.infer
 from cli.conftest import Run
+from hylift.inference.checking.check import Check
 from hylift.posterior import Posterior
 
 BVI = ("infer", "papers.mln", "-e", "facts.db", "-m", "bvi")
@@ -20,7 +21,8 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def infer(*arguments: object, **options: object) -> Posterior:
         found = solve(*arguments, **options)
-        return replace(found, solution=replace(found.solution, result="interrupted", steps=12))
+        solution = replace(found.solution, result="interrupted", steps=12)
+        return replace(found, solution=solution, checked=None)
 
     monkeypatch.setattr(hylift.cli.commands.infer, "infer", infer)
 
@@ -49,6 +51,25 @@ def test_an_interrupted_run_with_a_checkpoint_says_how_to_go_on(
 
     assert (ended.code, ended.out) == (130, "")
     assert ended.err == f"{BEST} (resume with the same command: --checkpoint run.ckpt)\n"
+
+
+def test_an_interrupted_check_ends_with_130_too(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pressed(check: Check) -> None:
+        check.attempts.request.interrupt.requested = True
+
+    monkeypatch.setattr(Check, "run", pressed)
+
+    ended = run("infer", "papers.mln", "-e", "facts.db", "--no-exact", "-o", "out.json")
+
+    assert ended.code == 130
+    assert ended.err == "hylift: interrupted during the check: this is the best answer so far\n"
+    assert "unchecked: The check was interrupted.\n" in ended.out
+    result = json.loads((folder / "out.json").read_text())
+    assert result["solution"]["result"] == "interrupted"
+    assert result["trust"]["verdict"] == "unchecked"
+    assert "Interrupted during the check: this is the best" in str(result["solution"]["notes"])
 
 
 def test_an_output_that_fails_matters_more_than_the_interruption(

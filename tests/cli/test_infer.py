@@ -120,6 +120,19 @@ def test_when_everything_is_observed_the_answer_is_empty_but_there(run: Run, fol
     assert result["map"]["energy"] == pytest.approx(-log_density)
 
 
+def test_a_doubtful_answer_is_told_even_when_quiet(run: Run, folder: Path) -> None:
+    rules = "n = {0, ..., 9}\nR(n)\nS(n)\n2 R(x) v S(y)\n"
+    (folder / "two.mln").write_text(rules)
+
+    ended = run("infer", "two.mln", "-m", "mean-field", "-o", "out.parquet", "--quiet")
+
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.startswith("hylift: doubtful: This answer may be off: by a short run of SMC")
+    assert ended.err.endswith("A check, --check, or the default method, may have a better answer, "
+                              "and more --seconds may help.\n")  # fmt: skip
+    assert set(pq.read_table(folder / "out.parquet")["verdict"].to_pylist()) == {"doubtful"}
+
+
 @pytest.mark.parametrize("task", ["marginals", "map"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_an_empty_table_still_has_its_columns(

@@ -12,7 +12,7 @@ from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity, Poi
 from hylift.posterior.answers import LogPartition
 from hylift.potentials import ConditionalQuadratic, Table
 
-COLUMNS = ["atom", "mean", "std", "mode", "q05", "q50", "q95", "states", "probs"]
+COLUMNS = ["atom", "mean", "std", "mode", "q05", "q50", "q95", "states", "probs", "verdict"]
 
 
 def mixed_graph() -> FactorGraph:

@@ -32,7 +32,7 @@ def posterior():
 def test_a_boolean_has_its_arguments_and_a_probability(posterior):
     table = posterior.table("Friends")
 
-    assert table.column_names == ["person1", "person2", "prob"]
+    assert table.column_names == ["person1", "person2", "prob", "verdict"]
     rows = table.to_pylist()
     assert [(row["person1"], row["person2"]) for row in rows] == [
         ("Ann", "Ann"),
@@ -81,21 +81,21 @@ def test_joint_questions_about_a_predicate_leave_out_what_is_observed():
 def test_a_categorical_variable_has_a_column_per_state(posterior):
     table = posterior.table("Kind")
 
-    assert table.column_names == ["person", "A", "B", "C"]
+    assert table.column_names == ["person", "A", "B", "C", "verdict"]
     assert table.to_pylist()[0]["B"] == posterior.marginal("Kind(Ann)").prob("B")
 
 
 def test_a_real_has_mean_deviation_and_quantiles(posterior):
     table = posterior.table("age")
 
-    assert table.column_names == ["person", "mean", "std", "q05", "q50", "q95"]
+    assert table.column_names == ["person", "mean", "std", "q05", "q50", "q95", "verdict"]
     assert table["std"].to_pylist()[1] == pytest.approx(
         posterior.marginal('age("Bob, jr")').std, rel=1e-12
     )
 
 
 def test_a_predicate_without_arguments_is_one_row(posterior):
-    assert posterior.table("rain").column_names == ["prob"]
+    assert posterior.table("rain").column_names == ["prob", "verdict"]
     assert posterior.table("rain").num_rows == 1
 
 

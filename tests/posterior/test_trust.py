@@ -12,6 +12,7 @@ from hylift import (
     BP,
     BVI,
     EP,
+    SMC,
     Exact,
     Gibbs,
     MaxWalkSAT,
@@ -170,3 +171,48 @@ def test_further_values_take_a_certificate_away_and_keep_doubts() -> None:
 
 def test_verdicts_are_ordered_from_the_best() -> None:
     assert VERDICTS == ("certified", "checked", "unchecked", "doubtful")
+
+
+def test_tables_of_marginals_have_the_verdict_on_each_variable(tmp_path: Path) -> None:
+    found = infer(ground(parse(CHAIN), {"Wet(0)": True})).with_note(doubt("Something is off."))
+
+    found.write(tmp_path / "found.csv")
+
+    assert found.marginals(["Wet(0)", "Wet(1)"])["verdict"].to_pylist() == [None, "doubtful"]
+    assert found.table("depth")["verdict"].to_pylist() == ["doubtful"] * 5
+    assert found.to_pandas("Wet").verdict.tolist() == ["doubtful"] * 4
+    header, *rows = (tmp_path / "found.csv").read_text().splitlines()
+    assert header.endswith(',"verdict"')
+    assert all(row.endswith(',"doubtful"') for row in rows)
+
+
+def test_a_state_of_the_name_verdict_keeps_its_column() -> None:
+    rules = 'd = {0, 1}\nkind = {verdict, other}\nK(d, kind!)\n1 K(x, "verdict")'
+
+    table = posterior(Exact(), rules).table("K")
+
+    assert table.column_names == ["d", "verdict", "other"]
+    assert table["verdict"].to_pylist() == pytest.approx([np.e / (np.e + 1)] * 2)
+
+
+@pytest.mark.parametrize("method", [Gibbs(draws=100), SMC(), BVI(2), EP()], ids=str)
+def test_a_check_is_no_verdict_on_an_assignment(method) -> None:
+    found = posterior(method, LOOPS, tasks="map", check=True)
+
+    assert found.trust.verdict in ("unchecked", "doubtful")
+    assert "agree" not in found.trust.why
+    assert found.trust.verdict == "doubtful" or "assignment is the best" in found.trust.why
+
+
+def test_a_doubtful_answer_says_what_to_do() -> None:
+    unchecked = posterior(BVI(2)).with_note(doubt("Something is off.")).trust
+    ids, levels = unchecked.ids, unchecked.verdict_id
+    errors = np.full(len(ids), 0.2)
+    after = Trust(unchecked.variables, ids, "doubtful", "Why.", levels, errors, errors, 1 + errors)
+
+    assert posterior(Exact()).trust.advice == ""
+    assert "A check, hl.check_answer(posterior, graph), or the default" in unchecked.advice
+    assert "--check" in unchecked.advice.cli
+    assert repr(unchecked).endswith(f"Something is off. {unchecked.advice})")
+    assert after.advice == "More seconds, or SMC(particles=4096), may settle it."
+    assert after.advice.cli == "More --seconds, or --method smc --particles 4096, may settle it."

@@ -93,8 +93,7 @@ def show(
         out.print(f"{ENDS[solution.result]} after {counted(solution.steps, 'step')}{of_classes}")
     if "logz" in tasks and posterior.log_partition is not None:
         out.print(_log_z(posterior.log_partition))
-    trust = posterior.trust
-    out.print(f"[bold]{trust.verdict}[/bold]: {escape(cli_text(trust.why))}")
+    out.print(f"[bold]{posterior.trust.verdict}[/bold]: {escape(verdict_words(posterior))}")
     if "marginals" in tasks:
         spark_width = SPARK_WIDTH if out.width >= NARROW else NARROW_SPARK
         for table in _marginals(posterior, ids[:MAX_ROWS], spark_width):
@@ -113,6 +112,12 @@ def show(
         _cut(out, len(ids))
     for note in solution.notes:
         out.print(f"Note: {escape(cli_text(note))}")
+
+
+def verdict_words(posterior: Posterior) -> str:
+    """The reason of the verdict, and what to do about a doubtful one, in terms of options."""
+    trust = posterior.trust
+    return f"{cli_text(trust.why)} {cli_text(trust.advice)}".strip()
 
 
 def num_classes_of(posterior: Posterior) -> int | None:

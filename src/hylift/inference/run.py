@@ -30,6 +30,7 @@ from hylift.inference.settings import (
 )
 from hylift.inference.solve import solve
 from hylift.posterior import Posterior
+from hylift.posterior.trust import of_assignment
 from hylift.potentials import Table
 from hylift.progress import Progress, announce_compilation, silent
 from hylift.words import Wording, counted, listed, option, worded
@@ -108,20 +109,38 @@ def infer(
             )
         else:
             posterior = solve(method, prepared, request, rewrites)
-            if check and posterior.solution.result != "interrupted":
+            if not wanted - {"map"}:
+                posterior = replace(posterior, checked=of_assignment(posterior))
+            elif check and posterior.solution.result != "interrupted":
                 clock = Clock(request.seconds, request.began)
                 posterior = with_check(posterior, Attempts(prepared, request, rewrites, clock))
             elif check is None:
                 posterior = with_quick_check(posterior, method, prepared, request)
         if request.checkpoint is not None:
             request.checkpoint.try_to_write()
+        if interrupt.requested:
+            posterior = _interrupted(posterior)
     if posterior.solution.result != "interrupted":
         return posterior
     again = "" if checkpoint is None else f"; the same call resumes from {checkpoint}"
     return posterior.with_note(
-        f"Interrupted after {counted(posterior.solution.steps, 'step')}: this is the best answer "
-        f"so far{again}."
+        f"Interrupted {interrupted_at(posterior)}: this is the best answer so far{again}."
     )
+
+
+def interrupted_at(posterior: Posterior) -> str:
+    """In words when Ctrl-C has ended a run."""
+    is_checked = posterior.checked is not None
+    steps = counted(posterior.solution.steps, "step")
+    return "during the check" if is_checked else f"after {steps}"
+
+
+def _interrupted(posterior: Posterior) -> Posterior:
+    """The answer, which says that it was interrupted, if only in its check."""
+    trust, solution = posterior.trust, posterior.solution
+    if solution.result == "interrupted" or trust.verdict == "certified":
+        return posterior
+    return replace(posterior, solution=replace(solution, result="interrupted"), checked=trust)
 
 
 @contextmanager

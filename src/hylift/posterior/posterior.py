@@ -63,7 +63,9 @@ class Posterior:
     @property
     def trust(self) -> Trust:
         """The verdict on this answer, a sentence why, and the error of each marginal."""
-        return self.checked or trust_of(self)
+        if self.checked is None or (self.checked.verdict == "unchecked" and self.solution.doubts):
+            return trust_of(self)
+        return self.checked
 
     def marginal(self, atom: str) -> Any:
         """The distribution of one variable.
@@ -81,29 +83,32 @@ class Posterior:
         `atoms`: names and patterns such as `posA(*)`, observed or not, or predicates, which stand
         for their atoms that are not observed (for all of them where all are); by default all
         variables that are not observed, or with `observed` all there are.
-        Reals fill the columns mean, std, mode, q05, q50, q95; discrete variables states, probs.
-        For data frames: `to_pandas()`, `to_polars()`.
+        Reals fill the columns mean, std, mode, q05, q50, q95; discrete variables states, probs;
+        verdict has the trust in each (see `trust`). For data frames: `to_pandas()`, `to_polars()`.
         """
         return self.marginals_of(self.select(atoms, observed=observed))
 
     def marginals_of(self, ids: NDArray[np.int64]) -> pa.Table:
         """The table of `marginals`, for variables by id."""
-        return self.known_marginals().to_arrow(self.variables, ids)
+        table = self.known_marginals().to_arrow(self.variables, ids)
+        return table.append_column("verdict", self.trust.column(ids))
 
     def table(self, predicate: str, *, observed: bool = False) -> pa.Table:
         """Marginals of one predicate as an Arrow table with a column per argument.
 
         Reals have mean, std, q05, q50 and q95, Booleans prob (of being true), categorical variables
-        a column per state. Rows are the atoms that are not observed, or all where all are; with
-        `observed` always all. Arguments are whole numbers, dates or moments where the tables of the
-        evidence have them so, else text.
+        a column per state; verdict has the trust in each. Rows are the atoms that are not observed,
+        or all where all are; with `observed` always all. Arguments are whole numbers, dates or
+        moments where the tables of the evidence have them so, else text.
         """
         every, block = self.variables.names.predicate(predicate)
         ids = every if observed else hidden_or_all(every, self.observed)
         rows = pa.array(ids - every[0])
         columns = block.argument_columns()
         arguments = {label: column.take(rows) for label, column in columns.items()}
-        return pa.table({**arguments, **self.known_marginals().columns(self.variables, ids)})
+        found = {**arguments, **self.known_marginals().columns(self.variables, ids)}
+        found.setdefault("verdict", self.trust.column(ids))  # an argument may have this name
+        return pa.table(found)
 
     def joint(self, atoms: str | Iterable[str]) -> JointDensity:
         """The joint distribution of some atoms, by names, predicates or patterns.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hylift.errors import ArgumentError, UnsupportedError
 from hylift.graph import Variables
 from hylift.posterior.answers import ENDS, EXACT
-from hylift.words import Wording, counted, worded
+from hylift.words import Wording, counted, method_call, option, worded
 
 if TYPE_CHECKING:
     from hylift.posterior.posterior import Posterior
@@ -83,6 +83,17 @@ class Trust:
         return np.array(VERDICTS, dtype=object)[self.verdict_id]
 
     @property
+    def advice(self) -> str:
+        """What to do about a doubtful answer; empty for others."""
+        if self.verdict != "doubtful":
+            return ""
+        if np.isfinite(np.fmin(self.prob_error, self.mean_error)).any():  # after a check
+            more = method_call("SMC", particles=4096)
+            return worded("More ", option("seconds"), ", or ", more, ", may settle it.")
+        default = "or the default method, may have a better answer, and more "
+        return worded("A check, ", HOW_TO_CHECK, ", ", default, option("seconds"), " may help.")
+
+    @property
     def size(self) -> FloatArray:
         """(hidden,): the largest error of each variable, as a multiple of what is still right."""
         return relative_size(self.prob_error, self.mean_error, self.std_factor)
@@ -99,6 +110,11 @@ class Trust:
         found = np.full(len(self.variables), "", dtype=object)
         found[self.ids] = self.verdicts
         return found[ids]
+
+    def column(self, ids: NDArray[np.int64]) -> pa.Array:
+        """Verdicts on some variables as a column of a table; null for those that are observed."""
+        words = self.verdicts_of(ids)
+        return pa.array(words, pa.string(), mask=words == "")
 
     def table(self, atoms: str | Iterable[str] | None = None) -> pa.Table:
         """Columns atom, verdict, prob_error, mean_error and std_factor, the worst first.
@@ -120,7 +136,8 @@ class Trust:
         return pa.table(columns)
 
     def __repr__(self) -> str:
-        return f"Trust({self.verdict}, {counted(len(self.ids), 'hidden variable')}: {self.why})"
+        told = f"{self.why} {self.advice}".strip()
+        return f"Trust({self.verdict}, {counted(len(self.ids), 'hidden variable')}: {told})"
 
 
 def relative_size(prob: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
@@ -142,6 +159,11 @@ def trust_of(posterior: Posterior) -> Trust:
         error = max(posterior.solution.marginal_error or 0.0, EXACT)
     ids = np.flatnonzero(~posterior.observed)
     return Trust.same(posterior.variables, ids, verdict, why, error)
+
+
+def of_assignment(posterior: Posterior) -> Trust:
+    """The trust in the best assignment alone, where marginals were not asked for."""
+    return trust_of(replace(posterior, all_marginals=None, checked=None))
 
 
 def _verdict(posterior: Posterior) -> tuple[Verdict, str]:

@@ -14,19 +14,19 @@ from hylift.cli import outputs, show_pandas
 from hylift.cli.method import MethodOptions
 from hylift.cli.model import Given, as_text, queried, read_graph
 from hylift.cli.outputs import TABLES, Output, Write
-from hylift.cli.render import num_classes_of, progress_bar, show, tell_drawn
+from hylift.cli.render import num_classes_of, progress_bar, show, tell_drawn, verdict_words
 from hylift.cli.stderr import InterruptedAnswerError, tell
 from hylift.errors import UnsupportedError
 from hylift.formats import uai
 from hylift.graph import Evidence, FactorGraph
 from hylift.inference import Task, infer
+from hylift.inference.run import interrupted_at
 from hylift.inference.settings import check_tasks
 from hylift.plot import plot_convergence, plot_marginals
 from hylift.plot.marginals import MAX_PANELS, check_panels
 from hylift.posterior import Posterior
 from hylift.posterior.datasets import extra
 from hylift.posterior.export import to_dict
-from hylift.words import counted
 
 DEFAULT_TASKS: tuple[Task, ...] = ("marginals", "logz")
 
@@ -138,6 +138,8 @@ def run(
     was_interrupted = posterior.solution.result == "interrupted"
     if was_interrupted:
         _tell_interrupted(posterior, how.checkpoint)
+    elif quiet and posterior.trust.verdict == "doubtful":
+        tell(f"doubtful: {verdict_words(posterior)}")
     ids = posterior.select() if ids is None else ids
     found = Found(model, graph.evidence, posterior, tasks, ids)
     if figure is not None and len(ids) > MAX_PANELS and not quiet:
@@ -154,8 +156,7 @@ def run(
 
 def _tell_interrupted(posterior: Posterior, checkpoint: Path | None) -> None:
     go_on = f" (resume with the same command: --checkpoint {checkpoint})" if checkpoint else ""
-    steps = counted(posterior.solution.steps, "step")
-    tell(f"interrupted after {steps}: this is the best answer so far{go_on}")
+    tell(f"interrupted {interrupted_at(posterior)}: this is the best answer so far{go_on}")
 
 
 def _tasks(named: list[str] | None) -> list[Task]:
