@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
 from hylift.language.syntax import (
+    COMPARISONS,
     Apply,
     Atom,
     Call,
@@ -48,8 +49,11 @@ class MissingNeighbourError(Exception):
 class Evaluator:
     """Values of expressions under a binding of variables to constants."""
 
-    def __init__(self, model: Model, constants: Constants, world: World) -> None:
-        self.model, self.constants, self.world = model, constants, world
+    def __init__(
+        self, model: Model, constants: Constants, world: World, closed: Set[str] = frozenset()
+    ) -> None:
+        """closed: the predicates that choose the members of averages."""
+        self.model, self.constants, self.world, self.closed = model, constants, world, closed
 
     def log_density(self) -> float:
         return sum(self.value_of(rule) for rule in self.model.rules)
@@ -111,6 +115,9 @@ class Evaluator:
             case Comparison() if expr.is_logical:
                 return self.compare(expr, bound)
             case Comparison(op=op, left=left, right=right, slope=slope):
+                if expr.is_exact:
+                    sides = float(self.value(left, bound)), float(self.value(right, bound))
+                    return COMPARISONS[op](*sides)
                 slope = 1.0 if slope is None else self.value(slope, bound)
                 difference = float(self.value(left, bound)) - float(self.value(right, bound))
                 if op == "=":
@@ -153,13 +160,25 @@ class Evaluator:
             is_outer = isinstance(term, Variable) and term.name not in names and term.name in bound
             if is_outer and term.shift:  # its end is the end of the whole grounding
                 self.term(term, bound, self.types[term.name])
-        truths = []
+        found = []
         for values in itertools.product(*(self.constants[self.types[name]] for name in names)):
+            chosen = bound | dict(zip(names, values, strict=True))
             try:
-                truths.append(bool(self.value(body, bound | dict(zip(names, values, strict=True)))))
+                if quantifier not in ("AVG", "MIN", "MAX") or self.is_member(body, chosen):
+                    found.append(self.value(body, chosen))
             except MissingNeighbourError:
                 continue
-        return any(truths) if quantifier == "EXIST" else all(truths)
+        if not found and quantifier in ("AVG", "MIN", "MAX"):
+            raise MissingNeighbourError
+        kinds = {"EXIST": any, "FORALL": all, "SUM": sum, "COUNT": sum, "AVG": np.mean}
+        return (kinds | {"MIN": min, "MAX": max})[quantifier](found)
+
+    def is_member(self, body: Expr, bound: dict[str, str]) -> bool:
+        """True unless an atom of `closed` that multiplies the body is false."""
+        if isinstance(body, Operation) and body.op == "*":
+            return all(self.is_member(part, bound) for part in body.operands)
+        is_closed = isinstance(body, Atom) and body.predicate in self.closed
+        return not is_closed or bool(self.value(body, bound))
 
     def binary(self, expr: Operation, bound: dict[str, str]):
         left, right, *others = (self.value(operand, bound) for operand in expr.operands)

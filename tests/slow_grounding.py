@@ -73,6 +73,6 @@ def assert_same_density(grounding: Grounding, true_atoms, seeds=3) -> None:
     for seed in range(seeds):
         values = assignment(grounding.graph, seed)
         atoms = world_of(model, constants, grounding.graph, values, fixed)
-        expected = Evaluator(model, constants, atoms).log_density()
+        expected = Evaluator(model, constants, atoms, closed).log_density()
         actual = grounding.graph.log_density(values)
         assert actual == pytest.approx(expected, rel=1e-12, abs=1e-9)

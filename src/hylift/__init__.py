@@ -69,14 +69,19 @@ if TYPE_CHECKING:
     from hylift.language import parse as parse
     from hylift.language import read_model as read_model
     from hylift.language.operators import absolute as absolute
+    from hylift.language.operators import avg_over as avg_over
+    from hylift.language.operators import count_over as count_over
     from hylift.language.operators import exists as exists
     from hylift.language.operators import exp as exp
     from hylift.language.operators import forall as forall
     from hylift.language.operators import gaussian as gaussian
     from hylift.language.operators import log as log
+    from hylift.language.operators import max_over as max_over
     from hylift.language.operators import maximum as maximum
+    from hylift.language.operators import min_over as min_over
     from hylift.language.operators import minimum as minimum
     from hylift.language.operators import normal as normal
+    from hylift.language.operators import sum_over as sum_over
     from hylift.lifting import Lifting as Lifting
     from hylift.lifting import coarse_to_fine as coarse_to_fine
     from hylift.lifting import lift as lift
@@ -121,6 +126,11 @@ _HOME = {
     "ModelWarning": "language",
     "check": "language",
     "absolute": "language.operators",
+    "avg_over": "language.operators",
+    "count_over": "language.operators",
+    "max_over": "language.operators",
+    "min_over": "language.operators",
+    "sum_over": "language.operators",
     "exists": "language.operators",
     "exp": "language.operators",
     "forall": "language.operators",

@@ -284,7 +284,20 @@ class RandomRules:
         used = tuple(name for name in names if name in free_variables(body))
         if not used:
             return body
+        if self._chance(0.25):
+            count = Quantified("COUNT", used, body)
+            op = self._random.choice(COMPARISONS)
+            return Comparison(op, count, Number(float(self._random.randrange(4))))  # type: ignore[arg-type]
         return Quantified(self._random.choice(["EXIST", "FORALL"]), used, body)
+
+    def _sum(self, scope: Scope) -> Expr:
+        """A sum over a variable of its own, as far as its body uses it."""
+        of_type = self._random.choice(list(self._constants))
+        self._num_quantified += 1
+        name = f"e{self._num_quantified}"
+        inner = scope | {of_type: (*scope[of_type], name, name)}
+        body = binary("*", self._leaf(inner), self._number(0, inner))
+        return Quantified("SUM", (name,), body) if name in free_variables(body) else body
 
     # Numbers.
 
@@ -304,7 +317,7 @@ class RandomRules:
             return self._random.choice([self._real, self._real, self._leaf])(scope)
         a, b = self._number(depth - 1, scope), self._number(depth - 1, scope)
         truth = self._truth(1, scope)
-        match self._random.randrange(14):
+        match self._random.randrange(16):
             case 0 | 1 | 2:
                 return binary(self._random.choice(["+", "-", "*"]), a, b)
             case 3 | 4:
@@ -324,6 +337,8 @@ class RandomRules:
                 return Normal(self._real(scope), b, self._positive(scope))
             case 12:
                 return self._gaussian(scope)
+            case 13 | 14 if self._num_quantified < 3:
+                return self._sum(scope)
         return truth
 
     def _positive(self, scope: Scope) -> Expr:

@@ -7,6 +7,7 @@ import re
 
 from hylift.graph.domains import Domain, boolean, interval, real
 from hylift.language.syntax import (
+    AGGREGATES,
     Atom,
     Call,
     Comparison,
@@ -178,7 +179,9 @@ class RandomModels:
                 return Unary(pick.choice(["-", "!"]), parts[0])
             case "q":
                 names = pick.sample(VARIABLES, pick.choice([1, 1, 2]))
-                return Quantified(pick.choice(["EXIST", "FORALL"]), tuple(names), parts[0])
+                return Quantified(
+                    pick.choice(["EXIST", "FORALL", *AGGREGATES]), tuple(names), parts[0]
+                )
             case "p":
                 return Power(parts[0], pick.choice([2.0, 0.5, -1.0, 3.0]))
             case "f":

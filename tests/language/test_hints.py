@@ -57,7 +57,8 @@ def error(text: str) -> str:
         ("1 B(y) ^ exists x, y A(x)", EXIST),
         ("1 ForAll x A(x)", FORALL),
         ("1 sqrt(x(t))", FUNCTIONS),
-        ("1 sum(y, x(y))", FUNCTIONS),
+        ("1 sum(y, x(y))", "over constants it is written 'SUM x: …'"),
+        ("1 sqrt(y, x(y))", FUNCTIONS),
         ("1 Twice(x(t))", f"the arguments of atoms are variables and constants, and {FUNCTIONS}"),
         (
             "{Sunny, Sunny: 2} A(+x, +y)",

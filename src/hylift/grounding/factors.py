@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import FactorGroup, by_slots
 from hylift.grounding.atoms import AtomNumbers, AtomSpace
-from hylift.grounding.plan import RulePlan, as_number, unique_term
+from hylift.grounding.copies import by_size
+from hylift.grounding.guards import as_number
+from hylift.grounding.plan import RulePlan, unique_term
 from hylift.grounding.query import Groundings, counts, groundings
 from hylift.grounding.world import World
 from hylift.language.lowering.lower import Slot, lower
@@ -46,12 +48,21 @@ def ground_rule(
     plan: RulePlan,
     spaces: Mapping[str, AtomSpace],
     parameters: Mapping[str, float],
-) -> tuple[GroundRule | None, float]:
-    """The groundings of a rule that become factors, and the sum of those that are constant."""
+) -> tuple[list[GroundRule], float]:
+    """The groundings of a rule that become factors, by the number of members of its quantifiers;
+    and the sum of those that are constant."""
     if as_number(plan.formula) is not None:
-        return None, _constant_sum(world, plan, None)
+        return [], _constant_sum(world, plan, None)
     found = groundings(world, plan)
     constant = _constant_sum(world, plan, _per_weight(plan, found))
+    rules = [_numbered(world, own, some, spaces) for own, some in by_size(world, plan, found)]
+    decided = sum(_decided_sum(rule, parameters) for rule in rules if not rule.plan.slots)
+    return [rule for rule in rules if rule.plan.slots], constant + decided
+
+
+def _numbered(
+    world: World, plan: RulePlan, found: Groundings, spaces: Mapping[str, AtomSpace]
+) -> GroundRule:
     codes = []
     for atom in plan.slots:
         space = spaces[atom.predicate]
@@ -68,10 +79,7 @@ def ground_rule(
     weight = plan.weight[tuple(values[name] for name in plan.weighted_by)]
     bits: dict[Expr, NDArray[np.bool_]] = {t: found.bits[t][example] for t in plan.bits}
     weight = np.broadcast_to(weight, (len(example),))
-    rule = GroundRule(plan, found.count, tuple(codes), row, values, bits, weight)
-    if not plan.slots:
-        return None, constant + _decided_sum(rule, parameters)
-    return rule, constant
+    return GroundRule(plan, found.count, tuple(codes), row, values, bits, weight)
 
 
 def _per_weight(plan: RulePlan, found: Groundings) -> NDArray[np.float64]:
@@ -119,16 +127,28 @@ def _distinct(
 
 def factor_groups(
     world: World,
-    rule: GroundRule,
+    rules: Iterable[GroundRule],
     numbers: Mapping[str, AtomNumbers],
     parameters: Mapping[str, float],
 ) -> list[FactorGroup]:
+    """The factors of a rule, all sizes of its quantifiers together."""
+    return [
+        group
+        for rule in rules
+        if rule.count
+        for group in _factor_groups(world, rule, numbers, parameters)
+    ]
+
+
+def _factor_groups(
+    world: World,
+    rule: GroundRule,
+    numbers: Mapping[str, AtomNumbers],
+    parameters: Mapping[str, float],
+) -> Iterator[FactorGroup]:
     """The factors of a rule; those in which two atoms are one variable are in groups apart."""
     plan = rule.plan
-    if not rule.count:
-        return []
-    groups = []
-    for same, factors in _coincidences(plan.slots, rule.codes, rule.count):
+    for same, factors in _coincidences(plan, rule.codes, rule.count):
         spaces = [numbers[atom.predicate].space for atom in plan.slots]
         kept = [place for place in range(len(same)) if same[place] == place]
         order = sorted(kept, key=lambda place: not spaces[place].domain.is_discrete)
@@ -144,17 +164,17 @@ def factor_groups(
         for slot, place in enumerate(order):
             codes = rule.codes[place] if factors is None else rule.codes[place][factors]
             numbers[plan.slots[place].predicate].fill(scope, slot, codes)
-        groups.append(FactorGroup(potential, scope, row, label=plan.label))
-    return groups
+        yield FactorGroup(potential, scope, row, label=plan.label)
 
 
 def _coincidences(
-    slots: Sequence[Atom], codes: Sequence[NDArray[Any]], count: int
+    plan: RulePlan, codes: Sequence[NDArray[Any]], count: int
 ) -> Iterable[tuple[tuple[int, ...], NDArray[np.int64] | None]]:
     """Groundings by which of their atoms are the same variable.
 
     For each kind: per slot the first slot with the same variable, and the groundings (None: all).
     """
+    slots, kinds = plan.slots, [plan.kinds.get(atom) for atom in plan.slots]
     apart = tuple(range(len(slots)))
     if len(slots) > MAX_SLOTS:  # no potential is that large; lowering says so
         return [(apart, None)]
@@ -162,19 +182,20 @@ def _coincidences(
         (early, late)
         for early, late in itertools.combinations(apart, 2)
         if slots[early].predicate == slots[late].predicate
+        and (kinds[early] is None or kinds[early] != kinds[late])
     ]
     pairs.sort(key=lambda pair: pair[1])
     equal = [codes[early] == codes[late] for early, late in pairs]
     if not any(flags.any() for flags in equal):
         return [(apart, None)]
-    kinds = []
+    found = []
     for flagged, factors in by_slots(np.stack(equal, axis=1)):
         same = list(apart)
         for pair in flagged:
             early, late = pairs[pair]
             same[late] = min(same[late], same[early])
-        kinds.append((tuple(same), None if len(factors) == count else factors))
-    return kinds
+        found.append((tuple(same), None if len(factors) == count else factors))
+    return found
 
 
 def _states(

@@ -110,24 +110,22 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     }
     spaces = {p.name: AtomSpace.of(world, p) for p in world.model.predicates}
     used: dict[str, list[NDArray[Any]]] = {n: [] for n in spaces if n not in world.closed}
-    rules: list[GroundRule | None] = []
+    rules: list[list[GroundRule]] = []
     constants: list[float] = []
     for place, plan in enumerate(plans):
         progress(place / (len(plans) + 1), f"grounding {plan.label}")
-        rule, constant = ground_rule(world, plan, spaces, parameters)
+        own, constant = ground_rule(world, plan, spaces, parameters)
         constants.append(constant)
-        rules.append(rule)
-        if rule is not None:
-            for atom, codes in zip(plan.slots, rule.codes, strict=True):
+        rules.append(own)
+        for rule in own:
+            for atom, codes in zip(rule.plan.slots, rule.codes, strict=True):
                 used[atom.predicate].append(codes)
     numbers: dict[str, AtomNumbers] = {}
     offset = 0
     for name, codes_of_slots in used.items():
         numbers[name] = AtomNumbers.of(spaces[name], codes_of_slots, offset)
         offset += numbers[name].count
-    made = [
-        [] if rule is None else factor_groups(world, rule, numbers, parameters) for rule in rules
-    ]
+    made = [factor_groups(world, own, numbers, parameters) for own in rules]
     observed = observations(world, numbers)
     _warn_of_lost(observed, world, plans)
     # Closed-world predicates have no variables, but errors know their names.
@@ -139,8 +137,8 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     infos = []
     for plan, made_of, constant in zip(plans, made, constants, strict=True):
         if _weight_of(plan) == 0:  # log-values of 0 say nothing about the formula
-            rule, constant = ground_rule(world, plan.with_weight(1.0), spaces, parameters)
-            made_of = [] if rule is None else factor_groups(world, rule, numbers, parameters)
+            own, constant = ground_rule(world, plan.with_weight(1.0), spaces, parameters)
+            made_of = factor_groups(world, own, numbers, parameters)
         infos.append(_rule_info(plan, tuple(made_of), constant))
     graph = FactorGraph.unchecked(
         variables, groups, observed.evidence, sum(constants), Rules.of(tuple(infos))
@@ -187,7 +185,7 @@ def _is_lost(unused: UnusedEvidence, world: World, plans: Sequence[RulePlan]) ->
     name = unused.predicate
     if not unused.is_all or unused.in_rules is not None:
         return unused.is_all
-    about = (plan for plan in plans if any(atom.predicate == name for atom in plan.slots))
+    about = (plan for plan in plans if name in plan.open_predicates)
     return any(
         all(
             world.relations[guard.test.predicate].num_rows

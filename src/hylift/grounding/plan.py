@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import IntractableError, UnsupportedError
-from hylift.grounding.constants import as_integers
+from hylift.grounding.guards import Guard, Test, decided, find_guards, variable_ranges
+from hylift.grounding.members import Members, with_members
 from hylift.grounding.world import World
-from hylift.language.lowering.fold import expand, fold
+from hylift.language.lowering.fold import fold
 from hylift.language.report import fail
 from hylift.language.syntax import (
     Atom,
     Comparison,
     Constant,
     Expr,
-    Number,
     PredicateDeclaration,
-    Quantified,
     Rule,
     Term,
-    Truth,
     Unary,
     Variable,
     WeightTable,
@@ -33,29 +31,9 @@ from hylift.language.text.formatter import format_expression, format_rule
 from hylift.language.types import constant_value
 from hylift.language.walk import (
     atoms,
-    children,
     free_variables,
-    logical_comparisons,
-    nodes,
-    terms,
 )
 from hylift.words import Wording, worded
-
-Test = Atom | Comparison
-"""A closed-world atom, or x != y: decided by evidence and the grounding itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A test that must come out as `holds` for a grounding to become a factor.
-
-    Where it does not, the formula has a constant value, or, for a test after `where` (None), there
-    is no grounding at all.
-    """
-
-    test: Test
-    holds: bool
-    otherwise: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +50,8 @@ class RulePlan:
     """Those after `where` first; each later one counts only where all before it hold."""
     formula: Expr
     """The formula where all guards hold."""
+    members: tuple[Members, ...]
+    """Quantifiers over rows of tables, for which atoms of their own stand in `formula`."""
     slots: tuple[Atom, ...]
     """The atoms of `formula` that are variables of the graph."""
     bits: tuple[Test, ...]
@@ -83,11 +63,19 @@ class RulePlan:
     """The variables with a `+`, where the constants have different weights."""
     weight: NDArray[np.float64]
     """An axis for each of `weighted_by`: the weight for each combination of their constants."""
+    kinds: Mapping[Atom, object] = field(default_factory=dict)
+    """Slots of the same kind are different atoms in every grounding."""
 
     @property
     def conditions(self) -> tuple[Guard, ...]:
         """The guards after `where`."""
         return tuple(guard for guard in self.guards if guard.otherwise is None)
+
+    @property
+    def open_predicates(self) -> set[str]:
+        """Those whose atoms are variables of the graph."""
+        bodies = (atom for one in self.members for atom in atoms(one.body))
+        return {atom.predicate for atom in (*self.slots, *bodies)}
 
     def with_weight(self, weight: float) -> RulePlan:
         """The same rule with another weight."""
@@ -109,15 +97,14 @@ def plan_rule(
 
     formula: the rule's, with relations in place of quantified truths that evidence decides.
     """
-    formula = _expanded(world, formula, types, label)
+    formula, members = with_members(world, formula, types, label)
     written = (rule.formula, *rule.where)
     free = dict.fromkeys(name for part in written for name in free_variables(part))
     ranges = variable_ranges(world, {name: types[name] for name in free}, written)
     conditions = [_condition(world, part) for part in rule.where]
     known: dict[Expr, bool] = {guard.test: guard.holds for guard in conditions}
-    guards, formula = _find_guards(world, fold(formula, known))
-    decided: list[Test] = [*logical_comparisons(formula), *_closed(world, formula)]
-    slots = tuple(atom for atom in atoms(formula) if atom.predicate not in world.closed)
+    guards, formula = find_guards(world, fold(formula, known))
+    slots = open_slots(world, formula)
     weighted_by = rule.per_constant if isinstance(rule.weight, WeightTable) else ()
     return RulePlan(
         rule,
@@ -126,45 +113,21 @@ def plan_rule(
         _narrowed(world, types, ranges, conditions),
         (*conditions, *guards),
         formula,
+        tuple(one for one in members if one.atom in atoms(formula)),
         slots,
-        tuple(decided),
-        tuple(dict.fromkeys([*weighted_by, *_state_variables(world, slots)])),
+        decided(world, formula),
+        tuple(dict.fromkeys([*weighted_by, *state_variables(world, slots)])),
         weighted_by,
         _weights(world, rule, types),
     )
 
 
-def _expanded(world: World, formula: Expr, types: Mapping[str, str], label: str) -> Expr:
-    """The formula with its quantifiers expanded."""
-    quantified = [node for node in nodes(formula) if isinstance(node, Quantified)]
-    if not quantified:
-        return formula
-    size = _expanded_size(world, formula, types)
-    if size > MAX_EXPANDED:
-        fail(
-            f"the quantifiers of '{label}' expand to {size:,} atoms; the maximum is "
-            f"{MAX_EXPANDED:,}: "
-            "quantify over smaller types, or define a predicate for the quantity",
-            quantified[0].place,
-        )
-    bound = {types[name] for node in quantified for name in node.variables}
-    constants = {name: world.constants[name].to_pylist() for name in bound}
-    return expand(formula, constants, types)
+def open_slots(world: World, formula: Expr) -> tuple[Atom, ...]:
+    """The atoms of a formula that are variables of the graph."""
+    known = world.model.predicate_by_name
+    found = (atom for atom in atoms(formula) if atom.predicate not in world.closed)
+    return tuple(atom for atom in found if atom.predicate in known)
 
-
-def _expanded_size(world: World, expr: Expr, types: Mapping[str, str]) -> int:
-    """The number of atoms of an expression when its quantifiers are expanded."""
-    if isinstance(expr, Atom):
-        return 1
-    size = sum(_expanded_size(world, child, types) for child in children(expr))
-    if isinstance(expr, Quantified):
-        for name in expr.variables:
-            size *= world.size(types[name])
-    return size
-
-
-MAX_EXPANDED = 10_000
-"""Most atoms of a formula whose quantifiers are expanded; tables stop far earlier."""
 
 MAX_WEIGHTS = 1 << 26
 """Most combinations of constants that have weights of their own."""
@@ -186,53 +149,6 @@ def _condition(world: World, part: Expr) -> Guard:
         )
     assert isinstance(part, Atom | Comparison)  # the checks allow nothing else
     return Guard(part, holds, None)
-
-
-def _find_guards(world: World, formula: Expr) -> tuple[list[Guard], Expr]:
-    """Tests whose one outcome makes the formula constant, and the formula under their other one.
-
-    Atoms that must be true come first: they are joins, which cut away the most.
-    """
-    guards: list[Guard] = []
-    while (guard := next(_guards(world, formula), None)) is not None:
-        guards.append(guard)
-        formula = fold(formula, {guard.test: guard.holds})
-    return guards, formula
-
-
-def _guards(world: World, formula: Expr) -> Iterator[Guard]:
-    tests: list[Test] = [*_closed(world, formula), *logical_comparisons(formula)]
-    for holds in (True, False):
-        for test in tests:
-            constant = as_number(fold(formula, {test: not holds}))
-            if constant is not None:
-                yield Guard(test, holds, constant)
-
-
-def _closed(world: World, formula: Expr) -> list[Atom]:
-    return [atom for atom in atoms(formula) if atom.predicate in world.closed]
-
-
-def as_number(formula: Expr) -> float | None:
-    """The value of a formula that depends on nothing, with 1 for true; None for any other."""
-    if isinstance(formula, Truth | Number):
-        return float(formula.value)
-    return None
-
-
-def variable_ranges(
-    world: World, types: Mapping[str, str], written: Sequence[Expr]
-) -> dict[str, range]:
-    """The ids of variables for which every t+1 and t-1 in the formulas is a constant, too."""
-    shifts: dict[str, list[int]] = {name: [0] for name in types}
-    for term in (term for part in written for term in terms(part)):
-        if isinstance(term, Variable) and term.shift and term.name in types:
-            shifts[term.name].append(term.shift)
-            _check_neighbours(world, types[term.name], term)
-    return {
-        name: range(-min(own), max(-min(own), world.size(types[name]) - max(own)))
-        for name, own in shifts.items()
-    }
 
 
 def _narrowed(
@@ -265,21 +181,7 @@ def _narrowed(
 MIRRORED: dict[str, str] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def _check_neighbours(world: World, type_name: str, term: Variable) -> None:
-    """Raise if constants are integers with gaps: the neighbour t+1 would not be t + 1."""
-    numbers = as_integers(world.constants[type_name])
-    if numbers is None or (np.diff(numbers) == 1).all():
-        return
-    at = int(np.argmax(np.diff(numbers) != 1))
-    fail(
-        f"'{term.name}{term.shift:+d}' asks for neighbours in the type '{type_name}', but its "
-        f"numbers have gaps: {numbers[at + 1]} follows {numbers[at]}. List the type as a "
-        f"range, such as {type_name} = {{{numbers.min()}, ..., {numbers.max()}}}",
-        term.place,
-    )
-
-
-def _state_variables(world: World, slots: tuple[Atom, ...]) -> list[str]:
+def state_variables(world: World, slots: tuple[Atom, ...]) -> list[str]:
     """The variables that say which state of a categorical variable an atom means."""
     named = (unique_term(world.model.predicate_by_name[atom.predicate], atom) for atom in slots)
     return [term.name for term in named if isinstance(term, Variable)]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hylift.graph.domains import boolean
 from hylift.grounding.engine import Relation, num_rows
-from hylift.grounding.plan import Guard, RulePlan, Test, variable_ranges
+from hylift.grounding.guards import Guard, Test, variable_ranges
+from hylift.grounding.plan import RulePlan
 from hylift.grounding.world import World
 from hylift.language.syntax import (
     COMPARISONS,
@@ -154,12 +155,17 @@ def groundings(world: World, plan: RulePlan) -> Groundings:
     if is_product(plan):
         return _product(world, plan)
     query = Query(world, plan.types, plan.ranges, plan.guards)
-    bits = [f"{query.holds(test)} AS b{i}" for i, test in enumerate(plan.bits)]
-    found = world.engine.fetch(query.select([*query.variables(list(plan.types), "v"), *bits]))
+    return fetched(world, query, list(plan.types), plan.bits)
+
+
+def fetched(world: World, query: Query, names: Sequence[str], tests: Sequence[Test]) -> Groundings:
+    """The rows of a query, with these variables and the truth of these tests."""
+    bits = [f"{query.holds(test)} AS b{i}" for i, test in enumerate(tests)]
+    found = world.engine.fetch(query.select([*query.variables(names, "v"), *bits]))
     return Groundings(
         len(next(iter(found.values()))),
-        {name: np.asarray(found[f"v{i}"], np.int32) for i, name in enumerate(plan.types)},
-        {test: np.asarray(found[f"b{i}"], np.bool_) for i, test in enumerate(plan.bits)},
+        {name: np.asarray(found[f"v{i}"], np.int32) for i, name in enumerate(names)},
+        {test: np.asarray(found[f"b{i}"], np.bool_) for i, test in enumerate(tests)},
     )
 
 
@@ -312,9 +318,11 @@ class _Relations:
     found: dict[Expr, Expr]
 
     def related(self, part: Expr) -> Expr:
-        if not isinstance(part, Quantified) or not _is_decided(self.world, part):
+        is_truth = isinstance(part, Quantified) and part.is_truth
+        if not is_truth or not _is_decided(self.world, part):
             return rebuild(part, self.related)
         if part not in self.found:
+            assert isinstance(part, Quantified)
             self.world, self.found[part] = _relation(self.world, part, self.types)
         return self.found[part]
 

@@ -15,11 +15,12 @@ from hylift.errors import IntractableError
 from hylift.graph.factor_graph import SizeEstimate, bytes_text
 from hylift.grounding.atoms import AtomNumbers, AtomSpace, Observations
 from hylift.grounding.engine import num_rows
+from hylift.grounding.members import Members
 from hylift.grounding.plan import RulePlan
 from hylift.grounding.query import Query, is_product, num_groundings
 from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Variable
-from hylift.language.walk import atoms
+from hylift.language.walk import atoms, free_variables
 
 HARMLESS = 0.2
 """Share of the free memory below which a guess of the size suffices."""
@@ -58,7 +59,7 @@ def estimate(world: World, plans: Sequence[RulePlan]) -> SizeEstimate:
     return _estimate(
         world,
         plans,
-        [num_groundings(world, plan, plan.guards) if plan.slots else 0 for plan in plans],
+        [num_groundings(world, plan, plan.guards) if plan.open_predicates else 0 for plan in plans],
     )
 
 
@@ -87,12 +88,19 @@ def _estimate(world: World, plans: Sequence[RulePlan], counts: Sequence[int]) ->
     used: dict[str, int] = {}
     num_bytes = 0
     for plan, count in zip(plans, counts, strict=True):
-        for atom in plan.slots:
-            used[atom.predicate] = used.get(atom.predicate, 0) + count
+        members = sum(_num_members(world, one) for one in plan.members)
+        for name in plan.open_predicates:
+            used[name] = used.get(name, 0) + count * len(plan.slots) + members
         # Scope, number of the atom, variables, row and multiplicity.
-        num_bytes += count * (12 * len(plan.slots) + 4 * len(plan.types) + 12)
+        num_bytes += count * (12 * len(plan.slots) + 4 * len(plan.types) + 12) + 24 * members
     num_variables = sum(min(_num_atoms(world, name), count) for name, count in used.items())
     return SizeEstimate(num_variables, sum(counts), num_bytes + 16 * num_variables)
+
+
+def _num_members(world: World, members: Members) -> int:
+    """At most as many as the rows of each of their relations, unless these are joined."""
+    tests = (guard.test for guard in members.guards if guard.holds)
+    return max(world.relations[test.predicate].num_rows for test in tests if isinstance(test, Atom))
 
 
 def _num_atoms(world: World, name: str) -> int:
@@ -260,9 +268,9 @@ def _closed_atoms(world: World, plans: Sequence[RulePlan], name: str) -> int:
 
 def _mentions_all(plan: RulePlan, atom: Atom) -> bool:
     """True if an atom's variables run freely over all constants, or under a quantifier."""
-    names = [term.name for term in atom.arguments if isinstance(term, Variable) and not term.shift]
-    if not set(names) <= set(plan.ranges):
+    if not set(free_variables(atom)) <= set(plan.ranges):
         return True
+    names = [term.name for term in atom.arguments if isinstance(term, Variable) and not term.shift]
     return len(set(names)) == len(atom.arguments) and not plan.conditions
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, NoReturn, final
+from typing import Any, NoReturn, final
 
 from hylift.errors import ModelError
 from hylift.language.syntax import (
@@ -29,6 +29,7 @@ from hylift.language.syntax import (
     Power,
     PredicateDeclaration,
     Quantified,
+    Quantifier,
     Term,
     Truth,
     Unary,
@@ -308,8 +309,35 @@ def forall(variables: LogicalVariable | Sequence[LogicalVariable], formula: Valu
     return _quantified("FORALL", variables, formula)
 
 
+def sum_over(variables: LogicalVariable | Sequence[LogicalVariable], value: Value) -> Expression:
+    """The sum of a number over all choices of the variables; closed-world atoms that multiply it
+    choose them."""
+    return _quantified("SUM", variables, value)
+
+
+def avg_over(variables: LogicalVariable | Sequence[LogicalVariable], value: Value) -> Expression:
+    """The average, as `sum_over`; groundings in which nothing is chosen do not exist."""
+    return _quantified("AVG", variables, value)
+
+
+def min_over(variables: LogicalVariable | Sequence[LogicalVariable], value: Value) -> Expression:
+    """The least one, as `avg_over`."""
+    return _quantified("MIN", variables, value)
+
+
+def max_over(variables: LogicalVariable | Sequence[LogicalVariable], value: Value) -> Expression:
+    """The greatest one, as `avg_over`."""
+    return _quantified("MAX", variables, value)
+
+
+def count_over(variables: LogicalVariable | Sequence[LogicalVariable], truth: Value) -> Expression:
+    """The number of choices for which a formula holds; compared with a number it is true or
+    false."""
+    return _quantified("COUNT", variables, truth)
+
+
 def _quantified(
-    quantifier: Literal["EXIST", "FORALL"],
+    quantifier: Quantifier,
     variables: LogicalVariable | Sequence[LogicalVariable],
     formula: object,
 ) -> Expression:

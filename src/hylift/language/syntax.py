@@ -194,12 +194,20 @@ class Comparison(Expr):
 
     Between numbers: soft, a number. `a = b` is -(a - b)²; `a < b` and `a <= b` are
     log sigmoid(slope * (b - a)), and likewise the other way round, with slope 1 unless stated.
+    With a count on one side: a truth value.
     """
 
     op: CompareOp
     left: Expr
     right: Expr
     slope: Expr | None = None
+    is_exact: bool = False
+    """True for a comparison of numbers that is true or false, as those of counts are."""
+
+    def __post_init__(self) -> None:
+        sides = (self.left, self.right)
+        if any(isinstance(side, Quantified) and side.quantifier == "COUNT" for side in sides):
+            object.__setattr__(self, "is_exact", True)
 
     @property
     def is_logical(self) -> bool:
@@ -207,13 +215,23 @@ class Comparison(Expr):
         return isinstance(self.left, Term) and isinstance(self.right, Term)
 
 
+Quantifier = Literal["EXIST", "FORALL", "SUM", "AVG", "COUNT", "MIN", "MAX"]
+
+AGGREGATES: tuple[Quantifier, ...] = ("SUM", "AVG", "COUNT", "MIN", "MAX")
+"""The quantifiers that are numbers, and whose body is a product: `SUM x: A(x) * y(x)`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quantified(Expr):
-    """`EXIST x, y body` or `FORALL x, y body`."""
+    """`EXIST x, y body`, `FORALL x, y body`, or a number such as `SUM x, y: body`."""
 
-    quantifier: Literal["EXIST", "FORALL"]
+    quantifier: Quantifier
     variables: tuple[str, ...]
     body: Expr
+
+    @property
+    def is_truth(self) -> bool:
+        return self.quantifier not in AGGREGATES
 
 
 FUNCTIONS: dict[str, tuple[int, int | None]] = {

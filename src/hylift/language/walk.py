@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -72,6 +72,15 @@ def rebuild(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return (
         replace(expr, **{name: changed(getattr(expr, name)) for name in names}) if names else expr
     )
+
+
+def renamed(expr: Expr, names: Mapping[str, str]) -> Any:
+    """The expression with other names of logical variables; it has no quantifiers."""
+    if isinstance(expr, Variable):
+        return replace(expr, name=names.get(expr.name, expr.name))
+    if isinstance(expr, Atom):
+        return replace(expr, arguments=tuple(renamed(term, names) for term in expr.arguments))
+    return rebuild(expr, lambda part: renamed(part, names))
 
 
 def nodes(*exprs: Expr) -> list[Expr]:
@@ -149,14 +158,16 @@ def _is_truth(expr: Expr, reals: Set[str]) -> bool:
     match expr:
         case Atom(predicate=name):
             return name not in reals
-        case Truth() | Quantified():
+        case Truth():
             return True
+        case Quantified():
+            return expr.is_truth
         case Unary(op=op):
             return op == "!"
         case Operation():
             return expr.is_logic
         case Comparison():
-            return expr.is_logical
+            return expr.is_logical or expr.is_exact
     return False
 
 

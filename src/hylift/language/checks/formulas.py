@@ -47,7 +47,8 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
             case Unary(op="!", operand=operand):
                 yield from _truth_problems(model, rule, operand, "'!'")
             case Quantified(quantifier=quantifier, body=body):
-                yield from _truth_problems(model, rule, body, quantifier)
+                if node.is_truth or quantifier == "COUNT":
+                    yield from _truth_problems(model, rule, body, quantifier)
             case Operation() if node.is_logic:
                 yield from _logic_problems(model, rule, node)
             case Comparison():
@@ -119,6 +120,10 @@ def _softened(expr: Expr) -> str:
 def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
     yield from _slope_problems(model, node)
     if node.is_logical:
+        return
+    if node.is_exact:
+        if node.slope is not None:
+            yield error("a comparison of counts is true or false, and has no slope", node.slope)
         return
     truths = [side for side in (node.left, node.right) if is_truth(model, side)]
     meant = _declared_real(model, truths)
@@ -226,6 +231,27 @@ def _normal_problems(model: Model, node: Normal) -> Iterator[Problem]:
         yield error(message, node.value)
     if not atoms(node.var):
         yield from _positive_problems(model, node.var, "the variance of normal")
+    yield from _meant_sum(model, node)
+
+
+def _meant_sum(model: Model, node: Normal) -> Iterator[Problem]:
+    """A warning about a relation in a mean, with a variable that the value does not have."""
+    elsewhere = free_variables(node.value)
+    for product in nodes(node.mean):
+        if not isinstance(product, Operation) or product.op != "*":
+            continue
+        truths = [atom for atom in atoms(product) if is_truth(model, atom)]
+        numbers = [atom for atom in atoms(product) if atom not in truths]
+        bound = [name for name in free_variables(*truths) if name in free_variables(*numbers)]
+        own = [name for name in bound if name not in elsewhere and name in free_variables(node)]
+        if own and any(set(free_variables(atom)) & set(elsewhere) for atom in truths):
+            names = ", ".join(own)
+            yield warning(
+                f"'{shown(node)}' is a normal of its own for every '{names}': for one normal with "
+                f"the sum as its mean, write 'SUM {names}: {shown(product)}'",
+                node,
+            )
+            return
 
 
 # Weights.

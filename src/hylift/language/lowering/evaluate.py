@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.language.syntax import (
+    COMPARISONS,
     Apply,
     Atom,
     Call,
@@ -253,8 +254,10 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], NumberValue]] = {
 }
 
 
-def _comparison(expr: Comparison, leaf: LeafValue) -> NumberValue:
-    """Soft comparison: -(a - b)², or log sigmoid(slope * difference)."""
+def _comparison(expr: Comparison, leaf: LeafValue) -> Value:
+    """Soft comparison: -(a - b)², or log sigmoid(slope * difference); or an exact one."""
+    if expr.is_exact:
+        return np.asarray(COMPARISONS[expr.op](_plain(expr.left, leaf), _plain(expr.right, leaf)))
     left, right = _number(expr.left, leaf), _number(expr.right, leaf)
     if expr.op == "=":
         return -((left - right) ** 2)

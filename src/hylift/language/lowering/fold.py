@@ -10,18 +10,23 @@ from itertools import product
 import numpy as np
 
 from hylift.language.lowering.evaluate import QuadraticPolynomial, evaluate
+from hylift.language.report import fail
 from hylift.language.syntax import (
     COMPARISONS,
     OPERATORS,
     Apply,
     Atom,
+    BinaryOp,
+    Call,
     Comparison,
     Constant,
     Expr,
     Number,
     Operation,
+    Place,
     Power,
     Quantified,
+    Quantifier,
     Term,
     Truth,
     Unary,
@@ -85,6 +90,8 @@ def _simplified(expr: Expr) -> Expr:
             return base
         case Quantified(quantifier="EXIST", body=Truth(value=False)):
             return expr.body
+        case Quantified(quantifier="SUM" | "COUNT", body=body) if _is(body, 0):
+            return Number(0.0, place=expr.place)
         case Quantified(quantifier="FORALL", body=Truth(value=True)):
             return expr.body
     return expr
@@ -136,7 +143,7 @@ def _is(expr: Expr, number: float) -> bool:
 
 
 def expand(expr: Expr, constants: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> Expr:
-    """The expression with EXIST and FORALL expanded over the constants of each type, in order.
+    """The expression with its quantifiers expanded over the constants of each type, in order.
 
     types: the type of every quantified variable. `t+1` is the next constant of its type; choices
     for which there is none are left out. A comparison between two constants of a type is decided
@@ -150,12 +157,41 @@ def expand(expr: Expr, constants: Mapping[str, Sequence[str]], types: Mapping[st
         chosen = dict(zip(expr.variables, zip(orders, positions, strict=True), strict=True))
         with suppress(_OffTheEndError):
             bodies.append(expand(_placed(expr.body, chosen), constants, types))
-    is_any = expr.quantifier == "EXIST"
+    whole = joined(expr.quantifier, tuple(bodies), expr.place)
+    if whole is None:
+        fail(f"{expr.quantifier} runs over nothing, and has no value", expr.place)
+    return whole
+
+
+_CHAINS: dict[Quantifier, BinaryOp] = {
+    "EXIST": "v",
+    "FORALL": "^",
+    "SUM": "+",
+    "AVG": "+",
+    "COUNT": "+",
+}
+
+
+def joined(
+    quantifier: Quantifier, bodies: tuple[Expr, ...], place: Place | None = None
+) -> Expr | None:
+    """A quantifier over these bodies, written out; None if it is of nothing and has no value."""
     if not bodies:
-        return Truth(not is_any, place=expr.place)
-    if len(bodies) == 1:
-        return bodies[0]
-    return Operation("v" if is_any else "^", tuple(bodies), place=expr.place)
+        of_nothing: dict[Quantifier, Expr] = {
+            "EXIST": Truth(False, place=place),
+            "FORALL": Truth(True, place=place),
+            "SUM": Number(0.0, place=place),
+            "COUNT": Number(0.0, place=place),
+        }
+        return of_nothing.get(quantifier)
+    if quantifier in ("MIN", "MAX"):
+        return bodies[0] if len(bodies) == 1 else Call(quantifier.lower(), bodies, place=place)
+    whole = bodies[0]
+    if len(bodies) > 1:
+        whole = Operation(_CHAINS[quantifier], bodies, place=place)
+    if quantifier == "AVG":
+        return Operation("/", (whole, Number(float(len(bodies)))), place=place)
+    return whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,6 +296,8 @@ class _Writer:
 
     def _quantified(self, expr: Quantified) -> str:
         names = ", ".join(map(_variable, expr.variables))
+        if not expr.is_truth:
+            return f"{expr.quantifier} {names}: {self.text(expr.body, OPERATORS['*'].level)}"
         body = self.text(expr.body)
         if _STARTS_WITH_V.match(body):
             body = f"({body})"

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
-from hylift.language.syntax import FUNCTIONS
-
-Quantifier = Literal["EXIST", "FORALL"]
+from hylift.language.syntax import AGGREGATES, FUNCTIONS, Quantifier
 
 QUANTIFIERS: dict[str, Quantifier] = {
     "EXIST": "EXIST",
@@ -20,6 +17,9 @@ QUANTIFIERS: dict[str, Quantifier] = {
     "forall": "FORALL",
 }
 """The spellings of each quantifier; the formatter writes capitals."""
+
+NUMERIC: dict[str, Quantifier] = {name: name for name in AGGREGATES}
+"""Those that are numbers, and words like any other unless a variable follows."""
 
 KEYWORDS = frozenset({"true", "false", "where", "const", *QUANTIFIERS})
 
@@ -187,7 +187,10 @@ _SIGNS = {
     "**": "powers are written 'x^2'",
 }
 
+_OVER = {"sum": "SUM", "mean": "AVG", "average": "AVG", "avg": "AVG", "count": "COUNT"}
+
 _WORDS = {
+    **{word: f"over constants it is written '{name} x: …'" for word, name in _OVER.items()},
     "and": _AND,
     "or": _OR,
     "not": _NOT,
@@ -201,8 +204,8 @@ _WORDS = {
     "infinity": "for a hard rule, end it with a period in place of the weight",
 }
 
-_FOREIGN = {"sqrt", "sin", "cos", "tan", "tanh", "ln", "log10", "log2", "pow", "sum", "mean"}
-_FOREIGN |= {"sigmoid", "logistic", "square", "sign", "floor", "ceil", "round", "prod", "count"}
+_FOREIGN = {"sqrt", "sin", "cos", "tan", "tanh", "ln", "log10", "log2", "pow"}
+_FOREIGN |= {"sigmoid", "logistic", "square", "sign", "floor", "ceil", "round", "prod"}
 
 ALL_FUNCTIONS = "the functions of numbers are " + " and ".join(
     [", ".join(list(FUNCTIONS)[:-1]), list(FUNCTIONS)[-1]]

@@ -11,7 +11,7 @@ from hylift.words import Wording, worded
 _OPERATORS = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
 _OPERATORS |= {"POWER", "LIST_EQUALS"}
 _OPERANDS = {"NAME", "NUMBER", "STRING", "TRUE", "FALSE", "PREDICATE", "FUNCTION", "GAUSSIAN"}
-_OPERANDS |= {"NORMAL", "LPAR", "MINUS", "BANG", "EXIST", "FORALL"}
+_OPERANDS |= {"NORMAL", "LPAR", "MINUS", "BANG", "EXIST", "FORALL", "AGGREGATE", "EXACTLY"}
 _CONSTANTS = {"NAME", "STRING", "NUMBER", "MINUS"}
 
 _IN_WORDS = {"NAME": "a name", "NUMBER": "a number", "STRING": "a text in quotes"}

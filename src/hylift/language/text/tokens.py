@@ -12,7 +12,7 @@ from lark import Lark, Token, Tree
 
 from hylift.language.report import fail
 from hylift.language.syntax import FUNCTIONS, Constant, Place, Source
-from hylift.language.text.notation import QUANTIFIERS, is_capital, sign_hint, unquote
+from hylift.language.text.notation import NUMERIC, QUANTIFIERS, is_capital, sign_hint, unquote
 
 MAX_BRACKETS = 1000
 """Maximum depth of nested brackets."""
@@ -30,8 +30,8 @@ _LONGEST_QUOTE = 40
 
 Branch = Tree[Token] | Token
 
-_OF_EXPRESSIONS = {"binary", "unary", "power", "group", "call", "comparison", "quantified"}
-_OF_EXPRESSIONS |= {"normal", "gaussian", "rule", "where"}
+_OF_EXPRESSIONS = {"binary", "unary", "power", "group", "call", "comparison"}
+_OF_EXPRESSIONS |= {"quantified", "exactly", "normal", "gaussian", "rule", "where"}
 _OF_WEIGHTS = {"binary", "unary", "power", "group", "call"}
 _OF_ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "NAME", "NUMBER", "POWER", "FUNCTION"}
 
@@ -80,7 +80,7 @@ def statements(source: Source, consts: set[str]) -> Iterator[list[Token]]:
             statement = []
         is_complete = False
         _check_spacing(statement, token, source)
-        if token == "v" and statement and statement[-1].type in _ENDS_OPERAND:
+        if token == "v" and statement and _ends_operand(statement[-1]):
             token.type = "OR"
         _match_brackets(open_brackets, token, source)
         statement.append(token)
@@ -106,6 +106,11 @@ def _tokens(source: Source) -> Iterator[Token]:
             case "NAME" if token in QUANTIFIERS:
                 token.type = QUANTIFIERS[token]
         yield token
+
+
+def _ends_operand(token: Token) -> bool:
+    """True if an operator may follow a token; behind SUM and the like is a variable."""
+    return token.type in _ENDS_OPERAND and token not in NUMERIC
 
 
 def _continues(statement: list[Token]) -> bool:
@@ -146,6 +151,10 @@ def _retyped(statement: list[Token], consts: set[str]) -> list[Token]:
             is_binding = after is not None and "COMMA" in (token.type, after.type)
         elif after is None:
             continue
+        elif token in NUMERIC and after.type == "NAME" and token not in consts:
+            token.type, is_binding = "AGGREGATE", True
+        elif token == "EXACTLY" and after.type == "NUMBER" and token not in consts:
+            token.type = "EXACTLY"
         elif token.type == "NAME" and after.type == "LPAR":
             # `W (x = 1)` is a weight before a formula, `In (p, t)` an atom.
             if token.end_pos == after.start_pos or token not in consts:
@@ -208,14 +217,15 @@ def rule_variables(tree: Tree[Token]) -> set[str]:
     for branch in tree.iter_subtrees():
         if branch.data == "variable":
             names |= {str(token) for token in tokens_of(branch) if token.type == "NAME"}
-        elif branch.data == "quantified":
+        elif branch.data in ("quantified", "exactly"):
             names |= set(map(str, bound_variables(branch)))
     return {name for name in names if not is_capital(name)}
 
 
 def bound_variables(tree: Tree[Token]) -> list[Token]:
     """The variables of a quantifier."""
-    return [child for child in tree.children[1:-1] if isinstance(child, Token)]
+    tokens = (child for child in tree.children[1:-1] if isinstance(child, Token))
+    return [token for token in tokens if token.type == "NAME"]
 
 
 def atom_words(tree: Tree[Token]) -> set[str]:
@@ -227,7 +237,7 @@ def atom_words(tree: Tree[Token]) -> set[str]:
         if branch.data == "atom" and len(branch.children) == 1:
             found.add(str(branch.children[0]))
         elif branch.data in _OF_EXPRESSIONS:
-            is_quantified = branch.data == "quantified"
+            is_quantified = branch.data in ("quantified", "exactly")
             operands = branch.children[-1:] if is_quantified else branch.children
             found |= {str(word) for word in operands if _is_word(word)} - variables
     return found

@@ -35,7 +35,7 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
-from hylift.language.text.notation import MAX_SHIFT, QUANTIFIERS, is_capital
+from hylift.language.text.notation import MAX_SHIFT, NUMERIC, QUANTIFIERS, is_capital
 from hylift.language.text.tokens import (
     Branch,
     bound_variables,
@@ -216,9 +216,13 @@ class _Transformer:
                 message = f"{quantifier} takes variables, but {quoted(name)} is a constant"
                 self.fail(f"{message}: variables begin with a small letter", name)
         body = self.expression(rest[-1])
-        return Quantified(
-            QUANTIFIERS[quantifier], tuple(map(str, names)), body, place=self.place(tree)
-        )
+        kind = {**QUANTIFIERS, **NUMERIC}[quantifier]
+        return Quantified(kind, tuple(map(str, names)), body, place=self.place(tree))
+
+    def _exactly(self, tree: Tree[Token], _: Token, times: Token, *rest: Branch) -> Expr:
+        count = Token("AGGREGATE", "COUNT")
+        left = self._quantified(Tree("quantified", [count, *rest], tree.meta), count, *rest)
+        return Comparison("=", left, self._leaf(times), place=self.place(tree))
 
     def _atom(self, _: Tree[Token], predicate: Token, *arguments: Tree[Token]) -> Expr:
         terms = tuple(map(self._argument, arguments))

@@ -1,0 +1,153 @@
+"""Quantifiers, sums and counts over the rows of closed-world relations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hylift as hl
+from hylift.errors import ModelError
+from hylift.language.report import ModelWarning
+from slow_grounding import agree
+
+PEOPLE = ", ".join(f"P{i}" for i in range(40))
+ON = [("On", "P3", "J0"), ("On", "P5", "J0"), ("On", "P7", "J0"), ("On", "P3", "J1")]
+JOBS = f"""
+person = {{{PEOPLE}}}
+job = {{J0, J1, J2}}
+On(person, job)
+Can(person)
+Done(job)
+-0.5 Can(x)
+0.2 Done(j)
+"""
+
+
+def shapes(grounding) -> set[tuple[int, ...]]:
+    return {group.scope.shape for group in grounding.graph.groups}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "2 Done(j) => EXIST x (On(x, j) ^ Can(x))",
+        "2 Done(j) => !(EXIST x (On(x, j) ^ Can(x) ^ !Done(j)))",
+        "2 Done(j) => FORALL x (On(x, j) => Can(x))",
+        "0.7 Done(j) * COUNT x: (On(x, j) ^ Can(x))",
+        "0.7 Done(j) ^ (COUNT x: (On(x, j) ^ Can(x))) >= 2",
+        "0.7 EXACTLY 1 x: (On(x, j) ^ Can(x))",
+        "0.3 (COUNT x: On(x, j)) * Done(j)",
+        "0.3 (AVG x: On(x, j) * Can(x)) * Done(j)",
+        "0.3 (MAX x: On(x, j) * Can(x)) * Done(j)",
+        "0.3 (MIN x: On(x, j) * Can(x)) - Done(j)",
+        "0.3 (SUM x: On(x, j) * Can(x)) * (SUM x: On(x, j) * !Can(x))",
+        "0.3 Done(j) * SUM x, y: On(x, j) * On(y, j) * (x < y) * (Can(x) <=> Can(y))",
+        "0.3 Done(j) ^ Done(k) ^ (EXIST x (On(x, j) ^ On(x, k) ^ Can(x))) where j < k",
+        "0.3 SUM x: (On(x, j) ^ !On(x, J1)) * Can(x) * Done(j)",
+        "0.3 EXIST x (On(x, J0) ^ Can(x))",
+    ],
+)
+def test_quantifiers_over_relations_are_those_of_the_formula(rule: str) -> None:
+    agree(JOBS + rule, true_atoms=ON, closed=["On"], seeds=5)
+
+
+def test_only_members_are_in_the_factor() -> None:
+    rule = "2 Done(j) => EXIST x (On(x, j) ^ Can(x))"
+    found = agree(JOBS + rule, true_atoms=ON, closed=["On"])
+    assert shapes(found) == {(40, 1), (3, 1), (1, 4), (1, 2), (1, 1)}
+
+
+def test_counts_of_a_relation_are_numbers() -> None:
+    found = agree(JOBS + "0.3 (COUNT x: On(x, j)) * Done(j)", true_atoms=ON, closed=["On"])
+    assert shapes(found) == {(40, 1), (3, 1), (1, 1)}
+
+
+def test_groundings_without_members_have_no_average() -> None:
+    found = agree(JOBS + "0.3 (AVG x: On(x, j) * Can(x)) * Done(j)", true_atoms=ON, closed=["On"])
+    assert found.graph.num_factors == 45
+
+
+DELIVERIES = """
+Uses(delivery, seg)
+time(delivery): real
+duration(seg): real
+normal(duration(s) | 5, 4)
+normal(time(d) | SUM s: Uses(d, s) * duration(s), 4)
+"""
+
+
+def test_sums_of_reals_are_those_of_dense_algebra() -> None:
+    rng = np.random.default_rng(3)
+    uses = rng.random((30, 12)) < 0.3
+    rows = [(f"d{d}", f"s{s}") for d, s in np.argwhere(uses)]
+    times = rng.normal(10, 4, 30)
+    evidence = {
+        "Uses": rows,
+        "time": [(f"d{d}", time) for d, time in enumerate(times)],
+        "seg": [f"s{s}" for s in range(12)],
+    }
+    graph = hl.ground(hl.parse(DELIVERIES), evidence, closed=["Uses"])
+    posterior = hl.infer(graph)
+
+    precision = uses.T @ uses.astype(float) / 4 + np.eye(12) / 4
+    cov = np.linalg.inv(precision)
+    mean = cov @ (uses.T @ times / 4 + 5 / 4)
+    for s in range(12):
+        own = posterior.marginal(f"duration(s{s})")
+        assert own.mean == pytest.approx(mean[s], abs=1e-10)
+        assert own.std == pytest.approx(np.sqrt(cov[s, s]), abs=1e-10)
+
+
+def test_lifted_sums_are_those_of_the_ground_graph() -> None:
+    rows = [(f"d{d}", f"s{(d + i) % 6}") for d in range(6) for i in range(2)]
+    evidence = {"Uses": rows, "time": [(f"d{d}", 12.0) for d in range(6)]}
+    graph = hl.ground(hl.parse(DELIVERIES), evidence, closed=["Uses"])
+    assert hl.lift(graph).graph.num_variables == 1
+    by_lifting = hl.infer(graph, hl.GaBP())
+    exact = hl.infer(graph)
+    assert by_lifting.marginal("duration(s1)").mean == pytest.approx(
+        exact.marginal("duration(s1)").mean, abs=1e-8
+    )
+
+
+def test_the_builder_has_sums_and_counts() -> None:
+    m = hl.ModelBuilder()
+    delivery, seg = m.type("delivery"), m.type("seg")
+    uses = m.predicate("Uses", delivery, seg)
+    time = m.predicate("time", delivery, domain=hl.real)
+    duration = m.predicate("duration", seg, domain=hl.real)
+    d, s = m.variables("d s")
+    m.rule(None, hl.normal(duration(s), 5, 4))
+    m.rule(None, hl.normal(time(d), hl.sum_over(s, uses(d, s) * duration(s)), 4))
+    assert m.build().rules == hl.parse(DELIVERIES).rules
+
+
+def test_sums_that_run_over_all_constants_are_written_out() -> None:
+    agree("p = {A, B, C}\nCan(p)\nx: real\nnormal(x | SUM y: Can(y), 2)\n0.5 (COUNT y: Can(y)) > 1")
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ("1 COUNT x: y(x)", "'y(x)' is real, but COUNT needs a truth value"),
+        ("1 SUM X: Can(X)", "SUM takes variables, but 'X' is a constant"),
+        ("1 ((COUNT x: Can(x)) > 2; slope=3)", "is true or false, and has no slope"),
+        ("SUM x: Can(x).", "a hard rule needs a truth value"),
+    ],
+)
+def test_what_cannot_be_said_is_told(rule: str, sentence: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        hl.ground(hl.parse(f"p = {{A, B}}\nCan(p)\ny(p): real\n1 Can(x)\n-1 y(x)^2\n{rule}"))
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("mean", ["Uses(d, s) * duration(s)", "3 + 2 * Uses(d, s) * duration(s)"])
+def test_a_normal_for_every_row_is_warned_of(mean: str) -> None:
+    text = DELIVERIES.replace("SUM s: Uses(d, s) * duration(s)", mean)
+    with pytest.warns(ModelWarning, match="a normal of its own for every 's'.* SUM s: Uses"):
+        hl.parse(text)
+
+
+@pytest.mark.parametrize("mean", ["duration(s)", "(SUM s: Uses(d, s) * duration(s))"])
+def test_other_means_are_left_alone(mean: str) -> None:
+    hl.parse(DELIVERIES.replace("SUM s: Uses(d, s) * duration(s)", mean))
