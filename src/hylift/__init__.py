@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from hylift.language.operators import absolute as absolute
     from hylift.language.operators import avg_over as avg_over
     from hylift.language.operators import count_over as count_over
+    from hylift.language.operators import density as density
     from hylift.language.operators import exists as exists
     from hylift.language.operators import exp as exp
     from hylift.language.operators import forall as forall
@@ -131,6 +132,7 @@ _HOME = {
     "max_over": "language.operators",
     "min_over": "language.operators",
     "sum_over": "language.operators",
+    "density": "language.operators",
     "exists": "language.operators",
     "exp": "language.operators",
     "forall": "language.operators",

@@ -14,14 +14,16 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any, NoReturn, final
 
-from hylift.errors import ModelError
+from hylift.errors import ModelError, check_word
 from hylift.language.syntax import (
+    DENSITIES,
     Atom,
     BinaryOp,
     Call,
     CompareOp,
     Comparison,
     Constant,
+    Density,
     Expr,
     Gaussian,
     Normal,
@@ -288,6 +290,13 @@ def maximum(*values: Value) -> Expression:
 def normal(value: Value, mean: Value, var: Value) -> Expression:
     """The normalised log-density log N(value; mean, var)."""
     return _built(Normal, value, mean, var)
+
+
+def density(name: str, value: Value, *parameters: Value) -> Expression:
+    """The normalised log-density of a value by the name of its distribution, such as "student"
+    with its parameters m, v and nu; the language page lists them."""
+    check_word("distribution", name, tuple(DENSITIES))
+    return _built(lambda own, *others: Density(name, own, others), value, *parameters)
 
 
 def gaussian(

@@ -276,6 +276,33 @@ class Normal(Expr):
     var: Expr
 
 
+DENSITIES: dict[str, tuple[str, ...]] = {
+    "bernoulli": ("p",),
+    "bernoulli_logit": ("score",),
+    "bernoulli_probit": ("score",),
+    "poisson": ("rate",),
+    "exponential": ("rate",),
+    "gamma": ("shape", "rate"),
+    "beta": ("a", "b"),
+    "lognormal": ("m", "v"),
+    "student": ("m", "v", "nu"),
+}
+"""The names of other distributions, with their parameters; words like any other unless `|` follows
+in their brackets."""
+
+OF_TRUTHS = ("bernoulli", "bernoulli_logit", "bernoulli_probit")
+"""Those of truth values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Density(Expr):
+    """`student(y | m, v, nu)`: the normalised log-density of a value, by a name of `DENSITIES`."""
+
+    name: str
+    value: Expr
+    parameters: tuple[Expr, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Apply(Expr):
     """A user's own vectorised function of the values of atoms; only Python can make one."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from hylift.language.syntax import (
+    OF_TRUTHS,
     Atom,
     Comparison,
+    Density,
     Expr,
     Gaussian,
     Model,
@@ -202,6 +204,8 @@ def _numeric(expr: Expr) -> tuple[Expr, ...]:
         case Gaussian(values=values):
             return values
         case Normal(value=value):
+            return (value,)
+        case Density(name=name, value=value) if name not in OF_TRUTHS:
             return (value,)
     return ()
 

@@ -6,14 +6,19 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from hylift.errors import did_you_mean
+from hylift.language.checks.densities import (
+    density_problems,
+    gaussian_problems,
+    normal_problems,
+    positive_problems,
+)
 from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     Atom,
     Call,
     Comparison,
+    Density,
     Expr,
     Gaussian,
     Model,
@@ -57,9 +62,11 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
                 if fault := call_fault(node):
                     yield error(fault, node)
             case Gaussian():
-                yield from _gaussian_problems(model, node)
+                yield from gaussian_problems(model, node)
             case Normal():
-                yield from _normal_problems(model, node)
+                yield from normal_problems(model, node)
+            case Density():
+                yield from density_problems(model, node)
     if rule.hard and not is_truth(model, rule.formula):
         is_soft = isinstance(rule.formula, Comparison)
         kind = "a soft comparison of numbers" if is_soft else "a number"
@@ -164,94 +171,7 @@ def _slope_problems(model: Model, node: Comparison) -> Iterator[Problem]:
             node,
         )
     else:
-        yield from _positive_problems(model, node.slope, "a slope")
-
-
-def _positive_problems(model: Model, expr: Expr, what: str) -> Iterator[Problem]:
-    """The problem of arithmetic on constants that must be positive."""
-    value = constant_or_problem(model, expr, what)
-    if isinstance(value, Problem):
-        yield value
-    elif value <= 0:
-        yield error(f"{what} must be positive, not {value:g}", expr)
-
-
-# Densities.
-
-
-def _gaussian_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
-    for value in node.values:
-        if is_truth(model, value):
-            message = f"the values of gaussian are real, but '{shown(value)}' is a truth value"
-            yield error(message, value)
-    size = len(node.values)
-    if size == 0:
-        yield error("gaussian needs at least one value", node)
-        return
-    owner = f"gaussian of {counted(size, 'value')}"
-    if node.mean and len(node.mean) != size:
-        message = f"{owner} needs {counted(size, 'mean')}, not {len(node.mean)}"
-        yield Problem("error", message, node.mean[0].place or node.place)
-    means = [constant_or_problem(model, entry, "a mean of gaussian") for entry in node.mean]
-    yield from (mean for mean in means if isinstance(mean, Problem))
-    if len(node.cov) != size or any(len(row) != size for row in node.cov):
-        yield error(f"{owner} needs a cov of {counted(size, 'row')} of {size}", node)
-    else:
-        yield from _cov_problems(model, node)
-
-
-def _cov_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
-    entries = [constant_or_problem(model, e, "an entry of cov") for row in node.cov for e in row]
-    wrong = [entry for entry in entries if isinstance(entry, Problem)]
-    yield from wrong
-    if wrong:
-        return
-    size = len(node.cov)
-    cov = np.array(entries, dtype=float).reshape(size, size)
-    unlike = np.argwhere(~np.isclose(cov, cov.T, rtol=1e-9, atol=0))
-    if len(unlike):
-        i, j = unlike[0]
-        message = (
-            f"cov of gaussian must be symmetric, but entry ({i + 1}, {j + 1}) is {cov[i, j]:g} "
-            f"and entry ({j + 1}, {i + 1}) is {cov[j, i]:g}"
-        )
-        yield Problem("error", message, node.cov[j][i].place or node.place)
-        return
-    least, most = np.linalg.eigvalsh(cov)[[0, -1]]
-    if least <= size * np.finfo(float).eps * abs(most):
-        message = (
-            f"cov of gaussian must be positive definite, but its least eigenvalue is {least:.3g}"
-        )
-        yield Problem("error", message, node.cov[0][0].place or node.place)
-
-
-def _normal_problems(model: Model, node: Normal) -> Iterator[Problem]:
-    if is_truth(model, node.value):
-        message = f"the value of normal is real, but '{shown(node.value)}' is a truth value"
-        yield error(message, node.value)
-    if not atoms(node.var):
-        yield from _positive_problems(model, node.var, "the variance of normal")
-    yield from _meant_sum(model, node)
-
-
-def _meant_sum(model: Model, node: Normal) -> Iterator[Problem]:
-    """A warning about a relation in a mean, with a variable that the value does not have."""
-    elsewhere = free_variables(node.value)
-    for product in nodes(node.mean):
-        if not isinstance(product, Operation) or product.op != "*":
-            continue
-        truths = [atom for atom in atoms(product) if is_truth(model, atom)]
-        numbers = [atom for atom in atoms(product) if atom not in truths]
-        bound = [name for name in free_variables(*truths) if name in free_variables(*numbers)]
-        own = [name for name in bound if name not in elsewhere and name in free_variables(node)]
-        if own and any(set(free_variables(atom)) & set(elsewhere) for atom in truths):
-            names = ", ".join(own)
-            yield warning(
-                f"'{shown(node)}' is a normal of its own for every '{names}': for one normal with "
-                f"the sum as its mean, write 'SUM {names}: {shown(product)}'",
-                node,
-            )
-            return
+        yield from positive_problems(model, node.slope, "a slope")
 
 
 # Weights.

@@ -18,6 +18,7 @@ from hylift.language.syntax import (
     Atom,
     Call,
     Comparison,
+    Density,
     Expr,
     Gaussian,
     Normal,
@@ -214,6 +215,8 @@ def _value(expr: Expr, leaf: LeafValue) -> Value:
             return _gaussian(expr, leaf)
         case Normal():
             return _normal(expr, leaf)
+        case Density():
+            return _density(expr, leaf)
         case Apply():
             return _apply(expr, leaf)
     raise TypeError(f"{type(expr).__name__} has no value by itself: expand quantifiers first")
@@ -312,6 +315,17 @@ def _normal(expr: Normal, leaf: LeafValue) -> NumberValue:
         found = -(residual**2) / (2 * safe) - 0.5 * np.log(2 * np.pi * safe)
         return np.where(var == 0, -np.inf, found)
     return quotient(-(residual**2), 2 * var) - 0.5 * np.log(2 * np.pi * var)
+
+
+def _density(expr: Density, leaf: LeafValue) -> NumberValue:
+    """Quadratic where it is a straight line; a count or a truth is never a real slot."""
+    from hylift.language.lowering.densities import log_density
+
+    parameters = [_plain(parameter, leaf) for parameter in expr.parameters]
+    value = _number(expr.value, leaf)
+    if isinstance(value, QuadraticPolynomial) and expr.name == "exponential":
+        return np.log(parameters[0]) - product(parameters[0], value)
+    return log_density(expr.name, _plain(expr.value, leaf), *parameters)
 
 
 def _apply(expr: Apply, leaf: LeafValue) -> FloatArray:

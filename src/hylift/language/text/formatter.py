@@ -19,6 +19,7 @@ from hylift.language.syntax import (
     Call,
     Comparison,
     Constant,
+    Density,
     Expr,
     Gaussian,
     Model,
@@ -281,6 +282,8 @@ class _Writer:
                 return self._gaussian(expr)
             case Normal(value=subject, mean=mean, var=var):
                 return f"normal({self.text(subject)} | {self.text(mean)}, {self.text(var)})"
+            case Density(name=name, value=subject, parameters=parameters):
+                return f"{name}({self.text(subject)} | {self._list(parameters)})"
             case Apply():
                 return f"{self._function_name(expr)}({self._list(expr.arguments)})"
         raise TypeError(f"not an expression: {expr!r}")

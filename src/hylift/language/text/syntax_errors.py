@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lark import Token
 
+from hylift.language.syntax import DENSITIES
 from hylift.language.text.notation import ALL_FUNCTIONS, sign_hint, word_hint
 from hylift.language.text.tokens import BRACKETS, grammar, quoted
 from hylift.words import Wording, worded
@@ -11,7 +12,8 @@ from hylift.words import Wording, worded
 _OPERATORS = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
 _OPERATORS |= {"POWER", "LIST_EQUALS"}
 _OPERANDS = {"NAME", "NUMBER", "STRING", "TRUE", "FALSE", "PREDICATE", "FUNCTION", "GAUSSIAN"}
-_OPERANDS |= {"NORMAL", "LPAR", "MINUS", "BANG", "EXIST", "FORALL", "AGGREGATE", "EXACTLY"}
+_OPERANDS |= {"NORMAL", "DENSITY", "LPAR", "MINUS", "BANG"}
+_OPERANDS |= {"EXIST", "FORALL", "AGGREGATE", "EXACTLY"}
 _CONSTANTS = {"NAME", "STRING", "NUMBER", "MINUS"}
 
 _IN_WORDS = {"NAME": "a name", "NUMBER": "a number", "STRING": "a text in quotes"}
@@ -91,6 +93,9 @@ def _in_brackets(before: list[Token], token: Token) -> str:
         return "put several constants in brackets, as in '{(A, B): 0.5}'"
     if owner == "NORMAL":
         return "write 'normal(value | mean, variance)'"
+    if owner == "DENSITY":
+        name = before[opened - 1]
+        return f"write '{name}(value | {', '.join(DENSITIES[name])})'"
     if owner == "GAUSSIAN":
         return "write 'gaussian(a, b; mean=[0, 0], cov=[[1, 0], [0, 1]])'"
     if owner == "PREDICATE" and token.type in ("PREDICATE", "FUNCTION"):

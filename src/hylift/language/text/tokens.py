@@ -11,7 +11,7 @@ from pathlib import Path
 from lark import Lark, Token, Tree
 
 from hylift.language.report import fail
-from hylift.language.syntax import FUNCTIONS, Constant, Place, Source
+from hylift.language.syntax import DENSITIES, FUNCTIONS, Constant, Place, Source
 from hylift.language.text.notation import NUMERIC, QUANTIFIERS, is_capital, sign_hint, unquote
 
 MAX_BRACKETS = 1000
@@ -31,7 +31,7 @@ _LONGEST_QUOTE = 40
 Branch = Tree[Token] | Token
 
 _OF_EXPRESSIONS = {"binary", "unary", "power", "group", "call", "comparison"}
-_OF_EXPRESSIONS |= {"quantified", "exactly", "normal", "gaussian", "rule", "where"}
+_OF_EXPRESSIONS |= {"density", "quantified", "exactly", "normal", "gaussian", "rule", "where"}
 _OF_WEIGHTS = {"binary", "unary", "power", "group", "call"}
 _OF_ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "NAME", "NUMBER", "POWER", "FUNCTION"}
 
@@ -144,7 +144,7 @@ def _match_brackets(open_brackets: list[Token], token: Token, source: Source) ->
 def _retyped(statement: list[Token], consts: set[str]) -> list[Token]:
     """The tokens with the types that depend on their neighbours."""
     is_binding = False  # between a quantifier and the last of its variables
-    for token, after in zip(statement, [*statement[1:], None], strict=True):
+    for place, (token, after) in enumerate(zip(statement, [*statement[1:], None], strict=True)):
         if token.type in ("EXIST", "FORALL"):
             is_binding = True
         elif is_binding:
@@ -159,11 +159,23 @@ def _retyped(statement: list[Token], consts: set[str]) -> list[Token]:
             # `W (x = 1)` is a weight before a formula, `In (p, t)` an atom.
             if token.end_pos == after.start_pos or token not in consts:
                 token.type = _CALLED.get(token, "PREDICATE")
+                if token in DENSITIES and _has_bar(statement, place + 1):
+                    token.type = "DENSITY"
         elif token.type == "EQUALS" and after.type == "LBRACE":
             token.type = "LIST_EQUALS"
         elif token.type == "CONST" and after.type == "NAME":
             consts.add(str(after))
     return statement
+
+
+def _has_bar(statement: list[Token], opened: int) -> bool:
+    """True if a bar follows in the brackets that are opened here, and in none within them."""
+    depth = 0
+    for token in statement[opened:]:
+        depth += (token in BRACKETS) - (token in BRACKETS.values())
+        if depth == 0 or (depth == 1 and token.type == "BAR"):
+            return depth == 1
+    return False
 
 
 # Parse trees.

@@ -17,6 +17,7 @@ from hylift.language.syntax import (
     CompareOp,
     Comparison,
     Constant,
+    Density,
     Expr,
     Gaussian,
     Model,
@@ -258,6 +259,10 @@ class _Transformer:
     def _normal(self, tree: Tree[Token], _: Token, *parts: Branch) -> Expr:
         value, mean, var = map(self.expression, parts)
         return Normal(value, mean, var, place=self.place(tree))
+
+    def _density(self, tree: Tree[Token], name: Token, *parts: Branch) -> Expr:
+        value, *parameters = map(self.expression, parts)
+        return Density(str(name), value, tuple(parameters), place=self.place(tree))
 
     def _gaussian(self, tree: Tree[Token], _: Token, *parts: Branch) -> Expr:
         settings = self._settings([part for part in trees_of(tree) if part.data == "setting"])

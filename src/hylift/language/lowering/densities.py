@@ -1,0 +1,72 @@
+"""Log-densities of named distributions over arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, gammaln, log_ndtr, xlog1py, xlogy
+
+from hylift.potentials.base import FloatArray
+
+
+def log_density(name: str, value: Any, *parameters: FloatArray) -> FloatArray:
+    """The log-density of values, NaN where a parameter is impossible; `language.syntax.DENSITIES`
+    has the parameters."""
+    return np.asarray(_LOG_DENSITIES[name](value, *parameters))
+
+
+def _where(holds: Any, density: Any) -> Any:
+    """The density on its support, -inf elsewhere."""
+    return np.where(holds, density, -np.inf)
+
+
+def _positive(parameter: Any) -> Any:
+    return np.where(parameter > 0, parameter, np.nan)
+
+
+def _bernoulli(truth: Any, p: Any) -> Any:
+    p = np.where((p >= 0) & (p <= 1), p, np.nan)
+    return np.where(truth, np.log(p), np.log1p(-p))
+
+
+def _poisson(count: Any, rate: Any) -> Any:
+    is_count = (count >= 0) & (count == np.floor(count))
+    return _where(is_count, xlogy(count, _positive(rate)) - rate - gammaln(count + 1))
+
+
+def _gamma(x: Any, shape: Any, rate: Any) -> Any:
+    shape, rate = _positive(shape), _positive(rate)
+    return _where(x >= 0, xlogy(shape, rate) + xlogy(shape - 1, x) - rate * x - gammaln(shape))
+
+
+def _beta(x: Any, a: Any, b: Any) -> Any:
+    a, b = _positive(a), _positive(b)
+    return _where((x >= 0) & (x <= 1), xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b))
+
+
+def _lognormal(x: Any, m: Any, v: Any) -> Any:
+    logarithm, v = np.log(np.where(x > 0, x, 1.0)), _positive(v)
+    return _where(
+        x > 0, -((logarithm - m) ** 2) / (2 * v) - logarithm - 0.5 * np.log(2 * np.pi * v)
+    )
+
+
+def _student(x: Any, m: Any, v: Any, nu: Any) -> Any:
+    v, nu = _positive(v), _positive(nu)
+    constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(nu * np.pi * v)
+    return constant - (nu + 1) / 2 * np.log1p((x - m) ** 2 / (nu * v))
+
+
+_LOG_DENSITIES: dict[str, Callable[..., Any]] = {
+    "bernoulli": _bernoulli,
+    "bernoulli_logit": lambda truth, score: -np.logaddexp(0.0, np.where(truth, -score, score)),
+    "bernoulli_probit": lambda truth, score: log_ndtr(np.where(truth, score, -score)),
+    "poisson": _poisson,
+    "exponential": lambda x, rate: _gamma(x, np.ones(()), rate),
+    "gamma": _gamma,
+    "beta": _beta,
+    "lognormal": _lognormal,
+    "student": _student,
+}

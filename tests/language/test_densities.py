@@ -1,0 +1,126 @@
+"""Named distributions against SciPy, as tables, functions and straight lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats as stats
+
+import hylift as hl
+from hylift.errors import ModelError, UnsupportedError
+from hylift.language.lowering.densities import log_density
+
+VALUES = np.array([0.05, 0.3, 0.9])
+COUNTS = np.array([0.0, 2.0, 7.0])
+TRUTHS = np.array([True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "parameters", "expected"),
+    [
+        ("bernoulli", TRUTHS, (0.3,), stats.bernoulli(0.3).logpmf(TRUTHS)),
+        (
+            "bernoulli_logit",
+            TRUTHS,
+            (1.7,),
+            stats.bernoulli(1 / (1 + np.exp(-1.7))).logpmf(TRUTHS),
+        ),
+        (
+            "bernoulli_probit",
+            TRUTHS,
+            (-0.4,),
+            stats.bernoulli(stats.norm.cdf(-0.4)).logpmf(TRUTHS),
+        ),
+        ("poisson", COUNTS, (2.5,), stats.poisson(2.5).logpmf(COUNTS)),
+        ("exponential", VALUES, (3.0,), stats.expon(scale=1 / 3).logpdf(VALUES)),
+        ("gamma", VALUES, (2.0, 3.0), stats.gamma(2, scale=1 / 3).logpdf(VALUES)),
+        ("beta", VALUES, (2.0, 3.0), stats.beta(2, 3).logpdf(VALUES)),
+        ("lognormal", VALUES, (0.5, 4.0), stats.lognorm(2, scale=np.exp(0.5)).logpdf(VALUES)),
+        ("student", VALUES, (0.5, 4.0, 3.0), stats.t(3, 0.5, 2).logpdf(VALUES)),
+    ],
+)
+def test_densities_are_those_of_scipy(name, value, parameters, expected) -> None:
+    found = log_density(name, value, *map(np.asarray, parameters))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_what_lies_outside_is_impossible() -> None:
+    assert log_density("poisson", np.array(1.5), np.array(2.0)) == -np.inf
+    assert log_density("poisson", np.array(-1.0), np.array(2.0)) == -np.inf
+    assert log_density("beta", np.array(1.1), np.array(2.0), np.array(1.0)) == -np.inf
+    assert np.isnan(log_density("bernoulli", np.array(True), np.array(1.2)))
+
+
+def test_far_scores_keep_their_digits() -> None:
+    assert log_density("bernoulli_logit", np.array(True), np.array(-800.0)) == -800.0
+    found = log_density("bernoulli_probit", np.array(True), np.array(-40.0))
+    assert found == pytest.approx(stats.norm.logcdf(-40.0), rel=1e-12)
+
+
+def test_claims_of_workers_are_a_table() -> None:
+    rules = """
+        Has(item)
+        Claims(worker, item)
+        0.4 Has(i)
+        bernoulli(Claims(w, i) | 0.25 + 0.65*Has(i))
+    """
+    graph = hl.ground(hl.parse(rules), {"Claims(w1, a)": True, "Claims(w2, a)": False})
+    odds = np.exp(0.4) * (0.9 * 0.1) / (0.25 * 0.75)
+    posterior = hl.infer(graph)
+    assert posterior.trust.verdict == "certified"
+    assert posterior.marginal("Has(a)").probs[1] == pytest.approx(odds / (1 + odds), abs=1e-12)
+
+
+def test_an_exponential_is_a_straight_line() -> None:
+    graph = hl.ground(hl.parse("t: real[0, inf]\nexponential(t | 0.5)"))
+    (group,) = graph.groups
+    assert group.potential.quadratic() is not None
+    assert hl.infer(graph).marginal("t").mean == pytest.approx(2.0, abs=1e-6)
+
+
+def test_counts_with_an_unknown_rate() -> None:
+    rules = "n(day): real\nrate: real[0, 50]\ngamma(rate | 2, 0.5)\npoisson(n(d) | rate)"
+    graph = hl.ground(hl.parse(rules), {"n": [("mon", 3.0), ("tue", 5.0), ("wed", 4.0)]})
+    exact = stats.gamma(2 + 12, scale=1 / (0.5 + 3))
+    own = hl.infer(graph).marginal("rate")
+    assert own.mean == pytest.approx(exact.mean(), abs=1e-4)
+    assert own.std == pytest.approx(exact.std(), abs=1e-4)
+
+
+def test_names_of_distributions_stay_free_for_predicates() -> None:
+    model = hl.parse("beta(item): real\ngamma: real\nnormal(beta(i) | gamma, 1)\n-1 gamma^2")
+    assert [declared.name for declared in model.predicates] == ["beta", "gamma"]
+
+
+def test_models_with_densities_are_written_and_read() -> None:
+    text = "x: real\ny: real[0, 1]\nstudent(x | 2 * y, 4, 3)\n2 beta(y | 2, 3)"
+    model = hl.parse(text)
+    assert hl.parse(str(model)) == model
+    m = hl.ModelBuilder()
+    x, y = m.predicate("x", domain=hl.real), m.predicate("y", domain=hl.interval(0, 1))
+    m.rule(None, hl.density("student", x, 2 * y, 4, 3))
+    m.rule(2, hl.density("beta", y, 2, 3))
+    assert m.build().rules == model.rules
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ("student(x | 1, 2)", "'student' takes 3 parameters, not 2: write 'student(value | m, v, "),
+        ("bernoulli(x | 0.5)", "the value of bernoulli is a truth value, but 'x' is a number"),
+        ("student(A | 1, 2, 3)", "the value of student is a number, but 'A' is a truth value"),
+        ("bernoulli(A | 1.5)", "'p' of bernoulli is a probability, not 1.5"),
+        ("student(x | 1, -2, 3)", "'v' of student must be positive, not -2"),
+        ("exponential(x | 2)", "'x' may be where exponential has no density: declare 'x' as real"),
+        ("student(x | 1; 2)", "write 'student(value | m, v, nu)'"),
+    ],
+)
+def test_wrong_densities_are_told(rule: str, sentence: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        hl.check(hl.parse(f"x: real\nA: boolean\n-1 x^2\n1 A\n{rule}"))
+    assert sentence in str(caught.value)
+
+
+def test_unknown_distributions_are_told() -> None:
+    with pytest.raises(UnsupportedError, match="no distribution 'cauchy'"):
+        hl.density("cauchy", 1.0, 0.0)
