@@ -148,6 +148,8 @@ def test_a_normal_for_every_row_is_warned_of(mean: str) -> None:
     assert "'SUM s: " in found.message
 
 
-@pytest.mark.parametrize("mean", ["2 * duration(s) * Uses(e, s)", "(SUM s: Uses(d, s) * duration(s))"])
+@pytest.mark.parametrize(
+    "mean", ["2 * duration(s) * Uses(e, s)", "(SUM s: Uses(d, s) * duration(s))"]
+)
 def test_other_means_are_left_alone(mean: str) -> None:
     assert not hl.check(hl.parse(DELIVERIES.replace("SUM s: Uses(d, s) * duration(s)", mean)))

@@ -47,6 +47,8 @@ def test_densities_are_those_of_scipy(name, value, parameters, expected) -> None
 def test_what_lies_outside_is_impossible() -> None:
     assert log_density("poisson", np.array(1.5), np.array(2.0)) == -np.inf
     assert log_density("poisson", np.array(-1.0), np.array(2.0)) == -np.inf
+    assert log_density("poisson", np.array(2.0), np.array(0.0)) == -np.inf
+    assert log_density("poisson", np.array(0.0), np.array(0.0)) == 0.0
     assert log_density("beta", np.array(1.1), np.array(2.0), np.array(1.0)) == -np.inf
     assert np.isnan(log_density("bernoulli", np.array(True), np.array(1.2)))
 

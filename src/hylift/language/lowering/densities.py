@@ -33,7 +33,8 @@ def _bernoulli(truth: Any, p: Any) -> Any:
 
 def _poisson(count: Any, rate: Any) -> Any:
     is_count = (count >= 0) & (count == np.floor(count))
-    return _where(is_count, xlogy(count, _positive(rate)) - rate - gammaln(count + 1))
+    rate = np.where(rate >= 0, rate, np.nan)
+    return _where(is_count, xlogy(count, rate) - rate - gammaln(count + 1))
 
 
 def _gamma(x: Any, shape: Any, rate: Any) -> Any:
