@@ -58,15 +58,11 @@ def recorded(family: str, seed: int, check: str) -> pa.Table:
     columns: Columns = {"variable": [-1]}
     about: Columns = {"family": family, "seed": seed}
     if exact is not None and is_certain(exact):
-        joint = attempt(graph, hl.EP(), check=False)
         answers = {
             "exact": exact,
-            "ep": joint,
+            "ep": attempt(graph, hl.EP(), check=False),
             "flat": attempt(graph, CHECKS[check], seconds=SECONDS),
         }
-        if check == "smc" and joint is not None:
-            informed = attempt(graph, CHECKS[check], seconds=SECONDS, seed=1, start=joint)
-            answers["informed"] = informed
         for name, answer in answers.items():
             if answer is not None:
                 columns |= moments(name, answer)

@@ -65,7 +65,7 @@ def test_the_standard_error_of_log_z_is_right_on_average() -> None:
     found = [infer(graph, method, seed=seed, tasks="logz").log_partition for seed in range(40)]
 
     off = np.array([abs(one.value - expected) / one.error for one in found if one is not None])
-    assert (off <= 3).all()
+    assert (off > 3).sum() <= 1  # one in 370, if Z were normal
     # Errors are widened by half for few groups: two in three are within two thirds of one.
     assert 0.3 < np.sqrt(np.mean(off**2)) < 1.3
 
@@ -151,3 +151,30 @@ def test_a_start_tells_where_particles_begin() -> None:
     off = abs(found.log_partition.value - exact.log_partition.value)
     assert off <= 3 * found.log_partition.error
     assert found.log_partition.error < flat.log_partition.error
+
+
+def test_log_z_of_many_parts_is_not_too_low() -> None:
+    """What a part has in error on average adds up, unlike what it has by chance."""
+    rng = np.random.default_rng(0)
+    pairs = [(i, j) for i in range(7) for j in range(i)]
+    tables = [Table.shared(rng.normal(size=(2, 2))) for _ in pairs]
+
+    def parts(count: int) -> FactorGraph:
+        names = [[f"s{part} {i}" for i in range(7)] for part in range(count)]
+        return FactorGraph.build(
+            {name: boolean for own in names for name in own},
+            [
+                (table, [own[i], own[j]])
+                for own in names
+                for table, (i, j) in zip(tables, pairs, strict=True)
+            ],
+        )
+
+    expected, graph, off = 100 * oracle.solve(parts(1)).log_z, parts(100), []
+
+    for seed in range(6):
+        found = infer(graph, SMC(particles=16, sweeps=1), seed=seed, rewrite=False).log_partition
+        assert found is not None
+        off.append((found.value - expected) / found.error)
+
+    assert abs(np.mean(off)) < 3 / np.sqrt(6)

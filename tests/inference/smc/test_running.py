@@ -188,7 +188,7 @@ def test_standard_errors_are_of_the_right_size() -> None:
     answers, errors = [], []
 
     for seed in range(40):
-        found = infer(graph, SMC(particles=16, sweeps=2), seed=seed)
+        found = infer(graph, SMC(particles=32, sweeps=2), seed=seed)
         assert found.draws is not None
         stated = found.draws.standard_errors()
         marginals = [found.marginal(name) for name in graph.variables.names]

@@ -38,6 +38,9 @@ LONGEST = 1 << 26
 MOST_STEPS = 100
 """Of a burst."""
 
+PILOT = 64
+"""Particles that find the temperatures, at most."""
+
 
 class Cells(NamedTuple):
     """The progress of each group in each part of the graph."""
@@ -47,12 +50,15 @@ class Cells(NamedTuple):
     log_z: FloatArray  # (group, part)
     beta: FloatArray  # (group, part): inverse temperature; the penalty while tables are broken
     phase: Ids  # (group, part)
+    rung: Ids  # (group, part): changes of temperature or penalty
     made: Ids  # (group, part): recorded sweeps
     random: NDArray[np.uint64]  # (group, part): states of generators
     num_final: int
 
     @classmethod
-    def of(cls, cliques: Cliques, groups: int, particles: int, sweeps: int, seed: int) -> Cells:
+    def of(
+        cls, cliques: Cliques, groups: int, particles: int, sweeps: int, seed: int | list[int]
+    ) -> Cells:
         num_parts = len(cliques.part)
         shape = (groups, num_parts)
         seeds = np.random.SeedSequence(seed).generate_state(groups * num_parts, np.uint64)
@@ -61,6 +67,7 @@ class Cells(NamedTuple):
             np.zeros((*shape, particles)),
             np.zeros(shape),
             np.zeros(shape),
+            np.zeros(shape, dtype=np.int64),
             np.zeros(shape, dtype=np.int64),
             np.zeros(shape, dtype=np.int64),
             seeds.astype(np.uint64).reshape(shape),
@@ -136,7 +143,11 @@ class Work(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Population:
-    """The stepper: bursts of changes of temperature, each with a sweep, then of recorded sweeps."""
+    """The stepper: bursts of changes of temperature, each with a sweep, then of recorded sweeps.
+
+    A pilot, which is no part of the answer, goes ahead and finds the temperatures for all groups:
+    so the mean of Z is right, whatever the number of particles.
+    """
 
     graph: FactorGraph
     terms: LocalTerms
@@ -144,6 +155,8 @@ class Population:
     cliques: Cliques
     base: FloatArray  # (variable and state,): log-probabilities of the start
     cells: Cells
+    pilot: Cells  # of one group
+    ladder: FloatArray  # (part, rung): penalties, 0, and inverse temperatures
     probs: FloatArray  # (group, variable and state): sums of conditional probabilities
     mixtures: list[GaussianSums]  # by group, of the reals
     values: FloatArray  # (group, stored particle, stored sweep, variable)
@@ -156,8 +169,11 @@ class Population:
         groups, particles, _ = self.cells.states.shape
         cost = offsets(self.cliques.work())
         blocks = cut(cost, particles)
-        work = np.tile(np.diff(cost[[0, *(last for _, last in blocks)]]) * particles, groups)
+        work = np.tile(np.diff(cost[[0, *(last for _, last in blocks)]]) * particles, groups + 1)
         most = int(np.clip(BURST // (int(work.sum()) + 1), 1, MOST_STEPS))
+        if self.next == 0:
+            room = int(self.pilot.rung.max(initial=0)) + most - self.ladder.shape[1]
+            self.ladder = np.pad(self.ladder, ((0, 0), (0, max(room, 0))))
         rest = np.cumsum(work[self.next :])
         stop = self.next + max(int(np.searchsorted(rest, LONGEST)), 1)
         self._advance(blocks, range(self.next, min(stop, len(work))), most, hurries=False)
@@ -168,32 +184,37 @@ class Population:
         """Go to the end at once: by weights alone, then one recorded sweep."""
         blocks = cut(offsets(self.cliques.work()), self.cells.states.shape[1])
         while not self.is_done:
-            every = range(len(blocks) * len(self.probs))
+            every = range(len(blocks), len(blocks) * (len(self.probs) + 1))
             self._advance(blocks, every, MOST_STEPS, hurries=True)
         self._check_possible()
 
     def _advance(
         self, blocks: list[tuple[int, int]], numbers: range, most: int, *, hurries: bool
     ) -> None:
-        """So many steps of some blocks of parts, counted for one group after the other."""
+        """So many steps of some blocks of parts, counted for the pilot and then one group after the
+        other."""
         particles = self.cells.states.shape[1]
 
         def run(number: int, _: int) -> int:
-            g, (first, last) = number // len(blocks), blocks[number % len(blocks)]
-            if (self.cells.phase[g, first:last] >= DONE).all():
+            g, (first, last) = number // len(blocks) - 1, blocks[number % len(blocks)]
+            cells, leads, g = (self.pilot, True, 0) if g < 0 else (self.cells, False, g)
+            if (cells.phase[g, first:last] >= (FINAL if leads else DONE)).all():
                 return -1
             work = Work.room(self.terms, self.cliques, particles)
             return int(
                 advance(
-                    self.terms, self.cliques, work, self.base, self.cells, self.probs[g],
-                    self.mixtures[g], self.values, g, first, last, most, hurries,
+                    self.terms, self.cliques, work, self.base, cells, self.probs[g],
+                    self.mixtures[g], self.values, self.ladder, g, first, last, most, leads,
+                    hurries,
                 )
             )  # fmt: skip
 
-        for failed in in_order(run, [(number, number + 1) for number in numbers]):
-            if failed >= 0:
-                improper = ImproperDirection.of(self.graph.variables, {failed: 1.0})
-                raise improper.error(" given some values of the other variables")
+        middle = int(np.clip(len(blocks), numbers.start, numbers.stop))
+        for some in (range(numbers.start, middle), range(middle, numbers.stop)):
+            for failed in in_order(run, [(number, number + 1) for number in some]):
+                if failed >= 0:
+                    improper = ImproperDirection.of(self.graph.variables, {failed: 1.0})
+                    raise improper.error(" given some values of the other variables")
         self.steps += most
 
     def _info(self) -> StepInfo:
@@ -208,7 +229,7 @@ class Population:
         return StepInfo(-float(cells.log_z.mean(axis=0).sum()), what, share, result)
 
     def _check_possible(self) -> None:
-        if (self.cells.phase == FAILED).any():
+        if (self.cells.phase == FAILED).any() or (self.pilot.phase == FAILED).any():
             raise ImpossibleEvidenceError(
                 "SMC found no states that break no hard constraint: the evidence may contradict "
                 "the hard constraints, or they are too hard for it.",
@@ -264,9 +285,9 @@ class Population:
         )
 
     def arrays(self) -> Arrays:
-        cells = self.cells._asdict()
-        cells["num_final"] = np.array(self.cells.num_final)
-        found = arrays_in(cells, "cells") | {"steps": np.array([self.steps, self.next])}
+        found = {"ladder": self.ladder, "steps": np.array([self.steps, self.next])}
+        for name, cells in (("cells", self.cells), ("pilot", self.pilot)):
+            found |= arrays_in(cells._asdict() | {"num_final": np.array(cells.num_final)}, name)
         if not (self.cells.phase >= FINAL).any():  # nothing is recorded yet
             return found
         most = int(self.cells.made.max())
@@ -276,6 +297,7 @@ class Population:
         return found
 
     def restore(self, arrays: Arrays) -> None:
+        self.ladder = arrays["ladder"].copy()
         cells = {name: one for name, one in self.arrays().items() if name.startswith("cells")}
         fill(cells, arrays)
         fill(self.arrays(), arrays)

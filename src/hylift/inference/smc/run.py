@@ -18,7 +18,8 @@ from hylift.inference.sampling.state import GaussianSums
 from hylift.inference.smc.answers import GroupAnswers, joined
 from hylift.inference.smc.base import flat_base, flat_probs, started_base
 from hylift.inference.smc.cliques import cliques_of
-from hylift.inference.smc.population import Cells, Population
+from hylift.inference.smc.kernels.temper import FINAL
+from hylift.inference.smc.population import PILOT, Cells, Population
 from hylift.inference.smc.tempered import Tempered
 from hylift.rewrite.kinds import Kinds
 from hylift.rewrite.parts import parts_of, some_parts
@@ -161,13 +162,18 @@ def _collapsed(kinds: Kinds, size: Size, control: Control) -> Population:
         base = np.log(flat_probs(graph.variables))
     else:
         base = started_base(graph.variables, start).log_probs
+    seed, sweeps = control.request.seed, size.sweeps
+    pilot = Cells.of(cliques, 1, min(size.particles, PILOT), sweeps, [seed, 1])
+    pilot.phase[:, cliques.part["num_joint"] > 0] = FINAL  # enumerated
     return Population(
         graph,
         terms,
         part,
         cliques,
         base,
-        Cells.of(cliques, size.groups, size.particles, size.sweeps, control.request.seed),
+        Cells.of(cliques, size.groups, size.particles, sweeps, seed),
+        pilot,
+        np.zeros((num_parts, 0)),
         np.zeros((size.groups, terms.num_scores)),
         [GaussianSums.empty(num_reals, room) for _ in range(size.groups)],
         np.zeros((size.groups, *size.stored(), graph.num_variables)),

@@ -1,6 +1,7 @@
 """A group of particles on the way from its start to the distribution: weights, resampling, sweeps.
 
-Each connected part of the graph has its own temperatures: parts are independent.
+Each connected part of the graph has its own temperatures: parts are independent. All groups take
+those that a pilot has found: log Z would be too low if each chose them by its own weights.
 """
 
 import numpy as np
@@ -158,23 +159,38 @@ def _toss(terms, cliques, work, part, base, states, g, count):
 
 
 @part
-def _stop_breaking(terms, cliques, work, base, cells, part, g, p, hurries):
-    """One step towards particles that break no hard table."""
+def _stop_breaking(terms, cliques, work, base, cells, ladder, part, g, p, leads, hurries):
+    """One step towards particles that break no hard table.
+
+    On the ladder, 0 comes after the penalties.
+    """
     states, count = cells.states, cells.states.shape[1]
-    unbroken = 0
+    rung, unbroken = cells.rung[g, p], 0
     for i in range(count):
         _load(terms, cliques, work, part, states, g, i)
         work.floats[work.energy + i] = -_num_broken(terms, cliques, work, part)
         unbroken += work.floats[work.energy + i] == 0.0
-    if unbroken >= KEPT * count or (hurries and unbroken > 0):
+    goal = 0.0
+    if leads:
+        goal = 0.0 if unbroken >= KEPT * count else np.inf
+    elif not hurries:
+        goal = ladder[p, rung]
+    cells.rung[g, p] += goal > 0.0 or unbroken > 0
+    if goal == 0.0 and unbroken > 0:
+        if leads:
+            ladder[p, rung] = 0.0
         for i in range(count):
             work.floats[work.shares + i] = (work.floats[work.energy + i] == 0.0) / unbroken
         cells.log_z[g, p] += np.log(unbroken / count)
         _resample(work, states, cells.value, part, g, p, count)
         cells.phase[g, p] = STARTING
         return
-    step = _next_step(work, count, PENALTY)
+    step = goal - cells.beta[g, p]
+    if leads or goal == 0.0:
+        step = _next_step(work, count, PENALTY)
     cells.beta[g, p] += step
+    if leads:
+        ladder[p, rung] = cells.beta[g, p]
     if hurries or cells.beta[g, p] >= MOST_PENALTY:
         cells.phase[g, p] = FAILED
         return
@@ -244,27 +260,29 @@ def _enumerate(terms, cliques, work, base, cells, probs, mixtures, part, g, p):
 
 
 @part
-def _temper(terms, cliques, work, base, cells, probs, mixtures, part, g, p, hurries):
+def _temper(terms, cliques, work, base, cells, probs, mixtures, ladder, part, g, p, leads, hurries):
     """One change of temperature and one sweep; a real that nothing holds, or -1."""
     count = cells.states.shape[1]
     for i in range(count):
         _load(terms, cliques, work, part, cells.states, g, i)
         start = _start_value(terms, cliques, work, part, base)
         work.floats[work.energy + i] = cells.value[g, p, i] - start
-    most = 1.0 - cells.beta[g, p]
-    step = most if hurries else _next_step(work, count, most)
-    cells.beta[g, p] = 1.0 if step == most else cells.beta[g, p] + step
-    cells.log_z[g, p] += _weigh(work, count, step)
+    most, rung = 1.0 - cells.beta[g, p], cells.rung[g, p]
+    if leads:
+        step = _next_step(work, count, most)
+        ladder[p, rung] = 1.0 if step == most else cells.beta[g, p] + step
+    beta = 1.0 if hurries else ladder[p, rung]
+    cells.log_z[g, p] += _weigh(work, count, beta - cells.beta[g, p])
+    cells.beta[g, p] = beta
+    cells.rung[g, p] += 1
     _resample(work, cells.states, cells.value, part, g, p, count)
     if cells.beta[g, p] == 1.0:
         cells.phase[g, p] = FINAL
-    if hurries:
+    if hurries or (leads and beta == 1.0):
         return np.int64(-1)
     for i in range(count):
         _load(terms, cliques, work, part, cells.states, g, i)
-        loose = sweep(
-            terms, cliques, work, part, cells.beta[g, p], base, probs, mixtures, 0.0, True
-        )
+        loose = sweep(terms, cliques, work, part, beta, base, probs, mixtures, 0.0, True)
         if loose >= 0:
             return loose
         cells.value[g, p, i] = log_density(terms, cliques, work, part)
@@ -318,19 +336,21 @@ def _finish(terms, cliques, work, base, cells, probs, mixtures, values, part, g,
 
 @entry
 def advance(
-    terms, cliques, work, base, cells, probs, mixtures, values, g, first, last, most, hurries
-):
+    terms, cliques, work, base, cells, probs, mixtures, values, ladder, g, first, last, most, leads,
+    hurries,
+):  # fmt: skip
     """So many steps of the parts from first to last, in a group of particles.
 
-    hurries: jump to the end at once. values: (group, stored particle, stored sweep, variable).
-    Returns a real that nothing holds, or -1.
+    values: (group, stored particle, stored sweep, variable). ladder: (part, rung), penalties and
+    then inverse temperatures; a group that leads finds them, and ends there. hurries: jump to the
+    end at once. Returns a real that nothing holds, or -1.
     """
     for p in range(first, last):
         part = cliques.part[p]
         work.random[0] = cells.random[g, p]
         for _ in range(most):
             phase, loose = cells.phase[g, p], np.int64(-1)
-            if phase >= DONE:
+            if phase >= (FINAL if leads else DONE):
                 break
             if part.num_joint > 0 and phase < FINAL:
                 loose = _enumerate(terms, cliques, work, base, cells, probs, mixtures, part, g, p)
@@ -339,7 +359,9 @@ def advance(
                     _toss(terms, cliques, work, part, base, cells.states, g, cells.states.shape[1])
                     cells.made[g, p] = 1
                 if part.is_hard:
-                    _stop_breaking(terms, cliques, work, base, cells, part, g, p, hurries)
+                    _stop_breaking(
+                        terms, cliques, work, base, cells, ladder, part, g, p, leads, hurries
+                    )
                 else:
                     cells.phase[g, p] = STARTING
             elif phase == STARTING:
@@ -347,8 +369,9 @@ def advance(
                 loose = _evaluate(terms, cliques, work, base, cells, part, g, p, hurries)
             elif phase == TEMPERING:
                 loose = _temper(
-                    terms, cliques, work, base, cells, probs, mixtures, part, g, p, hurries
-                )
+                    terms, cliques, work, base, cells, probs, mixtures, ladder, part, g, p, leads,
+                    hurries,
+                )  # fmt: skip
             else:
                 loose = _finish(
                     terms, cliques, work, base, cells, probs, mixtures, values, part, g, p, hurries
