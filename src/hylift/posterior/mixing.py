@@ -197,6 +197,13 @@ def effective_groups(weights: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (weights**2).sum(axis=0))
 
 
+def variance_of_sums(weights: FloatArray) -> FloatArray:
+    """(item,): the variance of the mean of Z over groups, relative to it, by their weights (group,
+    item), which are their shares of the sum."""
+    groups = len(weights)
+    return np.asarray(((groups * weights - 1.0) ** 2).sum(axis=0) / (groups * (groups - 1)))
+
+
 def few_decide(weights: FloatArray) -> NDArray[np.bool_]:
     """(…): true if a few groups have most of the weight (group, …)."""
     return effective_groups(weights) < min(FEW_GROUPS, 0.5 * len(weights))

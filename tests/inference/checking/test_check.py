@@ -297,3 +297,23 @@ def test_particles_answer_where_chains_leave_doubts_too(monkeypatch: pytest.Monk
     assert found.trust.verdict == "doubtful"
     assert found.solution.method == "SMC"
     assert wrong(Moments.of(found), Moments.of(infer(graph, Exact()))) is None
+
+
+def test_many_parts_are_not_doubtful_because_their_errors_add_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check, "PARTICLES", (64,))
+    rules = """
+        part = {0, ..., 59}
+        n = {0, ..., 7}
+        S(part, n)
+        -0.4  S(p, x)
+        0.8  S(p, x) ^ S(p, y)  where x < y
+    """
+    graph = graph_of(rules)
+
+    found = infer(graph, SMC(), check=True, rewrite=False)
+
+    assert found.log_partition is not None
+    assert found.log_partition.error > check.UNSURE_SUM
+    assert found.trust.verdict == "checked"

@@ -20,7 +20,7 @@ from hylift.inference.smc.cost import particle_seconds
 from hylift.inference.solve import rewritten_for
 from hylift.inference.variational import MeanField
 from hylift.posterior import Posterior, Trust
-from hylift.posterior.mixing import few_decide
+from hylift.posterior.mixing import few_decide, variance_of_sums, widened
 from hylift.posterior.trust import (
     CHECKED,
     DOUBTFUL,
@@ -39,8 +39,8 @@ SIGNIFICANT = 3.0
 PRECISE, PRECISE_SUM = 0.5, 0.15
 """Errors, as multiples of what is still right, and of log Z, above which more particles follow."""
 CLOSE_SUM, UNSURE_SUM = 0.1, 0.3
-"""Difference of log Z that does not matter, and the standard error from which on modes may have
-been missed that no group has seen."""
+"""Difference of log Z that does not matter, and its standard error in a connected part from which
+on modes may have been missed that no group has seen."""
 BOUND = MeanField()
 """Bounds log Z from below."""
 SEARCHED_FACTORS = 30_000
@@ -250,9 +250,11 @@ class Check:
         log_z = particles.log_partition
         if log_z is None or particles.draws is None or particles.draws.weights is None:
             return None
-        if log_z.error > UNSURE_SUM:
+        weights = particles.draws.weights
+        off = widened(len(weights) - 1) * float(variance_of_sums(weights).max(initial=0.0)) ** 0.5
+        if off > UNSURE_SUM:
             return (
-                f"Groups of particles disagree about log Z, by {log_z.error:.2g}: modes may have "
+                f"Groups of particles disagree about log Z of a part, by {off:.2g}: modes may have "
                 "been missed."
             )
         slack = SIGNIFICANT * log_z.error

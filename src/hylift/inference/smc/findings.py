@@ -21,6 +21,7 @@ from hylift.posterior.mixing import (
     effective_groups,
     error_of_groups,
     few_decide,
+    variance_of_sums,
     widened,
 )
 from hylift.words import counted, doubt
@@ -76,10 +77,9 @@ class Findings:
     @cached_property
     def _log_z_variance(self) -> FloatArray:
         """(part,): the variance of the mean of Z over groups, relative to it."""
-        log_z, groups = self.answers.log_z, len(self.weights)
-        spread = ((groups * self.weights - 1.0) ** 2).sum(axis=0) / (groups * (groups - 1))
         # Where one group has all the weight, nothing is left of its spread but on the log scale.
-        return np.maximum(spread, np.where(self._is_alone, log_z.var(axis=0), 0.0))
+        alone = np.where(self._is_alone, self.answers.log_z.var(axis=0), 0.0)
+        return np.maximum(variance_of_sums(self.weights), alone)
 
     @property
     def _usual_error(self) -> float:
