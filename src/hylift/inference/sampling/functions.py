@@ -1,8 +1,8 @@
-"""Draws of the variables of functions, which are evaluated in Python: for all chains at once."""
+"""Draws of the variables of functions: for all chains at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,15 +15,22 @@ from hylift.inference.local.kernels import gradient_of_each
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.loop import generator_state, restore_generator
 from hylift.inference.sampling.kernels.sweep import FUNCTIONS, weigh_states
+from hylift.inference.sampling.lines import (
+    MOST_LINES,
+    FloatArray,
+    Ids,
+    Lines,
+    Mirrors,
+    Part,
+    components,
+    correlated,
+    of_same_functions,
+)
 from hylift.inference.sampling.state import STALE, Chain, RealBlocks
-from hylift.inference.search.functions import FunctionSet, function_sets
-from hylift.numerics.sparse import connected
+from hylift.inference.search.functions import colors
 from hylift.rewrite.kinds import Kinds
 
-FloatArray = NDArray[np.float64]
-Ids = NDArray[np.int64]
-Parts = Sequence[tuple[FactorGroup, Ids]]
-Discrete = tuple[Ids, Parts]
+Discrete = tuple[Ids, list[Part]]
 
 WIDE, RATE = 6.0, 0.1
 """Width of the interval in which a slice is sought, in mean lengths of a move; and the share of
@@ -35,26 +42,14 @@ MOST_WIDER, MOST_TRIES = 100, 200
 FAR = 1e25
 """A real that gets so far is held by nothing."""
 
-MOST_LINES, MOST_CORRELATED, LEAST_EXCESS = 8, 256, 1.5
-"""Directions of a component in which reals move together, reals of such a component, and variance
-along a direction, relative to that of independent reals, from which it is worth a move."""
+MOST_CORRELATED = 256
+"""Reals of a component that move together."""
 
+MIRRORED = 0.25
+"""Share of the sweeps in which signs change."""
 
 PER_SWEEP, PER_SLOT = 500_000, 400
 """Nanoseconds of a chain's sweep, and of each slot of a function."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lines:
-    """Directions in which reals move by a slice, one in each of several blocks; blocks share no
-    factor."""
-
-    variables: Ids
-    direction: FloatArray  # (variable,)
-    block: Ids  # (variable,)
-    parts: Parts  # functions of the blocks, and per factor its block
-    width: FloatArray  # (block,)
-    bounds: FloatArray  # (2, variable)
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +65,7 @@ class FunctionDraws:
     terms: LocalTerms
     functions: list[FactorGroup]
     singles: list[tuple[Discrete | None, Lines | None]]  # discrete variables and reals of each set
+    mirrors: list[Mirrors]
     given: NDArray[np.bool_]  # (variable,): reals of functions
     near: NDArray[np.bool_]  # (component of reals,): next to variables of functions
     rng: np.random.Generator
@@ -89,31 +85,62 @@ class FunctionDraws:
         near[blocks.of_term[touched][blocks.of_term[touched] >= 0]] = True
         given = is_fixed & (terms.variable["num_states"] == 0)
         rng = np.random.default_rng(seed)
-        own = cls(terms, kinds.functions, [], given, near, rng, np.ones(len(given)))
-        own.singles = [own._single(some) for some in function_sets(kinds, terms)]
+        own = cls(terms, kinds.functions, [], [], given, near, rng, np.ones(len(given)))
+        color = colors(kinds.functions, terms)
+        for number in range(int(color.max()) + 1):
+            own.singles.append(own._single(np.flatnonzero(color == number)))
+        own.mirrors = own._mirrors()
         return own
 
-    def _lines(self, variables: Ids, direction: FloatArray, block: Ids, parts: Parts) -> Lines:
-        record = self.terms.variable[variables]
-        width = np.ones(int(block.max()) + 1)
-        return Lines(
-            variables, direction, block, parts, width, np.stack([record["lower"], record["upper"]])
+    def _mirrors(self) -> list[Mirrors]:
+        """Components of reals, and, in sets that share no factor, reals of the same functions."""
+        record, functions, size = self.terms.variable, self.functions, len(self.given)
+        whole = components(functions, self.terms, self.given)
+        is_even = record["lower"] == -record["upper"]
+        least = of_same_functions(functions, np.flatnonzero(self.given & is_even), size)
+        color = colors(functions, self.terms, least)
+        reals = np.flatnonzero(self.given)
+        some = is_even[reals]
+        reals, whole, color, least = (
+            reals[some],
+            whole[some],
+            color[reals[some]],
+            least[reals[some]],
         )
+        if not len(reals):
+            return []
+        found = [Mirrors.of(functions, reals, whole, size)]
+        if len(np.unique(least)) > len(np.unique(whole)):
+            for number in np.unique(color):
+                own = color == number
+                found.append(Mirrors.of(functions, reals[own], least[own], size))
+        return found
 
-    def _single(self, some: FunctionSet) -> tuple[Discrete | None, Lines | None]:
+    def _lines(self, variables: Ids, direction: FloatArray, block: Ids, number: Ids) -> Lines:
+        """number: (variable,), the block of all reals of blocks, moving or not, or -1."""
+        record, width = self.terms.variable[variables], np.ones(int(block.max()) + 1)
+        bounds = np.stack([record["lower"], record["upper"]])
+        parts = Part.each(self.functions, number)
+        return Lines(variables, direction, block, parts, width, bounds)
+
+    def _single(self, variables: Ids) -> tuple[Discrete | None, Lines | None]:
         """The discrete variables of a set, and its reals, each by itself."""
-        is_real, discrete = self.given[some.variables], None
-        if not is_real.all():
-            place = np.where(is_real, -1, np.cumsum(~is_real) - 1)
-            discrete = some.variables[~is_real], _of_block(some, place)
-        if not is_real.any():
-            return discrete, None
-        place = np.where(is_real, np.cumsum(is_real) - 1, -1)
-        own = some.variables[is_real]
-        lines = self._lines(own, np.ones(len(own)), np.arange(len(own)), _of_block(some, place))
-        closed = np.isfinite(lines.bounds).all(axis=0)
-        lines.width[closed] = (lines.bounds[1] - lines.bounds[0])[closed]
+        is_real, discrete, lines = self.given[variables], None, None
+        states, reals = variables[~is_real], variables[is_real]
+        if len(states):
+            discrete = states, Part.each(self.functions, self._numbered(states))
+        if len(reals):
+            block = np.arange(len(reals))
+            lines = self._lines(reals, np.ones(len(reals)), block, self._numbered(reals))
+            closed = np.isfinite(lines.bounds).all(axis=0)
+            lines.width[closed] = (lines.bounds[1] - lines.bounds[0])[closed]
         return discrete, lines
+
+    def _numbered(self, variables: Ids) -> Ids:
+        """(variable,): the place of some, or -1."""
+        number = np.full(len(self.given), -1)
+        number[variables] = np.arange(len(variables))
+        return number
 
     def sweep(self, chains: list[Chain], probs: list[FloatArray], *, is_warm: bool) -> int:
         """Draw all variables of functions once; returns one that nothing holds, or -1.
@@ -123,6 +150,9 @@ class FunctionDraws:
         x = np.stack([chain.x for chain in chains])
         joint = np.stack([chain.joint for chain in chains])
         self.draw(x, joint, probs, widens=not is_warm, rate=0.0 if is_warm else RATE)
+        if self.rng.random() < MIRRORED:
+            for mirrors in self.mirrors:
+                self._mirror(x, joint, mirrors)
         total = self.totals(x)
         for number, (chain, values) in enumerate(zip(chains, x, strict=True)):
             chain.x[:], chain.joint[:] = values, joint[number]
@@ -166,19 +196,19 @@ class FunctionDraws:
 
     def totals(self, x: FloatArray) -> FloatArray:
         """(chain,): log-values of all functions."""
-        parts = [(group, np.zeros(len(group), dtype=np.int64)) for group in self.functions]
-        return self._sums(x, parts, np.ones((len(x), 1), dtype=bool))[:, 0]
+        return self.totals_by(x, np.zeros(x.shape[1], dtype=np.int64))[:, 0]
 
     def totals_by(self, x: FloatArray, owner: Ids) -> FloatArray:
         """(chain, owner): log-values of all functions by the owners (variable,) of their slots."""
-        parts = [(group, owner[group.scope[:, 0]]) for group in self.functions]
+        parts = Part.each(self.functions, owner)
         return self._sums(x, parts, np.ones((len(x), int(owner.max(initial=-1)) + 1), dtype=bool))
 
-    def _sums(self, x: FloatArray, parts: Parts, active: NDArray[np.bool_]) -> FloatArray:
+    def _sums(self, x: FloatArray, parts: list[Part], active: NDArray[np.bool_]) -> FloatArray:
         """(chain, block): sums of the functions of those blocks that are active, and else 0."""
         num_chains, num_blocks = active.shape
         total = np.zeros(num_chains * num_blocks)
-        for group, owner in parts:
+        for part in parts:
+            group, owner = part.group, part.owner
             chain, factor = np.nonzero(active[:, owner])
             slots = [x[chain, group.scope[factor, slot]] for slot in range(group.arity)]
             values = self._values(group, factor, slots)
@@ -201,8 +231,8 @@ class FunctionDraws:
         weight = np.full((len(x), len(variables), int(record["num_states"].max())), -np.inf)
         has = np.arange(weight.shape[2]) < record["num_states"][:, None]
         weigh_states(self.terms, x, joint, variables, weight)
-        for group, owner in parts:
-            self._add_states(x, variables, group, owner, weight)
+        for part in parts:
+            self._add_states(x, variables, part.group, part.owner, weight)
         weight = np.exp(weight - weight.max(axis=2, keepdims=True))
         weight /= weight.sum(axis=2, keepdims=True)
         reached = np.cumsum(weight, axis=2) > self.rng.random(weight.shape[:2])[..., None]
@@ -236,7 +266,7 @@ class FunctionDraws:
         curve, slope = self._along(x, joint, lines)
         power = np.empty(len(lines.width))
         power[lines.block] = self.power[lines.variables]
-        low, high = _reach(origin, lines, shape)
+        low, high = lines.reach(origin)
 
         def value(t: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
             moved = origin + t[:, lines.block] * lines.direction
@@ -275,6 +305,21 @@ class FunctionDraws:
             lines.width[:] += rate * (WIDE * length - lines.width)
             np.maximum(lines.width, np.finfo(float).tiny, out=lines.width)
 
+    def _mirror(self, x: FloatArray, joint: Ids, mirrors: Mirrors) -> None:
+        """Change the signs of each block in x (chain, variable), by Metropolis' rule."""
+        variables, moved = mirrors.variables, x.copy()
+        moved[:, variables] *= -1.0
+        everywhere = np.ones((len(x), int(mirrors.block.max()) + 1), dtype=bool)
+        here, there = np.empty((2, len(x), len(variables)))
+        gradient_of_each(self.terms, x, joint, variables, here)
+        gradient_of_each(self.terms, moved, joint, variables, there)
+        # The mean slope times the way is the rise of a quadratic.
+        rise = _by_block(-(here + there) * x[:, variables], mirrors.block)
+        rise += self._sums(moved, mirrors.parts, everywhere)
+        rise -= self._sums(x, mirrors.parts, everywhere)
+        is_taken = -self.rng.exponential(size=rise.shape) < rise
+        x[:, variables] = np.where(is_taken[:, mirrors.block], moved[:, variables], x[:, variables])
+
     def _along(self, x: FloatArray, joint: Ids, lines: Lines) -> tuple[FloatArray, FloatArray]:
         """(chain, block): the quadratics along the lines are curve t² + slope t and a constant."""
         here, there = (np.empty((len(x), len(lines.variables))) for _ in range(2))
@@ -282,27 +327,24 @@ class FunctionDraws:
         moved = x.copy()
         moved[:, lines.variables] += lines.direction
         gradient_of_each(self.terms, moved, joint, lines.variables, there)
-        start = np.arange(len(x))[:, None] * len(lines.width) + lines.block
-        curve, slope = (
-            np.bincount(start.ravel(), (lines.direction * part).ravel(), len(x) * len(lines.width))
-            for part in (0.5 * (there - here), here)
+        return (
+            _by_block(0.5 * lines.direction * (there - here), lines.block),
+            _by_block(lines.direction * here, lines.block),
         )
-        shape = len(x), len(lines.width)
-        return np.asarray(curve.reshape(shape), float), np.asarray(slope.reshape(shape), float)
 
     def learn(self, values: FloatArray) -> None:
         """Find directions in which reals vary together in values (draw, variable)."""
         variables = np.flatnonzero(self.given)
         if len(values) < 2 or not len(variables):
             return
-        component = self._components(variables)
+        component = components(self.functions, self.terms, self.given)
         sizes = np.bincount(component)
         order = np.argsort(component, kind="stable")
         found: list[list[tuple[Ids, FloatArray]]] = [[] for _ in range(MOST_LINES)]
         for size in np.unique(sizes[(sizes > 1) & (sizes <= MOST_CORRELATED)]).tolist():
             inside = order[sizes[component[order]] == size]
             members = variables[inside].reshape(-1, size)
-            for number, directions in enumerate(_correlated(values, members)):
+            for number, directions in enumerate(correlated(values, members)):
                 found[number].append(directions)
         self.together = []
         for some in found:
@@ -313,21 +355,6 @@ class FunctionDraws:
                 along = np.concatenate([directions.ravel() for _, directions in some])
                 self.together.append(self._joined(reals, along, block, variables, component))
 
-    def _components(self, variables: Ids) -> Ids:
-        """(real,): its component among the reals of functions."""
-        place = np.full(len(self.given), -1)
-        place[variables] = np.arange(len(variables))
-        pairs = []
-        scopes: list[NDArray[Any]] = [group.scope for group in self.functions]
-        scopes += [self.terms.reals(rows) for rows in self.terms.rows() if rows.num_reals > 1]
-        for scope in scopes:
-            inside = np.where(self.given[scope], place[scope], -1)
-            first = inside.max(axis=1)
-            for slot in range(scope.shape[1]):
-                both = np.stack([first, inside[:, slot]], axis=1)
-                pairs.append(both[(both >= 0).all(axis=1)])
-        return connected(len(variables), np.concatenate(pairs).astype(np.int32)).astype(np.int64)
-
     def _joined(
         self, reals: Ids, along: FloatArray, block: Ids, variables: Ids, component: Ids
     ) -> Lines:
@@ -336,13 +363,7 @@ class FunctionDraws:
         number[component[np.searchsorted(variables, reals)]] = block
         block_of = np.full(len(self.given), -1)
         block_of[variables] = number[component]
-        parts = []
-        for group in self.functions:
-            owner = block_of[group.scope].max(axis=1)
-            some = np.flatnonzero(owner >= 0)
-            if len(some):
-                parts.append((group.take(some), owner[some]))
-        return self._lines(reals, along, block, parts)
+        return self._lines(reals, along, block, block_of)
 
     def arrays(self) -> Arrays:
         """All that the next sweep depends on."""
@@ -364,7 +385,7 @@ class FunctionDraws:
                 lines.width[:] = arrays[f"width {number}"]
         self.together = []
         variables = np.flatnonzero(self.given)
-        component = self._components(variables)
+        component = components(self.functions, self.terms, self.given)
         while f"line {len(self.together)} width" in arrays:
             name = f"line {len(self.together)}"
             reals, along, block, width = (
@@ -374,39 +395,9 @@ class FunctionDraws:
             self.together.append(replace(lines, width=width.copy()))
 
 
-def _of_block(some: FunctionSet, place: Ids) -> Parts:
-    """The functions of those variables of a set that have a place, which is their block."""
-    found = []
-    for group, owner in some.groups:
-        inside = np.flatnonzero(place[owner] >= 0)
-        if len(inside):
-            found.append((group.take(inside), place[owner[inside]]))
-    return found
-
-
-def _reach(
-    origin: FloatArray, lines: Lines, shape: tuple[int, int]
-) -> tuple[FloatArray, FloatArray]:
-    """(chain, block): how far each may go along its line, down and up, within bounds."""
-    low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
-    still = lines.direction == 0.0
-    ends = (lines.bounds[:, None] - origin) / np.where(still, 1.0, lines.direction)
-    ends = np.where(still, np.array([-np.inf, np.inf])[:, None, None], ends)
-    chain = np.arange(len(origin))[:, None]
-    np.maximum.at(low, (chain, lines.block), np.minimum(ends.min(axis=0), 0.0))
-    np.minimum.at(high, (chain, lines.block), np.maximum(ends.max(axis=0), 0.0))
-    return low, high
-
-
-def _correlated(values: FloatArray, members: Ids) -> Iterator[tuple[Ids, FloatArray]]:
-    """Reals and directions in which they vary together more than they would alone: the first of
-    each component, the second, … members: (component, real)."""
-    apart = values[:, members] - values[:, members].mean(axis=0)  # (draw, component, real)
-    sd = np.sqrt(np.mean(apart**2, axis=0))
-    sd = np.where(sd > 0, sd, 1.0)
-    apart = np.moveaxis(apart / sd, 0, 2)
-    excess, vectors = np.linalg.eigh(apart @ np.moveaxis(apart, 1, 2) / len(values))
-    for number in range(1, min(MOST_LINES, members.shape[1]) + 1):
-        some = np.flatnonzero(excess[:, -number] > LEAST_EXCESS)
-        along = vectors[some, :, -number] * sd[some]
-        yield members[some], along * np.sqrt(excess[some, -number])[:, None]
+def _by_block(values: FloatArray, block: Ids) -> FloatArray:
+    """(chain, block): sums of values (chain, variable) by their blocks."""
+    count = int(block.max()) + 1
+    place = np.arange(len(values))[:, None] * count + block
+    total = np.bincount(place.ravel(), values.ravel(), len(values) * count)
+    return np.asarray(total, dtype=np.float64).reshape(len(values), count)

@@ -131,7 +131,7 @@ def function_sets(kinds: Kinds, terms: LocalTerms) -> list[FunctionSet]:
     groups, sets = kinds.functions, list[FunctionSet]()
     if not groups:
         return sets
-    color = _colors(groups, terms)
+    color = colors(groups, terms)
     for number in range(int(color.max()) + 1):
         variables = np.flatnonzero(color == number)
         place = np.full(len(color), -1)
@@ -152,12 +152,16 @@ def _better(worth: Worth, other: Worth, least: float) -> NDArray[np.bool_]:
     return fewer | ((other[0] <= worth[0] + UNBROKEN) & (other[1] > worth[1] + least))
 
 
-def _colors(groups: list[FactorGroup], terms: LocalTerms) -> NDArray[np.int64]:
+def colors(
+    groups: list[FactorGroup], terms: LocalTerms, block: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
     """(variable,): which set of variables it moves with; -1 if it stands in no function.
 
-    Each set is as large as can be, without two variables that share a function or a term.
+    Each set is as large as can be, without two variables that share a function or a term, unless
+    they are of one block: (variable,), the least of its block.
     """
     is_left = terms.variable["movable"] == 0
+    block = np.arange(len(is_left)) if block is None else block
     term = np.repeat(np.arange(len(terms.term)), terms.term["last"] - terms.term["first"])
     slots, scope, count = [terms.entry["variable"]], [term], len(terms.term)
     for group in groups:
@@ -166,7 +170,8 @@ def _colors(groups: list[FactorGroup], terms: LocalTerms) -> NDArray[np.int64]:
         count += len(group)
     variable, of_scope = np.concatenate(slots), np.concatenate(scope)
     inside = is_left[variable]
-    variable, of_scope = variable[inside], of_scope[inside]
+    variable, of_scope = block[variable[inside]], of_scope[inside]
+    is_left &= block == np.arange(len(block))
     # Scattered, so that few rounds are enough where neighbours have successive numbers.
     rank = 2**32 - np.arange(len(is_left)) * 0x9E3779B1 % 2**32
     color, number = np.full(len(is_left), -1), 0
@@ -183,4 +188,4 @@ def _colors(groups: list[FactorGroup], terms: LocalTerms) -> NDArray[np.int64]:
             is_open[variable[is_taken[of_scope]]] = False
         is_left &= color < 0
         number += 1
-    return color
+    return color[block]

@@ -1,0 +1,134 @@
+"""Blocks of variables of functions that move at once: along lines, or by a change of sign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph import FactorGroup
+from hylift.inference.local.terms import LocalTerms
+from hylift.numerics.sparse import connected
+
+FloatArray = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+MOST_LINES, LEAST_EXCESS = 8, 1.5
+"""Directions of a component in which reals move together, and variance along a direction, relative
+to that of independent reals, from which it is worth a move."""
+
+SEED = 0
+"""Of the marks by which variables of the same functions are found."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Functions of blocks, no factor with variables of two of them, in the order of the blocks."""
+
+    group: FactorGroup
+    owner: Ids  # (factor,): its block
+
+    @classmethod
+    def each(cls, functions: Sequence[FactorGroup], block: Ids) -> list[Part]:
+        """The functions that have a variable in a block; block: (variable,), or -1."""
+        found = []
+        for group in functions:
+            owner = block[group.scope].max(axis=1)
+            some = np.flatnonzero(owner >= 0)
+            some = some[np.argsort(owner[some], kind="stable")]
+            if len(some):
+                found.append(cls(group.take(some), owner[some]))
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Directions in which reals move by a slice, one in each of several blocks; blocks share no
+    factor."""
+
+    variables: Ids
+    direction: FloatArray  # (variable,)
+    block: Ids  # (variable,)
+    parts: list[Part]
+    width: FloatArray  # (block,)
+    bounds: FloatArray  # (2, variable)
+
+    def reach(self, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(chain, block): how far each may go from here, down and up, within bounds; origin:
+        (chain, variable)."""
+        shape = len(origin), len(self.width)
+        low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
+        still = self.direction == 0.0
+        ends = (self.bounds[:, None] - origin) / np.where(still, 1.0, self.direction)
+        ends = np.where(still, np.array([-np.inf, np.inf])[:, None, None], ends)
+        chain = np.arange(len(origin))[:, None]
+        np.maximum.at(low, (chain, self.block), np.minimum(ends.min(axis=0), 0.0))
+        np.minimum.at(high, (chain, self.block), np.maximum(ends.max(axis=0), 0.0))
+        return low, high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mirrors:
+    """Blocks of reals that change their signs at once; blocks share no factor.
+
+    Of products of hidden reals, such as slope · (ability - difficulty), functions see no signs, and
+    no real alone can leave a mode in which they are wrong.
+    """
+
+    variables: Ids
+    block: Ids  # (variable,)
+    parts: list[Part]
+
+    @classmethod
+    def of(cls, functions: Sequence[FactorGroup], variables: Ids, block: Ids, size: int) -> Mirrors:
+        """block: (variable of `variables`,)."""
+        number = np.full(size, -1)
+        number[variables] = np.unique(block, return_inverse=True)[1]
+        return cls(variables, number[variables], Part.each(functions, number))
+
+
+def of_same_functions(functions: Sequence[FactorGroup], variables: Ids, size: int) -> Ids:
+    """(variable,): the least of those of `variables` that stand in the same functions; itself for
+    others."""
+    rng, mark = np.random.default_rng(SEED), np.zeros(size, dtype=np.uint64)
+    for group in functions:
+        own = rng.integers(2**63, size=len(group)).astype(np.uint64)
+        for slot in range(group.arity):
+            np.add.at(mark, group.scope[:, slot], own)
+    _, first, which = np.unique(mark[variables], return_index=True, return_inverse=True)
+    least = np.arange(size)
+    least[variables] = variables[first[which.reshape(-1)]]
+    return least
+
+
+def components(
+    functions: Sequence[FactorGroup], terms: LocalTerms, given: NDArray[np.bool_]
+) -> Ids:
+    """(real that is given,): its component, by functions and quadratics."""
+    place = np.where(given, np.cumsum(given) - 1, -1)
+    pairs = []
+    scopes: list[NDArray[np.integer]] = [group.scope for group in functions]
+    scopes += [terms.reals(rows) for rows in terms.rows() if rows.num_reals > 1]
+    for scope in scopes:
+        inside = place[scope]
+        first = inside.max(axis=1)
+        for slot in range(scope.shape[1]):
+            both = np.stack([first, inside[:, slot]], axis=1)
+            pairs.append(both[(both >= 0).all(axis=1)])
+    return connected(int(given.sum()), np.concatenate(pairs).astype(np.int32)).astype(np.int64)
+
+
+def correlated(values: FloatArray, members: Ids) -> Iterator[tuple[Ids, FloatArray]]:
+    """Reals and directions in which they vary together more than they would alone: the first of
+    each component, the second, … members: (component, real)."""
+    apart = values[:, members] - values[:, members].mean(axis=0)  # (draw, component, real)
+    sd = np.sqrt(np.mean(apart**2, axis=0))
+    sd = np.where(sd > 0, sd, 1.0)
+    apart = np.moveaxis(apart / sd, 0, 2)
+    excess, vectors = np.linalg.eigh(apart @ np.moveaxis(apart, 1, 2) / len(values))
+    for number in range(1, min(MOST_LINES, members.shape[1]) + 1):
+        some = np.flatnonzero(excess[:, -number] > LEAST_EXCESS)
+        along = vectors[some, :, -number] * sd[some]
+        yield members[some], along * np.sqrt(excess[some, -number])[:, None]
