@@ -14,10 +14,15 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_signature, by_slots, join_groups
 from hylift.graph.variables import Variables
-from hylift.potentials import ConditionalQuadratic
+from hylift.potentials import REAL, ConditionalQuadratic, Function
+from hylift.potentials.function import Reducible
 
 MEASUREMENTS = -1
 """`Part.source` of factors that stand for measurements."""
+
+
+MOST_STATES = 16
+"""Observed joint states up to which functions are looked at separately."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,9 +132,27 @@ class Observed:
     def patterns(self, group: FactorGroup) -> Iterator[tuple[tuple[int, ...], NDArray[np.int64]]]:
         """Observed slots, and the factors of the group in which it is these."""
         if self.new_id is not None:
-            yield from by_slots(self.flag[group.scope])
+            for slots, factors in by_slots(self.flag[group.scope]):
+                yield from ((slots, some) for some in self._by_states(group, slots, factors))
         elif len(group):
             yield (), np.arange(len(group))
+
+    def _by_states(
+        self, group: FactorGroup, slots: tuple[int, ...], factors: NDArray[np.int64]
+    ) -> list[NDArray[np.int64]]:
+        """Factors of a function that may be simpler, as `Answer * (x > 0)` is where the answer is
+        no, by their observed states, if those are few; and all others together."""
+        own, states = group.potential, group.potential.slot_states
+        discrete = [slot for slot in slots if states[slot] != REAL]
+        if not (
+            isinstance(own, Function) and isinstance(own.log_potential, Reducible) and discrete
+        ):
+            return [factors]
+        known = self.value[group.scope[np.ix_(factors, discrete)]]
+        found, which = np.unique(known, axis=0, return_inverse=True)
+        if len(found) > MOST_STATES:
+            return [factors]
+        return [factors[which.reshape(-1) == number] for number in range(len(found))]
 
     def reduce(
         self,

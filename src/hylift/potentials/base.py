@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
+from hylift.numerics.programs import Program
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
@@ -87,6 +88,11 @@ class Potential(ABC):
 
         Solvers have closed forms for it. A potential of discrete slots alone has no reals in it.
         """
+        return None
+
+    def program(self) -> Program | None:
+        """The log-value of slots, and of columns of `flat`, for compiled code; None where only
+        `log_value` knows it, which also says what is wrong where the program is NaN or +inf."""
         return None
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import HyliftError, ModelError
+from hylift.numerics.programs import Program
 from hylift.potentials.base import (
     ANY_STATES,
     REAL,
@@ -40,7 +41,7 @@ class Function(Potential):
     It is called with arrays that broadcast together: states as integers, reals and parameters as
     floats. It may return -inf, but neither NaN nor +inf. Evidence may make it a simpler potential,
     if it is `Reducible`. It may have a method `expected(slots, *parameters)`, which does what
-    `Potential.expected` does, with one array for each of its parameters.
+    `Potential.expected` does, with one array for each of its parameters, and a method `program()`.
     """
 
     log_potential: Callable[..., Any]
@@ -130,6 +131,10 @@ class Function(Potential):
         shape = np.broadcast_shapes(np.shape(row), *(np.shape(a) for a in arguments))
         values = self._called(*arguments, *np.moveaxis(self._rows[row], -1, 0))
         return checked_log_values(values, shape, arguments, lambda: self._name)
+
+    def program(self) -> Program | None:
+        known = getattr(self.log_potential, "program", None)
+        return None if known is None else known()
 
     def expected(self, row: IntArray, slots: Sequence[FloatArray]) -> ExpectedLogValue | None:
         closed_form = getattr(self.log_potential, "expected", None)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.numerics.programs import COLUMN, SLOT, Program
 from hylift.potentials.base import (
     ANY_STATES,
     REAL,
@@ -82,6 +83,12 @@ class Reduced(Potential):
             return values
         shape = np.broadcast_shapes(np.shape(row), *(a.shape for a in arguments))
         return checked_log_values(values, shape, arguments, lambda: type(self.whole).__name__)
+
+    def program(self) -> Program | None:
+        whole, known = self.whole.program(), self.whole.flat.shape[1]
+        sources = {(SLOT, slot): (SLOT, place) for place, slot in enumerate(self.slots)}
+        sources |= {(SLOT, slot): (COLUMN, known + place) for place, slot in enumerate(self.fixed)}
+        return whole and whole.with_sources(sources)
 
     def quadratic(self) -> QuadraticForm | None:
         closed = closed_form(self.whole)

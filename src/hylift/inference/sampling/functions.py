@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,22 +204,10 @@ class FunctionDraws:
 
     def _sums(self, x: FloatArray, parts: list[Part], active: NDArray[np.bool_]) -> FloatArray:
         """(chain, block): sums of the functions of those blocks that are active, and else 0."""
-        num_chains, num_blocks = active.shape
-        total = np.zeros(num_chains * num_blocks)
+        total = np.zeros(active.shape)
         for part in parts:
-            group, owner = part.group, part.owner
-            chain, factor = np.nonzero(active[:, owner])
-            slots = [x[chain, group.scope[factor, slot]] for slot in range(group.arity)]
-            values = self._values(group, factor, slots)
-            total += np.bincount(chain * num_blocks + owner[factor], values, len(total))
-        return total.reshape(active.shape)
-
-    def _values(self, group: FactorGroup, factor: Ids, slots: list[NDArray[Any]]) -> FloatArray:
-        """Log-values of some factors of a group, as they count."""
-        values = group.potential.log_value(group.row[factor], slots)
-        if self.counts_broken:
-            return np.where(np.isneginf(values), -1.0, 0.0)
-        return values * group.multiplicity[factor]
+            total += part.sums(x, active, breaks=self.counts_broken)
+        return total
 
     def _draw_states(
         self, x: FloatArray, joint: Ids, some: Discrete, probs: Sequence[FloatArray] | None
@@ -232,7 +219,7 @@ class FunctionDraws:
         has = np.arange(weight.shape[2]) < record["num_states"][:, None]
         weigh_states(self.terms, x, joint, variables, weight)
         for part in parts:
-            self._add_states(x, variables, part.group, part.owner, weight)
+            self._add_states(x, variables, part, weight)
         weight = np.exp(weight - weight.max(axis=2, keepdims=True))
         weight /= weight.sum(axis=2, keepdims=True)
         reached = np.cumsum(weight, axis=2) > self.rng.random(weight.shape[:2])[..., None]
@@ -244,10 +231,9 @@ class FunctionDraws:
         for own, added in zip(probs or (), weight, strict=probs is not None):
             own[score] += added[has]
 
-    def _add_states(
-        self, x: FloatArray, variables: Ids, group: FactorGroup, owner: Ids, weight: FloatArray
-    ) -> None:
-        """Add functions to log-weights (chain, variable, state); owner: (factor,), its variable."""
+    def _add_states(self, x: FloatArray, variables: Ids, part: Part, weight: FloatArray) -> None:
+        """Add functions to log-weights (chain, variable, state); their blocks are the variables."""
+        group, owner = part.group, part.owner
         num_states = self.terms.variable["num_states"]
         for slot in range(group.arity):
             some = np.flatnonzero(group.scope[:, slot] == variables[owner])
@@ -256,7 +242,7 @@ class FunctionDraws:
             slots = [x[:, group.scope[some, other], None] for other in range(group.arity)]
             slots[slot] = np.arange(num_states[variables[owner[some[0]]]])  # as many for all
             power = self.power[variables[owner[some]]][:, None]
-            values = power * self._values(group, some[:, None], slots)
+            values = power * part.values(some[:, None], slots, breaks=self.counts_broken)
             chain, state = np.arange(len(x))[:, None, None], np.arange(values.shape[2])
             np.add.at(weight, (chain, owner[some][:, None], state), values)
 

@@ -203,6 +203,8 @@ def _value(expr: Expr, leaf: LeafValue) -> Value:
             return -_number(operand, leaf)
         case Operation(op=op, operands=operands) if expr.is_logic:
             return reduce(_LOGIC[op], (_truth(operand, leaf) for operand in operands))
+        case Operation(op="*", operands=(left, right)):
+            return _times(left, right, leaf)
         case Operation(op=op, operands=operands):
             return reduce(_ARITHMETIC[op], (_number(operand, leaf) for operand in operands))
         case Power(base=base, exponent=exponent):
@@ -220,6 +222,22 @@ def _value(expr: Expr, leaf: LeafValue) -> Value:
         case Apply():
             return _apply(expr, leaf)
     raise TypeError(f"{type(expr).__name__} has no value by itself: expand quantifiers first")
+
+
+def _times(left: Expr, right: Expr, leaf: LeafValue) -> NumberValue:
+    """left * right, which is zero where one of them is zero, even if the other is not quadratic."""
+    found = []
+    for expr in (left, right):
+        try:
+            value = _number(expr, leaf)
+        except NotQuadratic:
+            continue
+        if not isinstance(value, QuadraticPolynomial) and not value.any():
+            return value
+        found.append(value)
+    if len(found) < 2:
+        raise NotQuadratic
+    return product(*found)
 
 
 def _leaf_value(value: Any) -> Value:
@@ -252,7 +270,6 @@ _LOGIC: dict[str, Callable[[TruthArray, TruthArray], TruthArray]] = {
 _ARITHMETIC: dict[str, Callable[[Any, Any], NumberValue]] = {
     "+": operator.add,
     "-": operator.sub,
-    "*": product,
     "/": quotient,
 }
 

@@ -21,9 +21,12 @@ from hylift.language.lowering.evaluate import (
     evaluate,
     product,
 )
+from hylift.language.lowering.steps import Steps, steps_of
 from hylift.language.syntax import Expr, Parameter
 from hylift.language.text.formatter import shown
 from hylift.language.walk import atoms, logical_comparisons, nodes
+from hylift.numerics.kernels.programs import COLUMN, EQUAL, NOT, NUMBER, SLOT, TIMES
+from hylift.numerics.programs import Program
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
 from hylift.potentials.base import FloatArray, IntArray
 from hylift.words import Wording, worded
@@ -141,6 +144,26 @@ class Formula:
         assert not isinstance(value, QuadraticPolynomial)  # none of its arguments is
         with np.errstate(all="ignore"):
             return product(arguments[self.num_slots], value)
+
+    def program(self) -> Program | None:
+        """The same for compiled code, or None; columns are the parameters of a row."""
+        constants = dict(self.parameters)
+        sources = dict(self.sources)
+
+        def leaf(node: Expr) -> Steps:
+            if isinstance(node, Parameter):
+                return [(NUMBER, constants[node.name])]
+            source = sources[node]
+            is_true: Steps = [(NUMBER, 1.0)]
+            if source.column is not None:
+                is_true = [(COLUMN, source.column - self.num_slots)]
+            if source.slot is None:
+                return [*is_true, (NUMBER, 0.0), (EQUAL, 0), (NOT, 0)]
+            value: Steps = [(SLOT, source.slot)]
+            return value if source.is_real else [*value, *is_true, (EQUAL, 0)]
+
+        steps = steps_of(self.formula, leaf)
+        return None if steps is None else Program.of([(COLUMN, 0), *steps, (TIMES, 0)])
 
     def given(self, parameters: FloatArray, fixed: tuple[int, ...]) -> Potential | None:
         """The table or quadratic that remains if some slots are known; None if it is neither.
