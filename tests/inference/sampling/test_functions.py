@@ -10,9 +10,11 @@ from hylift import ground, parse
 from hylift.errors import DivergentModelError
 from hylift.graph import FactorGraph, boolean, categorical, interval, real
 from hylift.inference import Exact, infer
-from hylift.inference.sampling import Gibbs
+from hylift.inference.sampling import Gibbs, functions, lines
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Function, Table
+from hylift.rewrite.kinds import Kinds
+from item_response import ItemResponse
 
 Vector = NDArray[np.float64]
 
@@ -123,6 +125,90 @@ def test_products_of_hidden_reals() -> None:
     )
 
     check(infer(graph, Gibbs()), on_grid(graph, 8.0, 400))
+
+
+def test_signs_change_together_where_no_real_alone_could() -> None:
+    """Between the modes of a product stands a wall of a hundred nats."""
+    graph = FactorGraph.build(
+        {"a": real, "t": real},
+        [
+            (Function(lambda a, t: -0.5 * (a * t - 3.0) ** 2 / 0.04, 0, 2), ["a", "t"]),
+            (ConditionalQuadratic.gaussian([0.1], [[1.0]]), [["a"], ["t"]]),
+        ],
+    )
+
+    check(infer(graph, Gibbs()), on_grid(graph, 6.0, 1500))
+
+
+def test_reals_of_the_same_functions_change_signs_given_the_others() -> None:
+    """Each of two pairs has modes of its own, and a real is in functions of both."""
+    product = Function(lambda a, t, z: -0.5 * ((a * t - 2.0 - 0.3 * z) / 0.3) ** 2, 0, 3)
+    graph = FactorGraph.build(
+        {"a": real, "t": real, "b": real, "s": real, "z": real},
+        [
+            (product, [["a", "t", "z"], ["b", "s", "z"]]),
+            (ConditionalQuadratic.gaussian([0.1], [[1.0]]), [[v] for v in "atbsz"]),
+        ],
+    )
+    alone = FactorGraph.build(
+        {"a": real, "t": real, "z": real},
+        [
+            (product, ["a", "t", "z"]),
+            (ConditionalQuadratic.gaussian([0.1], [[1.0]]), [[v] for v in "atz"]),
+        ],
+    )
+    expected = on_grid(alone, 5.0, 120)  # z hardly matters to the signs of a pair
+
+    found = infer(graph, Gibbs(draws=2000))
+
+    assert found.solution.result == "converged", found.solution.notes
+    sides = [float(1 - found.marginal(name).cdf(0.0)) for name in "atbs"]
+    values, probs = expected["a"]
+    assert sides == pytest.approx([probs[values > 0].sum()] * 4, abs=0.05)
+
+
+def test_pairs_of_a_large_component_move_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a ridge of two reals that stand in the same functions, and a third that joins ridges."""
+    monkeypatch.setattr(lines, "MOST_CORRELATED", 4)
+    monkeypatch.setattr(functions, "MOST_CORRELATED", 4)
+    ridge = Function(lambda x, y, z: -0.5 * ((x - y) / 0.02) ** 2 - 0.5 * (x + y - z) ** 2, 0, 3)
+    names = [f"{kind}{k}" for kind in "xy" for k in range(3)]
+    graph = FactorGraph.build(
+        dict.fromkeys([*names, "z"], real),
+        [
+            (ridge, [[f"x{k}", f"y{k}", "z"] for k in range(3)]),
+            (ConditionalQuadratic.gaussian([0.0], [[1.0]]), ["z"]),
+        ],
+    )
+
+    found = infer(graph, Gibbs())
+
+    assert found.solution.result == "converged", found.solution.notes
+    for name in names:  # x + y is z and noise of variance 1
+        assert found.marginal(name).std == pytest.approx(np.sqrt(2) / 2, rel=0.1)
+
+
+def test_functions_that_observed_states_make_zero_are_left_out() -> None:
+    graph = ItemResponse.drawn(5, 4).graph()
+
+    kinds = Kinds.of(graph.condition())
+
+    assert sum(map(len, kinds.functions)) == 20
+    assert sum(map(len, kinds.quadratics)) == 13
+
+
+@pytest.mark.slow
+def test_answers_to_items_beside_a_long_chain() -> None:
+    """Slopes, abilities and difficulties with other signs would explain the answers as well."""
+    data = ItemResponse.drawn(40, 8)
+
+    found = infer(data.graph(), Gibbs(), check=False)
+
+    assert found.solution.result == "converged", found.solution.notes
+    mean, std = data.moments(found)
+    draws = data.chain(mean, std, 20_000)
+    assert np.abs((mean - draws.mean(axis=0)) / std).max() < 0.15
+    np.testing.assert_allclose(std, draws.std(axis=0), rtol=0.1)
 
 
 def test_an_unknown_variance() -> None:

@@ -15,6 +15,7 @@ from hylift.inference.local.terms import LocalTerms
 from hylift.inference.loop import generator_state, restore_generator
 from hylift.inference.sampling.kernels.sweep import FUNCTIONS, weigh_states
 from hylift.inference.sampling.lines import (
+    MOST_CORRELATED,
     MOST_LINES,
     FloatArray,
     Ids,
@@ -22,7 +23,7 @@ from hylift.inference.sampling.lines import (
     Mirrors,
     Part,
     components,
-    correlated,
+    correlated_lines,
     of_same_functions,
 )
 from hylift.inference.sampling.state import STALE, Chain, RealBlocks
@@ -40,9 +41,6 @@ MOST_WIDER, MOST_TRIES = 100, 200
 
 FAR = 1e25
 """A real that gets so far is held by nothing."""
-
-MOST_CORRELATED = 256
-"""Reals of a component that move together."""
 
 MIRRORED = 0.25
 """Share of the sweeps in which signs change."""
@@ -63,12 +61,16 @@ class FunctionDraws:
 
     terms: LocalTerms
     functions: list[FactorGroup]
-    singles: list[tuple[Discrete | None, Lines | None]]  # discrete variables and reals of each set
-    mirrors: list[Mirrors]
     given: NDArray[np.bool_]  # (variable,): reals of functions
     near: NDArray[np.bool_]  # (component of reals,): next to variables of functions
+    component: Ids  # (real of functions,)
+    alike: Ids  # (real of functions,): the least of those in the same functions
+    color: Ids  # (real of functions,): sets of these that share no factor
     rng: np.random.Generator
     power: FloatArray  # (variable,): to which the functions of a variable are raised
+    singles: list[tuple[Discrete | None, Lines | None]] = field(default_factory=list)
+    """Discrete variables and reals of each set."""
+    mirrors: list[Mirrors] = field(default_factory=list)
     together: list[Lines] = field(default_factory=list)
     counts_broken: bool = False
     """True if functions count as -1 where they are -inf, and as 0 elsewhere."""
@@ -84,7 +86,13 @@ class FunctionDraws:
         near[blocks.of_term[touched][blocks.of_term[touched] >= 0]] = True
         given = is_fixed & (terms.variable["num_states"] == 0)
         rng = np.random.default_rng(seed)
-        own = cls(terms, kinds.functions, [], [], given, near, rng, np.ones(len(given)))
+        component = components(kinds.functions, terms, given)
+        alike = of_same_functions(kinds.functions, np.flatnonzero(given), len(given))
+        of_alike = colors(kinds.functions, terms, alike)[given]
+        own = cls(
+            terms, kinds.functions, given, near, component, alike[given], of_alike, rng,
+            np.ones(len(given)),
+        )  # fmt: skip
         color = colors(kinds.functions, terms)
         for number in range(int(color.max()) + 1):
             own.singles.append(own._single(np.flatnonzero(color == number)))
@@ -94,25 +102,16 @@ class FunctionDraws:
     def _mirrors(self) -> list[Mirrors]:
         """Components of reals, and, in sets that share no factor, reals of the same functions."""
         record, functions, size = self.terms.variable, self.functions, len(self.given)
-        whole = components(functions, self.terms, self.given)
-        is_even = record["lower"] == -record["upper"]
-        least = of_same_functions(functions, np.flatnonzero(self.given & is_even), size)
-        color = colors(functions, self.terms, least)
-        reals = np.flatnonzero(self.given)
-        some = is_even[reals]
-        reals, whole, color, least = (
-            reals[some],
-            whole[some],
-            color[reals[some]],
-            least[reals[some]],
-        )
+        is_even = (record["lower"] == -record["upper"])[self.given]
+        reals = np.flatnonzero(self.given)[is_even]
         if not len(reals):
             return []
+        whole, near, color = (part[is_even] for part in (self.component, self.alike, self.color))
         found = [Mirrors.of(functions, reals, whole, size)]
-        if len(np.unique(least)) > len(np.unique(whole)):
+        if len(np.unique(near)) > len(np.unique(whole)):
             for number in np.unique(color):
                 own = color == number
-                found.append(Mirrors.of(functions, reals[own], least[own], size))
+                found.append(Mirrors.of(functions, reals[own], near[own], size))
         return found
 
     def _lines(self, variables: Ids, direction: FloatArray, block: Ids, number: Ids) -> Lines:
@@ -320,35 +319,29 @@ class FunctionDraws:
 
     def learn(self, values: FloatArray) -> None:
         """Find directions in which reals vary together in values (draw, variable)."""
-        variables = np.flatnonzero(self.given)
+        variables, label = np.flatnonzero(self.given), self._labels()
+        self.together = []
         if len(values) < 2 or not len(variables):
             return
-        component = components(self.functions, self.terms, self.given)
-        sizes = np.bincount(component)
-        order = np.argsort(component, kind="stable")
-        found: list[list[tuple[Ids, FloatArray]]] = [[] for _ in range(MOST_LINES)]
-        for size in np.unique(sizes[(sizes > 1) & (sizes <= MOST_CORRELATED)]).tolist():
-            inside = order[sizes[component[order]] == size]
-            members = variables[inside].reshape(-1, size)
-            for number, directions in enumerate(correlated(values, members)):
-                found[number].append(directions)
-        self.together = []
-        for some in found:
-            counts = np.concatenate([np.zeros(0, int), *(np.full(*m.shape) for m, _ in some)])
-            block = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
-            if len(block):
-                reals = np.concatenate([members.ravel() for members, _ in some])
-                along = np.concatenate([directions.ravel() for _, directions in some])
-                self.together.append(self._joined(reals, along, block, variables, component))
+        color = np.where(label < len(self.given), self.color, -1)  # components share no factor
+        for number in np.unique(color):
+            own = color == number
+            lines = correlated_lines(values, variables[own], label[own])
+            self.together += [self._joined(*some, label) for some in lines]
 
-    def _joined(
-        self, reals: Ids, along: FloatArray, block: Ids, variables: Ids, component: Ids
-    ) -> Lines:
-        """Lines of several components at once; reals, along, block: (real of a line,)."""
-        number = np.full(int(component.max()) + 1, -1)
-        number[component[np.searchsorted(variables, reals)]] = block
+    def _labels(self) -> Ids:
+        """(real of functions,): the block in which it moves with others: its component, counted
+        after all variables, or, where that is large, those in the same functions."""
+        size = np.bincount(self.component, minlength=1)[self.component]
+        return np.where(size <= MOST_CORRELATED, len(self.given) + self.component, self.alike)
+
+    def _joined(self, reals: Ids, along: FloatArray, block: Ids, label: Ids) -> Lines:
+        """Lines of several blocks at once; reals, along, block: (real of a line,)."""
+        variables = np.flatnonzero(self.given)
+        number = np.full(int(label.max()) + 1, -1)
+        number[label[np.searchsorted(variables, reals)]] = block
         block_of = np.full(len(self.given), -1)
-        block_of[variables] = number[component]
+        block_of[variables] = number[label]
         return self._lines(reals, along, block, block_of)
 
     def arrays(self) -> Arrays:
@@ -370,14 +363,12 @@ class FunctionDraws:
             if lines is not None:
                 lines.width[:] = arrays[f"width {number}"]
         self.together = []
-        variables = np.flatnonzero(self.given)
-        component = components(self.functions, self.terms, self.given)
         while f"line {len(self.together)} width" in arrays:
             name = f"line {len(self.together)}"
             reals, along, block, width = (
                 arrays[f"{name} {part}"] for part in ("variables", "direction", "block", "width")
             )
-            lines = self._joined(reals, along, block, variables, component)
+            lines = self._joined(reals, along, block, self._labels())
             self.together.append(replace(lines, width=width.copy()))
 
 

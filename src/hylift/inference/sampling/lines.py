@@ -20,9 +20,9 @@ from hylift.numerics.threads import cut, in_order
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-MOST_LINES, LEAST_EXCESS = 8, 1.5
-"""Directions of a component in which reals move together, and variance along a direction, relative
-to that of independent reals, from which it is worth a move."""
+MOST_LINES, MOST_CORRELATED, LEAST_EXCESS = 8, 256, 1.5
+"""Directions of a block in which reals move together, reals of such a block, and variance along a
+direction, relative to that of independent reals, from which it is worth a move."""
 
 PER_STEP = 4
 """Work of a step of a program, about in nanoseconds."""
@@ -168,7 +168,28 @@ def components(
     return connected(int(given.sum()), np.concatenate(pairs).astype(np.int32)).astype(np.int64)
 
 
-def correlated(values: FloatArray, members: Ids) -> Iterator[tuple[Ids, FloatArray]]:
+def correlated_lines(
+    values: FloatArray, reals: Ids, label: Ids
+) -> Iterator[tuple[Ids, FloatArray, Ids]]:
+    """Reals, directions in which they vary together, and their blocks: the first direction of each
+    block, the second, … values: (draw, variable); label: (real,), of its block."""
+    order = np.argsort(label, kind="stable")
+    _, which, counts = np.unique(label, return_inverse=True, return_counts=True)
+    sizes = counts[which.reshape(-1)][order]
+    found: list[list[tuple[Ids, FloatArray]]] = [[] for _ in range(MOST_LINES)]
+    for count in np.unique(sizes[(sizes > 1) & (sizes <= MOST_CORRELATED)]).tolist():
+        members = reals[order[sizes == count]].reshape(-1, count)
+        for number, directions in enumerate(_correlated(values, members)):
+            found[number].append(directions)
+    for some in found:
+        counts = np.concatenate([np.zeros(0, int), *(np.full(*m.shape) for m, _ in some)])
+        block = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
+        if len(block):
+            members = np.concatenate([members.ravel() for members, _ in some])
+            yield members, np.concatenate([along.ravel() for _, along in some]), block
+
+
+def _correlated(values: FloatArray, members: Ids) -> Iterator[tuple[Ids, FloatArray]]:
     """Reals and directions in which they vary together more than they would alone: the first of
     each component, the second, … members: (component, real)."""
     apart = values[:, members] - values[:, members].mean(axis=0)  # (draw, component, real)
