@@ -29,6 +29,10 @@ class Doubt(Wording):
     """A note on an answer that says why it may be wrong."""
 
 
+class Suspicion(Doubt):
+    """A doubt that a run from flat starts dispels where it agrees."""
+
+
 def cli_text(text: str) -> str:
     """The text in terms of the command line."""
     return text.cli if isinstance(text, Wording) else text
@@ -42,6 +46,11 @@ def worded(*parts: str) -> Wording:
 def doubt(*parts: str) -> str:
     """The parts as one text that says why an answer may be wrong."""
     return Doubt("".join(parts), "".join(map(cli_text, parts)))
+
+
+def suspicion(*parts: str) -> str:
+    """The parts as one text that says what an answer may have missed."""
+    return Suspicion("".join(parts), "".join(map(cli_text, parts)))
 
 
 def option(name: str, value: object = None) -> Wording:

@@ -9,6 +9,7 @@ import hylift as hl
 from benchmarks.certified.models import Rooms
 from hylift.errors import UnsupportedError
 from hylift.inference.checking import quick
+from hylift.inference.message.particle import method
 
 EASY = """
     n = {0, ..., 4}
@@ -38,6 +39,29 @@ def test_a_right_answer_is_not() -> None:
     assert found.solution.doubts == ()
     assert found.trust.verdict == "unchecked"
     assert found.trust.why.startswith("A short run of SMC from flat starts agrees; ")
+
+
+def test_a_suspicion_is_dispelled_where_it_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = hl.ground(hl.parse(EASY + "x(n): real\nnormal(x(i) | 0.1*A(i), 1)"), {})
+    monkeypatch.setattr(method, "LOST", np.inf)
+
+    suspected = hl.infer(graph, hl.EPBP(), check=False)
+    found = hl.infer(graph, hl.EPBP())
+
+    assert suspected.trust.verdict == "doubtful"
+    assert suspected.solution.doubts[0].startswith("While proposals were adapted, 'x(")
+    assert found.trust.verdict == "unchecked"
+    assert set(found.solution.notes) == set(suspected.solution.notes)
+    assert found.solution.doubts == ()
+
+
+def test_a_suspicion_beside_a_disagreement_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(method, "LOST", np.inf)
+
+    found = hl.infer(Rooms(3).graph(), hl.EPBP())
+
+    assert found.trust.verdict == "doubtful"
+    assert len(found.solution.doubts) == 2
 
 
 def test_it_changes_no_marginal_and_can_be_left_out() -> None:

@@ -21,7 +21,7 @@ from hylift.inference.solve import solve
 from hylift.posterior import Posterior
 from hylift.posterior.trust import HOW_TO_CHECK, Trust
 from hylift.progress import silent
-from hylift.words import Doubt, doubt, worded
+from hylift.words import Doubt, Suspicion, doubt, worded
 
 CLEAR = 3.0
 """Gap, as a multiple of what is still right, from which on no longer run need confirm it."""
@@ -41,12 +41,17 @@ def with_quick_check(
 ) -> Posterior:
     """The posterior of an approximation, with a doubt where a flat run has another answer.
 
-    Only what converged, and is neither exact nor in doubt anyway, is worth the check.
+    Only what converged, and is neither exact nor in doubt anyway, is worth the check. Where the run
+    agrees, what the method suspects to have missed is no doubt.
     """
     log_z = posterior.log_partition
     if not info_of(method).is_checked or posterior.all_marginals is None:
         return posterior
-    if posterior.trust.verdict != "unchecked" or (log_z is not None and log_z.kind == "exact"):
+    notes, doubts = posterior.solution.notes, posterior.solution.doubts
+    is_open = posterior.trust.verdict == "unchecked"
+    if doubts and posterior.solution.result == "converged":
+        is_open = all(isinstance(one, Suspicion) for one in doubts)
+    if not is_open or (log_z is not None and log_z.kind == "exact"):
         return posterior
     began, left = time.perf_counter(), None
     if request.seconds is not None:
@@ -58,9 +63,14 @@ def with_quick_check(
     seconds = posterior.solution.seconds + time.perf_counter() - began
     solution = replace(posterior.solution, seconds=seconds)
     if isinstance(note, Doubt) or note is UNCHECKED:
-        return replace(posterior, solution=replace(solution, notes=(*solution.notes, note)))
+        return replace(posterior, solution=replace(solution, notes=(*notes, note)))
+    solution = replace(solution, notes=tuple(map(_dispelled, notes)))
     trust = Trust.same(posterior.variables, posterior.trust.ids, "unchecked", note)
     return replace(posterior, solution=solution, checked=trust)
+
+
+def _dispelled(note: str) -> str:
+    return worded(note) if isinstance(note, Suspicion) else note
 
 
 def _comparison(posterior: Posterior, prepared: Prepared, request: Request) -> str:

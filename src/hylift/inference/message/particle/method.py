@@ -32,7 +32,7 @@ from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole
 from hylift.numerics.segments import argmaxima
 from hylift.posterior import LogPartition, Posterior, Result
-from hylift.words import doubt
+from hylift.words import doubt, suspicion
 
 MOST_ADAPTING = 100
 """Steps that adapt proposals, at most."""
@@ -180,7 +180,7 @@ class EPBP:
         lost = int(np.argmin(passing.fewest[found.real]))
         if passing.fewest[found.real][lost] < LOST:
             notes.append(
-                doubt(
+                suspicion(
                     f"While proposals were adapted, '{names[int(found.real[lost])]}' had "
                     f"{passing.fewest[found.real][lost]:.1f} effective particles: what lies "
                     "between particles, such as another narrow mode, may have been missed. Compare "
@@ -192,7 +192,7 @@ class EPBP:
         tight = int(np.argmax(gap / width))
         if gap[tight] > APART * width[tight]:
             notes.append(
-                doubt(
+                suspicion(
                     f"A factor holds '{names[int(found.real[tight])]}' within {width[tight]:.2g}, "
                     f"in some state, and particles are {gap[tight]:.2g} apart: sums over them may "
                     "miss that. Use more particles."
