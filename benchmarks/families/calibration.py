@@ -62,10 +62,13 @@ class Scores:
 
 
 def scores(records: pa.Table, answer: str) -> dict[str, Scores]:
-    """The scores of an answer to all models, by kind of error."""
+    """The scores of an answer to all models, by kind of error.
+
+    An error is infinite where the answer is NaN, or the flat run has none.
+    """
+    if answer != "flat":
+        records = records.filter(pc.is_valid(records[f"{answer}_result"]))
     columns = {name: records[name].to_numpy() for name in records.column_names}
-    known = ~np.isnan(columns["flat"] + columns[answer])
-    columns = {name: column[known] for name, column in columns.items()}
     is_real, model = columns["is_real"].astype(bool), columns["seed"].astype(np.int64)
     own, std = columns[answer], columns[f"{answer}_std"]
     exact, exact_std = columns["exact"], columns["exact_std"]
@@ -84,10 +87,11 @@ def scores(records: pa.Table, answer: str) -> dict[str, Scores]:
         variable = model[some] * 10_000 + columns["variable"][some].astype(np.int64)
         first = np.unique(variable, return_index=True)[1]
         bounds = np.append(first, len(some))
-        score = np.maximum(2.0 * error[some], FLOORS[kind])
-        values = (np.abs(off[some]), np.abs(gap[some]), score)
+        score = np.fmax(2.0 * error[some], FLOORS[kind])
+        off, gap = np.abs(off[some]), np.abs(gap[some])
+        values = np.where(np.isnan(off), np.inf, off), np.where(np.isnan(gap), 0.0, gap), score
         if len(some):
-            largest = [maxima(np.nan_to_num(value, nan=np.inf), bounds) for value in values]
+            largest = [maxima(value, bounds) for value in values]
             found[kind] = Scores(model[some][first], *largest)
     return found
 
@@ -112,9 +116,10 @@ class Calibration:
 
     @classmethod
     def of(cls, records: Mapping[str, pa.Table]) -> Calibration:
-        """From runs that do not doubt themselves: others are doubtful whatever is stated."""
+        """From runs that do not doubt themselves, or failed: others are doubtful whatever is
+        stated."""
         usable = {
-            family: table.filter(pc.equal(table["flat_result"], "converged"))
+            family: table.filter(pc.fill_null(pc.equal(table["flat_result"], "converged"), True))
             for family, table in records.items()
             if "flat_result" in table.column_names
         }
@@ -152,20 +157,24 @@ class Calibration:
             )
 
     def verdicts(self) -> str:
-        """The share of models that flat has wrong, wrong and not flagged, right and flagged."""
-        limits, wrong, flagged = self.multipliers(), [], []
-        for own in self.flat.values():
+        """The share of models that flat has wrong, wrong and not flagged, right and flagged; and of
+        those with all errors as stated or less, by multipliers from other families."""
+        wrong, flagged, held = [], [], []
+        for family, own in self.flat.items():
+            limits = self.multipliers(family)
             models = np.unique(np.concatenate([one.model for one in own.values()]))
-            off, stated = np.zeros((2, len(models)))
+            off, stated, ratio = np.zeros((3, len(models)))
             for kind, one in own.items():
                 at = np.searchsorted(models, np.unique(one.model))
                 off[at] = np.maximum(off[at], one.by_model(one.error) / LIMITS[kind])
                 large = limits[kind] * one.by_model(one.score)
                 stated[at] = np.maximum(stated[at], large / LIMITS[kind])
+                ratio[at] = np.maximum(ratio[at], one.ratio() / limits[kind])
+            held.append(ratio <= 1.0)
             wrong.append(off > 1.0)
             flagged.append(stated > 1.0)
         is_wrong, is_flagged = np.concatenate(wrong), np.concatenate(flagged)
-        counts = is_wrong, is_wrong & ~is_flagged, ~is_wrong & is_flagged
+        counts = is_wrong, is_wrong & ~is_flagged, ~is_wrong & is_flagged, np.concatenate(held)
         return " / ".join(f"{100 * part.mean():.2f}" for part in counts) + " %"
 
 
@@ -188,7 +197,8 @@ def run(setting: Setting) -> None:
                 *found.coverage(),
                 sep="\n",
             )
-            print(f"wrong / wrong and not flagged / right but flagged: {found.verdicts()}")
+            what = "wrong / wrong and not flagged / right but flagged / all errors as stated"
+            print(f"{what}: {found.verdicts()}")
         if setting.records is not None:
             path = folder / "calibration.json"
             path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

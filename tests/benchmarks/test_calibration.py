@@ -56,6 +56,7 @@ def test_scores_are_largest_over_states_and_in_deviations_of_reals():
         "flat_std_error": [np.nan, np.nan, np.nan, 0.001],
         "ep": [0.6, 0.3, 0.1, 2.0],
         "ep_std": [np.nan, np.nan, np.nan, 1.0],
+        "ep_result": ["converged"] * 4,
     })  # fmt: skip
 
     flat, joint = scores(table, "flat"), scores(table, "ep")
@@ -69,6 +70,22 @@ def test_scores_are_largest_over_states_and_in_deviations_of_reals():
     np.testing.assert_allclose(joint["prob"].gap, [0.1])
     np.testing.assert_allclose(joint["mean"].gap, [0.5])
     np.testing.assert_allclose(joint["std"].gap, [np.log(2.5)])
+
+
+def test_runs_that_failed_count_as_infinite_errors():
+    numbers = {
+        name: [0.5, None] for name in ("flat", "flat_std", "flat_error", "flat_std_error", "ep")
+    }
+    table = pa.table({
+        "seed": [7, 8], "variable": [0, 0], "is_real": [False, False],
+        "exact": [0.5, 0.5], "exact_std": [np.nan, np.nan], "ep_std": [np.nan, np.nan],
+        "ep_result": ["converged", None], "flat_result": ["converged", None], **numbers,
+    })  # fmt: skip
+
+    found = Calibration.of({"some": table})
+
+    np.testing.assert_array_equal(found.flat["some"]["prob"].ratio(), [0.0, np.inf])
+    np.testing.assert_array_equal(found.joint["some"]["prob"].ratio(), [0.0])
 
 
 def test_records_hold_the_exact_answer_and_are_kept(tmp_path, monkeypatch):
