@@ -56,7 +56,7 @@ def _item_response() -> None:
     is not installed, beside a long chain of Hamiltonian Monte Carlo that starts from EP."""
     data = ItemResponse.drawn(200, 40)
     graph, found = data.graph(), []
-    for name, method in (("EP", hl.EP()), ("Gibbs", hl.Gibbs(draws=2000))):
+    for name, method in (("EP", hl.EP()), ("Gibbs", hl.Gibbs(draws=4000))):
         began = process_time()
         posterior = hl.infer(graph, method, tasks="marginals", check=False)
         rank = (
