@@ -73,6 +73,16 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def duration(seconds: float) -> str:
+    """`0.5 s`, `42 s`, `7 minutes`, `3.5 hours`, `12 days`."""
+    for size, unit in ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.{0 if seconds >= 10 * size else 1}f} {unit}".replace(
+                ".0 ", " "
+            )
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
 def num_classes(count: int) -> str:
     """`1 class`, `3 classes`."""
     return counted(count, "class", "classes")

@@ -203,7 +203,8 @@ def test_where_ep_does_not_converge_the_next_method_answers_and_says_so(
 
     assert posterior.solution.method == "BVI(3)"
     assert "SMC was not tried" in posterior.solution.notes[1]
-    assert posterior.solution.notes[2] == "EP did not converge, and other answers may be off, too."
+    assert "Gibbs was not tried" in posterior.solution.notes[2]
+    assert posterior.solution.notes[3] == "EP did not converge, and other answers may be off, too."
     assert posterior.trust.verdict == "doubtful"
 
 
@@ -266,4 +267,4 @@ def test_exact_inference_that_takes_longer_than_predicted_is_given_up(
     posterior = infer(friends_and_smokers(), seconds=10)
 
     assert posterior.solution.method != "exact"
-    assert "it had not ended after 7 seconds." in posterior.solution.notes[0]
+    assert "it had not ended after 7 s." in posterior.solution.notes[0]

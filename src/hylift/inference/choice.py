@@ -8,6 +8,7 @@ from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.attempts import Attempts, Clock
 from hylift.inference.checking.check import BOTH, Check, unchecked, with_notes
+from hylift.inference.checking.cost import affords_check
 from hylift.inference.checking.nodes import checked_on_nodes, rests_on_nodes
 from hylift.inference.exact import Exact
 from hylift.inference.expectation import EP
@@ -17,7 +18,7 @@ from hylift.inference.solve import rewritten_for, solve
 from hylift.inference.variational import BVI, MeanField
 from hylift.posterior import Posterior
 from hylift.progress import Progress
-from hylift.words import doubt, worded
+from hylift.words import doubt, duration, worded
 
 CHEAP_SECONDS = 20.0
 """Predicted time up to which exact inference is chosen, and half the time that the user allows."""
@@ -84,9 +85,9 @@ def _exact(
     except MemoryError:
         return "its tables do not fit into memory."
     except _OutOfTimeError:
-        return f"it had not ended after {clock.elapsed:.2g} seconds."
+        return f"it had not ended after {duration(clock.elapsed)}."
     seconds = posterior.solution.predicted_seconds or 0.0
-    why = "because it is cheap here" if seconds < 1 else f"predicted to take {seconds:.1g} s"
+    why = "because it is cheap here" if seconds < 1 else f"predicted to take {duration(seconds)}"
     return posterior.with_note(f"Exact inference was chosen, {why}.")
 
 
@@ -122,7 +123,8 @@ def _approximated(attempts: Attempts, check: bool) -> Posterior:
         tasks = request.tasks | BOTH if wants_sums else request.tasks
         if graph.num_factors <= JOINT_FACTORS or (graph.variables.num_states > 0).all():
             # Checkpoints are for long runs: this one is run again.
-            share = 0.3 if check and wants_sums else 0.95
+            leaves_time = check and wants_sums and affords_check(graph, attempts.clock)
+            share = 0.3 if leaves_time else 0.95
             joint = attempts.attempt(JOINT, share, tasks=tasks, checkpoint=None)
         if joint is not None and _is_final(joint):
             return joint

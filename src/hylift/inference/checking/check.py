@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.inference.attempts import Attempts
-from hylift.inference.checking.cost import affordable_chains
+from hylift.inference.checking.cost import FEWEST_DRAWS, affordable_chains
 from hylift.inference.checking.gaps import Gaps, Kind, difference, missed
+from hylift.inference.checking.limits import LOWER, Limits, bound, limits_to_sum, within
 from hylift.inference.checking.peak import start_at_peak
 from hylift.inference.method import Method, Task
 from hylift.inference.sampling import Gibbs
 from hylift.inference.smc import SMC
 from hylift.inference.smc.cost import particle_seconds
 from hylift.inference.solve import rewritten_for
-from hylift.inference.variational import MeanField
 from hylift.posterior import Posterior, Trust
 from hylift.posterior.mixing import few_decide, variance_of_sums, widened
 from hylift.posterior.trust import (
@@ -30,7 +30,7 @@ from hylift.posterior.trust import (
     Verdict,
     relative_size,
 )
-from hylift.words import Wording, counted, listed, worded
+from hylift.words import Wording, counted, duration, listed, worded
 
 PARTICLES = (64, 256, 1024)
 """Of each group: more where fewer leave variables in doubt."""
@@ -41,21 +41,11 @@ PRECISE, PRECISE_SUM = 0.5, 0.15
 CLOSE_SUM, UNSURE_SUM = 0.1, 0.3
 """Difference of log Z that does not matter, and its standard error in a connected part from which
 on modes may have been missed that no group has seen."""
-BOUND = MeanField()
-"""Bounds log Z from below."""
-SEARCHED_FACTORS = 30_000
-"""Of a discrete graph in which the best assignment is looked for."""
+LOST_SUM, MESSAGES = 1.0, ("EP", "BP")
+"""Standard error of log Z from which on particles of a discrete graph are lost, and methods that
+are right more often there."""
 BOTH: frozenset[Task] = frozenset({"marginals", "logz"})
 MORE_TIME = Wording("hl.check_answer(posterior, graph, seconds=…)", "--check with more --seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Ends between which log Z should be, and their source."""
-
-    source: str
-    lower: float
-    upper: float = np.inf
 
 
 @dataclass(slots=True)
@@ -80,16 +70,30 @@ class Check:
             return None
         found = self._by_particles()
         if self.has_ended or (found is not None and found.trust.verdict == "checked"):
-            return found
+            return found and within(found, self.limits)
         told = len(self.attempts.notes)
         chains = self._by_chains(found)
-        if found is None or chains is None:
-            return found or chains
-        if chains.trust.verdict == "checked":
+        if found is None or (chains is not None and chains.trust.verdict == "checked"):
             return chains
-        # Particles are right more often where both are in doubt.
-        self.attempts.notes[told:] = ["Gibbs came next, and was in doubt, too."]
-        return found
+        if chains is not None:
+            self.attempts.notes[told:] = ["Gibbs came next, and was in doubt, too."]
+        # Particles are right more often where both are in doubt, unless they are lost.
+        return self._instead_of(found)
+
+    def _instead_of(self, found: Posterior) -> Posterior:
+        """The answer of messages that converged where particles of a discrete graph are lost, and
+        these otherwise."""
+        answer, log_z = self.answer, found.log_partition
+        if answer is None or answer.solution.method not in MESSAGES or log_z is None:
+            return found
+        is_discrete = bool((answer.variables.num_states[~answer.observed] > 0).all())
+        if not is_discrete or answer.solution.result != "converged" or log_z.error <= LOST_SUM:
+            return found
+        own, name = answer.solution.method, found.solution.method
+        self.attempts.notes.append(f"{name} is lost here: these are the marginals of {own}.")
+        if answer.log_partition is not None and answer.log_partition.kind == "estimate":
+            answer = replace(answer, log_partition=replace(answer.log_partition, error=np.inf))
+        return replace(answer, checked=self._trust(answer, found, "smc", None))
 
     def _by_particles(self) -> Posterior | None:
         found: Posterior | None = None
@@ -101,8 +105,7 @@ class Check:
                 break
             if not self.attempts.clock.affords(seconds):
                 if found is None:
-                    why = f"it should take about {seconds:.2g} s, more than there is for it"
-                    self.attempts.notes.append(f"{method.name} was not tried: {why}.")
+                    self._note_untried(method, f"it should take about {duration(seconds)}")
                 break
             own = flat = self._attempt(method)
             if own is None or flat is None:
@@ -151,6 +154,8 @@ class Check:
         attempts = self.attempts
         graph = rewritten_for(Gibbs(), attempts.prepared, attempts.rewrites).ground
         method = affordable_chains(graph, attempts.clock)
+        if method is None:
+            self._note_untried(Gibbs(), f"it should take {FEWEST_DRAWS} draws of each chain")
         flat = None if method is None else self._attempt(method)
         if flat is None:
             return None
@@ -158,7 +163,7 @@ class Check:
             self._note_escalation(before, "Gibbs")
         other = before or self.answer
         if other is None and "logz" in attempts.request.tasks:
-            other = self._bound()
+            other = bound(LOWER, attempts)
         if other is not None and other.log_partition is not None:
             log_z, name = other.log_partition, other.solution.method
             if before is None and log_z.kind == "estimate":
@@ -194,23 +199,7 @@ class Check:
         return None
 
     def _limits(self, flat: Posterior) -> list[Limits]:
-        """Proven limits to log Z: of the answer, of mean field, and of a single state."""
-        found = [
-            Limits(one.solution.method, one.log_partition.lower, one.log_partition.upper)
-            for one in (self.answer, self._bound())
-            if one is not None and one.log_partition is not None
-        ]
-        graph = self.attempts.prepared.ground
-        if (graph.variables.num_states > 0).all() and graph.num_factors <= SEARCHED_FACTORS:
-            # One state, which search may find where particles do not, weighs less than all.
-            found.append(Limits("the best assignment", -flat.map().energy))
-        return found
-
-    def _bound(self) -> Posterior | None:
-        """log Z by mean field, unless it has doubts itself."""
-        only: frozenset[Task] = frozenset({"logz"})
-        found = self.attempts.attempt(BOUND, tasks=only, callback=None, checkpoint=None)
-        return None if found is None or found.solution.doubts else found
+        return limits_to_sum(self.answer, flat, self.attempts)
 
     def _judged(self, flat: Posterior, kind: Kind, before: Posterior | None = None) -> Posterior:
         """The answer where the run confirms it, else that run, with its trust."""
@@ -272,6 +261,10 @@ class Check:
     def _is_kept(self, found: Posterior) -> bool:
         return self.answer is not None and found.all_marginals is self.answer.all_marginals
 
+    def _note_untried(self, method: Method, why: str) -> None:
+        note = f"{method.name} was not tried: {why}, more than there is time for."
+        self.attempts.notes.append(note)
+
     def _note_escalation(self, found: Posterior, what: str) -> None:
         name, trust = found.solution.method, found.trust
         count = int((trust.size > PRECISE).sum())
@@ -318,7 +311,8 @@ def with_check(posterior: Posterior, attempts: Attempts) -> Posterior:
 def with_notes(found: Posterior, attempts: Attempts) -> Posterior:
     """The answer, with the notes of all attempts before its own."""
     for note in reversed(attempts.notes):
-        found = found.with_note(note)
+        if note not in found.solution.notes:
+            found = found.with_note(note)
     return found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hylift.graph import FactorGraph
 from hylift.inference.attempts import Clock
 from hylift.inference.sampling import Gibbs
+from hylift.inference.smc import SMC
+from hylift.inference.smc.cost import particle_seconds
 
 PER_STATE, PER_FACTOR, PER_FUNCTION, ANY_FUNCTION = 1e-7, 1.2e-7, 7e-6, 2e-4
 """Seconds that a chain of Gibbs spends on a state, a factor or a function at each sweep, and if
@@ -14,6 +16,19 @@ PER_VARIABLE, MOST_SECONDS = 0.012, 120.0
 FEWEST_DRAWS, DRAWS, MOST_LONGER = 200, 500, 64
 """Draws of each chain below which Gibbs is no check, its draws as a rule, and times as many that it
 makes while variables are uncertain."""
+
+
+CHECK_SHARE = 0.7
+"""Of the time that the user allows, which is left for a check where one fits into it."""
+
+
+def affords_check(graph: FactorGraph, clock: Clock) -> bool:
+    """True if particles or chains fit into the time that is left for them."""
+    if clock.seconds is None:
+        return True
+    left = Clock(clock.elapsed + CHECK_SHARE * clock.for_checks, clock.began)
+    is_cheap = particle_seconds(graph, SMC()) <= left.for_checks
+    return is_cheap or affordable_chains(graph, left) is not None
 
 
 def affordable_chains(graph: FactorGraph, clock: Clock) -> Gibbs | None:

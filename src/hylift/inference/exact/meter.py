@@ -8,6 +8,7 @@ import numpy as np
 
 from hylift.errors import IntractableError
 from hylift.progress import Progress
+from hylift.words import duration
 
 SECONDS_PER_FACTOR = 5e-8
 """Rough time to prepare a factor of the user's graph."""
@@ -44,8 +45,8 @@ class Meter:
         total = self.seconds + seconds + SECONDS_PER_PASS + num_variables * SECONDS_PER_VARIABLE
         if total > self.limit:
             raise IntractableError(
-                f"exact inference would take about {total:.2g} seconds here, more than "
-                f"{self.limit:.3g}."
+                f"exact inference would take about {duration(total)} here, more than "
+                f"{duration(self.limit)}."
             )
         self.seconds, self.done = total, 0.0
         if seconds > LONG:
