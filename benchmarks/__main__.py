@@ -52,7 +52,7 @@ EXAMPLES = """
   python -m benchmarks methods                                one of them
   python -m benchmarks uai --data FOLDER                      one that needs published data
   python -m benchmarks methods --markdown docs/methods.md     its figures in the docs written anew
-  python -m benchmarks calibration --models 5000 --records FOLDER
+  python -m benchmarks calibration --models 5640 --records FOLDER
   python -m benchmarks families --methods gibbs,bp --failures  some methods, wrong answers listed
 """
 
