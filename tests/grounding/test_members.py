@@ -44,10 +44,39 @@ def shapes(grounding) -> set[tuple[int, ...]]:
         "0.3 Done(j) ^ Done(k) ^ (EXIST x (On(x, j) ^ On(x, k) ^ Can(x))) where j < k",
         "0.3 SUM x: (On(x, j) ^ !On(x, J1)) * Can(x) * Done(j)",
         "0.3 EXIST x (On(x, J0) ^ Can(x))",
+        "0.3 (COUNT x: (On(x, j) ^ Can(x))) + 1 >= 2",
+        "0.3 (COUNT x: (On(x, j) ^ Can(x))) > (COUNT x: (On(x, j) ^ !Can(x)))",
     ],
 )
 def test_quantifiers_over_relations_are_those_of_the_formula(rule: str) -> None:
     agree(JOBS + rule, true_atoms=ON, closed=["On"], seeds=5)
+
+
+def test_states_of_one_variable_may_be_members() -> None:
+    text = """
+        s = {S0, S1}
+        c = {C0, C1, C2}
+        Ok(s, c)
+        Kind(s, c!)
+        0.5 Kind(x, C0)
+        1 EXIST k (Ok(x, k) ^ Kind(x, k))
+    """
+    rows = [("Ok", "S0", "C0"), ("Ok", "S0", "C1"), ("Ok", "S1", "C2")]
+    agree(text, true_atoms=rows, closed=["Ok"], seeds=5)
+
+
+def test_counts_are_exact_in_functions_too() -> None:
+    text = """
+        p = {A, B, C}
+        Can(p)
+        z: real[-3, 3]
+        0.2 Can(x)
+        2 ((COUNT x: Can(x)) >= 2) * exp(z)
+        -1 z^2
+    """
+    graph = agree(text).graph
+    exact, drawn = hl.infer(graph, hl.Exact()), hl.infer(graph, hl.Gibbs(draws=500))
+    assert drawn.marginal("z").mean == pytest.approx(exact.marginal("z").mean, abs=0.02)
 
 
 def test_only_members_are_in_the_factor() -> None:
@@ -131,6 +160,8 @@ def test_sums_that_run_over_all_constants_are_written_out() -> None:
         ("1 COUNT x: y(x)", "'y(x)' is real, but COUNT needs a truth value"),
         ("1 SUM X: Can(X)", "SUM takes variables, but 'X' is a constant"),
         ("1 ((COUNT x: Can(x)) > 2; slope=3)", "is true or false, and has no slope"),
+        ("1 (COUNT x: Can(x)) >= y(z)", "compares a count, but 'y(z)' is none"),
+        ("1 EXACTLY 1.5 x: Can(x)", "no count is 1.5"),
         ("SUM x: Can(x).", "a hard rule needs a truth value"),
     ],
 )

@@ -53,6 +53,12 @@ def test_what_lies_outside_is_impossible() -> None:
     assert np.isnan(log_density("bernoulli", np.array(True), np.array(1.2)))
 
 
+def test_densities_are_finite_where_they_have_poles() -> None:
+    assert np.isfinite(log_density("gamma", np.array(0.0), np.array(0.3), np.array(2.0)))
+    ends = log_density("beta", np.array([0.0, 1.0]), np.array(0.2), np.array(0.3))
+    assert np.isfinite(ends).all()
+
+
 def test_far_scores_keep_their_digits() -> None:
     assert log_density("bernoulli_logit", np.array(True), np.array(-800.0)) == -800.0
     found = log_density("bernoulli_probit", np.array(True), np.array(-40.0))

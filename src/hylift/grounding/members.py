@@ -33,6 +33,8 @@ class Members:
     """Where all guards hold."""
     bits: tuple[Test, ...]
     """The tests that are left in the body."""
+    apart: tuple[Atom, ...]
+    """Atoms of the body that are another variable for each member."""
 
     @property
     def free(self) -> list[str]:
@@ -46,12 +48,10 @@ class Members:
         return tuple(renamed(self.body, self.names(copy)) for copy in range(size))
 
     def kinds(self, size: int) -> dict[Atom, object]:
-        """Atoms of the copies, with what is the same for atoms that differ for sure: those that
-        name all of the members' variables."""
+        """Atoms of the copies, with what is the same for atoms that are different variables."""
         return {
             renamed(atom, self.names(copy)): (self.atom, atom)
-            for atom in atoms(self.body)
-            if set(self.variables) <= set(free_variables(atom))
+            for atom in self.apart
             for copy in range(size)
         }
 
@@ -88,7 +88,7 @@ def _members(
     joined = (guard.test for guard in guards if guard.holds and isinstance(guard.test, Atom))
     if not any(set(free_variables(atom)) & set(node.variables) for atom in joined):
         return None
-    free = free_variables(node)
+    free, known = free_variables(node), world.model.predicate_by_name
     own = {name: types[name] for name in [*free, *node.variables]}
     return Members(
         Atom(name, tuple(map(Variable, free))),
@@ -99,4 +99,10 @@ def _members(
         tuple(guards),
         body,
         decided(world, body),
+        tuple(
+            atom
+            for atom in atoms(body)
+            if known[atom.predicate].unique is None
+            and set(node.variables) <= set(free_variables(atom))
+        ),
     )

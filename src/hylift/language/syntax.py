@@ -205,8 +205,7 @@ class Comparison(Expr):
     """True for a comparison of numbers that is true or false, as those of counts are."""
 
     def __post_init__(self) -> None:
-        sides = (self.left, self.right)
-        if any(isinstance(side, Quantified) and side.quantifier == "COUNT" for side in sides):
+        if _has_count(self.left) or _has_count(self.right):
             object.__setattr__(self, "is_exact", True)
 
     @property
@@ -232,6 +231,18 @@ class Quantified(Expr):
     @property
     def is_truth(self) -> bool:
         return self.quantifier not in AGGREGATES
+
+
+def _has_count(expr: Expr) -> bool:
+    """True for a count, and for arithmetic on one."""
+    match expr:
+        case Quantified(quantifier=quantifier):
+            return quantifier == "COUNT"
+        case Unary(op="-", operand=operand):
+            return _has_count(operand)
+        case Operation(operands=operands) if not expr.is_logic:
+            return any(map(_has_count, operands))
+    return False
 
 
 FUNCTIONS: dict[str, tuple[int, int | None]] = {

@@ -33,7 +33,7 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.formatter import shown
 from hylift.language.types import call_fault, constant_or_problem
-from hylift.language.walk import atoms, free_variables, is_truth, nodes, terms
+from hylift.language.walk import atoms, children, free_variables, is_truth, nodes, terms
 from hylift.words import counted
 
 Listed = Mapping[str, Mapping[str, None]]
@@ -129,8 +129,7 @@ def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
     if node.is_logical:
         return
     if node.is_exact:
-        if node.slope is not None:
-            yield error("a comparison of counts is true or false, and has no slope", node.slope)
+        yield from _count_problems(model, node)
         return
     truths = [side for side in (node.left, node.right) if is_truth(model, side)]
     meant = _declared_real(model, truths)
@@ -172,6 +171,34 @@ def _slope_problems(model: Model, node: Comparison) -> Iterator[Problem]:
         )
     else:
         yield from positive_problems(model, node.slope, "a slope")
+
+
+def _count_problems(model: Model, node: Comparison) -> Iterator[Problem]:
+    """The problems of a comparison of counts."""
+    if node.slope is not None:
+        yield error("a comparison of counts is true or false, and has no slope", node.slope)
+    for side in (node.left, node.right):
+        for other in _uncounted(side):
+            yield error(
+                f"'{shown(node)}' compares a count, but '{shown(other)}' is none: counts are "
+                "compared with numbers and with counts",
+                other,
+            )
+        if node.op == "=" and not atoms(side):
+            value = constant_or_problem(model, side, "a count")
+            if isinstance(value, float) and (value < 0 or value != round(value)):
+                yield error(f"no count is {value:g}", side)
+
+
+def _uncounted(expr: Expr) -> Iterator[Expr]:
+    """The parts of a number that are neither counts nor constants."""
+    if isinstance(expr, Quantified) and expr.quantifier == "COUNT":
+        return
+    if isinstance(expr, Atom | Quantified):
+        yield expr
+        return
+    for child in children(expr):
+        yield from _uncounted(child)
 
 
 # Weights.

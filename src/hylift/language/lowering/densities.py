@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, gammaln, log_ndtr, xlog1py, xlogy
+from scipy.special import betaln, gammaln, log_ndtr, xlogy
 
 from hylift.potentials.base import FloatArray
+
+TINY = np.finfo(np.float64).tiny
+"""Distance from a bound at which densities that are infinite there are evaluated."""
 
 
 def log_density(name: str, value: Any, *parameters: FloatArray) -> FloatArray:
@@ -39,12 +42,14 @@ def _poisson(count: Any, rate: Any) -> Any:
 
 def _gamma(x: Any, shape: Any, rate: Any) -> Any:
     shape, rate = _positive(shape), _positive(rate)
-    return _where(x >= 0, xlogy(shape, rate) + xlogy(shape - 1, x) - rate * x - gammaln(shape))
+    near = np.maximum(x, TINY)
+    return _where(x >= 0, xlogy(shape, rate) + xlogy(shape - 1, near) - rate * x - gammaln(shape))
 
 
 def _beta(x: Any, a: Any, b: Any) -> Any:
     a, b = _positive(a), _positive(b)
-    return _where((x >= 0) & (x <= 1), xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b))
+    left, right = np.maximum(x, TINY), np.maximum(1 - x, TINY)
+    return _where((x >= 0) & (x <= 1), xlogy(a - 1, left) + xlogy(b - 1, right) - betaln(a, b))
 
 
 def _lognormal(x: Any, m: Any, v: Any) -> Any:

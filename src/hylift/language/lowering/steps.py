@@ -85,6 +85,8 @@ def steps_of(expr: Expr, leaf: Callable[[Expr], Steps]) -> Steps | None:
 
 def _comparison(expr: Comparison, leaf: Callable[[Expr], Steps]) -> Steps | None:
     """-(a - b)², or log sigmoid(slope * difference)."""
+    if expr.is_exact:
+        return None
     sides = (expr.right, expr.left) if expr.op in ("<", "<=") else (expr.left, expr.right)
     steps = _joined(sides, leaf, (SUBTRACT, 0))
     if steps is None or expr.op == "!=":
