@@ -177,8 +177,10 @@ class Evaluator:
         """True unless an atom of `closed` that multiplies the body is false."""
         if isinstance(body, Operation) and body.op == "*":
             return all(self.is_member(part, bound) for part in body.operands)
-        is_closed = isinstance(body, Atom) and body.predicate in self.closed
-        return not is_closed or bool(self.value(body, bound))
+        literal = body.operand if isinstance(body, Unary) and body.op == "!" else body
+        is_test = isinstance(literal, Comparison) and literal.is_logical
+        is_test |= isinstance(literal, Atom) and literal.predicate in self.closed
+        return not is_test or bool(self.value(body, bound))
 
     def binary(self, expr: Operation, bound: dict[str, str]):
         left, right, *others = (self.value(operand, bound) for operand in expr.operands)

@@ -45,6 +45,8 @@ def shapes(grounding) -> set[tuple[int, ...]]:
         "0.3 SUM x: (On(x, j) ^ !On(x, J1)) * Can(x) * Done(j)",
         "0.3 EXIST x (On(x, J0) ^ Can(x))",
         "0.3 (COUNT x: (On(x, j) ^ Can(x))) + 1 >= 2",
+        "0.3 (AVG x: On(x, j) * (x != P3) * Can(x)) * Done(j)",
+        "0.3 (AVG x: (x < P2) * Can(x)) * Done(j) * On(P3, j)",
         "0.3 (COUNT x: (On(x, j) ^ Can(x))) > (COUNT x: (On(x, j) ^ !Can(x)))",
     ],
 )
@@ -77,6 +79,12 @@ def test_counts_are_exact_in_functions_too() -> None:
     graph = agree(text).graph
     exact, drawn = hl.infer(graph, hl.Exact()), hl.infer(graph, hl.Gibbs(draws=500))
     assert drawn.marginal("z").mean == pytest.approx(exact.marginal("z").mean, abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:.*'j' under EXIST is not the 'j' outside it")
+def test_shifts_of_bound_variables_are_theirs_alone() -> None:
+    rule = "0.3 Done(j) ^ EXIST j (On(P3, j) ^ Done(j+1))"
+    agree(JOBS + rule, true_atoms=ON, closed=["On"], seeds=5)
 
 
 def test_only_members_are_in_the_factor() -> None:

@@ -20,7 +20,7 @@ from hylift.language.syntax import (
     Truth,
     Variable,
 )
-from hylift.language.walk import atoms, children, logical_comparisons, nodes, terms
+from hylift.language.walk import atoms, children, logical_comparisons, nodes, occurrences
 
 Test = Atom | Comparison
 """A closed-world atom, or x != y: decided by evidence and the grounding itself."""
@@ -85,8 +85,9 @@ def variable_ranges(
 ) -> dict[str, range]:
     """The ids of variables for which every t+1 and t-1 in the formulas is a constant, too."""
     shifts: dict[str, list[int]] = {name: [0] for name in types}
-    for term in (term for part in written for term in terms(part)):
-        if isinstance(term, Variable) and term.shift and term.name in types:
+    free = (one.variable for one in occurrences(*written) if one.binder is None)
+    for term in free:
+        if term.shift and term.name in types:
             shifts[term.name].append(term.shift)
             _check_neighbours(world, types[term.name], term)
     return {

@@ -12,6 +12,8 @@ from hylift.language.walk import atoms, free_variables, rebuild, renamed
 
 NEUTRAL: dict[Quantifier, float] = {"FORALL": 1.0}
 """Value of a body that changes nothing where it is not 0."""
+OF_CHOSEN: tuple[Quantifier, ...] = ("AVG", "MIN", "MAX")
+"""Those whose value depends on what is left out, however that is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,13 @@ def _chosen(
 def _members(
     world: World, node: Quantified, types: Mapping[str, str], label: str, name: str
 ) -> Members | None:
-    """The members of a quantifier; None if no closed-world atom has any of its variables."""
+    """The members of a quantifier; None if no test chooses any of its variables."""
     neutral = NEUTRAL.get(node.quantifier, 0.0)
     guards, body = find_guards(world, expanded(world, node.body, types, label), neutral)
-    joined = (guard.test for guard in guards if guard.holds and isinstance(guard.test, Atom))
-    if not any(set(free_variables(atom)) & set(node.variables) for atom in joined):
+    choosing = [guard for guard in guards if set(free_variables(guard.test)) & set(node.variables)]
+    if node.quantifier not in OF_CHOSEN:
+        choosing = [guard for guard in choosing if guard.holds and isinstance(guard.test, Atom)]
+    if not choosing:
         return None
     free, known = free_variables(node), world.model.predicate_by_name
     own = {name: types[name] for name in [*free, *node.variables]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -99,8 +100,9 @@ def _estimate(world: World, plans: Sequence[RulePlan], counts: Sequence[int]) ->
 
 def _num_members(world: World, members: Members) -> int:
     """At most as many as the rows of each of their relations, unless these are joined."""
-    tests = (guard.test for guard in members.guards if guard.holds)
-    return max(world.relations[test.predicate].num_rows for test in tests if isinstance(test, Atom))
+    tests = [guard.test for guard in members.guards if guard.holds]
+    rows = [world.relations[t.predicate].num_rows for t in tests if isinstance(t, Atom)]
+    return max(rows) if rows else math.prod(map(len, members.ranges.values()))
 
 
 def _num_atoms(world: World, name: str) -> int:

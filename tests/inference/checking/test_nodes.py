@@ -43,3 +43,19 @@ def test_variances_need_no_check_of_their_nodes() -> None:
 
     assert found.solution.method == "exact"
     assert not any("SMC" in note for note in found.solution.notes)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_peak_that_nothing_shows_is_doubted(exact: bool) -> None:
+    source = "x: real[0,100]\ny: real[0,100]\n30 exp(0 - 100*(x-37.123)^2 - 100*(y-12.3)^2)"
+    found = hl.infer(hl.ground(hl.parse(source)), exact=exact)
+
+    assert found.trust.verdict == "doubtful"
+
+
+def test_particles_that_see_less_do_not_make_nodes_doubtful() -> None:
+    found = hl.infer(hl.ground(hl.parse("x: real[0,100]\n12 exp(0-1000*(x-37.123)^2)")))
+
+    assert found.solution.method == "exact"
+    assert found.log_partition.value == pytest.approx(7.947, abs=0.01)
+    assert found.trust.verdict == "unchecked"

@@ -113,6 +113,7 @@ def test_rows_get_as_many_panels_and_keep_their_edges() -> None:
         np.array([[3.0, 70.0, nan], [9.0, nan, nan]]),
         np.array([[0.01, 0.1, nan], [1e-9, nan, nan]]),
         True,
+        False,
     )
     edges = np.array([[0.0, 1e-12, 5.0, 10.0], [0.0, 50.0, 90.0, 100.0], [-1.0, 0.0, 0.5, 1.0]])
 

@@ -16,6 +16,7 @@ from hylift.inference.checking.limits import LOWER, Limits, bound, limits_to_sum
 from hylift.inference.checking.peak import start_at_peak
 from hylift.inference.method import Method, Task
 from hylift.inference.sampling import Gibbs
+from hylift.inference.search.landmarks import Landmarks
 from hylift.inference.smc import SMC
 from hylift.inference.smc.cost import particle_seconds
 from hylift.inference.solve import rewritten_for
@@ -30,6 +31,7 @@ from hylift.posterior.trust import (
     Verdict,
     relative_size,
 )
+from hylift.rewrite.kinds import Kinds
 from hylift.words import Wording, counted, duration, listed, worded
 
 PARTICLES = (64, 256, 1024)
@@ -60,6 +62,8 @@ class Check:
     informed: list[Posterior] = field(default_factory=list)
     """Particles that began at the answer, or at a peak of functions: they may know what others have
     missed."""
+    is_blind: bool = False
+    """True if a function may have peaks that no run would meet."""
     num_runs: int = 0
     has_ended: bool = False
     """True once the user has stopped it."""
@@ -118,7 +122,7 @@ class Check:
             found = self._judged(flat, "smc")
             if found.trust.verdict == "checked" and (self._is_kept(found) or _is_precise(found)):
                 break
-            if flat is not own:  # more flat ones would not see more
+            if flat is not own or self.is_blind:  # more flat ones would not see more
                 break
         return found
 
@@ -130,7 +134,9 @@ class Check:
         clock = self.attempts.clock
         if self.answer is not None and clock.affords(seconds):
             self._inform(method, replace(self.answer, mixture=None))
-        start = start_at_peak(graph, flat, clock.left())
+        landmarks = Landmarks.of(Kinds.of(graph))
+        self.is_blind = landmarks.is_blind
+        start = start_at_peak(graph, landmarks, flat, clock.left())
         peak = None
         if start is not None and clock.affords(seconds):
             peak = self._inform(method, start)
@@ -236,6 +242,11 @@ class Check:
         """Something that is wrong with a run as a whole; particles: the one that sums."""
         if flat.solution.doubts:
             return flat.solution.doubts[0]
+        if self.is_blind:
+            return (
+                "A function is the same number at all points where it was looked at: it may have "
+                "a peak that no run has met."
+            )
         log_z = particles.log_partition
         if log_z is None or particles.draws is None or particles.draws.weights is None:
             return None

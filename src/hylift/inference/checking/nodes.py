@@ -15,6 +15,9 @@ from hylift.posterior import Posterior, Trust
 from hylift.posterior.trust import Verdict
 from hylift.rewrite.kinds import Kinds
 
+COARSE = 0.01
+"""Error of log Z from which on a grid is too coarse to stand by itself."""
+
 
 def rests_on_nodes(posterior: Posterior, prepared: Prepared) -> bool:
     """True if marginals of exact inference are of functions whose reals are all on nodes: unlike
@@ -31,7 +34,8 @@ def checked_on_nodes(posterior: Posterior, attempts: Attempts) -> Posterior:
 
     Particles that are in doubt themselves leave it unchecked, unless they contradict it.
     """
-    found = Check(attempts, posterior).run()
+    check = Check(attempts, posterior)
+    found = check.run()
     if found is None or found.log_partition is None or posterior.log_partition is None:
         return with_notes(posterior, attempts)
     more = found.log_partition.value - posterior.log_partition.value
@@ -46,9 +50,10 @@ def checked_on_nodes(posterior: Posterior, attempts: Attempts) -> Posterior:
     size = np.nanmax(Gaps.between(posterior, found).size, initial=0.0)
     is_near = size <= 1.0 and abs(more) <= slack
     ids = np.flatnonzero(~posterior.observed)
-    why = f"{name} does not agree with this answer, and is in doubt itself."
-    if is_near:
-        why = f"{name} agrees with this answer, but is in doubt itself."
-    verdict: Verdict = "unchecked" if is_near else "doubtful"
+    verb = "agrees" if is_near else "does not agree"
+    why = f"{name} {verb} with this answer, but is in doubt itself, and knows of nothing more."
+    is_coarse = posterior.log_partition.error > COARSE
+    is_doubted = check.is_blind or is_coarse or (found.trust.verdict == "checked" and not is_near)
+    verdict: Verdict = "doubtful" if is_doubted else "unchecked"
     trust = Trust.same(posterior.variables, ids, verdict, why)
     return with_notes(replace(posterior, checked=trust), attempts)

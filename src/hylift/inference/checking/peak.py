@@ -11,22 +11,19 @@ from hylift.graph import FactorGraph
 from hylift.inference.search import polish
 from hylift.inference.search.landmarks import Landmarks
 from hylift.posterior import GaussianMixture, Marginals, Posterior
-from hylift.rewrite.kinds import Kinds
 
 UNSEEN = 0.1
 """A peak is new to particles if it is so many of their deviations wide at most."""
 
 
-def start_at_peak(graph: FactorGraph, flat: Posterior, seconds: float | None) -> Posterior | None:
+def start_at_peak(
+    graph: FactorGraph, landmarks: Landmarks, flat: Posterior, seconds: float | None
+) -> Posterior | None:
     """The posterior of a flat run, with reals at the best assignment that begins at the peaks of
     functions; None where there is no peak, or the run may have seen it.
 
     graph: the one that was run on, of some variables of the posterior.
     """
-    kinds = Kinds.of(graph)
-    if not kinds.functions:
-        return None
-    landmarks = Landmarks.of(kinds)
     at = graph.variables.places_in(flat.variables)
     some = np.flatnonzero((at >= 0) & ~np.isnan(landmarks.value).all(axis=0))
     if not len(some):

@@ -47,11 +47,14 @@ class Landmarks:
     width: FloatArray  # (rank, variable): distance at which a function has fallen by 1
     is_joint: bool
     """True if some are peaks in several slots at once, which no move of one variable finds."""
+    is_blind: bool
+    """True if a function was the same number wherever it was looked at: what it has, lies between
+    all points of the scans, or is lost in rounding."""
 
     @classmethod
     def of(cls, kinds: Kinds) -> Landmarks:
         left, variables = float(MOST_VALUES), kinds.graph.variables
-        found, is_joint = [np.zeros((4, 0))], False
+        found, is_joint, is_blind = [np.zeros((4, 0))], False, False
         for group in kinds.functions:
             if _is_quadratic_given(group, variables):
                 continue
@@ -62,11 +65,12 @@ class Landmarks:
             pieces = 1 + len(group) * starts * NUM_POINTS // AT_ONCE
             for some in np.array_split(np.arange(len(group)), pieces):
                 if starts and len(some) and group.potential.num_reals:
-                    own = _peaks(group.take(some), variables, starts)
+                    own, is_constant = _peaks(group.take(some), variables, starts)
+                    is_blind |= is_constant
                     found.append(own[:, own[2] < _wide(variables, own[0].astype(int), own[1])])
                     is_joint |= group.arity > 1 and found[-1].size > 0
         value, width = _ranked(len(variables), np.concatenate(found, axis=1))
-        return cls(value, width, is_joint)
+        return cls(value, width, is_joint, is_blind)
 
     def starts(self, x: FloatArray, most: int) -> FloatArray:
         """(start, variable): assignments with reals at their first peaks, at their second, …"""
@@ -149,9 +153,9 @@ def _is_quadratic_given(group: FactorGroup, variables: Variables) -> bool:
     return False
 
 
-def _peaks(group: FactorGroup, variables: Variables, starts: int) -> FloatArray:
+def _peaks(group: FactorGroup, variables: Variables, starts: int) -> tuple[FloatArray, bool]:
     """(4, peak): reals, their values, and widths and heights of peaks of each factor by itself, by
-    coordinate ascent over scans."""
+    coordinate ascent over scans; and whether one of the factors is constant along all of them."""
     scans = [_points(variables, group.scope[:, slot]) for slot in range(group.arity)]
     row = group.row[:, None, None]
     # Starts are spread evenly in each slot, and jointly: multiples of roots of a generalised
@@ -167,13 +171,15 @@ def _peaks(group: FactorGroup, variables: Variables, starts: int) -> FloatArray:
         return group.potential.log_value(row, slots)
 
     reals = range(group.potential.num_discrete_slots, group.arity)
-    found = []
+    found, varies = [], np.zeros(len(group), dtype=bool)
     try:
         with np.errstate(all="ignore"):
             height = np.zeros((group.arity, *now[0].shape))
             for slot in [*range(group.arity)] * ROUNDS:
                 values = along(slot, scans[slot][:, None])
                 height[slot] = values.max(axis=2) - np.median(values, axis=2)
+                if slot in reals:
+                    varies |= (values != values[..., :1]).any(axis=(1, 2))
                 now[slot] = _best(scans[slot][:, None], values)
                 spacing = np.diff(scans[slot]).max(axis=1, initial=0.0)[:, None, None]
                 for _ in range(ZOOMS if slot in reals else 0):
@@ -188,8 +194,8 @@ def _peaks(group: FactorGroup, variables: Variables, starts: int) -> FloatArray:
                 own = np.stack([variable, now[slot].ravel(), width.ravel(), seen])
                 found.append(own[:, (seen > LEAST_HEIGHT) & np.isfinite(own[2])])
     except ModelError:  # where it is no number, a run says so
-        found = []
-    return np.concatenate([np.zeros((4, 0)), *found], axis=1)
+        found, varies = [], np.ones(len(group), dtype=bool)
+    return np.concatenate([np.zeros((4, 0)), *found], axis=1), not varies.all()
 
 
 def _best(points: FloatArray, values: FloatArray) -> FloatArray:

@@ -340,7 +340,8 @@ def _density(expr: Density, leaf: LeafValue) -> NumberValue:
 
     parameters = [_plain(parameter, leaf) for parameter in expr.parameters]
     value = _number(expr.value, leaf)
-    if isinstance(value, QuadraticPolynomial) and expr.name == "exponential":
+    is_line = expr.name == "exponential" and isinstance(expr.value, Atom)  # within its support
+    if isinstance(value, QuadraticPolynomial) and is_line:
         return np.log(parameters[0]) - product(parameters[0], value)
     return log_density(expr.name, _plain(expr.value, leaf), *parameters)
 
