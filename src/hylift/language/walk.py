@@ -64,16 +64,17 @@ def _flat(parts: Iterable[Any]) -> Iterator[Expr]:
 
 def rebuild(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """The expression with `change` applied to each of its children."""
-
-    def changed(part: Any) -> Any:
-        if isinstance(part, tuple):
-            return tuple(map(changed, part))
-        return None if part is None else change(part)
-
     names = _PART_FIELDS[type(expr)]
-    return (
-        replace(expr, **{name: changed(getattr(expr, name)) for name in names}) if names else expr
-    )
+    if not names:
+        return expr
+    return replace(expr, **{name: _changed(getattr(expr, name), change) for name in names})
+
+
+def _changed(part: Any, change: Callable[[Expr], Expr]) -> Any:
+    # Not a closure of itself, which would keep a database open until garbage is collected.
+    if isinstance(part, tuple):
+        return tuple(_changed(each, change) for each in part)
+    return None if part is None else change(part)
 
 
 def renamed(expr: Expr, names: Mapping[str, str]) -> Any:

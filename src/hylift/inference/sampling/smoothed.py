@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from hylift.graph import Variables
 from hylift.inference.sampling.marginals import (
@@ -25,6 +24,8 @@ FloatArray = NDArray[np.float64]
 
 BLOCK = 1 << 22
 """Densities of components that are computed at a time."""
+NARROWED = 0.5
+"""Width of components beside bounds, where reflections make a distribution narrower."""
 
 
 def smoothed(
@@ -41,14 +42,15 @@ def smoothed(
     step = max(1, BLOCK // (MOST_PANELS * DEGREE * MOST_COMPONENTS))
     for first in range(0, len(bounded), step):
         some = bounded[first : first + step]
-        parts = _binned(values[:, some])
+        parts = _binned(values[:, some], NARROWED)
         found.append((ids[some], _within(parts, lower[some], upper[some])))
     return found
 
 
-def _binned(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _binned(values: FloatArray, wide: float = 1.0) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(real, component): a mixture with the mean and variance of values (draw, real), which has a
-    Gaussian for each of equally many successive draws, as wide as it is far from the next."""
+    Gaussian for each of equally many successive draws, so many times as wide as it is far from the
+    next."""
     count = min(MOST_COMPONENTS, len(values))
     ordered = np.sort(values, axis=0)
     start = np.arange(count) * len(values) // count
@@ -60,7 +62,7 @@ def _binned(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     centre, total = values.mean(axis=0), values.var(axis=0)
     gap = np.diff(mean, axis=0)
     if len(gap):
-        var += (0.5 * (np.r_[gap[:1], gap] + np.r_[gap, gap[-1:]])) ** 2
+        var += (0.5 * wide * (np.r_[gap[:1], gap] + np.r_[gap, gap[-1:]])) ** 2
     # The widths are taken from the distances of the means, so that the variance stays.
     within, between = (weight * var).sum(axis=0), (weight * (mean - centre) ** 2).sum(axis=0)
     share = np.sqrt(np.maximum(total - within, 0.0) / np.where(between > 0, between, 1.0))
@@ -73,15 +75,15 @@ def _binned(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _within(
     parts: tuple[FloatArray, FloatArray, FloatArray], lower: FloatArray, upper: FloatArray
 ) -> BatchedDistribution:
-    """Mixtures whose components are cut off at bounds."""
+    """Mixtures whose components are reflected at bounds."""
     weight, mean, var = parts
     count = np.full(len(mean), mean.shape[1])
     sums = GaussianSums(count, weight, mean, var, np.zeros(mean.shape[1]))
     edges = lay_edges(sums, np.arange(len(mean)), lower, upper, MOST_PANELS)
     nodes, _ = gauss_legendre_nodes(edges, DEGREE)
     sd = np.sqrt(var)
-    low, high = ((bound[:, None] - mean) / sd for bound in (lower, upper))
-    inside = np.maximum(special.ndtr(high) - special.ndtr(low), 1e-3) * sd
-    apart = (nodes[:, :, None] - mean[:, None, :]) / sd[:, None, :]
-    values = np.exp(-0.5 * apart**2) @ (weight / inside)[:, :, None]
+    values = np.zeros(nodes.shape)
+    for centre in (mean, 2.0 * lower[:, None] - mean, 2.0 * upper[:, None] - mean):
+        apart = (nodes[:, :, None] - centre[:, None, :]) / sd[:, None, :]
+        values += (np.exp(-0.5 * apart**2) @ (weight / sd)[:, :, None])[..., 0]
     return positive_density(edges, values.reshape(len(mean), MOST_PANELS, DEGREE))

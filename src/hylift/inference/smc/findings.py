@@ -199,7 +199,8 @@ class Findings:
             worst = int(np.argmax(off / std))
             name = names[int(self.reals[worst])]
             found.append(
-                f"That of a mean is at most {off[worst] / std[worst]:.2g} deviations ('{name}')."
+                f"The standard error of a mean is at most {off[worst] / std[worst]:.2g} deviations "
+                f"('{name}')."
             )
         return found
 
