@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from hylift.language.syntax import (
@@ -67,13 +68,16 @@ def rebuild(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     names = _PART_FIELDS[type(expr)]
     if not names:
         return expr
-    return replace(expr, **{name: _changed(getattr(expr, name), change) for name in names})
+    parts: dict[str, Any] = {}
+    for name in names:  # no comprehension: formulas are deep, and frames few
+        parts[name] = _changed(change, getattr(expr, name))
+    return replace(expr, **parts)
 
 
-def _changed(part: Any, change: Callable[[Expr], Expr]) -> Any:
+def _changed(change: Callable[[Expr], Expr], part: Any) -> Any:
     # Not a closure of itself, which would keep a database open until garbage is collected.
     if isinstance(part, tuple):
-        return tuple(_changed(each, change) for each in part)
+        return tuple(map(partial(_changed, change), part))
     return None if part is None else change(part)
 
 
