@@ -32,7 +32,7 @@ class Members:
     ranges: Mapping[str, range]
     guards: tuple[Guard, ...]
     body: Expr
-    """Where all guards hold."""
+    """The formula under the quantifier, given that all guards hold."""
     bits: tuple[Test, ...]
     """The tests that are left in the body."""
     apart: tuple[Atom, ...]

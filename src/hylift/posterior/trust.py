@@ -84,7 +84,7 @@ class Trust:
 
     @property
     def advice(self) -> str:
-        """What to do about a doubtful answer; empty for others."""
+        """Advice on a doubtful answer; empty for others."""
         if self.verdict != "doubtful":
             return ""
         if np.isfinite(np.fmin(self.prob_error, self.mean_error)).any():  # after a check
