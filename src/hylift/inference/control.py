@@ -15,6 +15,8 @@ from hylift.progress import silent
 
 LEAST_SECONDS = 0.1
 """For work after the last step, where the steps have used up the time."""
+GRACE, GRACE_SHARE = 0.5, 0.1
+"""Seconds, and share of the time limit, in which what an answer needs is ended once time is up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +33,7 @@ class Control:
     """True if the next loop begins elsewhere than with more time: then it is not stored."""
     num_classes: int = field(default=0, init=False)
     level: int = field(default=0, init=False)
+    _late_since: float = field(default=np.inf, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
     _num_sections: int = field(default=0, init=False)
 
@@ -78,6 +81,15 @@ class Control:
         if self.request.interrupt.requested:
             self.end("interrupted")
         return self.ended != "interrupted"
+
+    def has_grace(self) -> bool:
+        """Return False some time after the limit, or after Ctrl-C: for what an answer needs."""
+        seconds = self.request.seconds
+        if seconds is not None:
+            self._late_since = min(self._late_since, seconds)
+        if self.request.interrupt.requested:
+            self._late_since = min(self._late_since, self.elapsed)
+        return self.elapsed < self._late_since + GRACE + GRACE_SHARE * (seconds or 0.0)
 
     def remaining_seconds(self) -> float | None:
         """Seconds for work after the last step; None for no limit."""

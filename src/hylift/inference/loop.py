@@ -30,7 +30,8 @@ class StepInfo(NamedTuple):
 class Stepper(Protocol):
     """Work that advances in steps, and can be stored between two of them.
 
-    A step should not look at the clock: one that was cut short is not stored.
+    A step that looks at the clock is not stored where it was cut short, unless it undoes what it has
+    done, and returns no objective.
     """
 
     def step(self) -> StepInfo: ...
@@ -56,7 +57,7 @@ def run_steps(stepper: Stepper, control: Control) -> Result:
             return section.stored.result
     while True:
         info = stepper.step()
-        is_whole = control.ended is None
+        is_whole = control.ended is None or info.objective is None
         if info.objective is None:
             goes_on = control.should_continue()
         else:

@@ -176,11 +176,28 @@ def own_terms(variables: Variables, groups: Iterable[FactorGroup]) -> tuple[Floa
     return precision / variables.multiplicity, slope / variables.multiplicity
 
 
-def in_blocks(kernel: Callable[..., Any], blocks: Blocks, *arguments: Any) -> list[Any]:
-    """The results of kernel(begin, end, *arguments) for all blocks, computed by several threads."""
+class CutShortError(Exception):
+    """Time is up in the middle of a step, of which nothing is kept."""
+
+
+def in_blocks(
+    kernel: Callable[..., Any],
+    blocks: Blocks,
+    *arguments: Any,
+    go_on: Callable[[], bool] | None = None,
+) -> list[Any]:
+    """The results of kernel(begin, end, *arguments) for all blocks, computed by several threads.
+
+    Raises `CutShortError` between two blocks once `go_on` is False.
+    """
     if len(blocks) == 1:
         return [kernel(*blocks[0], *arguments)]
-    return list(in_order(lambda begin, end: kernel(begin, end, *arguments), blocks))
+    found = []
+    for one in in_order(lambda begin, end: kernel(begin, end, *arguments), blocks):
+        found.append(one)
+        if go_on is not None and not go_on():
+            raise CutShortError
+    return found
 
 
 def quoted_names(graph: FactorGraph, variables: NDArray[Any]) -> str:

@@ -15,7 +15,7 @@ from hylift.errors import UnsupportedError
 from hylift.inference.control import LEAST_SECONDS, Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.loop import StepInfo, fill, generator_state, restore_generator
-from hylift.inference.message.layout import FloatArray
+from hylift.inference.message.layout import CutShortError, FloatArray
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.search import polish
@@ -82,7 +82,7 @@ class Exchange:
 
     advance: Callable[[int], tuple[float | None, Result | None]]
     """Take the step of this number, from 0; returns the largest change (None where no
-    message was sent), and why it is the last, if it is."""
+    message was sent), and why it is the last, if it is. It may raise `CutShortError`."""
     state: Callable[[], Arrays]
     """The arrays that the next step depends on, not copied."""
     max_steps: int
@@ -91,7 +91,13 @@ class Exchange:
     taken: int = 0
 
     def step(self) -> StepInfo:
-        change, result = self.advance(self.taken)
+        rng = None if self.rng is None else generator_state(self.rng)
+        try:
+            change, result = self.advance(self.taken)
+        except CutShortError:
+            if self.rng is not None and rng is not None:
+                restore_generator(self.rng, rng)
+            return StepInfo(None, "passing messages", self.taken / self.max_steps)
         self.taken += 1
         if result is None and self.taken >= self.max_steps:
             result = "max_steps"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import too_narrow
-from hylift.inference.message.layout import FloatArray, Ids
+from hylift.inference.message.layout import CutShortError, FloatArray, Ids
 from hylift.inference.message.particle.messages import ParticleMessages
 from hylift.numerics.quadrature import (
     gauss_legendre_nodes,
@@ -47,6 +47,8 @@ class RealBeliefs:
     density: PiecewiseDensity
     error: FloatArray
     """(real,): relative error of sums over particles against integrals, up to `MOST_OFF`."""
+    is_cut: bool = False
+    """True if there was no time for densities: they are Gaussians with the moments of particles."""
 
 
 def densities(passing: ParticleMessages, has_time: Callable[[], bool]) -> RealBeliefs | None:
@@ -63,15 +65,20 @@ def densities(passing: ParticleMessages, has_time: Callable[[], bool]) -> RealBe
     edges = _first_edges(passing, real, num_panels)
     nodes, weights = gauss_legendre_nodes(edges, DEGREE)
     logs = _incoming(passing, real, nodes)
+    if logs is None:
+        return _gaussian(passing, real, edges)
     for _ in range(ROUNDS - 1):
         values = np.exp(logs - logs.max(axis=1, keepdims=True))
         settled, edges_then = _better_edges(edges, nodes, weights, values, lower, upper)
         open_ones = np.flatnonzero(~settled)
         if not len(open_ones) or not has_time():
             break
-        edges[open_ones] = edges_then[open_ones]
-        nodes[open_ones], weights[open_ones] = gauss_legendre_nodes(edges[open_ones], DEGREE)
-        logs[open_ones] = _incoming(passing, real[open_ones], nodes[open_ones])
+        finer, of_finer = gauss_legendre_nodes(edges_then[open_ones], DEGREE)
+        more = _incoming(passing, real[open_ones], finer)
+        if more is None:
+            break
+        edges[open_ones], logs[open_ones] = edges_then[open_ones], more
+        nodes[open_ones], weights[open_ones] = finer, of_finer
     values = np.exp(logs - logs.max(axis=1, keepdims=True))
     total = (weights * values).sum(axis=1)
     # Far out, couplings may be narrower than the gaps between particles.
@@ -92,12 +99,27 @@ def densities(passing: ParticleMessages, has_time: Callable[[], bool]) -> RealBe
     )
 
 
-def _incoming(passing: ParticleMessages, real: Ids, nodes: FloatArray) -> FloatArray:
-    """(real, node): sum of all messages at nodes of some reals."""
+def _gaussian(passing: ParticleMessages, real: Ids, edges: FloatArray) -> RealBeliefs:
+    """Gaussians in the panels, with the moments of the particles."""
+    found, _ = passing.proposals.adapted(passing.points, passing.particles, passing.probs(), 0.0)
+    nodes, _ = gauss_legendre_nodes(edges, DEGREE)
+    values = np.exp(-0.5 * ((nodes - found.mean[real][:, None]) / found.sd[real][:, None]) ** 2)
+    placed = edges + found.centre[real][:, None]
+    _check_increasing(passing, real, placed)
+    panels = values.reshape(len(real), -1, DEGREE)
+    density = PiecewiseDensity.from_gauss_legendre(placed, panels)
+    return RealBeliefs(real, density, np.zeros(len(real)), is_cut=True)
+
+
+def _incoming(passing: ParticleMessages, real: Ids, nodes: FloatArray) -> FloatArray | None:
+    """(real, node): sum of all messages at nodes of some reals; None if there is no time for it."""
     num_points = np.zeros(len(passing.fewest), dtype=np.int64)
     num_points[real] = nodes.shape[1]
     targets = passing.factors.points(num_points)
-    return passing.incoming(targets, nodes.ravel()).reshape(nodes.shape)
+    try:
+        return passing.incoming(targets, nodes.ravel()).reshape(nodes.shape)
+    except CutShortError:
+        return None
 
 
 def _check_increasing(passing: ParticleMessages, real: Ids, edges: FloatArray) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,14 @@ from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGroup
 from hylift.inference.message.kernels.particle import send, settle
-from hylift.inference.message.layout import Blocks, FloatArray, Points, Totals, in_blocks
+from hylift.inference.message.layout import (
+    Blocks,
+    CutShortError,
+    FloatArray,
+    Points,
+    Totals,
+    in_blocks,
+)
 from hylift.inference.message.particle.factors import HybridTerms
 from hylift.inference.message.particle.proposals import Particles, Proposals, first_proposals
 from hylift.numerics.segments import counts_up, log_sums
@@ -41,6 +49,8 @@ class ParticleMessages:
     height: FloatArray  # (slot,): the largest entry before that
     totals: Totals
     fewest: FloatArray  # (variable,): effective particles, the least of all steps so far
+    go_on: Callable[[], bool] = field(default=lambda: True)
+    """Return False to cut work short that has changed nothing yet."""
 
     @classmethod
     def start(cls, factors: HybridTerms, num_particles: int) -> ParticleMessages:
@@ -134,6 +144,7 @@ class ParticleMessages:
     def incoming(self, targets: Points, target: FloatArray) -> FloatArray:
         """(target point,): sum of all messages about points of reals, given as distances from the
         centres."""
+        self._check_time()
         message = self._sent(self._cavities(), targets, target, reals_only=True)
         totals = Totals.none(targets)
         totals.gather(message, check=False)
@@ -141,6 +152,7 @@ class ParticleMessages:
 
     def log_total(self) -> float:
         """Bethe's log Z of these messages."""
+        self._check_time()
         factors, terms, cavity = self.factors, self.factors.terms, self._cavities()
         found = self._sent(cavity, self.points, self.particles.point)
         of_factor = log_sums(cavity + found, self.points.place)[terms.slot_ptr[:-1]]
@@ -162,6 +174,10 @@ class ParticleMessages:
         """(variable,): effective number of points."""
         return 1.0 / np.bincount(self.points.variable, probs**2, len(self.fewest))
 
+    def _check_time(self) -> None:
+        if not self.go_on():
+            raise CutShortError
+
     def _cavities(self) -> FloatArray:
         """(entry,): messages from variables to factors, times the weights of points."""
         return self.totals.cavities(self.message, self.particles.log_base)
@@ -177,6 +193,7 @@ class ParticleMessages:
             terms.slot_ptr, terms.slots, terms.num_discrete, terms.base, terms.theta,
             self.proposals.centre, points.first, self.particles.point, points.place, cavity,
             targets.first, target, targets.place, reals_only, factors.room(points), found,
+            go_on=self.go_on,
         )  # fmt: skip
         for begin, group in factors.functions:
             self._send_functions(begin, group, cavity, targets, target, found)
@@ -197,6 +214,7 @@ class ParticleMessages:
             joint = max(1, int(np.prod(sizes) // sizes[slot]) * count)
             step = max(1, BLOCK // joint)
             for start in range(0, len(takers), step):
+                self._check_time()
                 rows = takers[start : start + step]
                 link = self.factors.terms.slot_ptr[begin + rows][:, None] + np.arange(group.arity)
                 values = self._grid(group.take(rows), slot, targets, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from hylift.archive import Arrays
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
 from hylift.inference.loop import run_steps
-from hylift.inference.message.layout import FloatArray
+from hylift.inference.message.layout import CutShortError, FloatArray
 from hylift.inference.message.particle.density import RealBeliefs, densities
 from hylift.inference.message.particle.factors import HybridTerms
 from hylift.inference.message.particle.messages import MIDDLE, ParticleMessages
@@ -90,24 +91,31 @@ class EPBP:
         control.enter_level(view.graph.num_variables)
         passing = ParticleMessages.start(HybridTerms.of(view.graph), self.particles)
         result, damping = self._pass(passing, control, np.random.default_rng(request.seed))
-        found = unsure = None
+        passing.go_on = control.has_grace
+        found = unsure = log_z = None
         if request.tasks & {"marginals", "map"}:
             found = densities(passing, control.should_continue)
             if passing.factors.is_real.any() and control.should_continue():
-                unsure = passing.sensitivity(damping)
+                with suppress(CutShortError):
+                    unsure = passing.sensitivity(damping)
+        if result != "diverged":
+            with suppress(CutShortError):
+                log_z = LogPartition(passing.log_total(), "estimate")
 
         def decode(seconds: float | None) -> Decoded:
             own = found
             if own is None:
-                own = densities(passing, control.inner(seconds).should_continue)
+                clock = control.inner(seconds)
+                passing.go_on = clock.has_grace
+                own = densities(passing, clock.should_continue)
             return Decoded(_modes(passing, own)[None])
 
         outcome = Outcome(
             result,
-            None if result == "diverged" else LogPartition(passing.log_total(), "estimate"),
+            log_z,
             _beliefs(passing, found) if "marginals" in request.tasks else [],
             decode,
-            (*_notes_on_messages(view, result), *self._notes(passing, found, unsure)),
+            (*_notes_on_messages(view, result, control), *self._notes(passing, found, unsure)),
         )
         return posterior_of(self.name, view, outcome, control, request)
 
@@ -120,6 +128,8 @@ class EPBP:
 
         def advance(step: int) -> tuple[float | None, Result | None]:
             damping = self._damping_at(step, int(adapting))
+            # Without the first step there is no answer.
+            passing.go_on = control.should_continue if step else control.has_grace
             # Messages to new particles were not damped; from here on they are.
             if step in (adapting + 1, adapting + PATIENCE):
                 passing.forget_if_grown()
@@ -177,6 +187,8 @@ class EPBP:
                     "variation). Use many more particles, or another method, such as BVI."
                 )
             )
+        if found.is_cut:
+            notes.append(doubt("Time was too short for densities: reals are taken as Gaussian."))
         lost = int(np.argmin(passing.fewest[found.real]))
         if passing.fewest[found.real][lost] < LOST:
             notes.append(
@@ -209,7 +221,7 @@ class EPBP:
         return tuple(notes)
 
 
-def _notes_on_messages(view: View, result: Result) -> list[str]:
+def _notes_on_messages(view: View, result: Result, control: Control) -> list[str]:
     notes = []
     if not view.prepared.is_forest:
         notes = notes_on_loops("EPBP", view, is_settled=result == "converged")
@@ -222,6 +234,10 @@ def _notes_on_messages(view: View, result: Result) -> list[str]:
         )
     if result == "diverged":
         notes.append(DIVERGED)
+    if not control.steps:
+        notes.append(
+            doubt("Time was too short for one step: the marginals are those of first proposals.")
+        )
     return notes
 
 
