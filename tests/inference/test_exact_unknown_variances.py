@@ -226,3 +226,46 @@ def test_expected_log_values_of_a_rule_with_an_unknown_variance_are_gradients_of
 
     up, down = (posterior(1.0 + step).log_partition.value for step in (1e-4, -1e-4))
     assert found["expected"][0].as_py() == pytest.approx((up - down) / 2e-4, abs=1e-5)
+
+
+def test_outliers_about_levels_and_an_unknown_variance_agree_with_sums_over_a_grid() -> None:
+    rng = np.random.default_rng(2)
+    odd = rng.random((2, 24)) < 0.15
+    y = np.array([[4.0], [7.0]]) + np.where(odd, 8.0, 1.5) * rng.normal(size=odd.shape)
+    model = hl.parse("""
+        Odd(shop, week)
+        level(shop): real
+        sales(shop, week): real
+        noise: real[0.1, 50]
+        -2  Odd(s, t)
+        normal(level(s) | 5, 9)
+        normal(sales(s, t) | level(s), noise + 64*Odd(s, t))
+    """)
+    sales = [(f"s{s}", t, float(value)) for (s, t), value in np.ndenumerate(y)]
+
+    posterior = hl.infer(hl.ground(model, {"sales": sales}), Exact())
+
+    # Given a level and the noise, weeks are independent mixtures of two Gaussians.
+    noise, level = np.linspace(0.1, 50, 501), np.linspace(-10, 20, 301)
+    cell = np.full(len(noise), noise[1] - noise[0])
+    cell[[0, -1]] *= 0.5
+    of_shop = np.zeros((2, len(noise), len(level)))
+    for shop, week in np.ndindex(y.shape):
+        away = y[shop, week] - level
+        states = [
+            stats.norm.logpdf(away, 0, np.sqrt(noise[:, None] + 64 * state)) - 2 * state
+            for state in (0, 1)
+        ]
+        of_shop[shop] += np.logaddexp(*states)
+        if (shop, week) == (0, 0):
+            share = np.exp(states[1] - np.logaddexp(*states))
+    density = np.exp(of_shop + stats.norm(5, 3).logpdf(level)) * (level[1] - level[0])
+    joint = density.sum(axis=2).prod(axis=0) * cell
+    given = density / density.sum(axis=2, keepdims=True)
+    mean = joint @ np.column_stack([noise, *(given @ level).reshape(2, -1)]) / joint.sum()
+    prob = joint @ (given[0] * share).sum(axis=1) / joint.sum()
+    found = [posterior.marginal(name).mean for name in ("noise", "level(s0)", "level(s1)")]
+    np.testing.assert_allclose(found, mean, rtol=0, atol=1e-5)  # the grid has steps of 0.1
+    assert posterior.marginal("Odd(s0,0)").prob("true") == pytest.approx(prob, abs=1e-6)
+    assert posterior.log_partition.value == pytest.approx(np.log(joint.sum()), abs=1e-5)
+    assert posterior.log_partition.error < 1e-8

@@ -17,19 +17,20 @@ from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.exact.elimination import Flags, FloatArray
 from hylift.inference.exact.integrated import Integrated, integrate_reals
 from hylift.inference.exact.lattices.lattice import LatticeError
-from hylift.inference.exact.meter import LONG, Meter
+from hylift.inference.exact.meter import Meter
 from hylift.inference.exact.nodes.axes import MAX_PANELS, Axes, is_closed
 from hylift.inference.exact.nodes.conditional import known_reals
 from hylift.inference.exact.nodes.far_ends import FarEnds, LogTilted, is_one_sided
 from hylift.inference.exact.nodes.grids import (
     EPS,
+    MOST_CLOSED,
     beside_free,
     difference,
     first_edges,
     improper_but_bounded,
     settled_grid,
 )
-from hylift.inference.exact.one_pass import PassResult, next_lattice, sum_states
+from hylift.inference.exact.one_pass import PassResult, sum_resolved
 from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind, is_exact, rounding_note
 from hylift.potentials import ConditionalQuadratic
@@ -39,11 +40,6 @@ from hylift.rewrite.kinds import Kinds
 from hylift.rewrite.parts import parts_of
 from hylift.words import counted
 
-MOST_CLOSED = 2**25
-"""Numbers of closed forms up to which they serve where lattices are refused: a second of work."""
-MOST_WIDENED, MOST_SPLIT = 5, 12
-"""Passes on wider windows and smaller cells after which what lies beyond the windows must have
-become less: where they are long, and where they are not."""
 PROBABLE = 1e-12
 """Probability of a state from which on its rounding errors matter."""
 MAX_REFINED = 2**22
@@ -215,7 +211,7 @@ def _on_windows(
 ) -> Integral | Integrated:
     """The integral with nodes of some reals where their probability is; or the reals, where it is
     infinite."""
-    found = settled_grid(kinds, gridded, placed, max_entries, tolerance, meter.progress)
+    found = settled_grid(kinds, gridded, placed, max_entries, tolerance, meter)
     if isinstance(found, Integrated):
         return found
     axes = found.grid.axes(kinds)
@@ -265,24 +261,7 @@ def _summed_once(
     reals = integrate_reals(kinds, axes, max_entries, maximise=False, promote=promote, meter=meter)
     if len(improper_but_bounded(kinds, reals)):
         return reals
-    found: Integrated | None = reals
-    passes, first, begun = 0, 0.0, 0.0
-    while found is not None:
-        outcome = sum_states(
-            kinds, found, max_entries, maximise=False,
-            marginals=marginals or found.promoted is not None, meter=meter,
-        )  # fmt: skip
-        if found.promoted is not None and found.promoted.epsilon < np.inf:
-            passes += 1
-            if passes == 1:
-                first, begun = outcome.beyond, meter.seconds
-            is_long = passes >= MOST_WIDENED and meter.seconds - begun > LONG
-            if (is_long or passes >= MOST_SPLIT) and not outcome.beyond < 0.5 * first:
-                lattice = found.promoted.lattice
-                raise lattice.unbounded(lattice.excess(outcome.on_lattice))
-        finer = next_lattice(outcome)
-        found = None if finer is None else found.on(finer, max_entries, meter)
-    return outcome
+    return sum_resolved(kinds, reals, max_entries, marginals=marginals, meter=meter)
 
 
 def _certified(kinds: Kinds, integral: Integral) -> Integral:

@@ -30,7 +30,7 @@ from hylift.inference.exact.elimination import (
 from hylift.inference.exact.integrated import COARSE, Integrated, OnLattice
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.lattices.collapsed import RESOLUTION
-from hylift.inference.exact.meter import Meter
+from hylift.inference.exact.meter import LONG, Meter
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, ranges
 from hylift.proper.improper import ImproperDirection
@@ -44,6 +44,10 @@ LOG_TRIMMED = float(np.log(8.0))
 
 OCCUPIED = 1e-18
 """Probability of a node of it, relative to the largest, that is looked at more closely."""
+
+MOST_WIDENED, MOST_SPLIT = 5, 12
+"""Passes on wider windows and smaller cells after which what lies beyond the windows must have
+become less: where they are long, and where they are not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +99,36 @@ class PassResult:
         return real, self.weights[ranges(gaussian.state_ptr[of_step], count)], at
 
 
-def next_lattice(outcome: PassResult) -> OnLattice | None:
+def sum_resolved(
+    kinds: Kinds,
+    reals: Integrated,
+    max_entries: int,
+    *,
+    marginals: bool,
+    meter: Meter,
+) -> PassResult:
+    """Sums over the axes, with promoted reals on lattices that resolve them."""
+    found: Integrated | None = reals
+    passes, first, begun = 0, 0.0, 0.0
+    while found is not None:
+        outcome = sum_states(
+            kinds, found, max_entries, maximise=False,
+            marginals=marginals or found.promoted is not None, meter=meter,
+        )  # fmt: skip
+        if found.promoted is not None and found.promoted.epsilon < np.inf:
+            passes += 1
+            if passes == 1:
+                first, begun = outcome.beyond, meter.seconds
+            is_long = passes >= MOST_WIDENED and meter.seconds - begun > LONG
+            if (is_long or passes >= MOST_SPLIT) and not outcome.beyond < 0.5 * first:
+                lattice = found.promoted.lattice
+                raise lattice.unbounded(lattice.excess(outcome.on_lattice))
+        finer = _next_lattice(outcome)
+        found = None if finer is None else found.on(finer, max_entries, meter)
+    return outcome
+
+
+def _next_lattice(outcome: PassResult) -> OnLattice | None:
     """A lattice that resolves the reals where they can be, or one with wider windows; None if that
     makes no difference."""
     promoted = outcome.reals.promoted

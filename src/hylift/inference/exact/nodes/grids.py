@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,10 +21,10 @@ from hylift.inference.exact.nodes.placement import (
     most_coupled,
     nodes_within,
 )
-from hylift.inference.exact.one_pass import PassResult, sum_states
+from hylift.inference.exact.one_pass import PassResult, sum_resolved
 from hylift.inference.search.landmarks import Landmarks
 from hylift.numerics.quadrature import halved
-from hylift.progress import Progress, silent
+from hylift.progress import silent
 from hylift.rewrite.kinds import Kinds
 
 EPS = float(np.finfo(np.float64).eps)
@@ -42,6 +43,9 @@ WIDEST_DEGREE = 64
 """Most nodes of one panel."""
 MOST_NODES = 2**18
 """Joint nodes of coupled reals up to which a grid is refined to settle further digits."""
+MOST_CLOSED = 2**25
+"""Numbers of closed forms up to which lattices are not tried, or serve where these are refused: a
+second of work."""
 LANDMARKS = (8, 3)
 """Peaks of functions of a real about which the first grid is finer: of one that is not, and that is
 coupled to others."""
@@ -141,27 +145,25 @@ def settled_grid(
     placed: Flags,
     max_entries: int,
     tolerance: float,
-    progress: Progress,
+    meter: Meter,
 ) -> SettledGrid | Integrated:
     """The coarsest grid that a finer one confirms, with nodes of some reals where their probability
     is; or the reals, where the integral is infinite."""
     reals = np.flatnonzero(placed)
     coupled = most_coupled(kinds, reals)
-    windows = _windows(kinds, gridded, reals, coupled, max_entries, tolerance, progress)
+    windows = _windows(kinds, gridded, reals, coupled, max_entries, tolerance, meter)
     if isinstance(windows, Integrated):
         return windows
     grid = Grid.of(kinds, gridded, windows, nodes_within(FIRST_NODES, coupled, MOST_FIRST))
     before: PassResult | None = None
     error, settled, coarser = np.inf, False, grid
     while True:
-        progress(0.0, f"choosing nodes: {grid.num_nodes} each")
+        meter.progress(0.0, f"choosing nodes: {grid.num_nodes} each")
         try:
-            found = integrate_reals(
-                kinds, grid.axes(kinds), max_entries, maximise=False, moments=False
-            )
+            found = _integrated(kinds, grid.axes(kinds), max_entries, meter)
             if len(improper_but_bounded(kinds, found)):
                 return found
-            outcome = _sums(kinds, found, max_entries)
+            outcome = _sums(kinds, found, max_entries, meter)
         except IntractableError:
             if not np.isfinite(error):
                 raise
@@ -182,7 +184,7 @@ def _windows(
     coupled: int,
     max_entries: int,
     tolerance: float,
-    progress: Progress,
+    meter: Meter,
 ) -> Windows | Integrated:
     """Windows of some reals on nodes; or the reals, where the integral is infinite everywhere."""
     num_nodes = nodes_within(SCANNED, coupled, MOST_SCANNED)
@@ -190,8 +192,9 @@ def _windows(
 
     def scan(windows: Windows) -> Scan | None:
         axes = Grid.of(kinds, gridded, windows, num_nodes).axes(kinds)
-        progress(0.0, f"seeking the probability of {len(reals)} reals on {num_nodes} nodes")
-        found = integrate_reals(kinds, axes, max_entries, maximise=False, moments=False)
+        what = f"seeking the probability of {len(reals)} reals on {num_nodes} nodes"
+        meter.progress(0.0, what)
+        found = _integrated(kinds, axes, max_entries, meter)
         if found.is_infinite and len(improper_but_bounded(kinds, found)):
             infinite.append(found)
             return None
@@ -199,30 +202,44 @@ def _windows(
         u = windows.scale.place(axes.nodes[at])
         log_weights = np.log(axes.weights[at] / windows.scale.slope(u))
         found = found.without_failed()
-        log_probs = [_log_probs(kinds, found, power, max_entries)[at] for power in POWERS[:1]]
-        for power in POWERS[1:]:
+        log_probs: list[FloatArray] = []
+        for power in POWERS if found.promoted is None else POWERS[:1]:
+            log_probs.append(_log_probs(kinds, found, power, max_entries, meter)[at])
             if np.isfinite(log_probs[-1]).all():
                 break
-            log_probs.append(_log_probs(kinds, found, power, max_entries)[at])
         return Scan(u, log_probs[0] - log_weights, log_probs[-1] - log_weights)
 
     floor = tolerance * (CAREFUL if coupled < MANY_COUPLED else 1.0)
     return find_windows(kinds, reals, floor, scan) or infinite[0]
 
 
-def _log_probs(kinds: Kinds, reals: Integrated, power: float, max_entries: int) -> FloatArray:
+def _integrated(kinds: Kinds, axes: Axes, max_entries: int, meter: Meter) -> Integrated:
+    """The free reals in closed form; on coarse lattices where that would be too much."""
+    with contextlib.suppress(IntractableError):
+        few = min(max_entries, MOST_CLOSED)
+        return integrate_reals(kinds, axes, few, maximise=False, moments=False)
+    return integrate_reals(
+        kinds, axes, max_entries, maximise=False, moments=False, promote=True, meter=meter
+    )
+
+
+def _log_probs(
+    kinds: Kinds, reals: Integrated, power: float, max_entries: int, meter: Meter
+) -> FloatArray:
     """(gridded, node): logarithms of the probabilities of nodes, or, of a power of the joint
     density, so many times smaller: far nodes then do not underflow. For one real, both agree."""
-    outcome = _sums(kinds, reals.to_the_power(power), max_entries)
+    outcome = _sums(kinds, reals.to_the_power(power), max_entries, meter)
     assert outcome.marginals is not None
     with np.errstate(divide="ignore"):
-        return np.log(reals.axes.on_nodes(outcome.marginals)) / power
+        return np.log(outcome.reals.axes.on_nodes(outcome.marginals)) / power
 
 
-def _sums(kinds: Kinds, reals: Integrated, max_entries: int) -> PassResult:
+def _sums(kinds: Kinds, reals: Integrated, max_entries: int, meter: Meter) -> PassResult:
     """Sums with marginals of the axes, without reports of progress."""
-    meter = Meter(silent)
-    return sum_states(kinds, reals, max_entries, maximise=False, marginals=True, meter=meter)
+    quiet = replace(meter, progress=silent)
+    outcome = sum_resolved(kinds, reals, max_entries, marginals=True, meter=quiet)
+    meter.seconds = quiet.seconds
+    return outcome
 
 
 def difference(before: PassResult, after: PassResult, tolerance: float) -> tuple[float, bool]:
