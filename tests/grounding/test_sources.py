@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -575,3 +575,30 @@ def test_columns_to_choose_are_written_as_python_writes_them() -> None:
         "; this one has it's, \"a, b\", stars: if 'stars' says which rows are true, call it "
         "'value'; else leave 'stars' out (df[[\"it's\", 'a, b']])"
     )
+
+
+def test_columns_of_mixed_types_are_words() -> None:
+    rules = "a(thing): real\nA(thing)\nnormal(a(x) | 0, 1)\n1 A(x)"
+    model = parse(rules)
+
+    def said(**evidence: object) -> str:
+        with pytest.raises(EvidenceError) as caught:
+            World.of(model, evidence)
+        return str(caught.value)
+
+    numbers = pd.DataFrame({"thing": ["p", "q"], "value": ["n/a", 1.5]})
+    assert said(a=numbers) == "evidence['a'], row 1: a(p) is 'n/a', which is not a number"
+    lists = pd.DataFrame({"thing": ["p", {"k": 1}], "value": [True, False]})
+    assert said(A=lists) == (
+        "evidence['A'], row 2: 'thing' is {'k': 1}, which is neither a word nor a number"
+    )
+    moments = [datetime(2024, 3, 1), date(2024, 3, 2), "2024-03-03", 7, 8.0]
+    mixed = pd.DataFrame({"thing": moments, "value": [True] * 5})
+    world = World.of(model, {"A": mixed})
+    assert world.constants["thing"].to_pylist() == [
+        "2024-03-01",
+        "2024-03-02",
+        "2024-03-03",
+        "7",
+        "8",
+    ]

@@ -9,9 +9,10 @@ import os
 import re
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -268,11 +269,13 @@ def as_table(data: object, label: str) -> pa.Table:
         return _without_index(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
-            return _from_stream(data)
+            return _from_stream(data) if not _is_mixed(data) else _from_columns(data, label)
         if isinstance(data, pa.RecordBatch):
             return pa.table(data)
         if isinstance(data, pa.Array):
             return _unnamed([data])
+    except EvidenceError:
+        raise
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise EvidenceError(f"{label} cannot be read as a table: {_one_line(error)}") from None
     if hasattr(data, "to_numpy"):  # a column of older versions of pandas
@@ -320,6 +323,34 @@ def _from_stream(data: Any) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
+def _is_mixed(data: Any) -> bool:
+    """True for a frame of pandas with a column that Arrow cannot read, as it mixes types."""
+    if not hasattr(data, "itertuples") or not data.columns.is_unique:
+        return False
+    for name, kind in data.dtypes.items():
+        if kind.kind == "O":
+            try:
+                pa.array(data[name], from_pandas=True)
+            except (pa.ArrowException, ValueError, TypeError):
+                return True
+    return False
+
+
+def _from_columns(frame: Any, label: str) -> pa.Table:
+    """The table of a frame of pandas, with columns of mixed types as text."""
+    columns = {}
+    for name in frame.columns:
+        values = frame[name].tolist()
+        for row, value in enumerate(values, start=1):
+            if isinstance(value, Collection) and not isinstance(value, str):
+                raise EvidenceError(
+                    f"{label}, row {row}: '{name}' is {value!r}, which is neither a word nor a "
+                    "number"
+                )
+        columns[str(name)] = column_of(values)
+    return pa.table(columns)
+
+
 def _from_rows(rows: Sequence[Any], label: str) -> pa.Table:
     """From tuples or lists; words and numbers by themselves are rows of one column."""
     rows = [row if isinstance(row, tuple | list) else (row,) for row in rows]
@@ -343,8 +374,16 @@ def column_of(values: Sequence[Any]) -> pa.Array:
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError):
-        words = [None if is_missing(value) else str(value) for value in values]
-        return pa.array(words, pa.string())
+        return pa.array([None if is_missing(v) else _word(v) for v in values], pa.string())
+
+
+def _word(value: object) -> str:
+    """The value as a column of its own type would have it as text."""
+    if isinstance(value, datetime):
+        return value.isoformat().removesuffix("T00:00:00")
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 def is_missing(value: object) -> bool:

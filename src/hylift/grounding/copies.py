@@ -80,7 +80,7 @@ def _sized(world: World, plan: RulePlan, sizes: Sequence[int]) -> RulePlan | Non
             types |= {new: members.types[old] for old, new in members.names(copy).items()}
     formula = fold(_replaced(plan.formula, written), {})
     slots = open_slots(world, formula)
-    by = dict.fromkeys([*plan.weighted_by, *state_variables(world, slots)])
+    by = dict.fromkeys([*plan.weighted_by, *state_variables(world, formula)])
     return replace(
         plan,
         types=types,

@@ -18,8 +18,9 @@ from hylift.grounding.guards import as_number
 from hylift.grounding.plan import RulePlan, unique_term
 from hylift.grounding.query import Groundings, counts, groundings
 from hylift.grounding.world import World
-from hylift.language.lowering.lower import Slot, lower
+from hylift.language.lowering.lower import Leaf, Slot, lower
 from hylift.language.syntax import Atom, Constant, Expr, Term
+from hylift.language.walk import conditioning_variables
 
 MAX_SLOTS = 2000
 """Most slots that are compared with each other."""
@@ -41,6 +42,11 @@ class GroundRule:
     bits: Mapping[Expr, NDArray[np.bool_]]
     """(row,): the tests that each row decides."""
     weight: NDArray[np.float64]  # (row,)
+
+    def decided(self) -> dict[Expr, Leaf]:
+        """The tests, and the constants that are looked up in tables."""
+        looked_up = conditioning_variables(self.plan.formula)
+        return {**self.bits, **{term: self.values[term.name] + term.shift for term in looked_up}}
 
 
 def ground_rule(
@@ -66,9 +72,14 @@ def _numbered(
     codes = []
     for atom in plan.slots:
         space = spaces[atom.predicate]
+        is_whole = space.predicate.is_whole(atom)
         arguments = [
-            _argument_ids(world, space, atom.arguments[place], place, found.columns)
-            for place in space.places
+            _argument_ids(world, space, term, place, found.columns)
+            for term, place in zip(
+                atom.arguments if is_whole else [atom.arguments[p] for p in space.places],
+                space.places,
+                strict=True,
+            )
         ]
         codes.append(space.codes(arguments, found.count))
     sizes = [world.size(plan.types[name]) for name in plan.row_variables] + [2] * len(plan.bits)
@@ -152,10 +163,11 @@ def _factor_groups(
         spaces = [numbers[atom.predicate].space for atom in plan.slots]
         kept = [place for place in range(len(same)) if same[place] == place]
         order = sorted(kept, key=lambda place: not spaces[place].domain.is_discrete)
-        leaves: dict[Expr, Slot | NDArray[np.bool_]] = {**rule.bits}
+        leaves = rule.decided()
         for atom, space, first in zip(plan.slots, spaces, same, strict=True):
             state = _states(world, atom, space, rule)
-            leaves[atom] = Slot(order.index(first), space.domain.num_states, state)
+            is_whole = space.predicate.is_whole(atom)
+            leaves[atom] = Slot(order.index(first), space.domain.num_states, state, is_whole)
         potential = lower(
             plan.formula, rule.weight, leaves, parameters=parameters, hard=plan.rule.hard
         )
@@ -238,7 +250,7 @@ def _decided_sum(rule: GroundRule, parameters: Mapping[str, float]) -> float:
     """The sum over groundings without slots: evidence decides all their tests."""
     plan = rule.plan
     table = lower(
-        plan.formula, rule.weight, dict(rule.bits), parameters=parameters, hard=plan.rule.hard
+        plan.formula, rule.weight, rule.decided(), parameters=parameters, hard=plan.rule.hard
     )
     values = table.log_value(np.arange(table.num_rows), [])
     times = np.bincount(rule.row, minlength=table.num_rows)

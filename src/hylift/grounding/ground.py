@@ -20,6 +20,7 @@ from hylift.grounding.atoms import (
     observations,
     variables_of,
 )
+from hylift.grounding.evidence.probabilities import with_probabilities
 from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.plan import RulePlan, plan_rule, rule_label
 from hylift.grounding.query import with_relations
@@ -166,7 +167,13 @@ def plan_rules(world: World) -> tuple[World, tuple[RulePlan, ...]]:
     world, formulas = with_relations(world)
     parts = zip(rules, world.variable_types, formulas, strict=True)
     return world, tuple(
-        plan_rule(world, rule, types, formula, rule_label(rule, place))
+        plan_rule(
+            world,
+            rule,
+            types,
+            with_probabilities(formula, world.model, types, world.tables, world.constants),
+            rule_label(rule, place),
+        )
         for place, (rule, types, formula) in enumerate(parts)
     )
 

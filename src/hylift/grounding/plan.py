@@ -29,10 +29,7 @@ from hylift.language.syntax import (
 )
 from hylift.language.text.formatter import format_expression, format_rule
 from hylift.language.types import constant_value
-from hylift.language.walk import (
-    atoms,
-    free_variables,
-)
+from hylift.language.walk import atoms, conditioning_variables, free_variables
 from hylift.words import Wording, worded
 
 
@@ -116,7 +113,7 @@ def plan_rule(
         tuple(one for one in members if one.atom in atoms(formula)),
         slots,
         decided(world, formula),
-        tuple(dict.fromkeys([*weighted_by, *state_variables(world, slots)])),
+        tuple(dict.fromkeys([*weighted_by, *state_variables(world, formula)])),
         weighted_by,
         _weights(world, rule, types),
     )
@@ -181,15 +178,20 @@ def _narrowed(
 MIRRORED: dict[str, str] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def state_variables(world: World, slots: tuple[Atom, ...]) -> list[str]:
-    """The variables that say which state of a categorical variable an atom means."""
-    named = (unique_term(world.model.predicate_by_name[atom.predicate], atom) for atom in slots)
-    return [term.name for term in named if isinstance(term, Variable)]
+def state_variables(world: World, formula: Expr) -> list[str]:
+    """The variables that say which state of a categorical variable an atom means, or what is looked
+    up in a table."""
+    slots, known = open_slots(world, formula), world.model.predicate_by_name
+    named = [unique_term(known[atom.predicate], atom) for atom in slots]
+    looked_up = conditioning_variables(formula)
+    return [term.name for term in (*named, *looked_up) if isinstance(term, Variable)]
 
 
 def unique_term(predicate: PredicateDeclaration, atom: Atom) -> Term | None:
     """The term in the place of the predicate's `!` argument; None where it has none."""
-    return None if predicate.unique is None else atom.arguments[predicate.unique]
+    if predicate.unique is None or predicate.is_whole(atom):
+        return None
+    return atom.arguments[predicate.unique]
 
 
 def _weights(world: World, rule: Rule, types: Mapping[str, str]) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from hylift.grounding.constants import WordColumn, closest, in_order, not_among,
 from hylift.grounding.engine import Engine, Relation, open_engine
 from hylift.grounding.evidence.facts import Facts, match_facts, refuse
 from hylift.grounding.evidence.observed import ObservedAtoms
+from hylift.grounding.evidence.probabilities import GivenTable, given_constants
 from hylift.grounding.evidence.sources import gather
 from hylift.language.checks.check import check
 from hylift.language.checks.rules import names_of_constants
@@ -53,6 +54,8 @@ class World:
     """By open predicate, where there is any."""
     relations: Mapping[str, Relation]
     """By closed-world predicate."""
+    tables: Mapping[str, GivenTable]
+    """Tables of probabilities."""
     closed: frozenset[str]
     """Predicates whose atoms are false unless the evidence says otherwise."""
     notes: tuple[str, ...]
@@ -94,12 +97,13 @@ class World:
             for name, declared in model.type_by_name.items()
             if declared.constants is not None
         }
+        types = tuple(variable_types(model, rule) for rule in model.rules)
+        states = given_constants(model, types, gathered.tables)
         facts, wrong_facts = match_facts(gathered.facts, listed)
-        lists, wrong_lists = match_facts(gathered.constants, listed)
+        lists, wrong_lists = match_facts([*gathered.constants, *states], listed)
         left_out = [*gathered.unmatched, *wrong_facts, *wrong_lists]
         if unmatched == "error":
             refuse(left_out)
-        types = tuple(variable_types(model, rule) for rule in model.rules)
         given = _Given(model, types, listed, [*facts, *lists], _in_rules(model, types))
         constants = given.constants()
         constant_types = {
@@ -124,6 +128,7 @@ class World:
                 for i, name in enumerate(names)
                 if name in closed
             },
+            gathered.tables,
             closed,
             (*gathered.notes, *map(str, left_out), *_without_values(model, observed)),
             tuple(warning for warning in warnings if warning.subject not in complete),
@@ -182,7 +187,7 @@ def _in_rules(model: Model, types: Sequence[Mapping[str, str]]) -> set[tuple[str
     for rule, type_of_variable in zip(model.rules, types, strict=True):
         for node in nodes(*rule.expressions):
             if isinstance(node, Atom):
-                arguments = model.predicate_by_name[node.predicate].arguments
+                arguments = model.predicate_by_name[node.predicate].types_of(node)
                 pairs = zip(node.arguments, arguments, strict=True)
                 found |= {(name, term.name) for term, name in pairs if isinstance(term, Constant)}
             elif isinstance(node, Comparison):

@@ -15,9 +15,11 @@ from hylift.language.operators import (
     LogicalVariable,
     Operand,
     Predicate,
+    ProbabilityTable,
     Value,
     constant_name,
     parts,
+    table_key,
 )
 from hylift.language.report import ModelWarning
 from hylift.language.syntax import (
@@ -29,6 +31,7 @@ from hylift.language.syntax import (
     ParameterDeclaration,
     PredicateDeclaration,
     Rule,
+    TableDeclaration,
     TypeDeclaration,
     WeightTable,
 )
@@ -64,6 +67,7 @@ class ModelBuilder:
         self._predicates: list[PredicateDeclaration] = []
         self._parameters: list[ParameterDeclaration] = []
         self._rules: list[Rule] = []
+        self._tables: list[TableDeclaration] = []
 
     def type(self, name: str, constants: Iterable[str | int] | None = None) -> Type:
         """A type with its constants in order; without them, they come from the data."""
@@ -116,6 +120,11 @@ class ModelBuilder:
         self._parameters.append(ParameterDeclaration(_valid(name, "constant"), parts(value)[0]))
         return Expression(Parameter(name))
 
+    def table(self, name: str) -> ProbabilityTable:
+        """A table of probabilities whose rows are evidence, for `hl.density("categorical", …)`."""
+        self._tables.append(TableDeclaration(_valid(name, "table")))
+        return ProbabilityTable(name)
+
     def rule(self, weight: Weight, formula: Value, *, where: Conditions = ()) -> None:
         """A formula for all values of its variables, with a weight.
 
@@ -165,7 +174,11 @@ class ModelBuilder:
     def build(self) -> Model:
         """The model, checked: raises all errors together, and warns."""
         model = Model(
-            tuple(self._types), tuple(self._predicates), tuple(self._parameters), tuple(self._rules)
+            tuple(self._types),
+            tuple(self._predicates),
+            tuple(self._parameters),
+            tuple(self._rules),
+            tuple(self._tables),
         )
         for problem in check(model):
             warnings.warn(str(problem), ModelWarning, stacklevel=2)
@@ -216,16 +229,10 @@ def _weight(weight: Weight) -> Expr | WeightTable | None:
     if not isinstance(weight, Mapping):
         return parts(weight)[0]
     default = weight.get("*")
-    entries = tuple((_key(key), parts(value)[0]) for key, value in weight.items() if key != "*")
-    return WeightTable(entries, None if default is None else parts(default)[0])
-
-
-def _key(key: Key) -> tuple[str, ...]:
-    constants = key if isinstance(key, tuple) else (key,)
-    return tuple(
-        constant_name(constant, "the keys of a weight table are constants")
-        for constant in constants
+    entries = tuple(
+        (table_key(key), parts(value)[0]) for key, value in weight.items() if key != "*"
     )
+    return WeightTable(entries, None if default is None else parts(default)[0])
 
 
 def _conditions(where: Conditions) -> tuple[Expr, ...]:

@@ -8,7 +8,7 @@ comparisons, and `>>` tighter than `&`: put brackets around each part, as in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -16,10 +16,12 @@ from typing import Any, NoReturn, final
 
 from hylift.errors import ModelError, check_word
 from hylift.language.syntax import (
+    CATEGORICAL,
     DENSITIES,
     Atom,
     BinaryOp,
     Call,
+    Categorical,
     CompareOp,
     Comparison,
     Constant,
@@ -36,6 +38,7 @@ from hylift.language.syntax import (
     Truth,
     Unary,
     Variable,
+    WeightTable,
     binary,
 )
 from hylift.language.text.formatter import shown
@@ -146,9 +149,10 @@ class Predicate(Operand):
         self.declared = declared
 
     def __call__(self, *arguments: LogicalVariable | str | int) -> Expression:
-        if fault := arity_fault(self.declared, len(arguments)):
-            raise ModelError(fault)
         terms = tuple(_term(argument, f"'{self.declared.name}'") for argument in arguments)
+        is_whole = self.declared.is_whole(Atom(self.declared.name, terms))  # for `categorical`
+        if not is_whole and (fault := arity_fault(self.declared, len(arguments))):
+            raise ModelError(fault)
         marked = (a.name for a in arguments if isinstance(a, LogicalVariable) and a.per_constant)
         return Expression(Atom(self.declared.name, terms), tuple(dict.fromkeys(marked)))
 
@@ -204,6 +208,14 @@ class LogicalVariable:
 
     def __repr__(self) -> str:
         return f"<{'+' * self.per_constant}{shown(Variable(self.name, self.shift))}>"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ProbabilityTable:
+    """A table of probabilities that the data give, by its name."""
+
+    name: str
 
 
 Value = Operand | float
@@ -292,11 +304,42 @@ def normal(value: Value, mean: Value, var: Value) -> Expression:
     return _built(Normal, value, mean, var)
 
 
-def density(name: str, value: Value, *parameters: Value) -> Expression:
+def density(name: str, value: Value, *parameters: Any) -> Expression:
     """The normalised log-density of a value by the name of its distribution, such as "student"
-    with its parameters m, v and nu; the language page lists them."""
-    check_word("distribution", name, tuple(DENSITIES))
+    with its parameters m, v and nu; the language page lists them.
+
+    "categorical" takes `m.table(name)`, or a dictionary whose keys are states of the conditions and
+    then of the value; conditions follow.
+    """
+    check_word("distribution", name, (*DENSITIES, CATEGORICAL))
+    if name == CATEGORICAL:
+        return _categorical(value, *parameters)
     return _built(lambda own, *others: Density(name, own, others), value, *parameters)
+
+
+def _categorical(value: Value, table: object, *conditions: Value | LogicalVariable) -> Expression:
+    given: str | WeightTable
+    if isinstance(table, ProbabilityTable):
+        given = table.name
+    elif isinstance(table, Mapping):
+        given = WeightTable(tuple((table_key(k), parts(v)[0]) for k, v in table.items()))
+    else:
+        raise ModelError(
+            f"the table of categorical is m.table(name), or a dictionary, not {table!r}"
+        )
+    terms = [_term(c, "") if isinstance(c, LogicalVariable) else parts(c)[0] for c in conditions]
+    return _built(lambda own: Categorical(own, given, tuple(terms)), value)
+
+
+def table_key(key: object) -> tuple[str, ...]:
+    """The constants of a key in a table, with Python's truth values as words."""
+    constants = key if isinstance(key, tuple) else (key,)
+    return tuple(
+        str(constant).lower()
+        if isinstance(constant, bool)
+        else constant_name(constant, "the keys of a weight table are constants")
+        for constant in constants
+    )
 
 
 def gaussian(

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from hylift.graph.domains import Domain
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from hylift.language.report import Problem
 
 
@@ -301,6 +304,9 @@ DENSITIES: dict[str, tuple[str, ...]] = {
 """The names of other distributions, with their parameters; words like any other unless `|` follows
 in their brackets."""
 
+CATEGORICAL = "categorical"
+"""The name of the distribution by a table, `Categorical`; a word like those of `DENSITIES`."""
+
 OF_TRUTHS = ("bernoulli", "bernoulli_logit", "bernoulli_probit")
 """Those of truth values."""
 
@@ -312,6 +318,32 @@ class Density(Expr):
     name: str
     value: Expr
     parameters: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probabilities:
+    """The numbers of a table: log-probabilities (condition..., value), an axis of states each."""
+
+    log: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical(Expr):
+    """`categorical(Kind(s) | P, Old(s))`: the log-probability of a state, looked up in a table.
+
+    Atoms of a predicate with an argument marked `!` leave that argument out.
+    """
+
+    value: Expr
+    table: str | WeightTable | Probabilities
+    """The name of a table of the data, or the table itself; keys are states of the conditions, then
+    of the value. `Probabilities` once the states are known."""
+    conditions: tuple[Expr, ...] = ()
+
+    @property
+    def subjects(self) -> tuple[Expr, ...]:
+        """The conditions and the value: an axis of the table each."""
+        return (*self.conditions, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,12 +383,27 @@ class PredicateDeclaration(Declaration):
     """The argument marked `!`: exactly one of its constants holds for each choice of the others,
     so that there is one categorical variable per choice of the others."""
 
+    def types_of(self, atom: Atom) -> tuple[str, ...]:
+        """The types of the arguments that an atom has."""
+        if not self.is_whole(atom):
+            return self.arguments
+        return self.arguments[: self.unique] + self.arguments[(self.unique or 0) + 1 :]
+
+    def is_whole(self, atom: Atom) -> bool:
+        """True for an atom without the unique argument: a variable, not one of its states."""
+        return self.unique is not None and len(atom.arguments) == len(self.arguments) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class ParameterDeclaration(Declaration):
     """`const Name = value`: arithmetic on numbers and constants declared before."""
 
     value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class TableDeclaration(Declaration):
+    """`P: table`: a table of probabilities, which the data give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +456,11 @@ class Model:
     predicates: tuple[PredicateDeclaration, ...] = ()
     parameters: tuple[ParameterDeclaration, ...] = ()
     rules: tuple[Rule, ...] = ()
+    tables: tuple[TableDeclaration, ...] = ()
+
+    @cached_property
+    def table_names(self) -> frozenset[str]:
+        return frozenset(declared.name for declared in self.tables)
 
     @cached_property
     def type_by_name(self) -> dict[str, TypeDeclaration]:

@@ -13,6 +13,7 @@ from hylift.language.syntax import (
     Apply,
     Atom,
     Call,
+    Categorical,
     Comparison,
     Constant,
     Density,
@@ -80,14 +81,15 @@ def typed_variables(
     clashes: dict[str, Problem] = {}
     for one in found:
         declared = model.predicate_by_name.get(one.atom.predicate) if one.atom else None
-        if declared is not None and one.position < len(declared.arguments):
-            name, type_name = one.variable.name, declared.arguments[one.position]
+        types = () if declared is None or one.atom is None else declared.types_of(one.atom)
+        if one.position < len(types):
+            name, type_name = one.variable.name, types[one.position]
             before, type_before = first.setdefault(name, (one, type_name))
             if type_name != type_before:
                 clashes.setdefault(name, _clash(before, type_before, one, type_name))
-    types = {name: type_name for name, (_, type_name) in first.items()}
-    mismatched = _mismatched(types, logical_comparisons(*rule.expressions))
-    return types, [*clashes.values(), *mismatched, *_unbound(model, rule, found)]
+    found_types = {name: type_name for name, (_, type_name) in first.items()}
+    mismatched = _mismatched(found_types, logical_comparisons(*rule.expressions))
+    return found_types, [*clashes.values(), *mismatched, *_unbound(model, rule, found)]
 
 
 def _clash(one: Occurrence, one_type: str, other: Occurrence, other_type: str) -> Problem:
@@ -139,6 +141,7 @@ _KINDS: dict[type[Expr], str] = {
     Gaussian: "a density",
     Normal: "a density",
     Density: "a density",
+    Categorical: "a density",
     Apply: "a Python function",
     Variable: "a variable",
     Constant: "a constant of a type",

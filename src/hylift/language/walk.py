@@ -11,6 +11,7 @@ from typing import Any
 from hylift.language.syntax import (
     OF_TRUTHS,
     Atom,
+    Categorical,
     Comparison,
     Density,
     Expr,
@@ -130,6 +131,17 @@ def chain_fault(op: str) -> str:
 def atoms(*exprs: Expr) -> list[Atom]:
     """The distinct atoms, in order of appearance."""
     return list(dict.fromkeys(node for node in nodes(*exprs) if isinstance(node, Atom)))
+
+
+def categoricals(*exprs: Expr) -> list[Categorical]:
+    """The lookups in tables of probabilities."""
+    return [node for node in nodes(*exprs) if isinstance(node, Categorical)]
+
+
+def conditioning_variables(*exprs: Expr) -> list[Variable]:
+    """The distinct logical variables whose constants are looked up in tables."""
+    found = (part for node in categoricals(*exprs) for part in node.conditions)
+    return list(dict.fromkeys(part for part in found if isinstance(part, Variable)))
 
 
 def used_predicates(model: Model) -> set[str]:

@@ -257,13 +257,13 @@ def _values(
     elif facts.value is None:
         raise EvidenceError(f"{facts.origin.name}: '{predicate.name}' is real, but has no values")
     else:
-        value, wrong = _numbers(facts.value)
+        value, wrong = numbers_in(facts.value)
         _refuse(facts, wrong, "is {}, which is not a number")
     lacks_sd = np.zeros(len(facts), dtype=bool)
     if facts.sd is None:
         sd = _all(0.0, len(facts))
     else:
-        sd, wrong = _numbers(facts.sd)
+        sd, wrong = numbers_in(facts.sd)
         # Atoms that are written out have an error only where one is meant.
         if not facts.origin.spells_atoms and (sd > 0).any():
             lacks_sd = np.isnan(sd) & ~np.isnan(value)
@@ -284,7 +284,7 @@ def _values(
 def _truths(facts: Facts, *, closed: bool) -> NDArray[np.float64]:
     if facts.value is None:
         return _all(1.0, len(facts))
-    value, wrong = _truths_in(facts.value)
+    value, wrong = truths_in(facts.value)
     wrong |= (value < 0) | (value > 1)
     words = "neither true (yes, t, 1) nor false (no, f, 0) nor a probability"
     _refuse(facts, wrong, f"is {{}}, which is {words}")
@@ -319,7 +319,7 @@ def _refuse(
 # Values in columns.
 
 
-def _numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def numbers_in(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """(row,): the number, NaN where missing; and whether something else is stated."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -328,13 +328,13 @@ def _numbers(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.b
     return _parsed(column, ODD_NUMBERS)
 
 
-def _truths_in(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """As `_numbers`, with 1 and 0 for true and false, and for words such as `No`."""
+def truths_in(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """As `numbers_in`, with 1 and 0 for true and false, and for words such as `No`."""
     if pa.types.is_boolean(column.type):
-        return _numbers(column.cast(pa.int8()))
+        return numbers_in(column.cast(pa.int8()))
     if pa.types.is_string(column.type) or not pa.types.is_primitive(column.type):
         return _parsed(column, TRUTHS | ODD_NUMBERS)
-    return _numbers(column)
+    return numbers_in(column)
 
 
 def _parsed(

@@ -32,6 +32,7 @@ from hylift.graph.evidence import Soft
 from hylift.graph.name_blocks import split_atom
 from hylift.grounding.constants import WordColumn
 from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, refuse_rows
+from hylift.grounding.evidence.probabilities import GivenTable
 from hylift.grounding.evidence.tables import LongTable, are_named, from_table
 from hylift.language.syntax import Model, PredicateDeclaration
 from hylift.language.types import arity_fault
@@ -61,6 +62,8 @@ class Gathered:
     facts: list[Facts] = field(default_factory=list)
     constants: list[Facts] = field(default_factory=list)
     """Lists of the constants of types, as facts about the type."""
+    tables: dict[str, GivenTable] = field(default_factory=dict)
+    """Tables of probabilities."""
     unmatched: list[Unmatched] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -119,7 +122,8 @@ class Gathered:
         names = kind.table_names(path)
         unused = []
         for name in names:
-            match = same_name(name[-1], [*model.predicate_by_name, *model.type_by_name])
+            known = [*model.predicate_by_name, *model.type_by_name, *model.table_names]
+            match = same_name(name[-1], known)
             if match is None:
                 unused.append(f"'{name[-1]}'")
                 continue
@@ -127,6 +131,8 @@ class Gathered:
             origin = Origin(f"{path}, table '{name[-1]}'", file=str(path))
             if match in model.predicate_by_name:
                 self.facts.append(from_table(model.predicate_by_name[match], table, origin))
+            elif match in model.table_names:
+                self.tables[match] = GivenTable(table, origin)
             else:
                 self.constants.append(_constants(match, table, origin))
         if len(unused) == len(names):
@@ -155,6 +161,8 @@ class Gathered:
                 atoms[key] = data
             elif predicate is not None:
                 self._add_predicate(predicate, data, origin)
+            elif name in self.model.table_names:
+                self.tables[name] = GivenTable(*self._table(data, name, origin))
             elif name in types:
                 table, origin = self._table(data, name, origin)
                 is_list = isinstance(data, list | tuple)
@@ -162,7 +170,7 @@ class Gathered:
             else:
                 raise EvidenceError(
                     f"{label} is about '{name}', which is not a predicate or type of the model."
-                    f"{did_you_mean(name, [*predicates, *types])}"
+                    f"{did_you_mean(name, [*predicates, *types, *self.model.table_names])}"
                 )
         self._add_atoms(atoms, label)
 

@@ -23,7 +23,7 @@ from hylift.language.syntax import (
     TypeDeclaration,
 )
 from hylift.language.text.formatter import format_rule
-from hylift.language.walk import size_fault, used_predicates
+from hylift.language.walk import categoricals, size_fault, used_predicates
 
 MOST_SHOWN = 20
 """Maximum number of errors that one exception lists."""
@@ -106,6 +106,11 @@ def _declaration_problems(model: Model) -> Iterator[Problem]:
     for predicate in model.predicates:
         yield from _predicate_problems(predicate)
     yield from _misspelt_types(model)
+    rules = [rule.formula for rule in model.rules]
+    looked_up = {node.table for node in categoricals(*rules) if isinstance(node.table, str)}
+    for declared_table in model.tables:
+        if declared_table.name not in looked_up:
+            yield warning(f"no rule uses the table '{declared_table.name}'", declared_table)
     used = used_predicates(model)
     for predicate in model.predicates:
         if predicate.name not in used:
@@ -118,6 +123,7 @@ def _name_problems(model: Model) -> Iterator[Problem]:
         *((d, "type") for d in model.types),
         *((d, "predicate") for d in model.predicates),
         *((d, "constant") for d in model.parameters),
+        *((d, "table") for d in model.tables),
     ]
     seen: dict[str, tuple[Declaration, str]] = {}
     for node, kind in sorted(declared, key=lambda entry: _position(entry[0].place)[1:]):

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from hylift.errors import did_you_mean
 from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     DENSITIES,
     OF_TRUTHS,
     Atom,
+    Categorical,
     Density,
     Expr,
     Gaussian,
     Model,
     Normal,
     Operation,
+    Rule,
+    Variable,
+    WeightTable,
 )
 from hylift.language.text.formatter import shown
 from hylift.language.types import constant_or_problem
@@ -133,6 +139,56 @@ def _support_problems(model: Model, node: Density) -> Iterator[Problem]:
             f"'{declared.name}' as {ends}",
             node.value,
         )
+
+
+def categorical_problems(model: Model, rule: Rule, node: Categorical) -> Iterator[Problem]:
+    """The problems of a lookup in a table that the rules alone show."""
+    bound = set(free_variables(node)) - set(free_variables(rule.formula))
+    for part in node.subjects:
+        is_value = part is node.value
+        if isinstance(part, Variable) and not is_value:
+            if part.name in bound:
+                yield error(
+                    f"'{part.name}' is bound by a quantifier: the columns of a table are about "
+                    "atoms, and about variables of the rule",
+                    part,
+                )
+        elif not isinstance(part, Atom) or not is_truth(model, part):
+            kinds = "an atom that is true or false or has states"
+            what = "the value" if is_value else "a condition"
+            other = "" if is_value else ", or a variable"
+            yield error(f"{what} of categorical is {kinds}{other}, not '{shown(part)}'", part)
+    if isinstance(node.table, WeightTable):
+        yield from _written_table_problems(model, node, node.table)
+    elif isinstance(node.table, str) and node.table not in model.table_names:
+        close = did_you_mean(node.table, model.table_names)
+        yield error(
+            f"there is no table '{node.table}': declare it as '{node.table}: table', and give its "
+            f"rows as evidence.{close}",
+            node,
+        )
+
+
+def _written_table_problems(
+    model: Model, node: Categorical, table: WeightTable
+) -> Iterator[Problem]:
+    if table.default is not None:
+        yield error("a table of probabilities has no '*': write all states", table.default)
+    places = table.key_places or itertools.repeat(table.place)
+    seen = set()
+    for (key, value), place in zip(table.entries, places, strict=False):
+        if len(key) != len(node.subjects):
+            subjects = ", ".join(map(shown, node.subjects))
+            message = f"a key of this table has a state of each of ({subjects}), not {len(key)}"
+            yield Problem("error", message, place)
+        if key in seen:
+            yield Problem("error", f"the table has '{', '.join(key)}' twice", place)
+        seen.add(key)
+        found = constant_or_problem(model, value, "a probability")
+        if isinstance(found, Problem):
+            yield found
+        elif not 0 <= found <= 1:
+            yield error(f"a probability is a number from 0 to 1, not {found:g}", value)
 
 
 def _meant_sum(model: Model, node: Normal) -> Iterator[Problem]:

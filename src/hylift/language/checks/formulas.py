@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hylift.errors import did_you_mean
 from hylift.language.checks.densities import (
+    categorical_problems,
     density_problems,
     gaussian_problems,
     normal_problems,
@@ -17,6 +18,7 @@ from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     Atom,
     Call,
+    Categorical,
     Comparison,
     Density,
     Expr,
@@ -67,6 +69,8 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
                 yield from normal_problems(model, node)
             case Density():
                 yield from density_problems(model, node)
+            case Categorical():
+                yield from categorical_problems(model, rule, node)
     if rule.hard and not is_truth(model, rule.formula):
         is_soft = isinstance(rule.formula, Comparison)
         kind = "a soft comparison of numbers" if is_soft else "a number"

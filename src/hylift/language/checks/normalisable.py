@@ -16,9 +16,11 @@ from hylift.language.lowering.lower import Leaf, Slot, lower
 from hylift.language.report import Problem
 from hylift.language.syntax import (
     Atom,
+    Categorical,
     Constant,
     Expr,
     Model,
+    Number,
     PredicateDeclaration,
     Quantified,
     Rule,
@@ -117,7 +119,7 @@ class _Reader:
         mentioned: dict[str, list[str]] = {}
         for atom in (atom for rule in model.rules for atom in atoms(rule.formula)):
             declared = model.predicate_by_name[atom.predicate]
-            if declared.unique is not None:
+            if declared.unique is not None and not declared.is_whole(atom):
                 names = mentioned.setdefault(declared.arguments[declared.unique], [])
                 term = atom.arguments[declared.unique]
                 if isinstance(term, Constant) and term.name not in names:
@@ -296,6 +298,8 @@ def _weights(model: Model, rule: Rule) -> FloatArray:
 
 def _without_quantifiers(expr: Expr) -> Expr:
     """The expression with an atom of its own, named like it, in place of each quantified truth."""
+    if isinstance(expr, Categorical):
+        return Number(-1.0)  # whatever its table has
     if isinstance(expr, Quantified):
         return Atom(shown(expr), tuple(map(Variable, free_variables(expr))))
     return rebuild(expr, _without_quantifiers)

@@ -16,6 +16,7 @@ from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
     BUILT_IN,
     Atom,
+    Categorical,
     Comparison,
     Constant,
     Expr,
@@ -71,25 +72,37 @@ def _name_problems(
     variables = {one.variable.name for one in found if one.atom}
     for node, parent in with_parents(*rule.expressions):
         compared = parent if isinstance(parent, Comparison) else None
+        is_subject = isinstance(parent, Categorical)
         if isinstance(node, Atom):
-            yield from _atom_problems(model, node, listed)
+            yield from _atom_problems(model, node, listed, is_subject)
         elif isinstance(node, Parameter) and node.name not in model.parameter_by_name:
             yield _unknown(model, node.name, node)
-        elif isinstance(node, Term) and not (compared and compared.is_logical):
+        elif isinstance(node, Term) and not is_subject and not (compared and compared.is_logical):
             yield _stray_problem(model, node, compared, variables, listed)
 
 
-def _atom_problems(model: Model, atom: Atom, listed: Listed) -> Iterator[Problem]:
+def _atom_problems(model: Model, atom: Atom, listed: Listed, is_subject: bool) -> Iterator[Problem]:
+    """is_subject: it is one of a table of probabilities, and a variable rather than a state."""
     declared = model.predicate_by_name.get(atom.predicate)
     if declared is None:
         yield _unknown(model, atom.predicate, atom)
-    elif fault := arity_fault(declared, len(atom.arguments)):
+    elif is_subject and declared.unique is not None and not declared.is_whole(atom):
+        others = [name for at, name in enumerate(declared.arguments) if at != declared.unique]
+        yield error(
+            f"'{shown(atom)}' in categorical is written without the argument marked '!', as "
+            f"'{declared.name}({', '.join(others)})'",
+            atom,
+        )
+    elif not (is_subject and declared.is_whole(atom)) and (
+        fault := arity_fault(declared, len(atom.arguments))
+    ):
         yield error(fault, atom)
     else:
+        types_of = declared.types_of(atom)
         for position, term in enumerate(atom.arguments):
             if isinstance(term, Constant):
-                yield from _unlisted(listed, declared.arguments[position], term)
-            elif term.shift and position == declared.unique:
+                yield from _unlisted(listed, types_of[position], term)
+            elif term.shift and position == declared.unique and not is_subject:
                 yield error(
                     f"'{shown(term)}' stands in the '!' argument of '{declared.name}', "
                     "whose constants are values and have no neighbours",

@@ -17,6 +17,7 @@ from hylift.language.syntax import (
     Apply,
     Atom,
     Call,
+    Categorical,
     Comparison,
     Density,
     Expr,
@@ -26,8 +27,10 @@ from hylift.language.syntax import (
     Operation,
     Parameter,
     Power,
+    Probabilities,
     Truth,
     Unary,
+    Variable,
 )
 from hylift.potentials.base import FloatArray
 
@@ -195,7 +198,7 @@ def _value(expr: Expr, leaf: LeafValue) -> Value:
             return np.asarray(truth)
         case Number(value=number):
             return np.asarray(number, dtype=np.float64)
-        case Atom() | Parameter():
+        case Atom() | Parameter() | Variable():
             return _leaf_value(leaf(expr))
         case Unary(op="!", operand=operand):
             return np.logical_not(_truth(operand, leaf))
@@ -219,6 +222,9 @@ def _value(expr: Expr, leaf: LeafValue) -> Value:
             return _normal(expr, leaf)
         case Density():
             return _density(expr, leaf)
+        case Categorical(table=Probabilities(log=log)):
+            states = (_plain(part, leaf).astype(np.int64) for part in expr.subjects)
+            return np.asarray(log[tuple(states)])
         case Apply():
             return _apply(expr, leaf)
     raise TypeError(f"{type(expr).__name__} has no value by itself: expand quantifiers first")

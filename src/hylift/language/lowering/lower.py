@@ -24,7 +24,7 @@ from hylift.language.lowering.evaluate import (
 from hylift.language.lowering.steps import Steps, steps_of
 from hylift.language.syntax import Expr, Parameter
 from hylift.language.text.formatter import shown
-from hylift.language.walk import atoms, logical_comparisons, nodes
+from hylift.language.walk import atoms, conditioning_variables, logical_comparisons, nodes
 from hylift.numerics.kernels.programs import COLUMN, EQUAL, NOT, NUMBER, SLOT, TIMES
 from hylift.numerics.programs import Program
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
@@ -49,10 +49,13 @@ class Slot:
     num_states: int  # REAL for a real
     state: IntArray | None = None
     """(row,): the state of a categorical variable that makes the atom true; None for others."""
+    is_whole: bool = False
+    """True for the state of a categorical variable itself."""
 
 
-Leaf = Slot | TruthArray
-"""The slot of an atom, or (row,): a truth value per parameter row."""
+Leaf = Slot | TruthArray | IntArray
+"""The slot of an atom, or (row,): per parameter row a truth value, or the constant of a variable
+that is looked up in a table."""
 
 
 def lower(
@@ -86,6 +89,14 @@ class _Source:
     is_real: bool = False
     column: int | None = None
     """The truth value, or the state that makes a categorical atom true; None for others."""
+    is_state: bool = False
+    """True for a state by its number, or a constant by its position."""
+
+    def value(self, stated: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:
+        """The value of the leaf; stated: of its slot, given: in its column."""
+        if self.slot is None:
+            return given if self.is_state else np.not_equal(given, 0)
+        return stated if self.is_real or self.is_state else np.equal(stated, given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +129,14 @@ class Formula:
             raise ValueError(f"slots must count from 0, discrete ones first: {sizes}")
         columns: list[NDArray[Any]] = [weight]
         sources: list[tuple[Expr, _Source]] = []
-        for node in [*atoms(formula), *logical_comparisons(formula)]:
+        looked_up = conditioning_variables(formula)
+        for node in [*atoms(formula), *logical_comparisons(formula), *looked_up]:
             leaf = leaves[node]
             slot, given = (leaf.index, leaf.state) if isinstance(leaf, Slot) else (None, leaf)
             is_real = isinstance(leaf, Slot) and leaf.num_states == REAL
+            is_state = leaf.is_whole if isinstance(leaf, Slot) else node in looked_up
             column = None if given is None else len(sizes) + len(columns)
-            sources.append((node, _Source(slot, is_real, column)))
+            sources.append((node, _Source(slot, is_real, column, is_state)))
             columns += [] if given is None else [given]
         used = {node.name for node in nodes(formula) if isinstance(node, Parameter)}
         constants = tuple((name, float(parameters[name])) for name in sorted(used))
@@ -132,11 +145,8 @@ class Formula:
 
     def __call__(self, *arguments: NDArray[Any]) -> FloatArray:
         def value_of(source: _Source) -> NDArray[Any]:
-            given = 1 if source.column is None else arguments[source.column]
-            if source.slot is None:
-                return np.not_equal(given, 0)
-            value = arguments[source.slot]
-            return value if source.is_real else value == given
+            given = np.ones(()) if source.column is None else arguments[source.column]
+            return source.value(given if source.slot is None else arguments[source.slot], given)
 
         values = {node: value_of(source) for node, source in self.sources}
         values |= {Parameter(name): np.asarray(value) for name, value in self.parameters}
@@ -285,16 +295,15 @@ class _Grid:
         source = self.sources[node]
         given = np.ones(()) if source.column is None else self._rows(self.columns[source.column])
         if source.slot is None:
-            return np.asarray(given != 0)
+            return source.value(given, given)
         if source.slot in self.columns:
-            known = self._rows(self.columns[source.slot])
-            return known if source.is_real else np.asarray(known == given)
+            return source.value(self._rows(self.columns[source.slot]), given)
         index = self.free.index(source.slot)
         if source.is_real:
             return QuadraticPolynomial.slot(index - len(self.states))
         shape = [1] * (1 + len(self.states))
         shape[1 + index] = self.states[index]
-        return np.asarray(np.arange(self.states[index]).reshape(shape) == given)
+        return source.value(np.arange(self.states[index]).reshape(shape), given)
 
     def spread(self, form: QuadraticPolynomial, monomial: tuple[int, ...]) -> FloatArray:
         """(row, states...): one coefficient of a form over the whole grid."""

@@ -17,6 +17,7 @@ from hylift.language.syntax import (
     Apply,
     Atom,
     Call,
+    Categorical,
     Comparison,
     Constant,
     Density,
@@ -32,6 +33,7 @@ from hylift.language.syntax import (
     PredicateDeclaration,
     Quantified,
     Rule,
+    TableDeclaration,
     Term,
     Truth,
     TypeDeclaration,
@@ -115,6 +117,7 @@ def _sections(
         [line(partial(_type, declared)) for declared in model.types],
         predicates,
         [line(partial(_parameter, declared)) for declared in model.parameters],
+        [line(partial(_table, declared)) for declared in model.tables],
         [line(partial(_rule, rule, model, functions)) for rule in model.rules],
     ]
 
@@ -143,6 +146,10 @@ def _type(declared: TypeDeclaration) -> str:
 def _parameter(declared: ParameterDeclaration) -> str:
     value = _Writer(Model(), frozenset()).text(declared.value)
     return f"const {_checked(declared.name, 'constant')} = {value}"
+
+
+def _table(declared: TableDeclaration) -> str:
+    return f"{_checked(declared.name, 'table')}: table"
 
 
 def _rule(rule: Rule, model: Model, functions: str = "") -> str:
@@ -284,6 +291,10 @@ class _Writer:
                 return f"normal({self.text(subject)} | {self.text(mean)}, {self.text(var)})"
             case Density(name=name, value=subject, parameters=parameters):
                 return f"{name}({self.text(subject)} | {self._list(parameters)})"
+            case Categorical(value=subject, table=str() | WeightTable() as table):
+                written = self._table(table) if isinstance(table, WeightTable) else table
+                conditions = "".join(f", {self.text(part)}" for part in expr.conditions)
+                return f"categorical({self.text(subject)} | {written}{conditions})"
             case Apply():
                 return f"{self._function_name(expr)}({self._list(expr.arguments)})"
         raise TypeError(f"not an expression: {expr!r}")

@@ -23,6 +23,7 @@ from hylift.language.syntax import (
     ParameterDeclaration,
     PredicateDeclaration,
     Source,
+    TableDeclaration,
     TypeDeclaration,
 )
 from hylift.language.text.notation import MAX_CONSTANTS, constants_between, meant_domain, unquote
@@ -181,6 +182,9 @@ class _Draft:
                 self._declarations.append(_parameter(tree, source))
             case "domain_declaration":
                 subject, *domain = tree.children
+                if domain == ["table"]:
+                    self._declarations.append(_table(subject, source))
+                    return
                 self._add_predicate(subject, domain, source)
             case _:
                 self._add_rule(tree, source)
@@ -224,6 +228,7 @@ class _Draft:
             tuple(d for d in self._declarations if isinstance(d, TypeDeclaration)),
             tuple(d for d in self._declarations if isinstance(d, PredicateDeclaration)),
             tuple(d for d in self._declarations if isinstance(d, ParameterDeclaration)),
+            tables=tuple(d for d in self._declarations if isinstance(d, TableDeclaration)),
         )
         rules = tuple(rule(tree, source, model) for tree, source in self._rules)
         undecided = {d.name for d in model.predicates if id(d) in self._undecided}
@@ -282,6 +287,14 @@ def _signature(subject: Branch, source: Source) -> tuple[Token, tuple[str, ...],
             fail("the arguments of a declaration must be names of types", place(argument, source))
     names = (argument.children[0] for argument in arguments if isinstance(argument, Tree))
     return subject, tuple(map(str, names)), unique
+
+
+def _table(subject: Branch, source: Source) -> TableDeclaration:
+    name, arguments, _ = _signature(subject, source)
+    if arguments:
+        message = f"a table is declared without arguments, as '{name}: table'"
+        fail(f"{message}: its columns say what it is about", place(subject, source))
+    return TableDeclaration(str(name), place=place_of(name, source))
 
 
 def _domain(parts: list[Branch], source: Source) -> Domain:

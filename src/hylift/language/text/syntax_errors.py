@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lark import Token
 
-from hylift.language.syntax import DENSITIES
+from hylift.language.syntax import CATEGORICAL, DENSITIES
 from hylift.language.text.notation import ALL_FUNCTIONS, sign_hint, word_hint
 from hylift.language.text.tokens import BRACKETS, grammar, quoted
 from hylift.words import Wording, worded
@@ -95,6 +95,8 @@ def _in_brackets(before: list[Token], token: Token) -> str:
         return "write 'normal(value | mean, variance)'"
     if owner == "DENSITY":
         name = before[opened - 1]
+        if name == CATEGORICAL:
+            return "write 'categorical(A(x) | table, conditions)'"
         return f"write '{name}(value | {', '.join(DENSITIES[name])})'"
     if owner == "GAUSSIAN":
         return "write 'gaussian(a, b; mean=[0, 0], cov=[[1, 0], [0, 1]])'"

@@ -11,7 +11,7 @@ from pathlib import Path
 from lark import Lark, Token, Tree
 
 from hylift.language.report import fail
-from hylift.language.syntax import DENSITIES, FUNCTIONS, Constant, Place, Source
+from hylift.language.syntax import CATEGORICAL, DENSITIES, FUNCTIONS, Constant, Place, Source
 from hylift.language.text.notation import NUMERIC, QUANTIFIERS, is_capital, sign_hint, unquote
 
 MAX_BRACKETS = 1000
@@ -159,7 +159,7 @@ def _retyped(statement: list[Token], consts: set[str]) -> list[Token]:
             # `W (x = 1)` is a weight before a formula, `In (p, t)` an atom.
             if token.end_pos == after.start_pos or token not in consts:
                 token.type = _CALLED.get(token, "PREDICATE")
-                if token in DENSITIES and _has_bar(statement, place + 1):
+                if token in (*DENSITIES, CATEGORICAL) and _has_bar(statement, place + 1):
                     token.type = "DENSITY"
         elif token.type == "EQUALS" and after.type == "LBRACE":
             token.type = "LIST_EQUALS"

@@ -10,10 +10,12 @@ from lark import Token, Tree
 from hylift.language.report import fail
 from hylift.language.syntax import (
     BUILT_IN,
+    CATEGORICAL,
     OPERATORS,
     Atom,
     BinaryOp,
     Call,
+    Categorical,
     CompareOp,
     Comparison,
     Constant,
@@ -261,8 +263,32 @@ class _Transformer:
         return Normal(value, mean, var, place=self.place(tree))
 
     def _density(self, tree: Tree[Token], name: Token, *parts: Branch) -> Expr:
+        if name == CATEGORICAL:
+            return self._categorical(tree, *parts)
+        for part in parts:
+            if isinstance(part, Tree) and part.data == "table":
+                self.fail(f"only 'categorical' takes a table, not {quoted(name)}", part)
         value, *parameters = map(self.expression, parts)
         return Density(str(name), value, tuple(parameters), place=self.place(tree))
+
+    def _categorical(
+        self, tree: Tree[Token], value: Branch, table: Branch, *conditions: Branch
+    ) -> Expr:
+        given: str | WeightTable
+        if isinstance(table, Tree) and table.data == "table":
+            given = self._table(table)
+        elif isinstance(table, Token) and table.type == "NAME":
+            given = str(table)
+        else:
+            self.fail(
+                "the table of categorical is the name of one, declared as 'P: table', or "
+                "written out, as in '{A: 0.7, B: 0.3}'",
+                table,
+            )
+        of = self.expression(value)
+        return Categorical(
+            of, given, tuple(map(self.expression, conditions)), place=self.place(tree)
+        )
 
     def _gaussian(self, tree: Tree[Token], _: Token, *parts: Branch) -> Expr:
         settings = self._settings([part for part in trees_of(tree) if part.data == "setting"])
