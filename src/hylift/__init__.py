@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 from hylift.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from hylift.errors import DoubtWarning as DoubtWarning
     from hylift.errors import HyliftError as HyliftError
+    from hylift.errors import HyliftWarning as HyliftWarning
     from hylift.formats.uai import read_evidence as read_evidence
     from hylift.formats.uai import read_uai as read_uai
     from hylift.formats.uai import write_uai as write_uai
@@ -102,7 +104,9 @@ if TYPE_CHECKING:
     from hylift.rewrite.merge import merge_factors as merge_factors
 
 _HOME = {
+    "DoubtWarning": "errors",
     "HyliftError": "errors",
+    "HyliftWarning": "errors",
     "ConditionalQuadratic": "potentials",
     "Function": "potentials",
     "Potential": "potentials",

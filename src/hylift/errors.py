@@ -35,6 +35,14 @@ class HyliftError(Exception):
         return str(self.text)
 
 
+class HyliftWarning(UserWarning):
+    """Any warning that hylift gives deliberately."""
+
+
+class DoubtWarning(HyliftWarning):
+    """An answer that may be wrong, with the reason and what to do."""
+
+
 class ModelError(HyliftError, ValueError):
     """A graph, potential or domain that does not hold together."""
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hylift.errors import UnsupportedError
 
 Progress = Callable[[float, str], None]
 """Called with the share of the work that is done, from 0 to 1, and what is being done."""
+
+MAX_LABEL = 36
+"""Letters of the text of a progress bar."""
 
 
 def silent(share: float, what: str) -> None:
@@ -19,6 +25,38 @@ def part_of(progress: Progress, name: str, number: int, total: int) -> Progress:
     return lambda share, what: progress(
         (number + min(share, 1.0)) / total, f"{name}: {what}" if what else name
     )
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A bar on the error stream, or in a notebook, which is gone when the work is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+    from rich.table import Column
+
+    label = Column(max_width=MAX_LABEL, no_wrap=True, overflow="ellipsis")
+    text = TextColumn("{task.description}", markup=False, table_column=label)
+    columns = text, BarColumn(), TimeElapsedColumn()
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        row = bar.add_task("reading", total=1.0)
+        yield lambda share, what: bar.update(row, completed=share, description=what)
+
+
+@contextmanager
+def reported(progress: Progress | bool | None) -> Iterator[Progress]:
+    """The progress that a user asks for: a function, or True for a bar."""
+    if callable(progress):
+        yield progress
+    elif progress is True:
+        with progress_bar() as bar:
+            yield bar
+    elif progress is None or progress is False:
+        yield silent
+    else:
+        raise UnsupportedError(
+            f"progress must be True, or a function of a share and a text, not {progress!r}"
+        )
 
 
 logger = logging.getLogger("hylift")

@@ -5,6 +5,7 @@ import logging
 import multiprocessing
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -37,7 +38,10 @@ def compile_in_parallel() -> None:
 
 
 def _expect_compilation() -> None:
-    """Turn off the notice that kernels are compiled first."""
+    """Turn off the notice that kernels are compiled first, and doubts about answers."""
+    from hylift.errors import DoubtWarning
+
+    warnings.simplefilter("ignore", DoubtWarning)
     logging.getLogger("hylift").setLevel(logging.ERROR)
 
 

@@ -10,6 +10,8 @@ import zoo
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, boolean, real
 from hylift.inference import BP, EPBP, Exact, GaBP, Gibbs, Method, infer
+from hylift.inference.capabilities import METHODS, MethodInfo
+from hylift.inference.method import method_by_key, named_method
 from hylift.potentials import ConditionalQuadratic
 
 
@@ -82,12 +84,61 @@ def test_an_error_of_the_caller_stops_the_work() -> None:
         infer(zoo.friends_and_smokers(), progress=stop)
 
 
-@pytest.mark.parametrize("method", ["exact", Exact])
+@pytest.mark.parametrize("method", [3, Exact])
 def test_what_is_no_method_is_refused(method: object) -> None:
     graph = FactorGraph.build({"a": boolean}, [])
 
-    with pytest.raises(UnsupportedError, match=r"a method is a value such as BVI\(\) or Exact\(\)"):
+    with pytest.raises(UnsupportedError, match=r"or a name such as 'bvi', not "):
         infer(graph, method)
+
+
+@pytest.mark.parametrize("info", METHODS, ids=lambda info: info.key)
+def test_a_method_has_the_name_that_it_has_on_the_command_line(info: MethodInfo) -> None:
+    assert named_method(info.key) == method_by_key(info.key)
+    assert type(named_method(info.key)).__name__ == info.class_name
+
+
+def test_a_name_gives_the_same_answer_as_the_method() -> None:
+    graph = zoo.friends_and_smokers()
+
+    by_name, by_value = infer(graph, "gibbs", seed=1), infer(graph, Gibbs(), seed=1)
+
+    assert by_name.marginals().equals(by_value.marginals())
+    assert infer(graph, "auto").solution.notes == infer(graph).solution.notes
+
+
+def test_an_unknown_name_suggests_the_closest() -> None:
+    keys = ", ".join(info.key for info in METHODS)
+
+    with pytest.raises(UnsupportedError) as refusal:
+        infer(zoo.hard_clause(), "Gibs")
+
+    assert str(refusal.value) == (
+        f"there is no method 'Gibs': choose among auto, {keys}. Did you mean 'gibbs'?"
+    )
+
+
+def test_progress_can_be_a_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal
+
+    infer(zoo.friends_and_smokers(), "bp", progress=True)
+    shown = capsys.readouterr()
+    infer(zoo.friends_and_smokers(), "bp", progress=False)
+
+    assert "largest change" in shown.err
+    assert shown.out == ""
+    assert capsys.readouterr() == ("", "")
+
+
+def test_other_progress_is_refused() -> None:
+    with pytest.raises(UnsupportedError) as refusal:
+        infer(zoo.hard_clause(), progress="yes")
+
+    assert str(refusal.value) == (
+        "progress must be True, or a function of a share and a text, not 'yes'"
+    )
 
 
 def test_a_contradiction_names_the_hard_rules() -> None:

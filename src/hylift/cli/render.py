@@ -12,23 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
+from hylift import progress
 from hylift.cli.stderr import tell
 from hylift.graph import Evidence
 from hylift.inference.method import Task
 from hylift.posterior import Categorical, LogPartition, Posterior
 from hylift.posterior.answers import ENDS
-from hylift.progress import Progress as Report
-from hylift.progress import silent
 from hylift.words import TextTable, cli_text, counted, num_classes
 
 NARROW = 80
 """Columns below which bars are short."""
-
-MAX_LABEL = 36
-"""Letters of the text of a progress bar."""
 
 MAX_ROWS = 20
 """Variables that are listed before the rest is only counted."""
@@ -47,29 +42,22 @@ SPARK_WIDTH, NARROW_SPARK = 24, 8
 
 
 @contextmanager
-def progress_bar(quiet: bool) -> Iterator[Report]:
+def progress_bar(quiet: bool) -> Iterator[progress.Progress]:
     """A bar on a terminal's error stream, gone when the work is done; no notices when quiet."""
     logger = logging.getLogger("hylift")
     if quiet:
         level = logger.level
         logger.setLevel(logging.ERROR)
         try:
-            yield silent
+            yield progress.silent
         finally:
             logger.setLevel(level)
         return
     if not sys.stderr.isatty():
-        yield silent
+        yield progress.silent
         return
-    label = Column(max_width=MAX_LABEL, no_wrap=True, overflow="ellipsis")
-    columns = (
-        TextColumn("{task.description}", markup=False, table_column=label),
-        BarColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        row = bar.add_task("reading", total=1.0)
-        yield lambda share, what: bar.update(row, completed=share, description=what)
+    with progress.progress_bar() as bar:
+        yield bar
 
 
 def show(
@@ -80,6 +68,7 @@ def show(
     title: str,
     evidence: Evidence,
     ids: NDArray[np.int64],
+    most: int = MAX_ROWS,
 ) -> None:
     """Print the answers to the tasks, with long lists cut."""
     solution = posterior.solution
@@ -96,20 +85,20 @@ def show(
     out.print(f"[bold]{posterior.trust.verdict}[/bold]: {escape(verdict_words(posterior))}")
     if "marginals" in tasks:
         spark_width = SPARK_WIDTH if out.width >= NARROW else NARROW_SPARK
-        for table in _marginals(posterior, ids[:MAX_ROWS], spark_width):
+        for table in _marginals(posterior, ids[:most], spark_width):
             out.print(table)
-        _cut(out, len(ids))
+        _cut(out, len(ids) - most)
     if "map" in tasks:
         found = posterior.map()
         lower = f", others at most {found.gap:.1g} lower" if 0 < found.gap < np.inf else ""
         out.print(f"MAP energy = [bold]{found.energy:.10g}[/bold] ({found.kind}{lower})")
         table = Table(_names(), "value", box=None, header_style="bold")
-        shown = found.to_dict(ids[:MAX_ROWS]).items()
+        shown = found.to_dict(ids[:most]).items()
         for (name, value), is_seen in zip(shown, posterior.observed[ids], strict=False):
             text = escape(value) if isinstance(value, str) else f"{value:.6g}"
             table.add_row(escape(name), f"{text}  {OBSERVED}" if is_seen else text)
         out.print(table)
-        _cut(out, len(ids))
+        _cut(out, len(ids) - most)
     for note in solution.notes:
         out.print(f"Note: {escape(cli_text(note))}")
 
@@ -172,9 +161,9 @@ def console() -> Console:
     return Console(width=wide, emoji=False)
 
 
-def _cut(out: Console, total: int) -> None:
-    if total > MAX_ROWS:
-        out.print(f"… and {total - MAX_ROWS} more (name some with --query, or use --output)")
+def _cut(out: Console, more: int) -> None:
+    if more > 0:
+        out.print(f"… and {more} more (--query or --top choose some, --output has all)")
 
 
 def tell_drawn(what: str) -> None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from hylift.errors import DoubtWarning
 from hylift.words import cli_text
 
 
@@ -40,6 +41,7 @@ def warnings_told(quiet: bool) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of arithmetic; results are checked
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
+        warnings.simplefilter("ignore", DoubtWarning)  # verdicts are shown with answers
         warnings.showwarning = lambda message, *_, **__: tell(f"warning: {_cli(message)}")
         yield
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hylift.errors import ModelError, UnknownNameError, did_you_mean
+from hylift.errors import ModelError, UnknownNameError, UnsupportedError, did_you_mean
 from hylift.graph.name_blocks import (
     MAX_SUGGESTIONS,
     NO_VARIABLE,
@@ -167,6 +167,18 @@ class Names:
                 return offset + first + np.arange(len(chosen)), atoms.take(chosen - inner[0])
         close = did_you_mean(split_atom(name)[0], self.predicates)
         raise UnknownNameError(f"there is no predicate '{name}'.{close}")
+
+    def common_predicate(self, ids: NDArray[Any]) -> tuple[NDArray[np.int64], Atoms]:
+        """The `predicate` of these variables; an error unless all are of one."""
+        name = split_atom(self[int(ids[0])])[0]
+        every, block = self.predicate(name)
+        others = ids[(ids < every[0]) | (ids > every[-1])]
+        if len(others):
+            raise UnsupportedError(
+                f"a column per argument needs atoms of one predicate: '{self[int(others[0])]}' is "
+                f"not of '{name}'. Ask for one predicate at a time"
+            )
+        return every, block
 
     @property
     def predicates(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hylift.errors import IntractableError
+from hylift.errors import HyliftWarning, IntractableError
 from hylift.graph.factor_graph import SizeEstimate, bytes_text
 from hylift.grounding.atoms import AtomNumbers, AtomSpace, Observations
 from hylift.grounding.engine import num_rows
@@ -47,7 +47,7 @@ STATISTICS = pa.schema(
 )
 
 
-class SizeWarning(UserWarning):
+class SizeWarning(HyliftWarning):
     """A grounding that may not fit in memory."""
 
 

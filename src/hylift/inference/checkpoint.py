@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.archive import Archive, Arrays
-from hylift.errors import FormatError, HyliftError, UnsupportedError
+from hylift.errors import FormatError, HyliftError, HyliftWarning, UnsupportedError
 from hylift.files import OutputError, clear_partial
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.posterior import Result
@@ -104,7 +104,7 @@ class Checkpoint:
         except OutputError as error:
             if not self.has_failed:
                 text = worded(error.text, "; the run continues without")
-                warnings.warn(text, UserWarning, stacklevel=2)
+                warnings.warn(text, HyliftWarning, stacklevel=2)
             self.has_failed = True
 
     def _write(self) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Protocol
 
+from hylift.errors import check_word
 from hylift.inference.capabilities import METHOD_BY_KEY
 from hylift.inference.capabilities import Lift as Lift
 from hylift.inference.capabilities import Task as Task
@@ -106,3 +107,11 @@ def method_by_key(key: str, **settings: Any) -> Method:
     module = importlib.import_module(f"hylift.inference.{info.module}")
     found: Method = getattr(module, info.class_name)(**settings)
     return found
+
+
+def named_method(method: Method | str | None) -> Method | None:
+    """The method of this name, with its default settings; None, and 'auto', name none."""
+    if not isinstance(method, str):
+        return method
+    check_word("method", method, ("auto", *METHOD_BY_KEY))
+    return None if method == "auto" else method_by_key(method)

@@ -20,7 +20,15 @@ from hylift.inference.checking.quick import with_quick_check
 from hylift.inference.checkpoint import Checkpoint, fingerprint
 from hylift.inference.choice import choose_and_solve
 from hylift.inference.exact import Exact
-from hylift.inference.method import Callback, Lift, Method, Request, Task, interruptible
+from hylift.inference.method import (
+    Callback,
+    Lift,
+    Method,
+    Request,
+    Task,
+    interruptible,
+    named_method,
+)
 from hylift.inference.prepared import Prepared
 from hylift.inference.settings import (
     check_graph,
@@ -30,9 +38,10 @@ from hylift.inference.settings import (
 )
 from hylift.inference.solve import solve
 from hylift.posterior import Posterior
+from hylift.posterior.summary import warn_of_doubt
 from hylift.posterior.trust import of_assignment
 from hylift.potentials import Table
-from hylift.progress import Progress, announce_compilation, silent
+from hylift.progress import Progress, announce_compilation, reported
 from hylift.words import Wording, counted, listed, option, worded
 
 MOST_RULES = 5
@@ -41,7 +50,7 @@ MOST_RULES = 5
 
 def infer(
     graph: FactorGraph,
-    method: Method | None = None,
+    method: Method | str | None = None,
     *,
     lift: Lift = "exact",
     rewrite: bool | str | Iterable[str] | None = None,
@@ -50,12 +59,15 @@ def infer(
     seconds: float | None = None,
     start: Posterior | None = None,
     callback: Callback | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     checkpoint: str | Path | None = None,
     exact: bool = True,
     check: bool | None = None,
 ) -> Posterior:
     """The posterior of a graph given its evidence.
+
+    `method` is one with its settings, such as `BVI(components=5)`, or the name of one on the
+    command line, such as 'gibbs'.
 
     Without a method, exact inference where it should take at most 20 seconds, or half of `seconds`
     (never with `exact=False`), and else EP, checked by SMC or Gibbs, which answer in its place, in
@@ -71,7 +83,7 @@ def infer(
     all methods that are tried share, a method that takes steps returns its best answer; exact
     inference refuses what should take longer. Variational methods and MaxWalkSAT can start from an
     earlier posterior (`start`); others refuse it. `callback(step)` is called after each step; if it
-    returns True, the run stops. `progress(share, what)` is called from time to time.
+    returns True, the run stops. `progress(share, what)` is called from time to time; True is a bar.
 
     Ctrl-C stops a method that takes steps, and returns the best so far, with a note; a second one
     ends it at once. `checkpoint` is a file in which such a run is stored from time to time. If it
@@ -82,6 +94,7 @@ def infer(
     """
     wanted = frozenset([tasks] if isinstance(tasks, str) else tasks)
     check_tasks(wanted)
+    method = named_method(method)
     _check(graph, method, start, callback)
     for name, value in (("exact", exact), ("check", check if check is not None else True)):
         if not isinstance(value, bool):
@@ -93,10 +106,9 @@ def infer(
     rewrites = _rewrites(rewrite, is_apart=lift == "coarse-to-fine")
     seconds = None if seconds is None else checked_seconds(seconds)
     seed = checked_seed(seed)
-    request = Request(wanted, seed, progress or silent, lift, seconds, start, callback)
     announce_compilation()
-    with interruptible() as interrupt, _naming_hard_rules(graph):
-        request = replace(request, interrupt=interrupt)
+    with interruptible() as interrupt, _naming_hard_rules(graph), reported(progress) as report:
+        request = Request(wanted, seed, report, lift, seconds, start, callback, interrupt)
         prepared = Prepared.of(graph)
         if checkpoint is not None:
             check_target(checkpoint)
@@ -120,6 +132,7 @@ def infer(
             request.checkpoint.try_to_write()
         if interrupt.requested:
             posterior = _interrupted(posterior)
+    warn_of_doubt(posterior, stacklevel=2)
     if posterior.solution.result != "interrupted":
         return posterior
     again = "" if checkpoint is None else f"; the same call resumes from {checkpoint}"
@@ -167,7 +180,9 @@ def _naming_hard_rules(graph: FactorGraph) -> Iterator[None]:
 def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:
     """Raise unless `infer` can take its arguments."""
     if method is not None and (isinstance(method, type) or not hasattr(method, "solve")):
-        raise UnsupportedError(f"a method is a value such as BVI() or Exact(), not {method!r}")
+        raise UnsupportedError(
+            f"a method is a value such as BVI() or Exact(), or a name such as 'bvi', not {method!r}"
+        )
     check_graph("inference takes", graph)
     if start is not None and not isinstance(start, Posterior):
         raise UnsupportedError(f"start must be a posterior of an earlier run, not {start!r}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NoReturn
 
-from hylift.errors import ModelError
+from hylift.errors import HyliftWarning, ModelError
 from hylift.language.syntax import Node, Place
 from hylift.words import worded
 
@@ -40,7 +40,7 @@ def warning(message: str, node: Node) -> Problem:
     return Problem("warning", message, node.place)
 
 
-class ModelWarning(UserWarning):
+class ModelWarning(HyliftWarning):
     """A model that is valid, but probably not what was meant."""
 
 

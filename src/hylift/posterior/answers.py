@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ArgumentError
 from hylift.graph import Domain, Variables
+from hylift.posterior.datasets import extra
 from hylift.words import Doubt, counted, doubt
 
 Kind = Literal["exact", "lower bound", "upper bound", "interval", "estimate"]
@@ -200,6 +201,15 @@ class Assignment:
                 "value": pa.array(values, mask=~is_real),
             }
         )
+
+    def to_pandas(self) -> Any:
+        """The table of `to_arrow`, of the hidden variables, as a pandas DataFrame."""
+        extra("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The table of `to_arrow`, of the hidden variables, as a Polars DataFrame."""
+        return extra("polars").from_arrow(self.to_arrow())
 
 
 def decoded(domain: Domain, value: float) -> str | float:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hylift.errors import ArgumentError, UnsupportedError
+from hylift.errors import ArgumentError, HyliftWarning, UnsupportedError
 from hylift.graph import Variables, boolean, without_repeats
 from hylift.posterior import datasets
 from hylift.posterior.datasets import check_size, dataset, extra, inference_data
@@ -311,7 +311,7 @@ def _warn_of_independence(method: str) -> None:
             " or ",
             method_call("Gibbs"),
         ),
-        UserWarning,
+        HyliftWarning,
         stacklevel=4,
     )
 

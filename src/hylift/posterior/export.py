@@ -17,6 +17,7 @@ from hylift.errors import UnsupportedError
 from hylift.files import write_whole
 from hylift.posterior.marginals import QUANTILES
 from hylift.posterior.posterior import Posterior
+from hylift.posterior.summary import ranked
 
 ENDINGS = (".csv", ".parquet", ".arrow", ".json", ".nc")
 
@@ -70,14 +71,27 @@ def to_dict(
     return result
 
 
-def write(posterior: Posterior, path: str | Path, atoms: str | Iterable[str] | None) -> None:
+def write(
+    posterior: Posterior,
+    path: str | Path,
+    atoms: str | Iterable[str] | None,
+    *,
+    arguments: bool,
+    by: str | None,
+    top: int | None,
+) -> None:
     """Write answers in the format of the file's ending; see `Posterior.write`."""
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
         wrong = f"no format has the ending '{ending}'" if ending else "it has no ending"
         raise UnsupportedError(f"{path}: {wrong}; choose among {', '.join(ENDINGS)}")
+    if arguments and ending in (".json", ".nc"):
+        raise UnsupportedError(f"{path}: only a table has a column per argument")
+    ids = posterior.select(atoms)
+    if by is not None or top is not None:
+        ids = ranked(posterior, ids, by, top)
     if ending == ".nc":
-        posterior.to_netcdf(path, atoms)
+        posterior.to_netcdf(path, posterior.variables.names.render(ids).to_pylist())
     elif ending == ".json":
         there = {
             "logz": posterior.log_partition,
@@ -85,9 +99,9 @@ def write(posterior: Posterior, path: str | Path, atoms: str | Iterable[str] | N
             "map": posterior.assignment,
         }
         tasks = [task for task, answer in there.items() if answer is not None]
-        write_json(to_dict(posterior, tasks, ids=posterior.select(atoms)), path)
+        write_json(to_dict(posterior, tasks, ids=ids), path)
     else:
-        write_table(posterior.marginals(atoms), path)
+        write_table(posterior.table_of(ids) if arguments else posterior.marginals_of(ids), path)
 
 
 def write_json(result: dict[str, Any], path: str | Path) -> None:

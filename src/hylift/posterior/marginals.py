@@ -187,6 +187,24 @@ class Marginals:
             return {"prob": probs[:, 1]}
         return {state: probs[:, place] for place, state in enumerate(domain.states)}
 
+    def statistic(self, ids: NDArray[Any], name: str) -> NDArray[np.float64]:
+        """(variable,): a statistic of reals, or as 'prob' the probability of being true, or of the
+        likeliest state; NaN where a variable has none."""
+        values = np.full(len(ids), np.nan)
+        for place, batch, rows in self.by_batch(ids):
+            some, at = _once(batch, rows)
+            if isinstance(some, Categorical) != (name == "prob"):
+                continue
+            if name == "prob":
+                values[place] = (some.probs[:, 1] if some.is_boolean else some.probs.max(axis=1))[
+                    at
+                ]
+            elif name in QUANTILES:
+                values[place] = some.quantile(QUANTILES[name])[at]
+            else:
+                values[place] = getattr(some, name)[at]
+        return values
+
     def by_batch(
         self, ids: NDArray[Any]
     ) -> list[tuple[NDArray[np.int64], BatchedDistribution, NDArray[np.int32]]]:

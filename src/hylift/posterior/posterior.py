@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from hylift.errors import EvidenceError, ModelError, UnsupportedError
+from hylift.errors import ModelError, UnsupportedError
 from hylift.files import check_target
-from hylift.graph import Evidence, Variables, without_repeats
+from hylift.graph import Variables, without_repeats
 from hylift.graph.names import hidden_or_all
 from hylift.posterior import datasets
 from hylift.posterior.answers import Assignment, LogPartition, Solution
@@ -25,8 +25,9 @@ from hylift.posterior.draws import Draws, sample_dataset, sample_inference_data
 from hylift.posterior.joint import JointDensity
 from hylift.posterior.mapped import Joint
 from hylift.posterior.marginals import Marginals
+from hylift.posterior.summary import TOP, Summary, check_rank, shortened, summary_of
 from hylift.posterior.summing import Expectation
-from hylift.posterior.target import Target, check_agreement, conditioned
+from hylift.posterior.target import Target, conditioned, energy_of
 from hylift.posterior.trust import Trust, trust_of
 from hylift.words import counted, method_call, worded
 
@@ -101,8 +102,12 @@ class Posterior:
         or all where all are; with `observed` always all. Arguments are whole numbers, dates or
         moments where the tables of the evidence have them so, else text.
         """
-        every, block = self.variables.names.predicate(predicate)
-        ids = every if observed else hidden_or_all(every, self.observed)
+        every, _ = self.variables.names.predicate(predicate)
+        return self.table_of(every if observed else hidden_or_all(every, self.observed))
+
+    def table_of(self, ids: NDArray[np.int64]) -> pa.Table:
+        """The table of `table`, for atoms of one predicate by id."""
+        every, block = self.variables.names.common_predicate(ids)
         rows = pa.array(ids - every[0])
         columns = block.argument_columns()
         arguments = {label: column.take(rows) for label, column in columns.items()}
@@ -197,36 +202,7 @@ class Posterior:
         `values`: an assignment, values by name of all variables that are not observed, or an
         array (variable,) of states and reals. Observed variables have the values that were seen.
         """
-        if self.target is None:
-            raise UnsupportedError(
-                "energies need the model, which is not saved with a posterior: infer again"
-            )
-        everything = np.full(len(self.variables), np.nan)
-        if isinstance(values, Mapping):
-            found = Evidence.from_mapping(self.variables, values)
-            found.check(self.variables)
-            everything[found.variable] = found.value
-        else:
-            array = values.values if isinstance(values, Assignment) else np.asarray(values, float)
-            if array.shape != everything.shape:
-                raise EvidenceError(
-                    f"an assignment to {len(everything)} variables has as many values, "
-                    f"not the shape {array.shape}"
-                )
-            everything[:] = array
-        evidence = self.target.evidence
-        seen = Evidence.of(evidence.variable[evidence.is_hard], evidence.value[evidence.is_hard])
-        given = np.flatnonzero(~np.isnan(everything))
-        check_agreement(self.variables, Evidence.of(given, everything[given]), seen)
-        everything[seen.variable] = seen.value
-        missing = np.flatnonzero(np.isnan(everything))
-        if len(missing):
-            more = f" (and {len(missing) - 1:,} more)" if len(missing) > 1 else ""
-            raise EvidenceError(
-                f"an assignment needs a value for '{self.variables.names[int(missing[0])]}'{more}"
-            )
-        Evidence.of(np.arange(len(everything)), everything).check(self.variables)
-        return self.target.energy(everything)
+        return energy_of(self, values)
 
     def with_note(self, note: str) -> Posterior:
         """The same posterior with one more note, in first place."""
@@ -305,15 +281,40 @@ class Posterior:
         check_target(path)
         datasets.write_netcdf(self.to_arviz(atoms, draws=draws, seed=seed), path)
 
-    def write(self, path: str | Path, atoms: str | Iterable[str] | None = None) -> None:
+    def write(
+        self,
+        path: str | Path,
+        atoms: str | Iterable[str] | None = None,
+        *,
+        arguments: bool = False,
+        by: str | None = None,
+        top: int | None = None,
+    ) -> None:
         """Write the answers to a file in the format of its ending.
 
         Marginals: .csv, .parquet, .arrow; all answers: .json; draws: .nc (NetCDF, see `to_netcdf`).
-        To ask more questions later, `save` the posterior.
+        `arguments`: a column per argument, as in `table`, for atoms of one predicate. `by` and
+        `top`: only so many atoms, with the largest numbers (see `summary`). To ask more questions
+        later, `save` the posterior.
         """
         from hylift.posterior.export import write
 
-        write(self, path, atoms)
+        write(self, path, atoms, arguments=arguments, by=by, top=top)
+
+    def summary(
+        self,
+        atoms: str | Iterable[str] | None = None,
+        *,
+        by: str | None = None,
+        top: int = TOP,
+    ) -> Summary:
+        """The verdict, the atoms with the largest numbers, and the notes; it prints as text.
+
+        `by`: 'prob' (of being true, or of the likeliest state), or 'mean', 'std', 'mode', 'q05',
+        'q50' or 'q95' of reals; by default 'prob', or 'mean' where all atoms are reals.
+        """
+        check_rank(by, top)
+        return summary_of(self, self.select(atoms), by, top)
 
     def _each_once(self, atoms: str | Iterable[str]) -> NDArray[np.int64]:
         """Ids of the variables with matching names; an error if one matches twice."""
@@ -383,11 +384,16 @@ class Posterior:
 
         return load(path)
 
-    def __repr__(self) -> str:
+    @property
+    def described(self) -> str:
+        """The size, the method and log Z in words."""
         log_z = self.log_partition
         total = f", log Z = {log_z.shown(6)} ({log_z.kind})" if log_z else ""
         hidden = counted(int(np.count_nonzero(~self.observed)), "hidden variable")
         result = self.solution.result
         ended = "" if result == "converged" else f", not converged ({result})"
-        about = f"{hidden}, method {self.solution.method}{ended}{total}"
-        return f"Posterior({about}, {self.trust.verdict})"
+        return f"{hidden}, method {self.solution.method}{ended}{total}"
+
+    def __repr__(self) -> str:
+        notes = shortened(self.solution.notes, self.solution.doubts)
+        return f"Posterior({self.described}, {self.trust.verdict}{notes})"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hylift.errors import EvidenceError, ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import Evidence, FactorGraph, Variables
@@ -113,6 +113,41 @@ def conditioned(posterior: Posterior, values: Mapping[str, object]) -> Posterior
         mixture=mixture,
         target=GivenTarget(target, Evidence.of(new, value)) if target else None,
     )
+
+
+def energy_of(posterior: Posterior, values: Assignment | Mapping[str, object] | ArrayLike) -> float:
+    """The energy of an assignment; see `Posterior.energy`."""
+    variables, target = posterior.variables, posterior.target
+    if target is None:
+        raise UnsupportedError(
+            "energies need the model, which is not saved with a posterior: infer again"
+        )
+    everything = np.full(len(variables), np.nan)
+    if isinstance(values, Mapping):
+        found = Evidence.from_mapping(variables, values)
+        found.check(variables)
+        everything[found.variable] = found.value
+    else:
+        array = values.values if isinstance(values, Assignment) else np.asarray(values, float)
+        if array.shape != everything.shape:
+            raise EvidenceError(
+                f"an assignment to {len(everything)} variables has as many values, "
+                f"not the shape {array.shape}"
+            )
+        everything[:] = array
+    evidence = target.evidence
+    seen = Evidence.of(evidence.variable[evidence.is_hard], evidence.value[evidence.is_hard])
+    given = np.flatnonzero(~np.isnan(everything))
+    check_agreement(variables, Evidence.of(given, everything[given]), seen)
+    everything[seen.variable] = seen.value
+    missing = np.flatnonzero(np.isnan(everything))
+    if len(missing):
+        more = f" (and {len(missing) - 1:,} more)" if len(missing) > 1 else ""
+        raise EvidenceError(
+            f"an assignment needs a value for '{variables.names[int(missing[0])]}'{more}"
+        )
+    Evidence.of(np.arange(len(everything)), everything).check(variables)
+    return target.energy(everything)
 
 
 def check_agreement(variables: Variables, given: Evidence, seen: Evidence) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import time
+import warnings
 from dataclasses import dataclass, replace
 from typing import get_args
 
 from numba.core import event
 
 from hylift.errors import (
+    DoubtWarning,
     ImpossibleEvidenceError,
     IntractableError,
     UnsupportedError,
@@ -121,15 +123,17 @@ def _finish(
         gc.collect()
         with event.install_listener("numba:compile", event.TimingListener()) as compilation:
             mark, start = MemoryMark.here(), time.perf_counter()
-            posterior = infer(
-                graph,
-                entrant.method,
-                lift=entrant.lift,
-                tasks=tasks,
-                seed=seed,
-                seconds=seconds,
-                progress=progress,
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DoubtWarning)  # the table of the race has verdicts
+                posterior = infer(
+                    graph,
+                    entrant.method,
+                    lift=entrant.lift,
+                    tasks=tasks,
+                    seed=seed,
+                    seconds=seconds,
+                    progress=progress,
+                )
             took = time.perf_counter() - start
         if posterior.solution.result == "interrupted":
             raise KeyboardInterrupt

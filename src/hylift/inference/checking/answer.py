@@ -14,6 +14,7 @@ from hylift.inference.prepared import Prepared
 from hylift.inference.settings import check_graph, checked_seconds, checked_seed
 from hylift.posterior import Posterior, with_observed
 from hylift.posterior.comparison import check_evidence, check_variables
+from hylift.posterior.summary import warn_of_doubt
 from hylift.progress import announce_compilation, silent
 
 SECONDS = 10.0
@@ -42,7 +43,9 @@ def check_answer(
             solution = replace(posterior.solution, is_certified=False)
             posterior = replace(posterior, solution=solution, checked=None)
         attempts = Attempts(prepared, request, None, Clock(seconds, request.began))
-        return with_check(posterior, attempts)
+        posterior = with_check(posterior, attempts)
+    warn_of_doubt(posterior, stacklevel=2)
+    return posterior
 
 
 def _check_same(posterior: Posterior, prepared: Prepared) -> None:

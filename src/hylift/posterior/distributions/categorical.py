@@ -11,6 +11,7 @@ from scipy import special
 from hylift.components.categorical import draw_states
 from hylift.components.family import FloatArray, IntArray
 from hylift.errors import ArgumentError, did_you_mean
+from hylift.graph import boolean
 from hylift.posterior.distributions.base import (
     BatchedDistribution,
     FloatOrArray,
@@ -50,6 +51,11 @@ class Categorical(BatchedDistribution):
     @property
     def num_states(self) -> int:
         return len(self.states)
+
+    @property
+    def is_boolean(self) -> bool:
+        """True if its states are false and true."""
+        return self.states == boolean.states
 
     @property
     def mode_number(self) -> int | IntArray:
