@@ -290,7 +290,7 @@ def test_a_long_list_is_cut_on_the_screen(run: Run, folder: Path) -> None:
 
     ended = run("infer", "many.uai")
 
-    assert "… and 30 more (name some with --query, or use --output)" in ended.out
+    assert "… and 30 more (--query or --top choose some, --output has all)" in ended.out
 
 
 def test_many_states_are_cut_but_stay_on_one_line(run: Run, folder: Path) -> None:

@@ -48,6 +48,8 @@ INFER = _examples(
     "hylift infer papers.mln --evidence facts.db --query 'Popularity(*)'",
     "hylift infer papers.mln -e In=in.parquet --closed In --output marginals.csv",
     "hylift infer papers.mln -e 'In=all.csv\\[paper,topic]' -c In",
+    "hylift infer papers.mln -e facts.db --top 20 --by mean",
+    "hylift infer papers.mln -e facts.db -q Popularity --arguments -o wide.csv",
     "hylift infer papers.mln -e facts.csv --unmatched ignore --task map",
     "hylift infer papers.mln -e facts.db --method bvi --components 5 --seconds 60",
     "hylift infer papers.mln -e facts.db --method bvi --check",

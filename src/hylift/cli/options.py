@@ -108,6 +108,30 @@ Query = Annotated[
         r"may be repeated.  \[default: all that are not observed]",
     ),
 ]
+Top = Annotated[
+    int | None,
+    option(
+        "--top",
+        metavar="N",
+        help="Show and write only the N variables with the largest numbers, see --by.",
+    ),
+]
+By = Annotated[
+    str | None,
+    option(
+        "--by",
+        metavar="NUMBER",
+        help="Put the largest first: prob (of being true, or of the likeliest state), or of reals "
+        r"mean, std, mode, q05, q50 or q95.  \[default with --top: prob, or mean of reals alone]",
+    ),
+]
+Arguments = Annotated[
+    bool,
+    flag(
+        "--arguments",
+        "Write tables with a column per argument instead of the name; for atoms of one predicate.",
+    ),
+]
 Rewrite = Annotated[bool, flag("--format", "Print the model in its canonical form.")]
 Bethe = Annotated[
     bool,

@@ -14,7 +14,14 @@ from hylift.cli import outputs, show_pandas
 from hylift.cli.method import MethodOptions
 from hylift.cli.model import Given, as_text, queried, read_graph
 from hylift.cli.outputs import TABLES, Output, Write
-from hylift.cli.render import num_classes_of, progress_bar, show, tell_drawn, verdict_words
+from hylift.cli.render import (
+    MAX_ROWS,
+    num_classes_of,
+    progress_bar,
+    show,
+    tell_drawn,
+    verdict_words,
+)
 from hylift.cli.stderr import InterruptedAnswerError, tell
 from hylift.errors import UnsupportedError
 from hylift.formats import uai
@@ -27,6 +34,8 @@ from hylift.plot.marginals import MAX_PANELS, check_panels
 from hylift.posterior import Posterior
 from hylift.posterior.datasets import extra
 from hylift.posterior.export import to_dict
+from hylift.posterior.summary import check_rank, ranked
+from hylift.words import listed
 
 DEFAULT_TASKS: tuple[Task, ...] = ("marginals", "logz")
 
@@ -45,6 +54,10 @@ class Found:
     posterior: Posterior
     tasks: list[Task]
     ids: NDArray[np.int64]
+    most: int = MAX_ROWS
+    """Variables that are listed in a terminal."""
+    arguments: bool = False
+    """Tables of marginals have a column per argument."""
 
     @property
     def names(self) -> list[str]:
@@ -60,7 +73,9 @@ class Found:
     @property
     def answer(self) -> outputs.CommandResult:
         posterior = self.posterior
-        held = posterior.marginals_of if "marginals" in self.tasks else posterior.map().to_arrow
+        held = posterior.table_of if self.arguments else posterior.marginals_of
+        if "marginals" not in self.tasks:
+            held = posterior.map().to_arrow
         formats: dict[str, Write] = {
             ".mar": self._write_marginals,
             ".pr": self._write_log_partition,
@@ -72,8 +87,15 @@ class Found:
         return outputs.CommandResult(self._show, self.to_dict, lambda: held(self.ids), formats)
 
     def _show(self, out: Console) -> None:
-        title = self.model.name
-        show(out, self.posterior, self.tasks, title=title, evidence=self.evidence, ids=self.ids)
+        show(
+            out,
+            self.posterior,
+            self.tasks,
+            title=self.model.name,
+            evidence=self.evidence,
+            ids=self.ids,
+            most=self.most,
+        )
 
     def _write_marginals(self, path: Path) -> None:
         everything = np.arange(len(self.posterior.variables))
@@ -90,7 +112,10 @@ def run(
     given: Given,
     task: list[str] | None,
     query: list[str] | None,
+    top: int | None,
+    by: str | None,
     output: str | None,
+    arguments: bool,
     save: Path | None,
     figure: Path | None,
     convergence: Path | None,
@@ -108,6 +133,7 @@ def run(
     read = [*given.read(model), *([] if how.start is None else [how.start])]
     outputs.check_outputs([written, saved, drawn, steps, kept], read)
     tasks = how.tasks(_tasks_of(written, _tasks(task), query), DEFAULT_TASKS)
+    _check_order(top, by, arguments, tasks, written)
     if figure is not None and "marginals" not in tasks:
         raise UnsupportedError("--figure draws marginals: ask for the task 'marginals' too")
     if convergence is not None:
@@ -117,6 +143,10 @@ def run(
     graph, _ = read_graph(model, given, quiet=quiet)
     ids = queried(graph.variables, query, ~graph.is_hidden) if query else None
     _check_states_only(written, graph)
+    if arguments:
+        graph.variables.names.common_predicate(
+            np.flatnonzero(graph.is_hidden) if ids is None else ids
+        )
     if figure is not None:
         num_atoms = np.count_nonzero(graph.is_hidden) if ids is None else len(ids)
         check_panels(min(int(num_atoms), MAX_PANELS))
@@ -141,7 +171,9 @@ def run(
     elif quiet and posterior.trust.verdict == "doubtful":
         tell(f"doubtful: {verdict_words(posterior)}")
     ids = posterior.select() if ids is None else ids
-    found = Found(model, graph.evidence, posterior, tasks, ids)
+    if top is not None or by is not None:
+        ids = ranked(posterior, ids, by, top)
+    found = Found(model, graph.evidence, posterior, tasks, ids, top or MAX_ROWS, arguments)
     if figure is not None and len(ids) > MAX_PANELS and not quiet:
         tell_drawn(f"the first {MAX_PANELS} of {len(ids):,} atoms")
     others: list[tuple[Output, Write]] = [
@@ -188,6 +220,23 @@ def _tasks_of(output: Output, tasks: list[Task], query: list[str] | None) -> lis
         show_pandas()
         extra("arviz")
     return tasks or ([only] if only else [])
+
+
+def _check_order(
+    top: int | None, by: str | None, arguments: bool, tasks: list[Task], output: Output
+) -> None:
+    """Raise if options about tables of marginals are wrong, before any work."""
+    asked = [("--top", top), ("--by", by), ("--arguments", arguments or None)]
+    for name, value in asked:
+        if value is not None and "marginals" not in tasks:
+            raise UnsupportedError(f"{name} is about marginals: ask for the task 'marginals' too")
+        if value is not None and RESULT_TASK.get(output.ending) is not None:
+            raise UnsupportedError(
+                f"{output.path}: such a file holds all variables, so it takes no {name}"
+            )
+    if arguments and output.ending not in TABLES:
+        raise UnsupportedError(f"--arguments is about tables: name an --output in {listed(TABLES)}")
+    check_rank(by, top)
 
 
 def _check_states_only(output: Output, graph: FactorGraph) -> None:
