@@ -30,8 +30,8 @@ class StepInfo(NamedTuple):
 class Stepper(Protocol):
     """Work that advances in steps, and can be stored between two of them.
 
-    A step that looks at the clock is not stored where it was cut short, unless it undoes what it has
-    done, and returns no objective.
+    A step that looks at the clock is not stored where it was cut short, unless it undoes what it
+    has done, and returns no objective.
     """
 
     def step(self) -> StepInfo: ...

@@ -10,6 +10,9 @@ from benchmarks.certified.models import Rooms
 from hylift.errors import UnsupportedError
 from hylift.inference.checking import quick
 from hylift.inference.message.particle import method
+from hylift.inference.method import Request
+from hylift.inference.prepared import Prepared
+from hylift.progress import silent
 
 EASY = """
     n = {0, ..., 4}
@@ -31,6 +34,20 @@ def test_an_answer_in_one_of_two_modes_is_doubtful() -> None:
     assert found.solution.doubts[0].startswith(
         "This answer may be off: by a short run of SMC from flat starts "
     )
+
+
+def test_an_answer_that_has_used_up_its_time_is_checked_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, bvi = Rooms(3).graph(), hl.BVI(3)
+    request = Request(frozenset({"marginals", "logz"}), 0, silent, seconds=1e-3)
+    found = hl.infer(graph, bvi, check=False)
+    monkeypatch.setattr(quick, "LEAST_SECONDS", 60.0)
+
+    checked = quick.with_quick_check(found, bvi, Prepared.of(graph), request)
+
+    assert (found.trust.verdict, checked.trust.verdict) == ("unchecked", "doubtful")
+    assert checked.solution.doubts[0].startswith("This answer may be off: by a short run of SMC")
 
 
 def test_a_right_answer_is_not() -> None:

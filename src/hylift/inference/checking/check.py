@@ -10,8 +10,15 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.inference.attempts import Attempts
+from hylift.inference.checking.better import (
+    SIGNIFICANT,
+    UNSURE_SUM,
+    are_messages_better,
+    correction,
+    with_sum,
+)
 from hylift.inference.checking.cost import FEWEST_DRAWS, affordable_chains
-from hylift.inference.checking.gaps import Gaps, Kind, difference, missed
+from hylift.inference.checking.gaps import Gaps, Kind, missed
 from hylift.inference.checking.limits import LOWER, Limits, bound, limits_to_sum, within
 from hylift.inference.checking.peak import start_at_peak
 from hylift.inference.method import Method, Task
@@ -36,16 +43,8 @@ from hylift.words import Wording, counted, duration, listed, worded
 
 PARTICLES = (64, 256, 1024)
 """Of each group: more where fewer leave variables in doubt."""
-SIGNIFICANT = 3.0
-"""Standard errors by which estimates of log Z differ in earnest."""
 PRECISE, PRECISE_SUM = 0.5, 0.15
 """Errors, as multiples of what is still right, and of log Z, above which more particles follow."""
-CLOSE_SUM, UNSURE_SUM = 0.1, 0.3
-"""Difference of log Z that does not matter, and its standard error in a connected part from which
-on modes may have been missed that no group has seen."""
-LOST_SUM, MESSAGES = 1.0, ("EP", "BP")
-"""Standard error of log Z from which on particles of a discrete graph are lost, and methods that
-are right more often there."""
 BOTH: frozenset[Task] = frozenset({"marginals", "logz"})
 MORE_TIME = Wording("hl.check_answer(posterior, graph, seconds=…)", "--check with more --seconds")
 
@@ -82,17 +81,12 @@ class Check:
         if chains is not None:
             self.attempts.notes[told:] = ["Gibbs came next, and was in doubt, too."]
         # Particles are right more often where both are in doubt, unless they are lost.
-        return self._instead_of(found)
+        if self.answer is None or not are_messages_better(self.answer, found, self.limits):
+            return found
+        return self._by_messages(self.answer, found)
 
-    def _instead_of(self, found: Posterior) -> Posterior:
-        """The answer of messages that converged where particles of a discrete graph are lost, and
-        these otherwise."""
-        answer, log_z = self.answer, found.log_partition
-        if answer is None or answer.solution.method not in MESSAGES or log_z is None:
-            return found
-        is_discrete = bool((answer.variables.num_states[~answer.observed] > 0).all())
-        if not is_discrete or answer.solution.result != "converged" or log_z.error <= LOST_SUM:
-            return found
+    def _by_messages(self, answer: Posterior, found: Posterior) -> Posterior:
+        """The answer, with the doubts of particles that are lost."""
         own, name = answer.solution.method, found.solution.method
         self.attempts.notes.append(f"{name} is lost here: these are the marginals of {own}.")
         if answer.log_partition is not None and answer.log_partition.kind == "estimate":
@@ -212,7 +206,7 @@ class Check:
         if self.answer is not None and self.keeps:
             trust = self._trust(self.answer, flat, kind, before)
             if trust.verdict == "checked":
-                return replace(_with_sum(self.answer, flat), checked=trust)
+                return replace(with_sum(self.answer, flat), checked=trust)
         found = replace(flat, checked=self._trust(flat, flat, kind, before))
         return found if self.answer is None else replace(found, assignment=self.answer.assignment)
 
@@ -288,18 +282,6 @@ def _log_sum(posterior: Posterior) -> float:
     return posterior.log_partition.value
 
 
-def _with_sum(answer: Posterior, flat: Posterior) -> Posterior:
-    """The answer, with the error of its estimate of log Z, or with that of particles."""
-    own, other = answer.log_partition, flat.log_partition
-    if own is None or other is None or own.kind != "estimate" or own is other:
-        return answer
-    gap, error = abs(own.value - other.value), SIGNIFICANT * other.error
-    if gap <= error + CLOSE_SUM:
-        return replace(answer, log_partition=replace(own, error=max(own.error, gap + error)))
-    note = f"log Z is that of {flat.solution.method}: {answer.solution.method} has {own.value:.6g}."
-    return replace(answer, log_partition=other).with_note(note)
-
-
 def _is_precise(found: Posterior) -> bool:
     """True if more particles would change little."""
     log_z = found.log_partition
@@ -338,18 +320,6 @@ def unchecked(posterior: Posterior, attempts: Attempts) -> Posterior:
         why = worded("The check was interrupted.")
     ids = np.flatnonzero(~posterior.observed)
     return replace(posterior, checked=Trust.same(posterior.variables, ids, "unchecked", why))
-
-
-def correction(before: Posterior, found: Posterior) -> str:
-    """A note that another answer is returned, and how far the one before was off."""
-    size = Gaps.between(before, found).size
-    worst = int(np.nanargmax(size))
-    name = before.variables.names[int(np.flatnonzero(~before.observed)[worst])]
-    return (
-        f"These are the marginals of {found.solution.method}: {before.solution.method} was off in "
-        f"{counted(int((size > 1).sum()), 'variable')}, of which most in this one: "
-        f"{difference(name, before.marginal(name), found.marginal(name))}."
-    )
 
 
 def _why_doubtful(

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from hylift.inference.attempts import Attempts
-from hylift.inference.checking.check import CLOSE_SUM, SIGNIFICANT, Check, correction, with_notes
+from hylift.inference.checking.better import correction, excess
+from hylift.inference.checking.check import Check, with_notes
 from hylift.inference.checking.gaps import Gaps
 from hylift.inference.exact.nodes.conditional import known_reals
 from hylift.inference.prepared import Prepared
@@ -38,8 +39,7 @@ def checked_on_nodes(posterior: Posterior, attempts: Attempts) -> Posterior:
     found = check.run()
     if found is None or found.log_partition is None or posterior.log_partition is None:
         return with_notes(posterior, attempts)
-    more = found.log_partition.value - posterior.log_partition.value
-    slack = SIGNIFICANT * found.log_partition.error + CLOSE_SUM
+    more, slack = excess(found, posterior)
     name, own = found.solution.method, found.all_marginals is posterior.all_marginals
     if own and more == 0.0:  # nodes have smaller errors of log Z than particles
         found = replace(found, log_partition=posterior.log_partition)

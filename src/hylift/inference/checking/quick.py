@@ -29,6 +29,8 @@ PARTICLES, DRAWS = SMC(particles=16, sweeps=5), Gibbs(draws=200, warm_up=50, lon
 MOST_FACTORS, MOST_REWRITTEN, MOST_SECONDS = 2_000_000, 3_000, 0.25
 """Factors of a graph that is rewritten for the check, of one that is drawn from, and the predicted
 time of particles."""
+LEAST_SECONDS = 0.2
+"""For the check of an answer that has used up its time: a wrong one would be unchecked only."""
 UNCHECKED = (
     "The answer is unchecked: a short run from flat starts, which would show what it misses, takes "
     "too long here, or is not possible."
@@ -55,7 +57,7 @@ def with_quick_check(
         return posterior
     began, left = time.perf_counter(), None
     if request.seconds is not None:
-        left = request.seconds - posterior.solution.seconds
+        left = max(request.seconds - posterior.solution.seconds, LEAST_SECONDS)
     asked = Request(
         frozenset({"marginals"}), request.seed, silent, "none", left, interrupt=request.interrupt
     )
@@ -75,8 +77,6 @@ def _dispelled(note: str) -> str:
 
 def _comparison(posterior: Posterior, prepared: Prepared, request: Request) -> str:
     """A doubt where flat runs have another answer, and otherwise what is known."""
-    if request.seconds is not None and request.seconds <= 0:
-        return UNCHECKED
     own, rewrites = prepared, info_of(PARTICLES).rewrites
     if prepared.ground.num_factors <= MOST_FACTORS:
         own = prepared.rewritten(rewrites)
