@@ -146,12 +146,17 @@ class Totals:
             raise contradiction(points.graph, np.array([lost]))
         return max(change for _, change in found)
 
-    def cavities(self, message: FloatArray, log_base: FloatArray) -> FloatArray:
+    def cavities(
+        self,
+        message: FloatArray,
+        log_base: FloatArray,
+        go_on: Callable[[], bool] | None = None,
+    ) -> FloatArray:
         """(entry,): messages from variables to factors, times the weights (point,) of points."""
         points, cavity = self.points, np.empty_like(message)
         in_blocks(
             tell, points.slot_blocks, points.terms.slots, points.first, points.place, message,
-            self.total, self.zeros, log_base, cavity,
+            self.total, self.zeros, log_base, cavity, go_on=go_on,
         )  # fmt: skip
         return cavity
 

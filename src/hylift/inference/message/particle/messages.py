@@ -180,7 +180,7 @@ class ParticleMessages:
 
     def _cavities(self) -> FloatArray:
         """(entry,): messages from variables to factors, times the weights of points."""
-        return self.totals.cavities(self.message, self.particles.log_base)
+        return self.totals.cavities(self.message, self.particles.log_base, self.go_on)
 
     def _sent(
         self, cavity: FloatArray, targets: Points, target: FloatArray, *, reals_only: bool = False
