@@ -140,14 +140,13 @@ def test_a_lifted_graph_is_refused() -> None:
         infer(graph, Exact())
 
 
-@pytest.mark.parametrize("task", ["logz", "map"])
-def test_a_function_of_an_unbounded_real_is_refused_by_name(task: str) -> None:
+def test_the_largest_value_of_a_function_of_an_unbounded_real_is_refused_by_name() -> None:
     graph = FactorGraph.build({"x": real}, [(Function(lambda x: -np.abs(x), num_reals=1), ["x"])])
 
     with pytest.raises(
         UnsupportedError, match="cannot integrate over 'x': it is not bounded on both sides"
     ):
-        infer(graph, Exact(), tasks=[task])
+        infer(graph, Exact(), tasks=["map"])
 
 
 def test_a_half_bounded_real_far_from_its_bound_is_a_gaussian() -> None:

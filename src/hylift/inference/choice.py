@@ -9,7 +9,7 @@ from hylift.graph import FactorGraph
 from hylift.inference.attempts import Attempts, Clock
 from hylift.inference.checking.check import BOTH, Check, unchecked, with_notes
 from hylift.inference.checking.cost import affords_check
-from hylift.inference.checking.nodes import checked_on_nodes, rests_on_nodes
+from hylift.inference.checking.nodes import COARSE, checked_on_nodes, rests_on_nodes
 from hylift.inference.exact import Exact
 from hylift.inference.expectation import EP
 from hylift.inference.method import Request
@@ -86,6 +86,9 @@ def _exact(
         return "its tables do not fit into memory."
     except _OutOfTimeError:
         return f"it had not ended after {duration(clock.elapsed)}."
+    log_z = posterior.log_partition
+    if posterior.solution.result == "max_steps" and log_z is not None and log_z.error > COARSE:
+        return f"its nodes are too coarse, and more of them change log Z by {log_z.error:.1g}."
     seconds = posterior.solution.predicted_seconds or 0.0
     why = "because it is cheap here" if seconds < 1 else f"predicted to take {duration(seconds)}"
     return posterior.with_note(f"Exact inference was chosen, {why}.")

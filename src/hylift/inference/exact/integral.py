@@ -77,7 +77,7 @@ def integrate(
     whole, variables = kinds, kinds.graph.variables
     bounded = bool((np.isfinite(variables.lower) | np.isfinite(variables.upper)).any())
     gridded, one_sided = known_reals(kinds), is_one_sided(variables)
-    placed = gridded & (one_sided | beside_free(kinds, gridded))
+    placed = gridded & (~is_closed(variables) | beside_free(kinds, gridded))
     ends: list[FarEnds] = []
     while True:
         check_closed(kinds, gridded & ~placed)

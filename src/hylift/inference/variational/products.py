@@ -64,6 +64,7 @@ class Ascent:
     edge_ptr: NDArray[np.int64]  # (variable + 1,): where its slots begin in `edge`
     edge: NDArray[np.int64]  # (place,): a slot
     term_of: NDArray[np.int64]  # (slot,)
+    is_left: NDArray[np.bool_]  # (variable,): stays where it is, because it is in functions only
     may_overshoot: bool
     """True if members of a class are neighbours, and so move at once."""
 
@@ -81,7 +82,11 @@ class Ascent:
         edge_ptr = np.concatenate([[0], np.cumsum(count)])
         variable, term = terms.slots[edge], term_of[edge]
         twice = (variable[1:] == variable[:-1]) & (term[1:] == term[:-1])
-        return cls(objective, edge_ptr, edge, term_of, bool(twice.any()))
+        is_left = np.zeros(num_variables, dtype=bool)
+        for group in objective.problem.functions:
+            is_left[group.scope] = True
+        is_left &= np.diff(edge_ptr) == 0
+        return cls(objective, edge_ptr, edge, term_of, is_left, bool(twice.any()))
 
     @property
     def chunk(self) -> int:
@@ -102,6 +107,7 @@ class Ascent:
         problem, source = self.objective.problem, self.objective.terms.source
         terms, layout, limits = problem.terms, problem.layout, problem.limits
         order = layout.reals if only_reals else np.arange(len(problem.multiplicity))
+        order = order[~self.is_left[order]]
         widest, change = int(layout.size.max(initial=1)), np.empty(len(entries))
         gradient = np.empty((len(entries), widest * self.objective.terms.most, 1))
         sweep(

@@ -35,6 +35,11 @@ FIRST_NODES, MOST_FIRST = 8_000, 48
 """The same when integration begins."""
 POWERS = (1.0, 1e-2, 1e-4, 1e-6)
 """Of the joint density, to see far nodes where the first underflows."""
+RESOLVED_POWERS = tuple(10.0**-k for k in range(9))
+"""Of the joint density, of which the largest is used that nodes of reals beside resolve."""
+MOVED, UNRESOLVED = 0.3, 1.0
+"""Share of a panel by which its edge is moved to have other nodes, and the change of a log-density
+from which on nodes do not resolve it."""
 CAREFUL, MANY_COUPLED = 1e-3, 3
 """Share of the tolerance for what lies beyond windows of fewer coupled reals than this."""
 FINER = 1.3
@@ -43,6 +48,10 @@ WIDEST_DEGREE = 64
 """Most nodes of one panel."""
 MOST_NODES = 2**18
 """Joint nodes of coupled reals up to which a grid is refined to settle further digits."""
+MOST_BESIDE = 2**24
+"""The same where reals beside are on panels of their intervals."""
+CLOSE = 1e-3
+"""Error with which such a grid counts as settled."""
 MOST_CLOSED = 2**25
 """Numbers of closed forms up to which lattices are not tried, or serve where these are refused: a
 second of work."""
@@ -98,6 +107,13 @@ class Grid:
     def axes(self, kinds: Kinds) -> Axes:
         return Axes.of(kinds, self.gridded, self.edges, self.scale, self.degree)
 
+    def moved(self, reals: Flags) -> Grid:
+        """Other nodes of the same number for some reals (variable,): inner edges are moved."""
+        edges = self.edges.copy()
+        step = np.diff(edges, axis=1)
+        edges[reals[self.gridded], 1:-1] += MOVED * step[reals[self.gridded], 1:]
+        return replace(self, edges=edges)
+
     def finer(self) -> Grid:
         more = int(np.ceil(FINER * self.degree))
         if self.grows and more <= WIDEST_DEGREE:
@@ -151,6 +167,9 @@ def settled_grid(
     is; or the reals, where the integral is infinite."""
     reals = np.flatnonzero(placed)
     coupled = most_coupled(kinds, reals)
+    num_joint, most = coupled, MOST_NODES
+    if (gridded & ~placed).any():
+        num_joint, most = most_coupled(kinds, np.flatnonzero(gridded)), MOST_BESIDE
     windows = _windows(kinds, gridded, reals, coupled, max_entries, tolerance, meter)
     if isinstance(windows, Integrated):
         return windows
@@ -170,10 +189,11 @@ def settled_grid(
             return SettledGrid(coarser, grid.num_nodes, error, settled)
         if before is not None:
             error, settled = difference(before, outcome, tolerance)
-            if settled or float(grid.finer().num_nodes) ** coupled > MOST_NODES:
+            if settled or float(grid.finer().num_nodes) ** num_joint > most:
                 chosen = coarser if settled else grid
                 other = grid if settled else coarser
-                return SettledGrid(chosen, other.num_nodes, error, settled)
+                is_close = most == MOST_BESIDE and error <= CLOSE
+                return SettledGrid(chosen, other.num_nodes, error, settled or is_close)
         before, coarser, grid = outcome, grid, grid.finer()
 
 
@@ -190,18 +210,34 @@ def _windows(
     num_nodes = nodes_within(SCANNED, coupled, MOST_SCANNED)
     infinite: list[Integrated] = []
 
-    def scan(windows: Windows) -> Scan | None:
-        axes = Grid.of(kinds, gridded, windows, num_nodes).axes(kinds)
-        what = f"seeking the probability of {len(reals)} reals on {num_nodes} nodes"
-        meter.progress(0.0, what)
-        found = _integrated(kinds, axes, max_entries, meter)
+    others = gridded.copy()
+    others[reals] = False
+
+    def joint(grid: Grid) -> Integrated | None:
+        found = _integrated(kinds, grid.axes(kinds), max_entries, meter)
         if found.is_infinite and len(improper_but_bounded(kinds, found)):
             infinite.append(found)
             return None
-        at = axes.row[windows.real]
-        u = windows.scale.place(axes.nodes[at])
-        log_weights = np.log(axes.weights[at] / windows.scale.slope(u))
-        found = found.without_failed()
+        return found.without_failed()
+
+    def scan(windows: Windows) -> Scan | None:
+        grid = Grid.of(kinds, gridded, windows, num_nodes)
+        what = f"seeking the probability of {len(reals)} reals on {num_nodes} nodes"
+        meter.progress(0.0, what)
+        found = joint(grid)
+        if found is None:
+            return None
+        at = found.axes.row[windows.real]
+        u = windows.scale.place(found.axes.nodes[at])
+        log_weights = np.log(found.axes.weights[at] / windows.scale.slope(u))
+        if others.any() and found.promoted is None:
+            other = joint(grid.moved(others))
+            if other is None:
+                return None
+            log_density = _resolved(
+                kinds, (found, other), at, log_weights, max_entries, tolerance, meter
+            )
+            return Scan(u, log_density, log_density)
         log_probs: list[FloatArray] = []
         for power in POWERS if found.promoted is None else POWERS[:1]:
             log_probs.append(_log_probs(kinds, found, power, max_entries, meter)[at])
@@ -221,6 +257,35 @@ def _integrated(kinds: Kinds, axes: Axes, max_entries: int, meter: Meter) -> Int
     return integrate_reals(
         kinds, axes, max_entries, maximise=False, moments=False, promote=True, meter=meter
     )
+
+
+def _resolved(
+    kinds: Kinds,
+    pair: tuple[Integrated, Integrated],
+    at: Ids,
+    log_weights: FloatArray,
+    max_entries: int,
+    tolerance: float,
+    meter: Meter,
+) -> FloatArray:
+    """(real, node): log-densities of the highest power of the joint density that other nodes of the
+    reals beside confirm.
+
+    Of a ridge that is narrower than the distance of nodes only points would be seen, and windows
+    around them would lose the rest of it. A power is wider.
+    """
+    cut = -float(np.log(tolerance * CAREFUL))
+    for power in RESOLVED_POWERS:
+        one, two = (
+            power * (_log_probs(kinds, each, power, max_entries, meter)[at] - log_weights)
+            for each in pair
+        )
+        log_density = np.maximum(one, two)
+        top = log_density.max(axis=1, keepdims=True)
+        gap = np.abs(np.maximum(one, top - cut) - np.maximum(two, top - cut))
+        if gap.max() <= UNRESOLVED:
+            break
+    return log_density
 
 
 def _log_probs(

@@ -34,6 +34,11 @@ BELL = 0.5
 """Share of the depth of a window to which the density of a bell falls at both ends."""
 LOWEST = 1e8
 """Logarithm of the largest ratio of densities that is told apart."""
+QUARTILES = 4.0
+"""Largest unit of a real without bounds, in distances between its quartiles: windows of heavy tails
+are much wider."""
+CLOSER = 0.1
+"""The same in distances between nodes, where one of them has both quartiles."""
 NARROW = 1e-6
 """Least share of a window on either side of the middle of its probability."""
 FEW_ABOVE = 5
@@ -200,7 +205,10 @@ class Windows:
         short = short_low | short_high
         self._check_falling(kinds, short, np.stack([low, high], axis=1))
         settled = bool((~short & (high - low >= SETTLED * width)).all())
-        return replace(self, low=low, high=high)._rescaled(u, log_density), settled
+        found = replace(self, low=low, high=high)._rescaled(u, log_density)
+        is_open = ~(np.isfinite(self.lower) | np.isfinite(self.upper))
+        is_narrower = is_open & (found.scale.unit < SETTLED * self.scale.unit)
+        return found, settled and not is_narrower.any()
 
     def _ends(self) -> tuple[FloatArray, FloatArray]:
         """The ends of the domains in u."""
@@ -247,8 +255,12 @@ class Windows:
         mass = np.exp(log_density - log_density.max(axis=1, keepdims=True))
         mass *= np.gradient(u, axis=1)
         below = np.cumsum(mass, axis=1) / mass.sum(axis=1, keepdims=True)
-        rows = np.arange(len(u))
-        middle = self.scale.value(u)[rows, np.argmax(below >= 0.5, axis=1)]
+        rows, x = np.arange(len(u)), self.scale.value(u)
+        middle = x[rows, np.argmax(below >= 0.5, axis=1)]
+        first, last = (np.argmax(below >= share, axis=1) for share in (0.25, 0.75))
+        around = np.maximum(first - 1, 0), np.minimum(last + 1, u.shape[1] - 1)
+        spread = x[rows, around[1]] - x[rows, around[0]]
+        spread *= np.where(first == last, CLOSER, QUARTILES)
         middle = np.clip(middle, low + NARROW * (high - low), high - NARROW * (high - low))
         centre = _anchor(self.lower, self.upper, middle)
         unit = np.where(
@@ -257,7 +269,7 @@ class Windows:
             np.where(
                 np.isfinite(self.upper),
                 (centre - high) + 0.1 * (high - middle),
-                0.25 * (high - low),
+                np.minimum(0.25 * (high - low), spread),
             ),
         )
         scale = Scale.along(centre, unit)
