@@ -275,7 +275,7 @@ def test_evidence_may_hold_what_the_rules_let_go(run: Run, folder: Path) -> None
     ("options", "expected"),
     [
         (["--format", "--bethe"], "--format and --bethe ask for different things: choose one"),
-        (["-e", "facts.db"], "--evidence, --closed and --unmatched go with --bethe"),
+        (["-e", "facts.db"], "--evidence, --closed, --only-rows and --unmatched go with --bethe"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

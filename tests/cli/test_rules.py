@@ -366,11 +366,11 @@ REFUSED = {
     ),
     "closed predicates of tables": (
         ["infer", "model.uai", "--closed", "In"],
-        "hylift: model.uai: --closed and --unmatched are for models of rules (.mln)\n",
+        "hylift: model.uai: --closed, --only-rows and --unmatched are for models of rules (.mln)\n",
     ),
     "unmatched rows of tables": (
         ["infer", "model.uai", "--unmatched", "ignore"],
-        "hylift: model.uai: --closed and --unmatched are for models of rules (.mln)\n",
+        "hylift: model.uai: --closed, --only-rows and --unmatched are for models of rules (.mln)\n",
     ),
     "two files of evidence for tables": (
         ["infer", "model.uai", "-e", "model.uai.evid", "-e", "model.uai.evid"],

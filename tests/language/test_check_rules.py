@@ -121,7 +121,10 @@ MULTIPLY = "compare it with a number, and multiply by that comparison"
 INSTEAD = "multiply by it instead, as in 'A(x) * (B(x) = 1)'"
 SOFTEN = "give the rule a weight in place of the period"
 UNIQUE = "'Kind' has an argument marked '!', so it cannot be closed-world, as where requires"
-WHERE = "where takes comparisons of logical terms, and Boolean atoms or their negation"
+WHERE = (
+    "where takes comparisons of logical terms or of observed numbers, and Boolean atoms or their "
+    "negation"
+)
 
 KINDS = [
     ("1 Pop(p) ^ In(p, t)", f"'Pop(p)' is real, but '^' {NEEDS}: {MULTIPLY}", "Pop"),
@@ -141,8 +144,8 @@ KINDS = [
         "Pop(p) = 1",
     ),
     (
-        "1 In(p, t) ^ Pop(p) > 0.5",
-        f"'Pop(p) > 0.5' is a soft comparison of numbers, but '^' {NEEDS}: {INSTEAD}",
+        "1 In(p, t) ^ (Pop(p) > 0.5; slope=20)",
+        f"'(Pop(p) > 0.5; slope=20)' is a soft comparison of numbers, but '^' {NEEDS}: {INSTEAD}",
         "Pop(p) > 0.5",
     ),
     (
@@ -167,7 +170,11 @@ KINDS = [
         "!Kind(p, t)",
     ),
     ("1 In(p, t) where Pop(p)", f"'Pop(p)' is real, but {WHERE}", "Pop"),
-    ("1 In(p, t) where Pop(p) > 2", f"{WHERE}, not 'Pop(p) > 2'", "Pop(p) > 2"),
+    (
+        "1 In(p, t) where (Pop(p) > 2; slope=20)",
+        f"{WHERE}, not '(Pop(p) > 2; slope=20)'",
+        "Pop(p) > 2",
+    ),
     (
         "1 In(p, t) where Topic(t) v rain",
         f"{WHERE}, not 'Topic(t) v rain'",
@@ -349,6 +356,7 @@ def test_an_error_in_a_rule_says_what_is_wrong_and_where(text, message, words):
         "{A: 0.1} Near(p, +q)",
         "1 At(p, t) => At(p, t+1)",
         "2 (Pop(p) > 0.05; slope=20)",
+        "2 In(p, t) ^ Pop(p) > 0.05 where Len(p) < 3",
         "-0.04 Pop(p)^2 + Len(p)^2",
         "1 (Topic(t) + In(p, t)) = 1",
         "Kind1(topic1)\ntopic1\n1 Kind1(t)",

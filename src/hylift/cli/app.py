@@ -60,7 +60,8 @@ def command(epilog: str) -> Callable[[Callable[..., None]], Callable[..., None]]
             with warnings_told(arguments["quiet"]):
                 module = import_module(f"hylift.cli.commands.{declared.__name__}")
                 if "evidence" in arguments:
-                    named = [arguments.pop(name) for name in ("evidence", "closed", "unmatched")]
+                    names = ("evidence", "closed", "only_rows", "unmatched")
+                    named = [arguments.pop(name) for name in names]
                     arguments["given"] = module.Given.of(*named)
                 module.run(**arguments)
 
@@ -77,6 +78,7 @@ def infer(
     model: options.ModelFile,
     evidence: options.Evidence = None,
     closed: options.Closed = None,
+    only_rows: options.OnlyRows = None,
     unmatched: options.Unmatched = "error",
     task: options.Tasks = None,
     query: options.Query = None,
@@ -100,6 +102,7 @@ def race(
     model: options.ModelFile,
     evidence: options.Evidence = None,
     closed: options.Closed = None,
+    only_rows: options.OnlyRows = None,
     unmatched: options.Unmatched = "error",
     methods: options.Methods = None,
     seconds: options.RaceSeconds = 30.0,
@@ -119,6 +122,7 @@ def check(
     bethe: options.Bethe = False,
     evidence: options.Evidence = None,
     closed: options.Closed = None,
+    only_rows: options.OnlyRows = None,
     unmatched: options.Unmatched = "error",
     output: options.Report = None,
     quiet: options.Quiet = False,
@@ -131,6 +135,7 @@ def ground(
     model: options.RuleFile,
     evidence: options.Evidence = None,
     closed: options.Closed = None,
+    only_rows: options.OnlyRows = None,
     unmatched: options.Unmatched = "error",
     stats: options.Stats = False,
     output: options.Ground = None,
@@ -144,6 +149,7 @@ def explain(
     model: options.ModelFile,
     evidence: options.Evidence = None,
     closed: options.Closed = None,
+    only_rows: options.OnlyRows = None,
     unmatched: options.Unmatched = "error",
     figure: options.ClassFigure = None,
     output: options.Explained = None,

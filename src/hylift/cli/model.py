@@ -34,15 +34,18 @@ class Given:
 
     evidence: Sequence[str] = ()
     closed: Sequence[str] = ()
+    only_rows: Sequence[str] = ()
     unmatched: str = "error"
 
     @classmethod
-    def of(cls, evidence: list[str] | None, closed: list[str] | None, unmatched: str) -> Given:
-        return cls(evidence or (), closed or (), unmatched)
-
-    @property
-    def closed_predicates(self) -> list[str]:
-        return [name.strip() for text in self.closed for name in text.split(",")]
+    def of(
+        cls,
+        evidence: list[str] | None,
+        closed: list[str] | None,
+        only_rows: list[str] | None,
+        unmatched: str,
+    ) -> Given:
+        return cls(evidence or (), _split(closed), _split(only_rows), unmatched)
 
     @property
     def files(self) -> list[tuple[str | None, TableFile]]:
@@ -69,6 +72,11 @@ class Given:
         return [file if name is None else {name: file} for name, file in self.files]
 
 
+def _split(lists: Sequence[str] | None) -> tuple[str, ...]:
+    """The names in lists with commas."""
+    return tuple(name.strip() for text in lists or () for name in text.split(","))
+
+
 def as_text(given: str | Path) -> str:
     """An argument as text that can be printed; invalid bytes are replaced."""
     return os.fsencode(given).decode(errors="replace")
@@ -92,8 +100,9 @@ def ground_file(model: Path, given: Given, *, quiet: bool) -> Grounding:
         parsed = read_model(model)
         world = World.of(
             parsed,
-            given.sources([*parsed.predicate_by_name, *parsed.type_by_name]),
-            closed=given.closed_predicates,
+            given.sources([*parsed.predicate_by_name, *parsed.type_by_name, *parsed.table_names]),
+            closed=given.closed,
+            only_rows=given.only_rows,
             unmatched=cast(Literal["error", "ignore"], given.unmatched),
         )
         grounding = ground_world(world, progress)
@@ -135,8 +144,9 @@ def _ending(model: Path) -> str:
 
 
 def _read_uai(model: Path, given: Given) -> FactorGraph:
-    if given.closed or given.unmatched != "error":
-        raise UnsupportedError(f"{model}: --closed and --unmatched are for models of rules (.mln)")
+    if given.closed or given.only_rows or given.unmatched != "error":
+        options = "--closed, --only-rows and --unmatched"
+        raise UnsupportedError(f"{model}: {options} are for models of rules (.mln)")
     if len(given.evidence) > 1:
         raise UnsupportedError(f"{model}: a .uai model takes one evidence file")
     graph = uai.read_uai(model)

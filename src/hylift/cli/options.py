@@ -77,6 +77,14 @@ Closed = Annotated[
         "may be repeated.",
     ),
 ]
+OnlyRows = Annotated[
+    list[str] | None,
+    option(
+        "--only-rows",
+        metavar="PREDICATE",
+        help="A predicate whose atoms exist only where its table has rows; may be repeated.",
+    ),
+]
 Unmatched = Annotated[
     str,
     typer.Option(

@@ -23,7 +23,7 @@ from hylift.grounding.atoms import (
 from hylift.grounding.evidence.probabilities import with_probabilities
 from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.plan import RulePlan, plan_rule, rule_label
-from hylift.grounding.query import with_relations
+from hylift.grounding.relations import with_relations
 from hylift.grounding.sizes import GroundStatistics, estimate, statistics, warn_of_size
 from hylift.grounding.world import World
 from hylift.language.report import ModelWarning
@@ -50,7 +50,11 @@ class Grounding:
         """Notes on evidence that was left out, or may have been meant otherwise."""
         notes = list(self.world.notes)
         unused = self.observed.unused
-        notes += [str(u) for u in unused if not _is_lost(u, self.world, self.plans)]
+        notes += [
+            str(u)
+            for u in unused
+            if not _is_lost(u, self.world, self.plans) and u.predicate not in self.world.compared
+        ]
         for name in sorted(self.observed.only_true):
             hidden = self.numbers[name].count - self.observed.num_observed[name]
             if hidden:
@@ -74,6 +78,7 @@ def ground(
     evidence: Any = None,
     *,
     closed: Iterable[str] = (),
+    only_rows: Iterable[str] = (),
     unmatched: Literal["error", "ignore"] = "error",
     progress: Progress = silent,
 ) -> FactorGraph:
@@ -81,9 +86,11 @@ def ground(
 
     evidence: files, data frames, Arrow tables, DuckDB relations or mappings; see `World.of`.
     closed: predicates of which all atoms that are not given are false.
+    only_rows: predicates whose atoms exist only where their tables have rows, with values or
+        without; groundings that would have others do not exist.
     unmatched: what to do with rows about predicates or constants that the model does not have.
     """
-    world = World.of(model, evidence, closed=closed, unmatched=unmatched)
+    world = World.of(model, evidence, closed=closed, only_rows=only_rows, unmatched=unmatched)
     return ground_world(world, progress).graph
 
 
@@ -92,10 +99,11 @@ def size_estimate(
     evidence: Any = None,
     *,
     closed: Iterable[str] = (),
+    only_rows: Iterable[str] = (),
     unmatched: Literal["error", "ignore"] = "error",
 ) -> SizeEstimate:
     """The size of the factor graph of a model and its evidence; arguments as of `ground`."""
-    world = World.of(model, evidence, closed=closed, unmatched=unmatched)
+    world = World.of(model, evidence, closed=closed, only_rows=only_rows, unmatched=unmatched)
     return estimate(*plan_rules(world))
 
 
@@ -164,17 +172,18 @@ def _rule_info(plan: RulePlan, groups: tuple[FactorGroup, ...], constant: float)
 def plan_rules(world: World) -> tuple[World, tuple[RulePlan, ...]]:
     """A plan for each rule, and the world with the relations that the plans look up."""
     rules = world.model.rules
-    world, formulas = with_relations(world)
-    parts = zip(rules, world.variable_types, formulas, strict=True)
+    world, related = with_relations(world)
+    parts = zip(rules, world.variable_types, related, strict=True)
     return world, tuple(
         plan_rule(
             world,
             rule,
             types,
             with_probabilities(formula, world.model, types, world.tables, world.constants),
+            where,
             rule_label(rule, place),
         )
-        for place, (rule, types, formula) in enumerate(parts)
+        for place, (rule, types, (formula, where)) in enumerate(parts)
     )
 
 

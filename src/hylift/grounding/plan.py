@@ -88,17 +88,22 @@ def rule_label(rule: Rule, place: int) -> str:
 
 
 def plan_rule(
-    world: World, rule: Rule, types: Mapping[str, str], formula: Expr, label: str
+    world: World,
+    rule: Rule,
+    types: Mapping[str, str],
+    formula: Expr,
+    where: Sequence[Expr],
+    label: str,
 ) -> RulePlan:
     """The guards of a rule, found by asking what each closed-world atom decides on its own.
 
-    formula: the rule's, with relations in place of quantified truths that evidence decides.
+    formula, where: the rule's, with relations in place of what evidence decides.
     """
     formula, members = with_members(world, formula, types, label)
     written = (rule.formula, *rule.where)
     free = dict.fromkeys(name for part in written for name in free_variables(part))
     ranges = variable_ranges(world, {name: types[name] for name in free}, written)
-    conditions = [_condition(world, part) for part in rule.where]
+    conditions = [_condition(world, part) for part in where]
     known: dict[Expr, bool] = {guard.test: guard.holds for guard in conditions}
     guards, formula = find_guards(world, fold(formula, known))
     slots = open_slots(world, formula)

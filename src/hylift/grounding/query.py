@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph.domains import boolean
-from hylift.grounding.engine import Relation, num_rows
-from hylift.grounding.guards import Guard, Test, variable_ranges
+from hylift.grounding.guards import Guard, Test
 from hylift.grounding.plan import RulePlan
 from hylift.grounding.world import World
 from hylift.language.syntax import (
@@ -19,23 +17,15 @@ from hylift.language.syntax import (
     Atom,
     Comparison,
     Constant,
-    Expr,
-    Operation,
-    PredicateDeclaration,
-    Quantified,
     Term,
-    Truth,
-    Unary,
     Variable,
 )
-from hylift.language.walk import atoms, free_variables, nodes, rebuild
+from hylift.language.walk import free_variables
 
 IntColumn = NDArray[np.int32]
 
 MAX_FILTERED = 1 << 25
 """Most combinations that are made in memory to keep some of them."""
-
-CONNECTIVE = {"^": "AND", "v": "OR", "=>": "OR", "<=>": "="}
 
 
 class Query:
@@ -137,7 +127,7 @@ def _compared(types: Mapping[str, str], test: Comparison) -> tuple[str, Term, Te
     )
 
 
-def _column_numbers(columns: Sequence[object]) -> str:
+def column_numbers(columns: Sequence[object]) -> str:
     return ", ".join(str(place + 1) for place in range(len(columns)))
 
 
@@ -258,7 +248,7 @@ def _part_counts(
         counts[...] = known
     else:
         query = Query(world, plan.types, {name: plan.ranges[name] for name in names}, guards)
-        tail = f" GROUP BY {_column_numbers(own)}" if own else ""
+        tail = f" GROUP BY {column_numbers(own)}" if own else ""
         found = world.engine.fetch(
             query.select([*query.variables(own, "v"), "count(*) AS n"], tail)
         )
@@ -281,126 +271,3 @@ def _pair_count(plan: RulePlan, names: list[str], guards: list[Guard]) -> float 
         COMPARISONS[test.op](0, 1) + COMPARISONS[test.op](1, 0)
     )
     return holding if guards[0].holds else n * n - holding
-
-
-def with_relations(world: World) -> tuple[World, tuple[Expr, ...]]:
-    """The world with a closed-world predicate for each quantified truth that evidence decides, and
-    the formulas of its rules in terms of these.
-
-    `EXIST y Friends(x, y)` becomes an atom of x, whose true rows one query finds; expanded, it
-    would be a lookup for every y.
-    """
-    formulas = []
-    for rule, types in zip(world.model.rules, world.variable_types, strict=True):
-        world, formula = _related(world, rule.formula, types)
-        formulas.append(formula)
-    return world, tuple(formulas)
-
-
-def _related(world: World, expr: Expr, types: Mapping[str, str]) -> tuple[World, Expr]:
-    """An expression with relations in place of the quantified truths that evidence decides."""
-    if not any(isinstance(node, Quantified) for node in nodes(expr)):
-        return world, expr
-    relations = _Relations(world, types, {})
-    expr = relations.related(expr)
-    return relations.world, expr
-
-
-@dataclass(slots=True, eq=False)
-class _Relations:
-    """A world and its relations so far.
-
-    Not a recursive closure, which would keep the database open until garbage is collected.
-    """
-
-    world: World
-    types: Mapping[str, str]
-    found: dict[Expr, Expr]
-
-    def related(self, part: Expr) -> Expr:
-        is_truth = isinstance(part, Quantified) and part.is_truth
-        if not is_truth or not _is_decided(self.world, part):
-            return rebuild(part, self.related)
-        if part not in self.found:
-            assert isinstance(part, Quantified)
-            self.world, self.found[part] = _relation(self.world, part, self.types)
-        return self.found[part]
-
-
-def _is_decided(world: World, expr: Expr) -> bool:
-    """True if all atoms of an expression are closed-world."""
-    return all(atom.predicate in world.closed for atom in atoms(expr))
-
-
-def _relation(world: World, node: Quantified, types: Mapping[str, str]) -> tuple[World, Expr]:
-    """The world with the relation of a quantified truth, and the expression that stands for it.
-
-    `FORALL y f` is `!(EXIST y !f)`: the relation has the rows that violate it.
-    """
-    holds = node.quantifier == "EXIST"
-    world, body = _related(world, node.body, types)
-    free = free_variables(node)
-    number = len(world.model.predicates)
-    name, table = f"relation {number}", f"relation_{number}"
-    predicate = PredicateDeclaration(name, tuple(types[name] for name in free), boolean)
-    world.engine.store(table, _select(world, node, body, holds, types))
-    count = num_rows(world.engine, f"SELECT * FROM {table}")
-    world = replace(
-        world,
-        model=replace(world.model, predicates=(*world.model.predicates, predicate)),
-        relations={**world.relations, name: Relation(table, count)},
-        closed=world.closed | {name},
-    )
-    atom = Atom(name, tuple(Variable(name) for name in free))
-    return world, atom if holds else Unary("!", atom)
-
-
-def _select(
-    world: World, node: Quantified, body: Expr, holds: bool, types: Mapping[str, str]
-) -> str:
-    """SQL for the free variables for which some bound ones give the body the truth `holds`."""
-    free = free_variables(node)
-    own = {name: types[name] for name in [*free, *node.variables]}
-    conjuncts = list(_conjuncts(body, holds))
-    joined = [part for part, truth in conjuncts if truth and isinstance(part, Atom)]
-    guards = [Guard(atom, True, None) for atom in joined]
-    query = Query(world, own, variable_ranges(world, own, [node.body]), guards)
-    query.conditions += [
-        _truth(query, part, truth) for part, truth in conjuncts if not (truth and part in joined)
-    ]
-    columns = query.variables(free, "a")
-    if not columns:
-        return query.select(["true AS holds"], " LIMIT 1")
-    columns[0] = f"DISTINCT {columns[0]}"
-    return query.select(columns, f" ORDER BY {_column_numbers(columns)}")
-
-
-def _conjuncts(expr: Expr, truth: bool) -> Iterator[tuple[Expr, bool]]:
-    """Parts, and the truth that each must have for the expression to have `truth`."""
-    match expr:
-        case Unary(op="!", operand=operand):
-            yield from _conjuncts(operand, not truth)
-        case Operation(op="=>", operands=(left, right)) if not truth:
-            yield from _conjuncts(left, True)
-            yield from _conjuncts(right, False)
-        case Operation(op="^" | "v" as op, operands=operands) if truth == (op == "^"):
-            for operand in operands:
-                yield from _conjuncts(operand, truth)
-        case _:
-            yield expr, truth
-
-
-def _truth(query: Query, expr: Expr, truth: bool) -> str:
-    """SQL for whether an expression has this truth."""
-    match expr:
-        case Atom() | Comparison():
-            return query.holds(expr, truth)
-        case Truth(value=value):
-            return "TRUE" if value == truth else "FALSE"
-        case Unary(op="!", operand=operand):
-            return _truth(query, operand, not truth)
-        case Operation(op=op, operands=(first, *others)):
-            no = "" if truth else "NOT "
-            parts = [_truth(query, first, op != "=>"), *(_truth(query, o, True) for o in others)]
-            return f"({no}({f' {CONNECTIVE[op]} '.join(parts)}))"
-    raise TypeError(f"{expr!r} is not true or false")

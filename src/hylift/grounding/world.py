@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, ModelError, UnknownNameError, did_you_mean
+from hylift.graph.domains import boolean
 from hylift.graph.name_blocks import positions
 from hylift.grounding.constants import WordColumn, closest, in_order, not_among, type_of
 from hylift.grounding.engine import Engine, Relation, open_engine
 from hylift.grounding.evidence.facts import Facts, match_facts, refuse
-from hylift.grounding.evidence.observed import ObservedAtoms
+from hylift.grounding.evidence.observed import ObservedAtoms, rows_of
 from hylift.grounding.evidence.probabilities import GivenTable, given_constants
 from hylift.grounding.evidence.sources import gather
 from hylift.language.checks.check import check
@@ -33,7 +34,13 @@ from hylift.language.syntax import (
     WeightTable,
 )
 from hylift.language.types import variable_types
-from hylift.language.walk import logical_comparisons, nodes, terms, used_predicates
+from hylift.language.walk import (
+    logical_comparisons,
+    nodes,
+    terms,
+    used_predicates,
+    with_exact_comparisons,
+)
 from hylift.words import Wording, option, worded
 
 
@@ -58,10 +65,14 @@ class World:
     """Tables of probabilities."""
     closed: frozenset[str]
     """Predicates whose atoms are false unless the evidence says otherwise."""
+    only_rows: Mapping[str, PredicateDeclaration]
+    """By predicate whose atoms exist only where its table has rows: the relation of these."""
     notes: tuple[str, ...]
     """Rows and tables that were left out."""
     warnings: tuple[Problem, ...] = ()
     """Warnings about the model."""
+    compared: frozenset[str] = frozenset()
+    """Predicates whose numbers decide comparisons."""
 
     @classmethod
     def of(
@@ -70,6 +81,7 @@ class World:
         evidence: object = None,
         *,
         closed: Iterable[str] = (),
+        only_rows: Iterable[str] = (),
         unmatched: Literal["error", "ignore"] = "error",
         engine: str = "duckdb",
     ) -> World:
@@ -86,6 +98,8 @@ class World:
             )
         closed = _closed(model, closed)
         warnings = [*check(model, closed)]
+        model = with_exact_comparisons(model)
+        own_rows = _only_rows(model, only_rows, closed)
         if unmatched not in ("error", "ignore"):
             raise EvidenceError(
                 worded(option("unmatched"), f" must be 'error' or 'ignore', not {unmatched!r}")
@@ -114,10 +128,13 @@ class World:
         doubts = (found.doubt for found in observed.values() if found.doubt is not None)
         texts = [*given.doubtful_constants(constants), *doubts]
         warnings += [*given.doubtful_variables(constants), *(Problem("warning", t) for t in texts)]
-        complete = _observed_completely(model, constants, observed)
         names = [p.name for p in model.predicates]
+        rows = _row_relations(own_rows, facts, constants, database)
+        complete = _observed_completely(
+            model, constants, observed, {own: rows[d.name].num_rows for own, d in own_rows.items()}
+        )
         return cls(
-            model,
+            replace(model, predicates=(*model.predicates, *own_rows.values())),
             types,
             database,
             constants,
@@ -127,9 +144,11 @@ class World:
                 name: _relation(model.predicate_by_name[name], observed, database, f"relation_{i}")
                 for i, name in enumerate(names)
                 if name in closed
-            },
+            }
+            | rows,
             gathered.tables,
-            closed,
+            closed.union(rows),
+            own_rows,
             (*gathered.notes, *map(str, left_out), *_without_values(model, observed)),
             tuple(warning for warning in warnings if warning.subject not in complete),
         )
@@ -176,6 +195,50 @@ def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
                 f"'{name}' has a `!` and cannot be closed: one of its atoms is always true"
             )
     return closed
+
+
+def _only_rows(
+    model: Model, names: Iterable[str], closed: frozenset[str]
+) -> dict[str, PredicateDeclaration]:
+    """By predicate whose atoms exist only where its table has rows: the relation of its rows."""
+    if isinstance(names, str):
+        raise EvidenceError(
+            f"only_rows must be a list of predicates, such as ['{names}'], not a string"
+        )
+    found = {}
+    for name in names:
+        declared = model.predicate_by_name.get(name)
+        if declared is None:
+            raise EvidenceError(
+                worded(
+                    option("only_rows"),
+                    f" names '{name}', which is not a predicate of the model."
+                    f"{did_you_mean(str(name), model.predicate_by_name)}",
+                )
+            )
+        if name in closed:
+            raise EvidenceError(f"'{name}' is closed, so that its other atoms are false already")
+        places = enumerate(declared.arguments)
+        own = tuple(type_name for place, type_name in places if place != declared.unique)
+        found[name] = PredicateDeclaration(f"rows of {name}", own, boolean)
+    return found
+
+
+def _row_relations(
+    own_rows: Mapping[str, PredicateDeclaration],
+    facts: Sequence[Facts],
+    constants: Mapping[str, pa.StringArray],
+    engine: Engine,
+) -> dict[str, Relation]:
+    found = {}
+    for place, (name, declared) in enumerate(own_rows.items()):
+        own = [part for part in facts if part.predicate.name == name and len(part)]
+        if not own:
+            raise EvidenceError(
+                worded(option("only_rows"), f" names '{name}', but no table has rows of it")
+            )
+        found[declared.name] = _stored(rows_of(own, constants), engine, f"rows_{place}")
+    return found
 
 
 def _in_rules(model: Model, types: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:
@@ -299,14 +362,17 @@ def _observed_completely(
     model: Model,
     constants: Mapping[str, pa.StringArray],
     observed: Mapping[str, ObservedAtoms],
+    num_rows: Mapping[str, int],
 ) -> set[str]:
-    """The predicates of which every atom is observed without error."""
+    """The predicates of which every atom is observed without error; num_rows: those that exist."""
+    sizes = {
+        declared.name: math.prod(len(constants[t]) for t in declared.arguments)
+        for declared in model.predicates
+    }
     return {
         name
         for name, found in observed.items()
-        if not found.sd.any()
-        and len(found)
-        == math.prod(len(constants[t]) for t in model.predicate_by_name[name].arguments)
+        if not found.sd.any() and len(found) == num_rows.get(name, sizes[name])
     }
 
 
@@ -345,6 +411,11 @@ def _relation(
     ids = np.zeros((0, num_arguments), dtype=np.int32)
     if predicate.name in observed:
         ids = observed[predicate.name].ids
+    return _stored(ids, engine, table)
+
+
+def _stored(ids: NDArray[np.int32], engine: Engine, table: str) -> Relation:
+    """The rows (row, argument) in the engine."""
     columns = {f"a{place}": pa.array(column) for place, column in enumerate(ids.T)}
     engine.load(table, pa.table(columns or {"holds": pa.array(np.ones(len(ids), dtype=bool))}))
     return Relation(table, len(ids))

@@ -208,7 +208,7 @@ class Comparison(Expr):
     """True for a comparison of numbers that is true or false, as those of counts are."""
 
     def __post_init__(self) -> None:
-        if _has_count(self.left) or _has_count(self.right):
+        if compares_counts(self):
             object.__setattr__(self, "is_exact", True)
 
     @property
@@ -234,6 +234,11 @@ class Quantified(Expr):
     @property
     def is_truth(self) -> bool:
         return self.quantifier not in AGGREGATES
+
+
+def compares_counts(node: Comparison) -> bool:
+    """True for a comparison with a count on one side."""
+    return _has_count(node.left) or _has_count(node.right)
 
 
 def _has_count(expr: Expr) -> bool:

@@ -149,6 +149,32 @@ def used_predicates(model: Model) -> set[str]:
     return {atom.predicate for rule in model.rules for atom in atoms(*rule.expressions)}
 
 
+def with_exact_comparisons(model: Model) -> Model:
+    """The model with the comparisons of numbers true or false where truth values stand."""
+    rules = tuple(
+        replace(
+            rule,
+            formula=_exact(rule.formula, False),
+            where=tuple(_exact(condition, True) for condition in rule.where),
+        )
+        if any(isinstance(node, Comparison) for node in nodes(*rule.expressions))
+        else rule
+        for rule in model.rules
+    )
+    return replace(model, rules=rules)
+
+
+def _exact(expr: Expr, is_truth: bool) -> Expr:
+    if isinstance(expr, Comparison) and is_truth and not expr.is_logical and expr.slope is None:
+        return replace(expr, is_exact=True)
+    takes_truths = (
+        (isinstance(expr, Operation) and expr.is_logic)
+        or (isinstance(expr, Unary) and expr.op == "!")
+        or (isinstance(expr, Quantified) and (expr.is_truth or expr.quantifier == "COUNT"))
+    )
+    return rebuild(expr, partial(_exact, is_truth=takes_truths))
+
+
 def logical_comparisons(*exprs: Expr) -> list[Comparison]:
     """The distinct comparisons between logical terms, in order of appearance."""
     compared = (node for node in nodes(*exprs) if isinstance(node, Comparison) and node.is_logical)

@@ -43,7 +43,7 @@ def run(
         return
     check_is_rules(model, "checked")
     if given != Given():
-        raise UnsupportedError("--evidence, --closed and --unmatched go with --bethe")
+        raise UnsupportedError("--evidence, --closed, --only-rows and --unmatched go with --bethe")
     parsed, found = _read(model, report)
     if not quiet:
         for problem in found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -47,6 +47,17 @@ class ObservedAtoms:
     def __len__(self) -> int:
         return len(self.value)
 
+    def exact(self) -> ObservedAtoms:
+        """Those without an error."""
+        is_exact = self.sd == 0
+        return replace(
+            self, ids=self.ids[is_exact], value=self.value[is_exact], sd=self.sd[is_exact]
+        )
+
+    def has(self, ids: Sequence[int]) -> bool:
+        """True if the atom of these arguments is observed without an error."""
+        return bool((self.exact().ids == np.asarray(ids, dtype=np.int32)).all(axis=1).any())
+
     @classmethod
     def of(
         cls, facts: Sequence[Facts], constants: Mapping[str, pa.StringArray], *, closed: bool
@@ -61,6 +72,20 @@ class ObservedAtoms:
         if closed and not (is_true := value == 1).all():
             ids, value, sd = ids[is_true], value[is_true], sd[is_true]
         return cls(ids, value, sd, None, rows.num_unknown, rows.doubt)
+
+
+def rows_of(facts: Sequence[Facts], constants: Mapping[str, pa.StringArray]) -> NDArray[np.int32]:
+    """(row, argument): the atoms that tables have, whether with a value or without; without a
+    unique argument."""
+    predicate = facts[0].predicate
+    columns = [
+        _joined([part.arguments[place].ids(constants[type_name]) for part in facts])
+        for place, type_name in enumerate(predicate.arguments)
+        if place != predicate.unique
+    ]
+    if not columns:
+        return np.zeros((1, 0), dtype=np.int32)
+    return np.unique(np.stack(columns, axis=1), axis=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,12 @@ from hylift.language.syntax import (
     TypeDeclaration,
 )
 from hylift.language.text.formatter import format_rule
-from hylift.language.walk import categoricals, size_fault, used_predicates
+from hylift.language.walk import (
+    categoricals,
+    size_fault,
+    used_predicates,
+    with_exact_comparisons,
+)
 
 MOST_SHOWN = 20
 """Maximum number of errors that one exception lists."""
@@ -54,6 +59,7 @@ def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem
     """All errors and warnings about a model, in order of place."""
     if too_large := list(_size_problems(model)):
         return too_large
+    model = with_exact_comparisons(model)
     wrong_constants = [v for v in model.parameter_values.values() if isinstance(v, Problem)]
     found = [*_declaration_problems(model), *wrong_constants]
     listed = {t.name: dict.fromkeys(t.constants) for t in model.types if t.constants is not None}

@@ -32,6 +32,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
     WeightTable,
+    compares_counts,
 )
 from hylift.language.text.formatter import shown
 from hylift.language.types import call_fault, constant_or_problem
@@ -80,8 +81,8 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
             rule.formula,
         )
     for condition in rule.where:
-        if isinstance(condition, Comparison) and condition.is_logical:
-            yield from _slope_problems(model, condition)
+        if isinstance(condition, Comparison):
+            yield from _comparison_problems(model, condition)
 
 
 # Truth values.
@@ -132,7 +133,7 @@ def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
     yield from _slope_problems(model, node)
     if node.is_logical:
         return
-    if node.is_exact:
+    if compares_counts(node):
         yield from _count_problems(model, node)
         return
     truths = [side for side in (node.left, node.right) if is_truth(model, side)]
@@ -142,12 +143,12 @@ def _comparison_problems(model: Model, node: Comparison) -> Iterator[Problem]:
         instead = same if node.op == "=" else f"!({same})"
         message = f"'{shown(node)}' compares truth values: write '{instead}'"
         yield error(message + (f", or {meant}" if meant else ""), node)
-    elif node.op == "!=":
+    elif node.op == "!=" and not node.is_exact:
         yield error(
             f"'{shown(node)}' compares numbers, which always differ: '!=' is for logical terms",
             node,
         )
-    elif node.op != "=":
+    elif node.op not in ("=", "!="):
         for side in truths:
             message = f"'{node.op}' compares numbers, but '{shown(side)}' is a truth value"
             yield error(message + (f": {meant}" if meant else ""), side)

@@ -17,6 +17,7 @@ from hylift.language.report import Problem
 from hylift.language.syntax import (
     Atom,
     Categorical,
+    Comparison,
     Constant,
     Expr,
     Model,
@@ -300,7 +301,8 @@ def _without_quantifiers(expr: Expr) -> Expr:
     """The expression with an atom of its own, named like it, in place of each quantified truth."""
     if isinstance(expr, Categorical):
         return Number(-1.0)  # whatever its table has
-    if isinstance(expr, Quantified):
+    is_threshold = isinstance(expr, Comparison) and expr.is_exact and not expr.is_logical
+    if is_threshold or isinstance(expr, Quantified):
         return Atom(shown(expr), tuple(map(Variable, free_variables(expr))))
     return rebuild(expr, _without_quantifiers)
 

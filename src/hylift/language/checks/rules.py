@@ -238,7 +238,10 @@ def _far_reach(expr: Quantified) -> Iterator[Problem]:
 
 
 def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[Problem]:
-    allowed = "where takes comparisons of logical terms, and Boolean atoms or their negation"
+    allowed = (
+        "where takes comparisons of logical terms or of observed numbers, and Boolean atoms or "
+        "their negation"
+    )
     literal = condition
     if isinstance(condition, Unary) and condition.op == "!":
         literal = condition.operand
@@ -252,5 +255,5 @@ def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[P
                 f"'{shown(condition)} {'=>' if rule.hard else '*'} (…)' instead",
                 condition,
             )
-    elif not (isinstance(condition, Comparison) and condition.is_logical):
+    elif not isinstance(condition, Comparison) or condition.slope is not None:
         yield error(f"{allowed}, not '{shown(condition)}'", condition)
