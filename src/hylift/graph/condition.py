@@ -14,7 +14,8 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_signature, by_slots, join_groups
 from hylift.graph.variables import Variables
-from hylift.potentials import REAL, ConditionalQuadratic, Function
+from hylift.potentials import REAL, Function
+from hylift.potentials.about import QuadraticAbout
 from hylift.potentials.function import Reducible
 
 MEASUREMENTS = -1
@@ -199,11 +200,8 @@ def _measurements(
     """A factor N(value; x, var) per measured real."""
     variable = graph.evidence.variable[measured]
     value, var = graph.evidence.value[measured], graph.evidence.var[measured]
-    potential = ConditionalQuadratic(
-        (-0.5 / var)[:, None, None],
-        (value / var)[:, None],
-        -0.5 * value**2 / var - 0.5 * np.log(2 * np.pi * var),
-    )
+    square, constant = (-0.5 / var)[:, None, None], -0.5 * np.log(2 * np.pi * var)
+    potential = QuadraticAbout(value[:, None], square, np.zeros((len(var), 1)), constant)
     multiplicity = graph.variables.multiplicity[variable]
     scope = variable if new_id is None else new_id[variable]
     return FactorGroup(potential, scope[:, None], multiplicity=multiplicity, label="measurements")

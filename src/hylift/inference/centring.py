@@ -1,4 +1,4 @@
-"""Origins of reals, for exact answers where numbers are large."""
+"""Origins of reals, where numbers are large."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ from hylift.rewrite.parts import parts_of
 FEW_DIGITS = 1e-10
 """Rounding errors that are not worth another origin."""
 
+ENOUGH_DIGITS = 1e-9
+"""The same for approximations."""
+
 WORTH_A_NOTE = 1e-4
 """Rounding errors of log Z and of log-odds that matter beside those of an approximation."""
 
@@ -41,8 +44,6 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
     First from typical means of factors; where that is not enough, from the means that are found.
     """
     nowhere = np.zeros(prepared.source.num_variables)
-    if (prepared.ground.variables.num_states > 0).all():
-        return solve(prepared)
     lost = lost_digits(prepared.source, nowhere)
     if lost.total <= FEW_DIGITS or fixed_reals(prepared.ground).all():
         return _with_errors(solve(prepared), lost)
@@ -69,16 +70,29 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
     return best
 
 
+def near_origin(prepared: Prepared) -> Prepared:
+    """The same graph, with reals measured from typical means of factors where digits would be lost
+    otherwise."""
+    origin = np.zeros(prepared.source.num_variables)
+    lost = lost_digits(prepared.source, origin).total
+    if lost <= ENOUGH_DIGITS:
+        return prepared
+    origin[prepared.hidden] = typical_origin(prepared.ground)
+    fewer = lost_digits(prepared.source, origin).total
+    return prepared.centred(origin, fewer) if 2 * fewer < lost else prepared
+
+
 def with_rounding(posterior: Posterior, prepared: Prepared) -> Posterior:
-    """The posterior of a method that takes reals as they are, with rounding in its errors: nothing
-    is called exact, or a bound, where rounding may break it, and a note says so."""
-    nowhere, marginals = np.zeros(prepared.source.num_variables), posterior.all_marginals
-    known = None if marginals is None else _beliefs(marginals, prepared, nowhere)[0]
+    """The posterior of an approximation, with rounding in its errors: nothing is called exact, or a
+    bound, where rounding may break it, and a note says so."""
+    origin, marginals = prepared.origin, posterior.all_marginals
+    if origin is None:
+        origin = np.zeros(prepared.source.num_variables)
+    known = None if marginals is None else _beliefs(marginals, prepared, origin)[0]
     part = _parts(prepared)
     lost = lost_in_tables(prepared.ground, prepared.hidden, known, part)
-    if (prepared.ground.variables.num_states == 0).any():
-        more = lost_digits(prepared.source, nowhere, known, part)
-        lost = Lost(lost.total + more.total, lost.marginal + more.marginal)
+    more = lost_digits(prepared.source, origin, known, part)
+    lost = Lost(lost.total + more.total, lost.marginal + more.marginal)
     posterior, log_z = _with_certificate(posterior, lost), posterior.log_partition
     if log_z is not None and not is_exact(log_z.value, lost.total, 0.0):
         error = lost.total + log_z.error

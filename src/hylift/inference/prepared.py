@@ -51,18 +51,20 @@ class Prepared:
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Prepared:
-        found = Conditioned.of(in_standard_form(graph))
-        return cls(found, with_tables(found.graph))
+        found = Conditioned.of(in_standard_form(graph, keeps_origins=True))
+        return cls(found, with_tables(in_standard_form(found.graph)))
 
     def rewritten(self, names: Collection[str], *, maximise: bool = False) -> Prepared:
-        """The graph after the rewrites of these names, as a graph without evidence.
+        """The graph after the rewrites of these names, as a graph without evidence, whose reals are
+        measured from 0.
 
         maximise: for the best assignment, where `keeps_maximum` is False otherwise.
         """
         rewrites = rewritten(self.ground, names, maximise=maximise)
-        if not rewrites:
+        if not rewrites and self.origin is None:
             return self
-        return replace(Prepared.of(rewrites[-1].graph), rewrites=rewrites, whole=self)
+        last = rewrites[-1].graph if rewrites else self.ground
+        return replace(Prepared.of(last), rewrites=rewrites, whole=self)
 
     def centred(self, origin: NDArray[np.float64], lost: float) -> Prepared:
         """The same with hidden reals measured from an origin (variable of `source`,)."""

@@ -59,7 +59,8 @@ class _Path:
     @property
     def graphs(self) -> list[FactorGraph]:
         """The graph before each rewrite."""
-        return [self.whole.ground, *(one.graph for one in self.rewrites[:-1])]
+        after = (one.graph for one in self.rewrites)
+        return [self.whole.ground, *after][: len(self.rewrites)]
 
     def values(self, values: FloatArray) -> FloatArray:
         """(…, hidden variable), from values of the last graph."""
@@ -97,11 +98,15 @@ class _Path:
             if not isinstance(found, Mixture):
                 back = back.then(found.map, _num_states(found.inner))
             found = MappedMixture(inner, back, num_states, np.arange(len(back)))
-        return found and replace(found, hidden=self.whole.hidden)
+        if found is None:
+            return None
+        found = replace(found, hidden=self.whole.hidden)
+        origin = self.whole.origin
+        return found if origin is None else found.shifted(origin[found.hidden])
 
     def assignment(self, found: Assignment) -> Assignment:
         values, energy = self.values(found.values), found.energy
-        if self.rewrites[-1].copies is not None:
+        if self.rewrites and self.rewrites[-1].copies is not None:
             energy = -self.whole.ground.log_density(values)
         return self.whole.assignment(values, energy, found.kind, found.gap)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hylift.errors import MethodError
 from hylift.inference.capabilities import info_of
-from hylift.inference.centring import solve_centred, with_rounding
+from hylift.inference.centring import near_origin, solve_centred, with_rounding
 from hylift.inference.method import Method, Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.restored import restored
@@ -36,10 +36,13 @@ def solve(
     own: Prepared | None = None,
 ) -> Posterior:
     """The posterior by a method, of the graph that suits it: `own`, where it is known."""
-    if request.tasks == {"map"}:
-        return _solve_once(method, prepared, request, rewrites, own)
-    if not info_of(method).is_centred:
-        return with_rounding(_solve_once(method, prepared, request, rewrites, own), prepared)
+    if request.tasks == {"map"} or not info_of(method).is_centred:
+        near = prepared
+        if request.start is None and request.lift != "coarse-to-fine":  # which know of the evidence
+            near = near_origin(prepared)
+        own = own if near is prepared else None
+        found = _solve_once(method, near, request, rewrites, own)
+        return found if request.tasks == {"map"} else with_rounding(found, near)
 
     def solve_once(centred: Prepared) -> Posterior:
         known = own if centred is prepared else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,13 @@ class MappedMixture:
         small = Mixture(weights, layout, entries, classes, inner.hidden, inner.part)
         keep = np.flatnonzero(rest)
         return MappedMixture(small, self.map.take(keep), self.num_states[keep], self.hidden[keep])
+
+    def shifted(self, by: FloatArray) -> MappedMixture:
+        """The distribution of variables plus by (hidden variable,), 0 of all but Gaussians."""
+        moves = np.flatnonzero(by)
+        inside = np.zeros(len(self.inner.hidden))
+        inside[self.map.variable[moves]] = by[moves]
+        return replace(self, inner=self.inner.shifted(inside))
 
     def of(self, ids: NDArray[Any]) -> MappedMixture:
         """The joint marginal of some hidden variables, given by increasing ids."""

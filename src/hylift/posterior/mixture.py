@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hylift.components.family import FloatArray, IntArray
 from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import Variables
 from hylift.graph.variables import freeze
+from hylift.numerics.grouping import first_members, group_pairs
 from hylift.numerics.segments import number_rows, offsets
 from hylift.posterior.climbing import Climb, shares_of
 from hylift.posterior.distributions import (
@@ -199,6 +200,17 @@ class Mixture:
         classes, hidden = self.variable_to_class[keep], self.hidden[keep]
         part = None if self.part is None else self.part[keep]
         return Mixture(weights, self.layout, self.entries, classes, hidden, part)
+
+    def shifted(self, by: FloatArray) -> Mixture:
+        """The distribution of variables plus by (hidden variable,), 0 of all but Gaussians."""
+        # Members of a class that move by different numbers are classes of their own.
+        classes, _ = group_pairs(self.variable_to_class, (by + 0.0).view(np.uint64))
+        first = first_members(classes)
+        old = self.variable_to_class[first]
+        layout, entries = self.layout.take(old), self.entries[self.layout.entries_of(old)]
+        moves = layout.has(Gaussians)
+        entries[layout.first[:-1][moves]] += by[first[moves], None]
+        return replace(self, layout=layout, entries=entries, variable_to_class=classes)
 
     def of(self, ids: NDArray[Any]) -> Mixture:
         """The joint marginal of some hidden variables, given by increasing ids."""

@@ -186,6 +186,10 @@ class ConditionalQuadratic(ByState):
         )
 
     @property
+    def averages(self) -> bool:
+        return True
+
+    @property
     def coefficients(self) -> tuple[FloatArray, ...]:
         return self.A, self.b, self.c
 
@@ -228,14 +232,19 @@ class ConditionalQuadratic(ByState):
         if not observed:
             return potential, row
         reals = [slots[k] - self.num_discrete for k in observed]
-        return potential._at_reals(row, reals, values[:, observed])
+        return potential.at_reals(row, reals, values[:, observed])
 
-    def _at_reals(
+    def at_reals(
         self, row: IntArray, observed: list[int], values: FloatArray
-    ) -> tuple[Potential, IntArray]:
-        """Absorbs observed reals v: b' = b_h + 2 A_hv v, c' = c + b_vᵀ v + vᵀ A_vv v."""
+    ) -> tuple[Table | ConditionalQuadratic, IntArray]:
+        """Absorbs observed reals v: b' = b_h + 2 A_hv v, c' = c + b_vᵀ v + vᵀ A_vv v.
+
+        values: (factor, observed), or (factor, states…, observed)
+        """
         hidden = [i for i in range(self.num_reals) if i not in observed]
-        v = values.reshape((len(row),) + (1,) * self.num_discrete + (len(observed),))
+        v = values
+        if values.ndim == 2:
+            v = values.reshape((len(row),) + (1,) * self.num_discrete + (len(observed),))
         A, b = self.A[row], self.b[row]
         Av = (A[..., observed] * v[..., None, :]).sum(axis=-1)
         new_row = np.arange(len(row), dtype=np.int32)

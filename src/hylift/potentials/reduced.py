@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.numerics.programs import COLUMN, SLOT, Program
+from hylift.potentials.about import QuadraticAbout
 from hylift.potentials.base import (
     ANY_STATES,
     REAL,
@@ -135,14 +136,17 @@ class Reduced(Potential):
         return Reduced(self.whole.take(rows), self.slots, self.fixed, self.values[rows])
 
 
-def standard_form(potential: Potential) -> tuple[Potential, tuple[int, ...]]:
+def standard_form(
+    potential: Potential, *, keeps_origins: bool = False
+) -> tuple[Potential, tuple[int, ...]]:
     """The same potential as solvers take it, and its slots in that order: discrete ones first.
 
     With a quadratic form it is a table or a conditional quadratic. Otherwise its `log_value` is
     all that solvers use, and what it returns is checked.
+    keeps_origins: quadratics about points of their own stay as they are
     """
     order = _discrete_first(potential)
-    if isinstance(potential, Function):
+    if isinstance(potential, Function) or (keeps_origins and isinstance(potential, QuadraticAbout)):
         return potential, order
     closed = closed_form(potential)
     if closed is not None:

@@ -23,14 +23,14 @@ from hylift.potentials.base import (
 
 
 class ByState(Potential):
-    """Arrays (row, states…, real slots…) in which log-values are linear."""
+    """Parameters in arrays (row, states…, real slots…)."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def coefficients(self) -> tuple[FloatArray, ...]:
-        """Those of the squares, of the reals, and constants (row, states…); or the last alone.
+        """The arrays, the last of which are constants (row, states…).
 
         The class is made from them.
         """
@@ -38,10 +38,6 @@ class ByState(Potential):
     @property
     def signature(self) -> tuple[str, tuple[int, ...]]:
         return (type(self).__name__, self.slot_states)
-
-    @property
-    def averages(self) -> bool:
-        return True
 
     @property
     def constants(self) -> slice:
@@ -162,6 +158,10 @@ class Table(ByState):
         hard = w == np.inf
         soft = np.where(hard, 0.0, w)
         return cls(np.where(truth, soft, np.where(hard, -np.inf, 0.0)))
+
+    @property
+    def averages(self) -> bool:
+        return True
 
     @property
     def coefficients(self) -> tuple[FloatArray, ...]:

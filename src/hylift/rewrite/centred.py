@@ -18,8 +18,9 @@ from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.numerics.kernels import expansion as kernels
 from hylift.numerics.sparse import connected
+from hylift.potentials.about import about_points
 from hylift.potentials.base import FloatArray, QuadraticForm
-from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic, closed_form
+from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
 from hylift.potentials.table import Table
 
 EPS = float(np.finfo(np.float64).eps)
@@ -47,27 +48,34 @@ def shifted(groups: list[FactorGroup], at: FloatArray) -> tuple[FactorGroup, ...
     """The same factors of reals less at (variable,); quadratics only."""
     found = []
     for group in groups:
-        quadratic = as_quadratic(group.potential)
-        assert quadratic is not None
+        form, origin = about_points(group.potential)
         x = at[group.reals]
         # Differences of reals do not change where all of them move together.
-        together = (quadratic.A.sum(axis=-1) == 0).all(axis=-1) & (quadratic.b == 0).all(axis=-1)
-        still = together.reshape(len(together), -1).all(axis=1)[group.row] & (x == x[:, :1]).all(1)
-        still |= (x == 0).all(axis=1)
+        together = (form.A.sum(axis=-1) == 0).all(axis=(1, 2)) & (form.b == 0).all(axis=(1, 2))
+        still = together[group.row] & (x == x[:, :1]).all(axis=1) | (x == 0).all(axis=1)
+        if origin.any():
+            still[:] = False
         if still.any():
             found.append(group.take(np.flatnonzero(still)))
         some = group.take(np.flatnonzero(~still))
         if len(some):
-            form, row = quadratic.quadratic(), np.arange(len(some), dtype=np.int32)
+            row = np.arange(len(some), dtype=np.int32)
             slope = np.empty((len(some), *form.b.shape[1:]))
             value = np.empty(slope.shape[:2])
-            kernels.expand(*form, some.row, x[~still], slope, value)
+            kernels.expand(*form, some.row, _from(origin, some.row, x[~still]), slope, value)
             moved = QuadraticForm(form.A[some.row], slope, value)
-            potential = ConditionalQuadratic.of_form(moved, quadratic.c.shape[1:])
+            sizes = group.potential.slot_states[: group.potential.num_discrete_slots]
+            potential = ConditionalQuadratic.of_form(moved, sizes)
             found.append(
                 FactorGroup.unchecked(potential, some.scope, row, some.multiplicity, some.label)
             )
     return merge_groups(found)
+
+
+def _from(origin: FloatArray, row: NDArray[np.int32], x: FloatArray) -> FloatArray:
+    """(factor, joint state or 1, real): points x (factor, real) less the origins of their rows."""
+    own = origin[row] if len(origin) > 1 else origin
+    return np.ascontiguousarray(x[:, None, :] - own)
 
 
 def is_quadratic(group: FactorGroup) -> bool:
@@ -213,9 +221,9 @@ def _lost(
     total, by_part = 0.0, np.zeros(1 if part is None else int(part.max(initial=0)) + 1)
     probs = np.zeros(0) if beliefs is None else beliefs.probs
     for group, at, ids in groups:
-        closed, reals = closed_form(group.potential), group.reals
-        assert closed is not None
-        sizes = np.array(closed.coefficients[-1].shape[1:], dtype=np.int64)
+        (form, about), reals = about_points(group.potential), group.reals
+        num_discrete = group.potential.num_discrete_slots
+        sizes = np.array(group.potential.slot_states[:num_discrete], dtype=np.int64)
         first = np.zeros((len(group), len(sizes)), dtype=np.int64)
         size, own = np.zeros(reals.shape), np.zeros(len(group), dtype=np.int32)
         if part is not None:
@@ -223,10 +231,10 @@ def _lost(
         if beliefs is not None:
             first = beliefs.first[ids[group.scope[:, : len(sizes)]]]
             size = beliefs.size[ids[reals]]
+        x = _from(about, group.row, at[reals])
         total += kernels.lost(
-            *closed.quadratic(), group.row, at[reals], size, group.multiplicity, first, sizes,
-            probs, own, by_part,
-        )  # fmt: skip
+            *form, group.row, x, size, group.multiplicity, first, sizes, probs, own, by_part
+        )
     return Lost(EPS * total, EPS * float(by_part.max(initial=0.0)))
 
 

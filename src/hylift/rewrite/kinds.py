@@ -56,11 +56,14 @@ class Kinds:
         return cls(graph, kinds.tables, kinds.quadratics, kinds.functions, constant)
 
 
-def in_standard_form(graph: FactorGraph) -> FactorGraph:
-    """The same graph with potentials of users' classes as solvers take them."""
+def in_standard_form(graph: FactorGraph, *, keeps_origins: bool = False) -> FactorGraph:
+    """The same graph with potentials as solvers take them.
+
+    keeps_origins: quadratics about points of their own stay, for evidence to be absorbed
+    """
     groups = []
     for group in graph.groups:
-        potential, order = standard_form(group.potential)
+        potential, order = standard_form(group.potential, keeps_origins=keeps_origins)
         if potential is not group.potential:
             scope = group.scope[:, list(order)]
             group = replace(group, potential=potential, scope=scope)

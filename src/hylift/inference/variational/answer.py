@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.components import Layout
 from hylift.components.gaussian import mass_beyond
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
@@ -26,7 +25,6 @@ from hylift.inference.variational.trust import (
     log_partition_of,
     note_on_tied_reals,
 )
-from hylift.numerics.grouping import first_members, group_pairs
 from hylift.numerics.segments import number_rows
 from hylift.posterior import (
     Assignment,
@@ -122,20 +120,9 @@ def mixture_of(fit: Fit) -> Mixture:
     """The mixture that was found, over the variables of the user's graph."""
     view, layout, entries = fit.view, fit.problem.layout, fit.q.entries[0]
     weights, part = _ground_parts(fit)
-    if view.shift is None:
-        classes = view.variable_to_class
-        return Mixture.by_parts(weights, layout, entries, classes, view.hidden, part)
-    # Members of a class that have different means are classes of their own.
-    place = np.ascontiguousarray(view.shift).view(np.uint64)
-    classes, count = group_pairs(view.variable_to_class, place)
-    first = first_members(classes)
-    old = view.variable_to_class[first]
-    shifted = np.empty((2 * count, entries.shape[1]))
-    shifted[0::2] = entries[0::2][old] + view.shift[first][:, None]
-    shifted[1::2] = entries[1::2][old]
-    variables = view.ground.variables.take(first)
-    own = Layout.of(variables, np.zeros(count, dtype=bool))
-    return Mixture.by_parts(weights, own, shifted, classes, view.hidden, part)
+    classes = view.variable_to_class
+    found = Mixture.by_parts(weights, layout, entries, classes, view.hidden, part)
+    return found if view.shift is None else found.shifted(view.shift)
 
 
 def _ground_parts(fit: Fit) -> tuple[FloatArray, NDArray[np.int32]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from hylift.language.walk import atoms, conditioning_variables, logical_comparis
 from hylift.numerics.kernels.programs import COLUMN, EQUAL, NOT, NUMBER, SLOT, TIMES
 from hylift.numerics.programs import Program
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
+from hylift.potentials.about import QuadraticAbout
 from hylift.potentials.base import FloatArray, IntArray
 from hylift.words import Wording, worded
 
@@ -39,6 +40,9 @@ MAX_ENTRIES = 2**22
 
 MAX_NUMBERS = 2**26
 """Maximum number of entries of all rows together."""
+
+FAR = 1e6
+"""Constant of a quadratic from which on it is written about where it is stationary."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,6 +234,8 @@ class _Grid:
     """(row,) by position among the arguments: known slots and parameters."""
     sources: Mapping[Expr, _Source]
     constants: Mapping[str, float]
+    origin: FloatArray | None = None
+    """(row, states…, real slot): what reals are measured from; None for 0."""
 
     @classmethod
     def of(cls, made: Formula, parameters: FloatArray, fixed: tuple[int, ...]) -> _Grid:
@@ -255,7 +261,7 @@ class _Grid:
         """Numbers per row of the potential."""
         return math.prod(self.states) * (1 + self.num_reals + self.num_reals**2)
 
-    def potential(self, hard: bool) -> Table | ConditionalQuadratic:
+    def potential(self, hard: bool) -> Table | ConditionalQuadratic | QuadraticAbout:
         """weight * formula, or `NotQuadratic`."""
         form = self.weighted(hard)
         constant = self.spread(form, ())
@@ -268,7 +274,15 @@ class _Grid:
             A[..., i, i] = self.spread(form, (i, i))
             for j in range(i):
                 A[..., i, j] = A[..., j, i] = self.spread(form, (j, i)) / 2
-        return ConditionalQuadratic(A, b, constant)
+        if self.origin is not None:
+            return QuadraticAbout(self.origin, A, b, constant)
+        found = ConditionalQuadratic(A, b, constant)
+        is_far = np.isfinite(constant) & (np.abs(constant) > FAR)
+        if not is_far.any():
+            return found
+        origin = np.zeros(b.shape)
+        origin[is_far] = (np.linalg.pinv(-2 * A[is_far]) @ b[is_far][..., None])[..., 0]
+        return replace(self, origin=origin).potential(hard) if origin.any() else found
 
     def weighted(self, hard: bool) -> QuadraticPolynomial:
         """weight * formula as a quadratic form, or `NotQuadratic`."""
@@ -300,7 +314,9 @@ class _Grid:
             return source.value(self._rows(self.columns[source.slot]), given)
         index = self.free.index(source.slot)
         if source.is_real:
-            return QuadraticPolynomial.slot(index - len(self.states))
+            real = index - len(self.states)
+            own = QuadraticPolynomial.slot(real)
+            return own if self.origin is None else own + self.origin[..., real]
         shape = [1] * (1 + len(self.states))
         shape[1 + index] = self.states[index]
         return source.value(np.arange(self.states[index]).reshape(shape), given)

@@ -1,6 +1,7 @@
 """Quadratics expanded at points, and the digits that this loses.
 
-A quadratic has A (row, joint state, real, real), b (row, joint state, real), c (row, joint state).
+A quadratic has A (row, joint state, real, real), b (row, joint state, real), c (row, joint state);
+points are x (factor, joint state, real), or (factor, 1, real) where all states have the same.
 All reals move by the first, then each by its difference: sums of coefficients are often 0.
 """
 
@@ -10,38 +11,42 @@ from numba import njit
 
 @njit(cache=True)
 def expand(A, b, c, row, x, new_b, new_c):
-    """Writes slopes and values at points x (factor, real) to new_b and new_c."""
-    size = x.shape[1]
+    """Writes slopes and values at points x to new_b and new_c."""
+    size = x.shape[2]
     for f in range(len(row)):
-        r, ref = row[f], x[f, 0]
+        r = row[f]
         for s in range(c.shape[1]):
-            value = c[r, s]
+            at = x[f, min(s, x.shape[1] - 1)]
+            ref, value, slope = at[0], c[r, s], 0.0
             for i in range(size):
+                slope += b[r, s, i]
                 along, apart = 0.0, 0.0
                 for j in range(size):
                     along += A[r, s, i, j]
-                    apart += A[r, s, i, j] * (x[f, j] - ref)
+                    apart += A[r, s, i, j] * (at[j] - ref)
                 new_b[f, s, i] = b[r, s, i] + 2.0 * (along * ref + apart)
-                off = x[f, i] - ref
-                value += b[r, s, i] * x[f, i] + along * ref * (ref + 2.0 * off) + apart * off
-            new_c[f, s] = value
+                off = at[i] - ref
+                value += b[r, s, i] * off + along * ref * (ref + 2.0 * off) + apart * off
+            new_c[f, s] = value + slope * ref
 
 
 @njit(cache=True)
 def _sizes(A, b, c, r, s, x, size, f):
     """Sizes of the terms of a factor in one state: those of its value at x, and of the others at
     a distance (real,) from x."""
-    ref, value, moving = x[f, 0], abs(c[r, s]), 0.0
-    for i in range(x.shape[1]):
+    at = x[f, min(s, x.shape[1] - 1)]
+    ref, value, moving, slope = at[0] if len(at) else 0.0, abs(c[r, s]), 0.0, 0.0
+    for i in range(len(at)):
+        slope += b[r, s, i]
         along, apart, bend = 0.0, 0.0, 0.0
-        for j in range(x.shape[1]):
+        for j in range(len(at)):
             along += A[r, s, i, j]
-            apart += abs(A[r, s, i, j] * (x[f, j] - ref))
+            apart += abs(A[r, s, i, j] * (at[j] - ref))
             bend += abs(A[r, s, i, j]) * size[f, j]
-        off = abs(x[f, i] - ref)
-        value += abs(b[r, s, i] * x[f, i]) + abs(along * ref) * (abs(ref) + 2.0 * off) + apart * off
+        off = abs(at[i] - ref)
+        value += abs(b[r, s, i]) * off + abs(along * ref) * (abs(ref) + 2.0 * off) + apart * off
         moving += size[f, i] * (abs(b[r, s, i]) + 2.0 * (abs(along * ref) + apart) + bend)
-    return value, moving
+    return value + abs(slope * ref), moving
 
 
 @njit(cache=True)

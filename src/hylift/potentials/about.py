@@ -1,0 +1,115 @@
+"""Quadratics that are written about points of their own, and so keep digits far from 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import ModelError
+from hylift.numerics.kernels.expansion import expand
+from hylift.potentials.base import (
+    REAL,
+    FloatArray,
+    IntArray,
+    Potential,
+    QuadraticForm,
+    frozen_floats,
+)
+from hylift.potentials.quadratic import ConditionalQuadratic, closed_form
+from hylift.potentials.table import ByState
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuadraticAbout(ByState):
+    """log ψ(d, x) = zᵀ A(d) z + b(d)ᵀ z + c(d) with z = x − origin(d).
+
+    With a mean of 10⁹ the coefficients about 0 would be as large as 10¹⁸, and cancel each other.
+    """
+
+    origin: FloatArray  # (row, states..., real slot)
+    A: FloatArray  # (row, states..., real slot, real slot)
+    b: FloatArray  # (row, states..., real slot)
+    c: FloatArray  # (row, states...); -inf marks what is impossible
+
+    def __post_init__(self) -> None:
+        moved = ConditionalQuadratic(self.A, self.b, self.c)
+        origin = frozen_floats(self.origin, "the origin of a quadratic")
+        if origin.shape != moved.b.shape:
+            raise ModelError(
+                f"a quadratic has an origin per real slot, of the shape {moved.b.shape} of b, not "
+                f"{origin.shape}"
+            )
+        for name, part in zip("Abc", moved.coefficients, strict=True):
+            object.__setattr__(self, name, part)
+        object.__setattr__(self, "origin", origin)
+
+    @property
+    def moved(self) -> ConditionalQuadratic:
+        """The quadratic of reals less the origin."""
+        return ConditionalQuadratic(self.A, self.b, self.c)
+
+    @property
+    def coefficients(self) -> tuple[FloatArray, ...]:
+        return self.origin, self.A, self.b, self.c
+
+    @property
+    def num_reals(self) -> int:
+        return self.b.shape[-1]
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.c)
+
+    @property
+    def slot_states(self) -> tuple[int, ...]:
+        return self.c.shape[1:] + (REAL,) * self.num_reals
+
+    def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
+        num_discrete = self.c.ndim - 1
+        states = [np.asarray(s).astype(np.int64, copy=False) for s in slots[:num_discrete]]
+        own = [np.asarray(x) - self.origin[(row, *states, i)]
+               for i, x in enumerate(slots[num_discrete:])]  # fmt: skip
+        return self.moved.log_value(row, [*states, *own])
+
+    def reduce(
+        self, row: IntArray, slots: tuple[int, ...], values: FloatArray
+    ) -> tuple[Potential, IntArray]:
+        num_discrete = self.c.ndim - 1
+        discrete = [k for k, slot in enumerate(slots) if slot < num_discrete]
+        observed = [k for k, slot in enumerate(slots) if slot >= num_discrete]
+        potential = self
+        if discrete:
+            known = tuple(slots[k] for k in discrete)
+            potential, row = self.at_states(row, known, values[:, discrete])
+        if not observed:
+            return potential, row
+        reals = [slots[k] - num_discrete for k in observed]
+        hidden = [i for i in range(self.num_reals) if i not in reals]
+        origin = potential.origin[row]
+        seen = values[:, observed].reshape(len(row), *(1,) * (origin.ndim - 2), len(reals))
+        rest, new_row = potential.moved.at_reals(row, reals, seen - origin[..., reals])
+        if isinstance(rest, ConditionalQuadratic):
+            return QuadraticAbout(origin[..., hidden], *rest.coefficients), new_row
+        return rest, new_row
+
+    def quadratic(self) -> QuadraticForm:
+        form, origin = about_points(self)
+        slope, value = np.empty(form.b.shape), np.empty(form.c.shape)
+        expand(*form, np.arange(self.num_rows, dtype=np.int32), -origin, slope, value)
+        return QuadraticForm(form.A, slope, value)
+
+
+def about_points(potential: Potential) -> tuple[QuadraticForm, FloatArray]:
+    """The quadratic form of a potential that has one, and the points about which it is written,
+    (row, joint state, real slot), or (1, 1, real slot) of zeros."""
+    if isinstance(potential, QuadraticAbout):
+        form = potential.moved.quadratic()
+        return form, potential.origin.reshape(form.b.shape)
+    found = closed_form(potential)
+    assert found is not None
+    form = found.quadratic()
+    return form, np.zeros((1, 1, form.num_reals))
