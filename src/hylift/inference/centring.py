@@ -79,7 +79,7 @@ def near_origin(prepared: Prepared) -> Prepared:
         return prepared
     origin[prepared.hidden] = typical_origin(prepared.ground)
     fewer = lost_digits(prepared.source, origin).total
-    return prepared.centred(origin, fewer) if 2 * fewer < lost else prepared
+    return prepared.centred(origin, fewer) if 10 * fewer < lost else prepared
 
 
 def with_rounding(posterior: Posterior, prepared: Prepared) -> Posterior:
