@@ -14,8 +14,8 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_signature, by_slots, join_groups
 from hylift.graph.variables import Variables
-from hylift.potentials import REAL, Function
-from hylift.potentials.about import QuadraticAbout
+from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential
+from hylift.potentials.about import FAR, QuadraticAbout
 from hylift.potentials.function import Reducible
 
 MEASUREMENTS = -1
@@ -91,7 +91,7 @@ def conditioned(graph: FactorGraph) -> Conditioned:
                 log_constant += _constant(part)
     measured = np.flatnonzero(~graph.evidence.is_hard)
     if len(measured):
-        groups.append(_measurements(graph, measured, observed.new_id))
+        groups.append(measurements(graph, measured, observed.new_id))
         parts.append(Part(MEASUREMENTS, measured, ()))
     alike = by_signature(groups)
     return Conditioned(
@@ -194,14 +194,16 @@ def _constant(part: FactorGroup) -> float:
     return float((part.multiplicity * values).sum())
 
 
-def _measurements(
-    graph: FactorGraph, measured: NDArray[np.int64], new_id: NDArray[np.int32] | None
+def measurements(
+    graph: FactorGraph, measured: NDArray[np.int64], new_id: NDArray[np.int32] | None = None
 ) -> FactorGroup:
-    """A factor N(value; x, var) per measured real."""
+    """A factor N(value; x, var) per measured real; measured: positions in the evidence."""
     variable = graph.evidence.variable[measured]
     value, var = graph.evidence.value[measured], graph.evidence.var[measured]
     square, constant = (-0.5 / var)[:, None, None], -0.5 * np.log(2 * np.pi * var)
-    potential = QuadraticAbout(value[:, None], square, np.zeros((len(var), 1)), constant)
+    potential: Potential = QuadraticAbout(value[:, None], square, np.zeros((len(var), 1)), constant)
+    if (value**2 / var).max() <= FAR:
+        potential = ConditionalQuadratic.of_form(potential.quadratic(), ())
     multiplicity = graph.variables.multiplicity[variable]
     scope = variable if new_id is None else new_id[variable]
     return FactorGroup(potential, scope[:, None], multiplicity=multiplicity, label="measurements")

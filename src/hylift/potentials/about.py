@@ -22,6 +22,9 @@ from hylift.potentials.base import (
 from hylift.potentials.quadratic import ConditionalQuadratic, closed_form
 from hylift.potentials.table import ByState
 
+FAR = 1e6
+"""Constant from which on a quadratic is written about where it is stationary."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuadraticAbout(ByState):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph.condition import Conditioned
+from hylift.graph.condition import Conditioned, measurements
 from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, merge_groups
@@ -245,6 +245,9 @@ def _quadratics(
     are expanded, and the ids of their variables."""
     early, rest = _absorbed(graph)
     at, every = _points(graph, origin), np.arange(graph.num_variables)
+    measured = np.flatnonzero(~graph.evidence.is_hard)
+    if len(measured):
+        early = [*early, measurements(graph, measured)]
     yield from ((group, at, every) for group in early)
     for group in rest.graph.groups:
         if is_quadratic(group):

@@ -28,7 +28,7 @@ from hylift.language.walk import atoms, conditioning_variables, logical_comparis
 from hylift.numerics.kernels.programs import COLUMN, EQUAL, NOT, NUMBER, SLOT, TIMES
 from hylift.numerics.programs import Program
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
-from hylift.potentials.about import QuadraticAbout
+from hylift.potentials.about import FAR, QuadraticAbout
 from hylift.potentials.base import FloatArray, IntArray
 from hylift.words import Wording, worded
 
@@ -40,9 +40,6 @@ MAX_ENTRIES = 2**22
 
 MAX_NUMBERS = 2**26
 """Maximum number of entries of all rows together."""
-
-FAR = 1e6
-"""Constant of a quadratic from which on it is written about where it is stationary."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
