@@ -172,8 +172,8 @@ def test_a_posterior_says_what_it_is(posterior: Posterior) -> None:
     log_z = posterior.log_partition
 
     assert repr(posterior) == (
-        f"Posterior(4 hidden variables, method exact, log Z = {log_z.value:.6g} (exact), certified; "
-        "2 notes, above all: Exact inference was chosen, because it is cheap here.)"
+        f"Posterior(4 hidden variables, method exact, log Z = {log_z.value:.6g} (exact), "
+        "certified; 2 notes, above all: Exact inference was chosen, because it is cheap here.)"
     )
     assert float(log_z) == log_z.value
     assert posterior.solution.method == "exact"
