@@ -14,7 +14,7 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_signature, by_slots, join_groups
 from hylift.graph.variables import Variables
-from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential
+from hylift.potentials import REAL, ConditionalQuadratic, Function
 from hylift.potentials.about import FAR, QuadraticAbout
 from hylift.potentials.function import Reducible
 
@@ -200,10 +200,14 @@ def measurements(
     """A factor N(value; x, var) per measured real; measured: positions in the evidence."""
     variable = graph.evidence.variable[measured]
     value, var = graph.evidence.value[measured], graph.evidence.var[measured]
-    square, constant = (-0.5 / var)[:, None, None], -0.5 * np.log(2 * np.pi * var)
-    potential: Potential = QuadraticAbout(value[:, None], square, np.zeros((len(var), 1)), constant)
-    if (value**2 / var).max() <= FAR:
-        potential = ConditionalQuadratic.of_form(potential.quadratic(), ())
+    about = QuadraticAbout(
+        value[:, None],
+        (-0.5 / var)[:, None, None],
+        np.zeros((len(var), 1)),
+        -0.5 * np.log(2 * np.pi * var),
+    )
+    is_far = (value**2 / var).max() > FAR
+    potential = about if is_far else ConditionalQuadratic.of_form(about.quadratic(), ())
     multiplicity = graph.variables.multiplicity[variable]
     scope = variable if new_id is None else new_id[variable]
     return FactorGroup(potential, scope[:, None], multiplicity=multiplicity, label="measurements")
