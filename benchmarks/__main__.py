@@ -13,6 +13,7 @@ from benchmarks import (
     certified,
     expectation,
     families,
+    foreign,
     gaussian,
     grounding,
     hard_rules,
@@ -36,6 +37,7 @@ ALL = {
     "certified": certified.run,
     "expectation": expectation.run,
     "families": families.run,
+    "foreign": foreign.run,
     "gaussian": gaussian.run,
     "grounding": grounding.run,
     "hard-rules": hard_rules.run,
@@ -85,7 +87,7 @@ def main(arguments: list[str]) -> None:
         help="where 'calibration' keeps its records, and resumes from them",
     )  # fmt: skip
     parser.add_argument("--first", type=int, default=0, help="the number of its first model")
-    parser.add_argument("--failures", action="store_true", help="list wrong answers of 'families'")
+    parser.add_argument("--failures", action="store_true", help="list them (families, foreign)")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in ALL]
     if unknown:

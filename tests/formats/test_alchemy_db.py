@@ -38,6 +38,12 @@ def facts(folder: Path, text: str) -> list[tuple[object, ...]]:
         ("Lives(\"New York\", 'x')", ("Lives", ["New York", "'x'"], 1.0, "true", 1)),
         ('Says("a, \\"b\\" // c") 2', ("Says", ['a, "b" // c'], 2.0, "number", 1)),
         ("Größe(Ä-1, 12)", ("Größe", ["Ä-1", "12"], 1.0, "true", 1)),
+        ("Children's(M')", ("Children's", ["M'"], 1.0, "true", 1)),
+        ("Is(a=b)", ("Is", ["a=b"], 1.0, "true", 1)),
+        ("Ann = motherOf(Bob)", ("motherOf", ["Bob", "Ann"], 1.0, "true", 1)),
+        ("3=plus( 1 , 2 )", ("plus", ["1", "2", "3"], 1.0, "true", 1)),
+        ('"New York" = town("A")', ("town", ["A", "New York"], 1.0, "true", 1)),
+        ("Ann = boss()", ("boss", ["Ann"], 1.0, "true", 1)),
     ],
 )
 def test_a_line_is_a_fact(tmp_path: Path, line: str, expected: tuple[object, ...]) -> None:
@@ -54,6 +60,19 @@ def test_comments_and_blank_lines_leave_line_numbers_right(tmp_path: Path) -> No
         ("P", ["D"], 1.0, "true", 5),
         ("P", ["/* E */"], 0.0, "false", 7),
         ("P", ["F"], 3.0, "number", 8),
+    ]
+
+
+def test_constants_of_types_are_listed_among_facts(tmp_path: Path) -> None:
+    found = facts(tmp_path, 'P(A)\nperson={Ann, "B C",3}\nAnn = f(A)\nQ(B) 2\nplace = { }\n\0\0')
+
+    assert found == [
+        ("P", ["A"], 1.0, "true", 1),
+        ("person", ["Ann"], 1.0, "constant", 2),
+        ("person", ["B C"], 1.0, "constant", 2),
+        ("person", ["3"], 1.0, "constant", 2),
+        ("f", ["A", "Ann"], 1.0, "true", 3),
+        ("Q", ["B"], 2.0, "number", 4),
     ]
 
 
@@ -77,6 +96,14 @@ def test_an_empty_file_has_no_facts(tmp_path: Path) -> None:
         ("!!P(A)", 2, "expected the name of a predicate: '!!P(A)'"),
         ("P(A))", 5, "expected a number: 'P(A))'"),
         ("P(A) x", 6, "expected a number: 'P(A) x'"),
+        ("Ann = motherOf(Bob", 19, "expected ',' or ')': 'Ann = motherOf(Bob'"),
+        ("Ann = motherOf", 15, "expected '(': 'Ann = motherOf'"),
+        ("Ann = 3", 7, "expected a function or a list {…}: 'Ann = 3'"),
+        ("Ann = f(B) 0.3", 12, "expected the end of the line: 'Ann = f(B) 0.3'"),
+        ("person = {A B}", 13, "expected ',' or '}': 'person = {A B}'"),
+        ("person = {A", 12, "expected ',' or '}': 'person = {A'"),
+        ("---", 1, "several databases in one file: write each to a file of its own: '---'"),
+        ("P(A\0B)", 4, "a zero byte: the file is damaged, or is not a text file"),
         ("P(A) 1.2.3", 6, "expected a number: 'P(A) 1.2.3'"),
         ('P("A)', 3, "expected a constant: 'P(\"A)'"),
         ('P("A" B)', 7, "expected ',' or ')': 'P(\"A\" B)'"),

@@ -407,6 +407,11 @@ def test_options_that_do_not_fit_are_refused(
         ("x.duckdb", "In(A)", "{path}: is not a valid DuckDB database"),
         ("x.db", "In(A,t1)\nIn(A,\n", "{path}:2:6: expected a constant: 'In(A,'"),
         ("x.db", "\nIn(A)\n", "{path}, line 2: In(A, ) lacks argument 2, of type 'topic'"),
+        (
+            "x.db",
+            "papr = {A}\n",
+            "{path}, line 1: the model has no type 'papr'. Did you mean 'paper'?",
+        ),
         ("x.db", "Kind(A)\n", "{path}, line 1: Kind(A, ) lacks argument 2, of type 'kind'"),
         (
             "x.db",

@@ -2,6 +2,7 @@
 
 PartOf(A1_2, LA1)     !PartOf(A1_2, LA2)     ?PartOf(A1_3, LA1)
 Length(A1_1) 0.098    0.6 PartOf(A1_4, LA1)  recession 0.3
+Ann = motherOf(Bob)   person = {Ann, Bob}
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SCHEMA = pa.schema(
 )
 
 NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-NAME = r"[\pL_][\pL\pN_]*"
+NAME = r"[\pL_][\pL\pN_']*"
 ATOM = (
     rf"^(?:[!?]\s*{NAME}(?:\s*\([^()]*\))?|{NUMBER}\s+{NAME}(?:\s*\([^()]*\))?|"
     rf"{NAME}(?:\s*\([^()]*\)\s*(?:{NUMBER})?|\s+{NUMBER})?)$"
@@ -51,6 +52,9 @@ way."""
 WORD = r'"(?:[^"\\]|\\.)*"|[^,()"\s\pZ\v\x1c-\x1f\x{85}]+'
 """An argument, quoted or without blanks."""
 
+EQUATION = r'^(?:"(?:[^"\\]|\\.)*"|[^\s,(){}"=!?]+)\s*=\s*[^\s=]'
+"""A line that gives the value of a function or lists the constants of a type."""
+
 MOST_QUOTED = 8
 """Most arguments of lines with quotes that are read together."""
 
@@ -63,12 +67,29 @@ def read_facts(path: str | Path) -> pa.Table:
 
     `form` says how a fact is written: `true`, `false`, `unknown`, `number` (behind the atom) or
     `probability` (before it). The value is 1 or 0 for the first two, null for the third; `sd` is 0.
+    The value of a function is its last argument; and `constant` is the form of the constants of a
+    type, whose name is in place of the predicate.
     """
     check_regular(path)
-    text = _without_comments(path, read_text(path))
+    text = _without_comments(path, _without_zeros(path, read_text(path)))
     lines = pc.utf8_trim_whitespace(pc.split_pattern(pa.array([text]), "\n").flatten())
     number = np.flatnonzero(pc.not_equal(lines, "").to_numpy(zero_copy_only=False)) + 1
     lines = lines.filter(pc.not_equal(lines, ""))
+    if "=" in text:
+        is_equation = pc.match_substring_regex(lines, EQUATION).to_numpy(zero_copy_only=False)
+        if is_equation.any():
+            at = number[is_equation].tolist()
+            equations = _equations(path, text.split("\n"), at)
+            lines, number = lines.filter(pa.array(~is_equation)), number[~is_equation]
+            facts = _facts(path, text, lines, number)
+            return pa.concat_tables([facts, equations]).sort_by("line").combine_chunks()
+    return _facts(path, text, lines, number)
+
+
+def _facts(
+    path: str | Path, text: str, lines: pa.StringArray, number: NDArray[np.int64]
+) -> pa.Table:
+    """The facts of lines that are atoms; number: (line,) their places in the text."""
     is_quoted = pc.match_substring(lines, '"').to_numpy(zero_copy_only=False)
 
     plain = lines.filter(pa.array(~is_quoted))
@@ -88,6 +109,28 @@ def read_facts(path: str | Path) -> pa.Table:
     )
     parts = [facts, *quoted, _table(sign, before, predicate, arguments, behind, rest)]
     return pa.concat_tables(parts).sort_by("line").combine_chunks()
+
+
+def _equations(path: str | Path, lines: list[str], number: list[int]) -> pa.Table:
+    """The facts of lines such as `Ann = motherOf(Bob)` and `person = {Ann, Bob}`."""
+    rows: list[dict[str, object]] = []
+    for line in number:
+        form, found = _LineReader(path, lines[line - 1], line).equation()
+        for predicate, arguments in found:
+            rows.append({"predicate": predicate, "arguments": arguments, "value": 1.0})
+            rows[-1] |= {"sd": 0.0, "form": form, "line": line}
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _without_zeros(path: str | Path, text: str) -> str:
+    """The text without zero bytes at its end, with which some programs pad it."""
+    text = text.rstrip("\0")
+    at = text.find("\0")
+    if at >= 0:
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        message = "a zero byte: the file is damaged, or is not a text file"
+        raise FormatError(path, message, line=line, column=column)
+    return text
 
 
 def _without_comments(path: str | Path, text: str) -> str:
@@ -221,31 +264,49 @@ class _LineReader:
 
     def fact(self) -> tuple[str | None, str | None, str, list[str], str | None]:
         """Sign, number before, predicate, arguments and number behind."""
+        if re.fullmatch(r"\s*-{3,}\s*", self.text):
+            self.fail("several databases in one file: write each to a file of its own")
         sign = self._take(r"[!?]")
         before = self._take(rf"{NUMBER}(?=\s)") if not sign else ""
-        predicate = self._take(r"[^\W\d]\w*") or self.fail("expected the name of a predicate")
+        predicate = self._take(r"[^\W\d][\w']*") or self.fail("expected the name of a predicate")
         has_bracket = self._take(r"\(")
-        arguments = self._arguments() if has_bracket else []
+        arguments = self._words(")") if has_bracket else []
         apart = "" if has_bracket else r"(?<=\s)"
         behind = self._take(rf"{apart}{NUMBER}(?=\s|$)") if not sign and not before else ""
         if self.at < len(self.text.rstrip()):
             self.fail("expected the end of the line" if sign or before else "expected a number")
         return sign or None, before or None, predicate, arguments, behind or None
 
-    def _arguments(self) -> list[str]:
+    def equation(self) -> tuple[str, list[tuple[str, list[str]]]]:
+        """The form, and predicates with arguments or a type with each of its constants."""
+        word = self._constant(r'[^\s,(){}"=]+')
+        self._take("=")
+        if self._take(r"\{"):
+            form, found = "constant", [(word, [name]) for name in self._words("}")]
+        else:
+            name = self._take(r"[^\W\d][\w']*") or self.fail("expected a function or a list {…}")
+            self._take(r"\(") or self.fail("expected '('")
+            form, found = "true", [(name, [*self._words(")"), word])]
+        if self.at < len(self.text.rstrip()):
+            self.fail("expected the end of the line")
+        return form, found
+
+    def _words(self, end: str) -> list[str]:
+        """The constants up to a closing bracket."""
         words: list[str] = []
-        if self._take(r"\)"):
+        if self._take(re.escape(end)):
             return words
         while True:
-            quoted = self._take(r'"(?:[^"\\]|\\.)*"')
-            word = self._take(r'[^\s,()"]+') if not quoted else ""
-            if not quoted and not word:
-                self.fail("expected a constant")
-            words.append(word or re.sub(r"\\(.)", r"\1", quoted[1:-1]))
-            if self._take(r"\)"):
+            words.append(self._constant(r'[^\s,()"]+' if end == ")" else r'[^\s,(){}"]+'))
+            if self._take(re.escape(end)):
                 return words
             if not self._take(","):
-                self.fail("expected ',' or ')'")
+                self.fail(f"expected ',' or '{end}'")
+
+    def _constant(self, word: str) -> str:
+        if quoted := self._take(r'"(?:[^"\\]|\\.)*"'):
+            return re.sub(r"\\(.)", r"\1", quoted[1:-1])
+        return self._take(word) or self.fail("expected a constant")
 
     def _take(self, pattern: str) -> str:
         """The match of a pattern after blanks here, or an empty string."""

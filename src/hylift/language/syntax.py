@@ -374,6 +374,8 @@ class TypeDeclaration(Declaration):
     """A type of constants, in their order; without a list they come from the data."""
 
     constants: tuple[str, ...] | None = None
+    repeated: tuple[str, ...] = field(default=(), compare=False, repr=False, kw_only=True)
+    """Those that the text lists more than once."""
 
 
 @dataclass(frozen=True, slots=True)

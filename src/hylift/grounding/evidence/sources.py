@@ -94,11 +94,12 @@ class Gathered:
         table = read_facts(file.path)
         if only is not None:
             table = table.filter(pc.equal(table["predicate"], only))
+        origin = Origin(str(file.path), "line")
+        table = self._without_lists(table, origin)
         arguments = table["arguments"].combine_chunks()
         declared = max((len(p.arguments) for p in self.model.predicates), default=0)
         longest = pc.max(pc.list_value_length(arguments)).as_py() or 0
         count = max(declared, min(longest, MAX_SHOWN))
-        origin = Origin(str(file.path), "line")
         _check_forms(self.model, table, origin)
         self._add_long(
             LongTable(
@@ -110,6 +111,20 @@ class Gathered:
                 origin,
             )
         )
+
+    def _without_lists(self, table: pa.Table, origin: Origin) -> pa.Table:
+        """The facts of an Alchemy file without its lists of constants, which are added."""
+        is_constant = pc.equal(table["form"], "constant")
+        lists = table.filter(is_constant)
+        for name in pc.unique(lists["predicate"]).to_pylist():
+            rows = lists.filter(pc.equal(lists["predicate"], name))
+            if name not in self.model.type_by_name:
+                message = f"the model has no type '{name}'."
+                message += did_you_mean(name, self.model.type_by_name)
+                raise EvidenceError(f"{origin.where(rows['line'][0].as_py())}: {message}")
+            words = pa.chunked_array([_nth(rows["arguments"].combine_chunks(), 0)])
+            self.constants.append(_constants(name, pa.table({name: words}), origin))
+        return table.filter(pc.invert(is_constant))
 
     def _add_database(self, file: TableFile, kind: DatabaseFormat) -> None:
         """The tables that are named like a predicate or a type."""

@@ -159,8 +159,11 @@ def _type_problems(declared: TypeDeclaration) -> Iterator[Problem]:
         )
         yield error(message, declared)
     elif declared.constants and len(set(declared.constants)) < len(declared.constants):
-        repeated = next(name for name, count in Counter(declared.constants).items() if count > 1)
-        yield error(f"type '{declared.name}' lists '{repeated}' twice", declared)
+        twin = next(name for name, count in Counter(declared.constants).items() if count > 1)
+        yield error(f"type '{declared.name}' lists '{twin}' twice", declared)
+    elif declared.repeated:
+        message = f"type '{declared.name}' lists '{declared.repeated[0]}' more than once"
+        yield warning(f"{message}: it is one constant", declared)
 
 
 def _predicate_problems(declared: PredicateDeclaration) -> Iterator[Problem]:

@@ -236,9 +236,11 @@ class _Writer:
         if isinstance(weight, WeightTable):
             return f"{self._table(weight)} "
         text = self.text(weight, _UNARY, is_last=False)
-        # A word before brackets is a predicate, unless it is declared.
+        # An undeclared word is a predicate before brackets, and a type before a function.
         word = text.lstrip("-!")
-        if formula.startswith("(") and is_name(word) and word not in self.model.parameter_by_name:
+        is_type = word == text and not is_capital(word)
+        is_new = is_name(word) and word not in self.model.parameter_by_name
+        if is_new and (is_type or formula.startswith("(")):
             return f"({text}) "
         return f"{text} "
 

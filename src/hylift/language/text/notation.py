@@ -35,7 +35,7 @@ MAX_SHIFT = 999_999_999
 SHORTEST_RANGE = 4
 """Minimum number of consecutive constants that are written as a range."""
 
-_NAME = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(r"[^\W\d][\w']*")
 _NUMERAL = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
@@ -166,7 +166,7 @@ _NORMAL = "'x ~ normal(m, v)' is written 'normal(x | m, v)', where v is the vari
 
 _SIGNS = {
     **dict.fromkeys("&∧", _AND),
-    **dict.fromkeys("|∨", _OR),
+    **dict.fromkeys(("∨", "||", "|"), _OR),
     "¬": _NOT,
     "~": f"{_NOT}, and {_NORMAL}",
     **dict.fromkeys("→⇒", _IMPLIES),
@@ -179,7 +179,10 @@ _SIGNS = {
     "≤": "'at most' is written '<='",
     "≥": "'at least' is written '>='",
     "'": 'quotes are written "',
-    **dict.fromkeys("#%", _COMMENT),
+    "#": f"{_COMMENT}, and '#include' and '#fixweight' are the only instructions",
+    "%": _COMMENT,
+    "\\": f"{_EXIST}, and {_FORALL}",
+    "?": "variables are marked as in 'Smokes(?x)', or not at all",
     "->": _IMPLIES,
     "==": "'equal' is written '=' between terms or numbers, and '<=>' between truth values",
     "<>": "'not equal' is written '!='",

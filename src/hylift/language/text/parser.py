@@ -26,7 +26,13 @@ from hylift.language.syntax import (
     TableDeclaration,
     TypeDeclaration,
 )
-from hylift.language.text.notation import MAX_CONSTANTS, constants_between, meant_domain, unquote
+from hylift.language.text.notation import (
+    MAX_CONSTANTS,
+    constants_between,
+    is_capital,
+    meant_domain,
+    unquote,
+)
 from hylift.language.text.syntax_errors import unexpected
 from hylift.language.text.tokens import (
     Branch,
@@ -77,7 +83,7 @@ def read_model(path: str | Path) -> Model:
 
 
 def _source(name: str, text: str) -> Source:
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.removeprefix("\ufeff").rstrip("\0").replace("\r\n", "\n").replace("\r", "\n")
     return Source(name, lines)
 
 
@@ -191,7 +197,9 @@ class _Draft:
 
     def _add_rule(self, tree: Tree[Token], source: Source) -> None:
         (first, *others), where, is_hard = split_rule(tree)
-        if others or where or is_hard:
+        if self._is_function(first, *others) and not where and not is_hard:
+            self._add_predicate(others[0], [], source, values=str(first))
+        elif others or where or is_hard:
             self._rules.append((tree, source))
         elif isinstance(first, Token) and first.type == "NAME":
             declared = TypeDeclaration(str(first), place=place_of(first, source))
@@ -203,6 +211,16 @@ class _Draft:
         else:
             self._rules.append((tree, source))
 
+    def _is_function(self, values: Branch, *others: Branch) -> bool:
+        """True for `person motherOf(person)`: an undeclared function behind a word in small letters
+        that is no weight."""
+        consts = {d.name for d in self._declarations if isinstance(d, ParameterDeclaration)}
+        is_type = isinstance(values, Token) and values.type == "NAME" and not is_capital(values)
+        declared = others[0] if others else values
+        if not isinstance(declared, Tree) or declared.data != "atom" or not is_type:
+            return False
+        return values not in consts and self._is_new(declared)
+
     def _is_new(self, atom: Tree[Token]) -> bool:
         """True if an atom by itself declares its predicate."""
         predicate, *arguments = atom.children
@@ -210,9 +228,15 @@ class _Draft:
             return True
         return predicate not in self._predicates and all(map(_is_word, arguments))
 
-    def _add_predicate(self, subject: Branch, given: list[Branch], source: Source) -> None:
-        """given: the parts of the domain, if there is one."""
+    def _add_predicate(
+        self, subject: Branch, given: list[Branch], source: Source, values: str | None = None
+    ) -> None:
+        """given: the parts of the domain, if there is one; values: the type of a function's."""
         name, arguments, unique = _signature(subject, source)
+        if values is not None:
+            if unique is not None:
+                fail("the arguments of a function are not marked '!'", place_of(name, source))
+            unique, arguments = len(arguments), (*arguments, values)
         domain = _domain(given, source) if given else boolean
         where = place_of(name, source)
         declared = PredicateDeclaration(str(name), arguments, domain, unique, place=where)
@@ -336,11 +360,9 @@ def _type(tree: Tree[Token], source: Source) -> TypeDeclaration:
     name, _, *items = tree.children
     assert isinstance(name, Token)
     constants = _listed_constants(items, source)
-    if len(set(constants)) < len(constants):
-        twin = next(name for name, count in Counter(constants).items() if count > 1)
-        message = f"{quoted(twin)} is listed twice among the constants of {quoted(name)}"
-        fail(message, place_of(name, source))
-    return TypeDeclaration(str(name), tuple(constants), place=place_of(name, source))
+    once = Counter(constants)
+    repeated = tuple(name for name, count in once.items() if count > 1)
+    return TypeDeclaration(str(name), tuple(once), place=place_of(name, source), repeated=repeated)
 
 
 def _listed_constants(items: list[Branch], source: Source) -> list[str]:

@@ -10,7 +10,7 @@ from hylift.language.text.tokens import BRACKETS, grammar, quoted
 from hylift.words import Wording, worded
 
 _OPERATORS = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
-_OPERATORS |= {"POWER", "LIST_EQUALS"}
+_OPERATORS |= {"POWER", "LIST_EQUALS", "IF"}
 _OPERANDS = {"NAME", "NUMBER", "STRING", "TRUE", "FALSE", "PREDICATE", "FUNCTION", "GAUSSIAN"}
 _OPERANDS |= {"NORMAL", "DENSITY", "LPAR", "MINUS", "BANG"}
 _OPERANDS |= {"EXIST", "FORALL", "AGGREGATE", "EXACTLY"}
@@ -64,12 +64,18 @@ def _advice(statement: list[Token], position: int, accepted: set[str]) -> str:
         after = statement[position + 1 : position + 2]
         if token == "*" and after and after[0].start_pos == token.end_pos:
             return worded(
-                "name closed-world predicates when grounding, by ",
+                f"Alchemy's '*{after[0]}(x)' stands for the atom and for its negation, each with a "
+                "weight of its own: write a rule for each; name closed-world predicates when "
+                "grounding, by ",
                 Wording("closed=…", "--closed"),
             )
         return "to continue a line, put the operator at its end, not at the start of the next"
     if token.type in ("EQUALS", "COMPARE") and "STAR" in accepted:
         return "comparisons cannot be chained: put one in brackets"
+    is_second = token.type == "NUMBER" and before and before[-1].type == "NUMBER"
+    if is_second and [other.type for other in before[:2]] == ["PREDICATE", "LPAR"]:
+        advice = f"declare '{before[0]}' alone and add the rule 'log({before[-1]} / {token}) …'"
+        return f"Forclift's weights of true and false are one weight here: {advice}"
     if before and before[-1] == ":" and _innermost(before) is None:
         return _after_colon(before, token)
     return _in_brackets(before, token)
@@ -79,7 +85,7 @@ def _after_colon(before: list[Token], token: Token) -> str:
     if token == "real":
         return "write an interval as 'real[0, 1]'"
     if before[-2].type == "NUMBER":
-        return "write a weight before its formula without a colon"
+        return "write a weight before its formula without a colon; utilities are not supported"
     return ""
 
 
@@ -113,12 +119,12 @@ def _in_words(accepted: set[str]) -> list[str]:
         accepted = accepted - _OPERATORS - _OPERANDS
     elif "CONST" in accepted:
         return ["a statement"]
-    elif "PREDICATE" in accepted:
+    elif {"PREDICATE", "LPAR"} <= accepted:
         words.append("a formula")
         accepted = accepted - _OPERANDS
     elif accepted >= _CONSTANTS:
         words += ["a variable", "a constant"] if "PLUS" in accepted else ["a constant"]
-        accepted = accepted - _CONSTANTS - {"PLUS"}
+        accepted = accepted - _CONSTANTS - {"PLUS", "PREDICATE"}
     elif "BANG" in accepted:
         accepted = accepted - {"BANG", "PLUS", "MINUS"}  # rare behind an argument
     return words + sorted(map(_word, accepted))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +12,12 @@ from lark import Lark, Token, Tree
 
 from hylift.language.report import fail
 from hylift.language.syntax import CATEGORICAL, DENSITIES, FUNCTIONS, Constant, Place, Source
+from hylift.language.text.dialects import (
+    is_marked,
+    settle_brackets,
+    with_reversed_arrow,
+    without_marks,
+)
 from hylift.language.text.notation import NUMERIC, QUANTIFIERS, is_capital, sign_hint, unquote
 
 MAX_BRACKETS = 1000
@@ -21,7 +27,7 @@ _CALLED = {"gaussian": "GAUSSIAN", "normal": "NORMAL"} | dict.fromkeys(FUNCTIONS
 
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
-_ENDS_OPERAND = {"NAME", "NUMBER", "STRING", "TRUE", "FALSE", "POWER", "RPAR", "RSQB"}
+_ENDS_OPERAND = {"NAME", "MARKED", "NUMBER", "STRING", "TRUE", "FALSE", "POWER", "RPAR", "RSQB"}
 _CONTINUES = {"IFF", "IMPLIES", "OR", "AND", "EQUALS", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH"}
 _CONTINUES |= {"BANG", "BAR", "COMMA", "COLON", "SEMICOLON", "WHERE"}
 
@@ -32,6 +38,7 @@ Branch = Tree[Token] | Token
 
 _OF_EXPRESSIONS = {"binary", "unary", "power", "group", "call", "comparison"}
 _OF_EXPRESSIONS |= {"density", "quantified", "exactly", "normal", "gaussian", "rule", "where"}
+_OF_EXPRESSIONS |= {"implied"}
 _OF_WEIGHTS = {"binary", "unary", "power", "group", "call"}
 _OF_ARITHMETIC = {"PLUS", "MINUS", "STAR", "SLASH", "NAME", "NUMBER", "POWER", "FUNCTION"}
 
@@ -71,12 +78,20 @@ def statements(source: Source, consts: set[str]) -> Iterator[list[Token]]:
     statement: list[Token] = []
     is_complete = False
     open_brackets: list[Token] = []
-    for token in _tokens(source):
+    tokens, has_marks = _tokens(source), False
+    if "?" in source.text:
+        tokens = list(tokens)
+        has_marks = is_marked(tokens)
+
+    def whole(statement: list[Token]) -> list[Token]:
+        return _retyped(without_marks(statement, source) if has_marks else statement, consts)
+
+    for token in tokens:
         if token.type == "NEWLINE":
             is_complete = not open_brackets and not _continues(statement)
             continue
         if is_complete and statement and token.type != "WHERE":
-            yield _retyped(statement, consts)
+            yield whole(statement)
             statement = []
         is_complete = False
         _check_spacing(statement, token, source)
@@ -88,10 +103,10 @@ def statements(source: Source, consts: set[str]) -> Iterator[list[Token]]:
         opened = open_brackets[-1]
         fail(f"{quoted(opened)} is never closed", place_of(opened, source))
     if statement:
-        yield _retyped(statement, consts)
+        yield whole(statement)
 
 
-def _tokens(source: Source) -> Iterator[Token]:
+def _tokens(source: Source) -> Iterable[Token]:
     lexer = grammar().parse_interactive(source.text, start="start").lexer_thread
     for token in lexer.lex(None):  # type: ignore[no-untyped-call]
         match token.type:
@@ -103,6 +118,8 @@ def _tokens(source: Source) -> Iterator[Token]:
                 hint = sign_hint(token)
                 message = f"{quoted(token)} is not allowed here{hint and f'; {hint}'}"
                 fail(message, place_of(token, source))
+            case "UNEQUAL":
+                token = token.update(type="COMPARE", value="!=")
             case "NAME" if token in QUANTIFIERS:
                 token.type = QUANTIFIERS[token]
         yield token
@@ -155,6 +172,8 @@ def _retyped(statement: list[Token], consts: set[str]) -> list[Token]:
             token.type, is_binding = "AGGREGATE", True
         elif token == "EXACTLY" and after.type == "NUMBER" and token not in consts:
             token.type = "EXACTLY"
+        elif token == "logx" and place == 0 and _is_weight_of_one_number(statement):
+            token.type = "FUNCTION"
         elif token.type == "NAME" and after.type == "LPAR":
             # `W (x = 1)` is a weight before a formula, `In (p, t)` an atom.
             if token.end_pos == after.start_pos or token not in consts:
@@ -165,7 +184,17 @@ def _retyped(statement: list[Token], consts: set[str]) -> list[Token]:
             token.type = "LIST_EQUALS"
         elif token.type == "CONST" and after.type == "NAME":
             consts.add(str(after))
-    return statement
+    settle_brackets(statement)
+    return with_reversed_arrow(statement)
+
+
+def _is_weight_of_one_number(statement: list[Token]) -> bool:
+    """True for `logx(0.9) f`, pracmln's weight of a probability."""
+    kinds = [token.type for token in statement[1:5]]
+    return kinds[:3] == ["LPAR", "NUMBER", "RPAR"] and not {*kinds[3:], "PERIOD"} <= {
+        *_CONTINUES - {"BANG"},
+        "PERIOD",
+    }
 
 
 def _has_bar(statement: list[Token], opened: int) -> bool:

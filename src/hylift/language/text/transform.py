@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NoReturn, cast
 
@@ -38,6 +39,7 @@ from hylift.language.syntax import (
     Variable,
     WeightTable,
 )
+from hylift.language.text.functions import Application, FunctionValues
 from hylift.language.text.notation import MAX_SHIFT, NUMERIC, QUANTIFIERS, is_capital
 from hylift.language.text.tokens import (
     Branch,
@@ -69,6 +71,7 @@ def rule(tree: Tree[Token], source: Source, model: Model) -> Rule:
     body = transformer.formula(formula)
     per_constant = tuple(dict.fromkeys(transformer.marked))
     conditions = transformer.conditions(where) if where else ()
+    body = transformer.values.around(body, is_hard)
     weight = transformer.weight(weights[0], formula) if weights else None
     return Rule(body, weight, is_hard, conditions, per_constant, place=place(tree, source))
 
@@ -81,6 +84,8 @@ class _Transformer:
         self.model = model
         self.variables = variables
         self.marked: list[str] = []
+        self.values = FunctionValues(model, variables)
+        self._bound: list[str] = []
         self._may_mark = False
         self._only_constants = False
         self._depth = 0
@@ -148,6 +153,10 @@ class _Transformer:
             self.fail(chain_fault(joined), tree)
         return Operation(joined, tuple(map(self.expression, operands)), place=self.place(tree))
 
+    def _implied(self, tree: Tree[Token], head: Branch, _: Token, body: Branch) -> Expr:
+        operands = (self.expression(body), self.expression(head))
+        return Operation("=>", operands, place=self.place(tree))
+
     def _unary(self, tree: Tree[Token], op: Token, operand: Branch) -> Expr:
         where = self.place(tree)
         if is_number(tree):
@@ -159,20 +168,52 @@ class _Transformer:
         value = number(exponent, self.source)
         return Power(self.expression(base), value, place=self.place(tree))
 
-    def _comparison(self, tree: Tree[Token], *parts: Branch) -> Comparison:
-        left, op, right = parts
-        return Comparison(
-            cast(CompareOp, str(op)), *self._sides(left, right), place=self.place(tree)
-        )
+    def _comparison(self, tree: Tree[Token], *parts: Branch) -> Expr:
+        left, sign, right = parts
+        op = cast(CompareOp, str(sign))
+        if op in ("=", "!=") and (equation := self._equation(left, right)):
+            return equation if op == "=" else Unary("!", equation, place=self.place(tree))
+        return Comparison(op, *self._sides(left, right), place=self.place(tree))
 
     def _sloped(self, _: Tree[Token], branch: Branch, setting: Token, slope: Branch) -> Expr:
         if setting != "slope":
             message = f"{quoted(setting)} is not a setting of a comparison: use 'slope'"
             self.fail(message, setting)
-        if not isinstance(branch, Tree) or branch.data != "comparison":
+        is_comparison = isinstance(branch, Tree) and branch.data == "comparison"
+        comparison = self.expression(branch) if is_comparison else None
+        if not isinstance(comparison, Comparison):
             self.fail("only a comparison has a slope", branch)
-        comparison = self._comparison(branch, *branch.children)
         return replace(comparison, slope=self.constants(slope))
+
+    def _equation(self, left: Branch, right: Branch) -> Atom | None:
+        """`f(x) = y` as the atom that says so; None if no side is a value of a function."""
+        left, right = (right, left) if not self.values.is_application(left) else (left, right)
+        if not self.values.is_application(left):
+            return None
+        given = self._applied_to(cast(Tree[Token], left), "=")
+        if self.values.is_application(right):
+            value: Term | None = self._applied(cast(Tree[Token], right), "=")
+        else:
+            value = self._term(right)
+        if value is None:
+            self.fail("a value of a function is compared with a variable or a constant", right)
+        return Atom(given[0], (*given[1], value), place=self.place(left))
+
+    def _applied_to(self, tree: Tree[Token], owner: str) -> Application:
+        """A function, in the arguments of `owner`, with its own arguments."""
+        name, *arguments = tree.children
+        if not self.values.is_application(tree):
+            self.fail(self.values.no_function(str(name), owner), cast(Token, name))
+        return str(name), self._arguments(str(name), cast(list[Tree[Token]], arguments))
+
+    def _applied(self, tree: Tree[Token], owner: str) -> Variable:
+        """A variable for the value of a function, of one more atom that the rule gets."""
+        given = self._applied_to(tree, owner)
+        inner = {term.name for term in given[1] if isinstance(term, Variable)}
+        if bound := inner.intersection(self._bound):
+            message = f"{quoted(given[0])} depends on the quantified variable '{min(bound)}'"
+            self.fail(f"{message}: quantify its value, too, as in '{given[0]}(…, y) ^ …'", tree)
+        return self.values.variable(given, self.place(tree))
 
     def _sides(self, left: Branch, right: Branch) -> tuple[Expr, Expr]:
         """The sides of a comparison, both logical terms if possible."""
@@ -206,6 +247,8 @@ class _Transformer:
         return Constant(name, place=where) if is_capital(name) else Variable(name, place=where)
 
     def _shift(self, sign: Token, steps: Token) -> int:
+        if steps.type in ("PLUS", "MINUS"):  # t++
+            return int(f"{sign}1")
         if not steps.isdecimal():
             self.fail(f"a shift must be an integer, not {quoted(steps)}", steps)
         if len(steps) > len(str(MAX_SHIFT)):
@@ -218,7 +261,9 @@ class _Transformer:
             if is_capital(name):
                 message = f"{quantifier} takes variables, but {quoted(name)} is a constant"
                 self.fail(f"{message}: variables begin with a small letter", name)
+        self._bound += names
         body = self.expression(rest[-1])
+        del self._bound[len(self._bound) - len(names) :]
         kind = {**QUANTIFIERS, **NUMERIC}[quantifier]
         return Quantified(kind, tuple(map(str, names)), body, place=self.place(tree))
 
@@ -228,8 +273,14 @@ class _Transformer:
         return Comparison("=", left, self._leaf(times), place=self.place(tree))
 
     def _atom(self, _: Tree[Token], predicate: Token, *arguments: Tree[Token]) -> Expr:
-        terms = tuple(map(self._argument, arguments))
+        terms = self._arguments(str(predicate), arguments)
         return Atom(str(predicate), terms, place=self.place(predicate))
+
+    def _arguments(self, owner: str, arguments: Iterable[Tree[Token]]) -> tuple[Term, ...]:
+        return tuple(
+            self._applied(part, owner) if part.data == "applied" else self._argument(part)
+            for part in arguments
+        )
 
     def _argument(self, tree: Tree[Token]) -> Term:
         if tree.data == "literal":
@@ -256,6 +307,8 @@ class _Transformer:
 
     def _call(self, tree: Tree[Token], function: Token, *arguments: Branch) -> Expr:
         values = tuple(map(self.expression, arguments))
+        if function == "logx":
+            return _log_weight(values[0], self.place(tree))
         return Call(str(function), values, place=self.place(tree))
 
     def _normal(self, tree: Tree[Token], _: Token, *parts: Branch) -> Expr:
@@ -344,3 +397,10 @@ class _Transformer:
                 default = weight
         where = self.place(tree)
         return WeightTable(tuple(entries), default, place=where, key_places=tuple(keys))
+
+
+def _log_weight(probability: Expr, place: Place) -> Expr:
+    """pracmln's `logx`: the logarithm, and -100 for 0."""
+    if probability == Number(0.0):
+        return Number(-100.0, place=place)
+    return Call("log", (probability,), place=place)
