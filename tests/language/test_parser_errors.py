@@ -88,7 +88,6 @@ def test_thousands_of_problems_split_the_text_once() -> None:
         ("t = {t05, ..., t100}", "1:11", "'05' and '100' differ in their number of digits"),
         ("t = {A, ..., B}", "1:9", "'A' and 'B' do not both end in a number"),
         ("t = {..., t2}", "1:6", "a range needs a first and a last constant, as in {t0, ..., t9}"),
-        ("t = {A, B, A}", "1:1", "'A' is listed twice among the constants of 't'"),
         ("x: int", "1:4", "a domain must be boolean, real or real[lower, upper], not 'int'"),
         ("x: real[2, 1]", "1:9", "the lower bound 2 is not below 1"),
         ("x: real[K, 1]", "1:9", "a bound must be a number or 'inf', not 'K'"),
