@@ -11,7 +11,9 @@ import pytest
 
 from hylift.errors import HyliftError
 from hylift.formats.alchemy_db import read_facts
-from hylift.language.text.parser import read_model
+from hylift.language.checks.check import problems
+from hylift.language.text.formatter import format_model
+from hylift.language.text.parser import parse, read_model
 
 MODEL = b"""\
 // a model as others write them
@@ -50,6 +52,13 @@ SPLINTERS = (
     b"\0 \xff \xc3 ( ) [ ] { } , . ! ? + - * = ' \" // /* */ : ; ^ | => \n \r \t # 1e999 v EXIST "
     b"?x t++"
 ).split(b" ")
+
+
+def read_and_check(path: Path) -> None:
+    """Reads a model, which must survive being written and checked."""
+    model = read_model(path)
+    assert parse(format_model(model)) == model
+    problems(model)
 
 
 def damaged(content: bytes, pick: random.Random) -> bytes:
@@ -92,8 +101,8 @@ def check_is_clear(message: str, path: Path) -> None:
 @pytest.mark.parametrize(
     ("read", "name", "content"),
     [
-        (read_model, "x.mln", MODEL),
-        (read_model, "x.mln", MARKED),
+        (read_and_check, "x.mln", MODEL),
+        (read_and_check, "x.mln", MARKED),
         (read_facts, "x.db", FACTS),
     ],
 )

@@ -16,6 +16,9 @@ from hylift.language.report import fail
 from hylift.language.syntax import FUNCTIONS, Place, Source
 from hylift.language.text.notation import is_capital, quote
 
+_WITH_BARS = [["NORMAL"], ["DENSITY"], ["PREDICATE"], ["FUNCTION"]]
+"""The owners of brackets in which a bar is not "or": distributions, or what should be one."""
+
 _COMPARISONS = ("EQUALS", "COMPARE")
 
 
@@ -93,7 +96,7 @@ def settle_brackets(statement: list[Token]) -> None:
             owners.pop()
             if opened.pop() == "LPAR":
                 token.type = "RPAR"
-        elif token == "|" and owners[-1:] not in (["NORMAL"], ["DENSITY"]):
+        elif token == "|" and owners[-1:] not in _WITH_BARS:
             is_double = token in statement[place + 1 : place + 2]  # '||' is refused with a hint
             statement[place] = token if is_double else token.update(type="OR", value="v")
 
