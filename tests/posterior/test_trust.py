@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hylift as hl
 from hylift import (
     BP,
     BVI,
@@ -100,9 +101,11 @@ def test_answers_without_marginals_have_a_verdict() -> None:
 
 
 def test_rounding_that_matters_takes_the_certificate_away() -> None:
-    rules = "x: real\ny: real\nnormal(x | 1.7e9, 1)\nnormal(y | x, 1)"
+    far = [hl.ConditionalQuadratic.gaussian([1.7e9 + late], [[1.0]]) for late in (0.0, 1.0)]
+    factor = hl.ConditionalQuadratic.switch(far), ["late", "y"]
+    graph = hl.FactorGraph.build({"late": hl.boolean, "y": hl.real}, [factor])
 
-    found = posterior(EP(), rules)
+    found = hl.infer(graph.observe({"y": 1.7e9}), EP())
 
     assert found.trust.verdict != "certified"
 

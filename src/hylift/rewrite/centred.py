@@ -24,6 +24,9 @@ from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
 from hylift.potentials.table import Table
 
 EPS = float(np.finfo(np.float64).eps)
+OF_MEANS = 1e-3
+"""Share of a rounding error that counts where there are only reals: a mean may be off by as many
+deviations, which matters less than log-odds."""
 
 
 class Beliefs(NamedTuple):
@@ -41,7 +44,7 @@ class Lost(NamedTuple):
     total: float
     """Of log Z."""
     marginal: float
-    """Of the log-odds of states, in the connected part where it is largest."""
+    """Of the log-odds of states, in the connected part where it is largest; less of reals alone."""
 
 
 def shifted(groups: list[FactorGroup], at: FloatArray) -> tuple[FactorGroup, ...]:
@@ -219,6 +222,7 @@ def _lost(
 ) -> Lost:
     """Of factors, with the points at which they are expanded, and the ids of their variables."""
     total, by_part = 0.0, np.zeros(1 if part is None else int(part.max(initial=0)) + 1)
+    has_states = np.zeros(len(by_part), dtype=bool)
     probs = np.zeros(0) if beliefs is None else beliefs.probs
     for group, at, ids in groups:
         (form, about), reals = about_points(group.potential), group.reals
@@ -228,6 +232,8 @@ def _lost(
         size, own = np.zeros(reals.shape), np.zeros(len(group), dtype=np.int32)
         if part is not None:
             own = part[ids[group.scope]].max(axis=1)
+        if len(sizes):
+            has_states[own[own >= 0]] = True
         if beliefs is not None:
             first = beliefs.first[ids[group.scope[:, : len(sizes)]]]
             size = beliefs.size[ids[reals]]
@@ -235,6 +241,7 @@ def _lost(
         total += kernels.lost(
             *form, group.row, x, size, group.multiplicity, first, sizes, probs, own, by_part
         )
+    by_part[~has_states] *= OF_MEANS
     return Lost(EPS * total, EPS * float(by_part.max(initial=0.0)))
 
 

@@ -356,7 +356,9 @@ def rounding(graph: FactorGraph, outcome: PassResult) -> Lost:
     probs = np.ones(axes.num_states.sum()) if outcome.marginals is None else outcome.marginals
     beliefs = Beliefs(probs, axes.first, _sizes(outcome))
     found = lost_digits(graph, np.zeros(graph.num_variables), beliefs, parts_of(graph)[0])
-    return Lost(*(each + outcome.rounding for each in found))
+    has_states = (graph.variables.num_states > 0).any()
+    of_odds = outcome.rounding if has_states else 0.0  # volumes change no means
+    return Lost(found.total + outcome.rounding, found.marginal + of_odds)
 
 
 def _sizes(outcome: PassResult) -> FloatArray:
