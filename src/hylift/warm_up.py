@@ -79,7 +79,7 @@ def _solve_exactly() -> None:
             (hl.ConditionalQuadratic.square(-1.0), ["y"]),
         ],
     )
-    hl.infer(graph, hl.Exact(), tasks=("marginals", "logz", "map"))
+    hl.infer(graph, hl.Exact(), tasks=("marginals", "logz", "map")).sample(2, seed=0)
     # Variances that different reals depend on.
     levels = hl.parse("""
         x(thing): real

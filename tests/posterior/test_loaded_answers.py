@@ -27,6 +27,10 @@ def model() -> object:
     return ground(parse(text), {"height(Ann)": 1.2})
 
 
+NEEDS_MODEL = {"exact": {"given", "joint", "density", "expectation", "sample"}, "bvi": set()}
+"""Questions that need the model, which is not saved; of other methods only what is given."""
+
+
 def test_another_process_gives_every_answer_of_every_method(tmp_path: Path) -> None:
     posteriors = {
         "exact": infer(zoo.coupled_bounded_reals(), Exact(), tasks=EVERYTHING),
@@ -54,4 +58,8 @@ def test_another_process_gives_every_answer_of_every_method(tmp_path: Path) -> N
     for name, posterior in posteriors.items():
         expected = json.loads(json.dumps(ask_loaded.answers(posterior)))
         for question, answer in expected.items():
-            assert found[paths[name]][question] == answer, (name, question)
+            told = found[paths[name]][question]
+            if "needs the model" in str(told):
+                assert question in NEEDS_MODEL.get(name, {"given"}), (name, question)
+                continue
+            assert told == answer, (name, question)

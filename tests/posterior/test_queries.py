@@ -438,23 +438,6 @@ def test_a_loaded_posterior_has_no_polished_map_after_given(
     assert loaded.map(polish=False).to_dict() == expected.to_dict()
 
 
-def test_an_exact_posterior_refuses_questions_to_a_mixture() -> None:
-    posterior = infer(zoo.hard_clause())
-
-    for ask, name in [
-        (lambda: posterior.joint("H"), "joint"),
-        (lambda: posterior.given({"H": True}), "given"),
-        (lambda: posterior.expectation(lambda h: h, "H"), "expectation"),
-        (lambda: posterior.sample(3, seed=0), "sample"),
-    ]:
-        with pytest.raises(UnsupportedError) as refusal:
-            ask()
-        assert str(refusal.value) == (
-            f"{name}(…) needs a posterior of BVI, NPVI or MeanField: "
-            "with Exact() observe more and infer again"
-        )
-
-
 def test_an_exact_posterior_knows_energies_and_marginal_modes() -> None:
     graph = FactorGraph.build(
         {"x": real, "y": real},

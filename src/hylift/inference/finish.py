@@ -28,6 +28,7 @@ from hylift.posterior.counts import Expect
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
 from hylift.posterior.mapped import Joint, MappedMixture
+from hylift.posterior.target import Draw
 
 
 class FindAssignment(Protocol):
@@ -59,6 +60,8 @@ class Answer:
     """The best one, where the method knows it anyway."""
     expect: Expect | None = None
     """Expected log-values of factors, where there is neither a mixture nor draws."""
+    draw: Draw | None = None
+    """Independent draws of the hidden variables, where they can be had without a mixture."""
     steps: int | None = None
     """Work that was done, where it is not the steps that `Control` has recorded."""
     predicted_seconds: float | None = None
@@ -83,6 +86,12 @@ def finish(
         def expect(sets: Sequence[Sequence[FactorGroup]]) -> NDArray[np.float64]:
             return of_ground([prepared.moved(groups) for groups in sets])
 
+    draw, draw_ground = None, answer.draw
+    if draw_ground is not None:
+
+        def draw(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+            return prepared.uncentred(draw_ground(size, rng))
+
     solution = Solution(
         name,
         request.seed,
@@ -104,7 +113,7 @@ def finish(
         marginals,
         assignment,
         answer.mixture,
-        GraphTarget(prepared, answer.find, expect),
+        GraphTarget(prepared, answer.find, expect, draw),
         answer.draws,
     )
 
@@ -132,6 +141,7 @@ class GraphTarget(Target):
     prepared: Prepared
     find: FindAssignment
     expect: Expect | None
+    draw: Draw | None
 
     @property
     def graph(self) -> FactorGraph:

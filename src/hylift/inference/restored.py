@@ -14,9 +14,11 @@ from hylift.inference.prepared import Prepared
 from hylift.numerics.segments import number_rows, offsets, ranges
 from hylift.posterior import Assignment, Categorical, Marginals, Mixture, Posterior, Target
 from hylift.posterior.counts import Expect
+from hylift.posterior.datasets import check_size
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
 from hylift.posterior.mapped import Joint, MappedMixture
+from hylift.posterior.target import Draw
 from hylift.rewrite.parts import Copies
 from hylift.rewrite.rewritten import Rewritten
 from hylift.rewrite.state_map import SAME, StateMap, WayBack
@@ -62,9 +64,9 @@ class _Path:
         after = (one.graph for one in self.rewrites)
         return [self.whole.ground, *after][: len(self.rewrites)]
 
-    def values(self, values: FloatArray) -> FloatArray:
+    def values(self, values: FloatArray, rng: np.random.Generator | None = None) -> FloatArray:
         """(…, hidden variable), from values of the last graph."""
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed) if rng is None else rng
         for one in reversed(self.rewrites):
             values = one.back.values(values, rng)
         return values
@@ -125,6 +127,21 @@ class _Path:
                 std_errors = np.where(same, np.append(std_errors, np.nan)[variable], np.nan)
         return Draws(whole.source.variables, whole.hidden, values, weights, errors, std_errors)
 
+    def drawn(self, draw: Draw, size: int, rng: np.random.Generator) -> FloatArray:
+        """(draw, hidden variable): independent draws, from those of the last graph."""
+        last = self.rewrites[-1].back
+        if not isinstance(last, Copies):
+            return self.whole.uncentred(self.values(draw(size, rng), rng))
+        # Each copy of a part has draws of its own.
+        number = last.number
+        most = int(number.max(initial=0)) + 1
+        check_size(size * most, self.rewrites[-1].graph.num_variables)
+        found = draw(size * most, rng).reshape(size, most, -1)
+        values = found[:, number[last.part], last.variable]
+        for one in reversed(self.rewrites[:-1]):
+            values = one.back.values(values, rng)
+        return self.whole.uncentred(values)
+
     def groups(self, groups: Sequence[FactorGroup]) -> tuple[Sequence[FactorGroup], float]:
         """Factors of the hidden variables as factors of the last graph, and a constant."""
         groups, total = self.whole.moved(groups), 0.0
@@ -162,6 +179,11 @@ class RestoredTarget(Target):
             return np.asarray(inner([groups for groups, _ in found]) + constants)
 
         return expect
+
+    @property
+    def draw(self) -> Draw | None:
+        inner, path = self.inner.draw, self.path
+        return None if inner is None else lambda size, rng: path.drawn(inner, size, rng)
 
     def energy(self, values: FloatArray) -> float:
         return self.path.whole.energy(values)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError, check_word
 from hylift.files import check_target
-from hylift.graph import FactorGraph
+from hylift.graph import Evidence, FactorGraph
 from hylift.inference.attempts import Attempts, Clock
 from hylift.inference.capabilities import Rewrite
 from hylift.inference.checking.check import with_check
@@ -96,12 +96,7 @@ def infer(
     check_tasks(wanted)
     method = named_method(method)
     _check(graph, method, start, callback)
-    for name, value in (("exact", exact), ("check", check if check is not None else True)):
-        if not isinstance(value, bool):
-            raise UnsupportedError(f"{name} must be True or False, not {value!r}")
-    if not exact and isinstance(method, Exact):
-        named = Wording("exact=False", "--no-exact")
-        raise UnsupportedError(worded(named, " rules out exact inference: leave out one of them"))
+    _check_choice(method, exact, check)
     check_word("lift", lift, get_args(Lift))
     rewrites = _rewrites(rewrite, is_apart=lift == "coarse-to-fine")
     seconds = None if seconds is None else checked_seconds(seconds)
@@ -132,12 +127,21 @@ def infer(
             request.checkpoint.try_to_write()
         if interrupt.requested:
             posterior = _interrupted(posterior)
+
+    def again(given: Evidence) -> Posterior:
+        found = infer(
+            graph.observe(given), method, lift=lift, rewrite=rewrite, tasks="marginals", seed=seed,
+            seconds=seconds, exact=exact, check=check,
+        )  # fmt: skip
+        return replace(found, log_partition=None)
+
+    posterior = replace(posterior, again=again if "marginals" in wanted else None)
     warn_of_doubt(posterior, stacklevel=2)
     if posterior.solution.result != "interrupted":
         return posterior
-    again = "" if checkpoint is None else f"; the same call resumes from {checkpoint}"
+    resumes = "" if checkpoint is None else f"; the same call resumes from {checkpoint}"
     return posterior.with_note(
-        f"Interrupted {interrupted_at(posterior)}: this is the best answer so far{again}."
+        f"Interrupted {interrupted_at(posterior)}: this is the best answer so far{resumes}."
     )
 
 
@@ -188,6 +192,16 @@ def _check(graph: Any, method: Any, start: Any, callback: Any) -> None:
         raise UnsupportedError(f"start must be a posterior of an earlier run, not {start!r}")
     if callback is not None and not callable(callback):
         raise UnsupportedError(f"callback must be a function of a step, not {callback!r}")
+
+
+def _check_choice(method: Any, exact: Any, check: Any) -> None:
+    """Raise unless `infer` can choose and check a method by these."""
+    for name, value in (("exact", exact), ("check", check if check is not None else True)):
+        if not isinstance(value, bool):
+            raise UnsupportedError(f"{name} must be True or False, not {value!r}")
+    if not exact and isinstance(method, Exact):
+        named = Wording("exact=False", "--no-exact")
+        raise UnsupportedError(worded(named, " rules out exact inference: leave out one of them"))
 
 
 def _rewrites(

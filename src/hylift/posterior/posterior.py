@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hylift.errors import ModelError, UnsupportedError
 from hylift.files import check_target
-from hylift.graph import Variables, without_repeats
+from hylift.graph import Evidence, Variables, without_repeats
 from hylift.graph.names import hidden_or_all
 from hylift.posterior import datasets
 from hylift.posterior.answers import Assignment, LogPartition, Solution
@@ -22,14 +22,16 @@ from hylift.posterior.counts import expected_counts
 from hylift.posterior.datasets import extra
 from hylift.posterior.distributions.base import Seed
 from hylift.posterior.draws import Draws, sample_dataset, sample_inference_data
-from hylift.posterior.joint import JointDensity
+from hylift.posterior.formulas import Formula, expected, probability
+from hylift.posterior.joint import JointDistribution
 from hylift.posterior.mapped import Joint
 from hylift.posterior.marginals import Marginals
+from hylift.posterior.questions import given, joint_of, sample_of
 from hylift.posterior.summary import TOP, Summary, check_rank, shortened, summary_of
 from hylift.posterior.summing import Expectation
-from hylift.posterior.target import Target, conditioned, energy_of
+from hylift.posterior.target import Target, energy_of
 from hylift.posterior.trust import Trust, trust_of
-from hylift.words import counted, method_call, worded
+from hylift.words import counted, worded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +53,8 @@ class Posterior:
     """The draws of a sampler, with their diagnostics."""
     checked: Trust | None = None
     """The trust that an independent check has found; None where there was none."""
+    again: Callable[[Evidence], Posterior] | None = None
+    """The same inference with more evidence; not saved."""
 
     def __post_init__(self) -> None:
         self.observed.flags.writeable = False
@@ -115,32 +119,56 @@ class Posterior:
         found.setdefault("verdict", self.trust.column(ids))  # an argument may have this name
         return pa.table(found)
 
-    def joint(self, atoms: str | Iterable[str]) -> JointDensity:
+    def joint(self, atoms: str | Iterable[str], *, seed: int = 0) -> JointDistribution:
         """The joint distribution of some atoms, by names, predicates or patterns.
 
         It has `pdf(values)`, `probs()`, `table()`, `mean`, `cov`, `corr`, `sample(size, seed=…)`.
+        Of BVI, NPVI and MeanField it is that of the mixture, of Gibbs and SMC that of their draws,
+        and of Exact that of 10,000 independent draws with this seed. Draws have no density of
+        reals. Other methods know the distribution of each variable only, and refuse.
         """
-        return self._joint("joint(…)", self._each_once(atoms))
+        return joint_of(self, "joint(…)", self._each_once(atoms), seed)
 
     def given(self, values: Mapping[str, object]) -> Posterior:
         """The posterior given further values: `{"posA(a1)": 2.5, "rain": True}`.
 
-        This reweights the components of the mixture and does not infer again, so there is no
-        log Z, and the only MAP assignment is the mode of the mixture, `map(polish=False)`. For
-        these, observe the values and infer again.
+        Of a mixture this reweights the components and does not infer again, so there is no log Z,
+        and the only MAP assignment is the mode of the mixture, `map(polish=False)`. For these,
+        observe the values and infer again. Other methods infer again with the same settings.
         """
-        return conditioned(self, values)
+        return given(self, values)
+
+    def prob(self, formula: str, *, seed: int = 0) -> Expectation:
+        """The probability of a formula in the language of models: `prob("level(a) > level(b)")`.
+
+        Words in brackets are constants, comparisons are exact, and `Kind(a, red)` is a state. It
+        is a sum where all is discrete and the method has one, else by draws with this seed.
+        `.error` is the error of that sum or average beside the posterior, whose own is in `trust`.
+        """
+        return probability(self, formula, seed)
 
     def expectation(
-        self, function: Callable[..., Any], atoms: str | Iterable[str], *, seed: int = 0
+        self,
+        function: Callable[..., Any] | str,
+        atoms: str | Iterable[str] | None = None,
+        *,
+        seed: int = 0,
     ) -> Expectation:
-        """The mean of a function of some atoms: `expectation(lambda x, y: x * y, ["a", "b"])`.
+        """The mean of a function of some atoms: `expectation(lambda x, y: x * y, ["a", "b"])`; or
+        of a term, as in `prob`: `expectation("level(a) - level(b)")`.
 
         The function is given whole arrays, one per atom in this order, and returns one; states
-        are given by position, so that false is 0 and true is 1. By Gauss quadrature where its
-        grid is small, else by draws with this seed; `.error` estimates the error of `.value`.
+        are given by position, so that false is 0 and true is 1. Of a mixture by Gauss quadrature
+        where its grid is small, else by draws with this seed; `.error` estimates the error of
+        `.value` beside the posterior.
         """
-        joint = self._joint("expectation(…)", self._each_once(atoms))
+        if isinstance(function, str):
+            if atoms is not None:
+                raise UnsupportedError("a term names its atoms itself: leave them out")
+            return expected(self, Formula.of(self.variables, function), "expectation(…)", seed)
+        if atoms is None:
+            raise UnsupportedError("expectation(…) of a function needs the atoms that it is given")
+        joint = joint_of(self, "expectation(…)", self._each_once(atoms), seed)
         return joint.expectation(function, seed=seed)
 
     def expected_counts(self) -> pa.Table:
@@ -159,9 +187,11 @@ class Posterior:
     ) -> pa.Table:
         """Joint draws as an Arrow table: a row per draw, a column per atom, states by label.
 
+        They are independent; but of Gibbs and SMC they are taken from the draws of the run.
+
         `atoms`: names, predicates or patterns; by default all variables that are not observed.
         """
-        return self._joint("sample(…)", self.select(atoms)).sample(size, seed=seed)
+        return sample_of(self, self.select(atoms), size, seed)
 
     def map(self, *, polish: bool = True) -> Assignment:
         """The most probable joint assignment found, with its energy.
@@ -330,21 +360,6 @@ class Posterior:
             return self.marginals(observed=observed)
         return self.table(predicate, observed=observed)
 
-    def _joint(self, question: str, ids: NDArray[np.int64]) -> JointDensity:
-        mixture = self.known_mixture(question)
-        if not len(ids):
-            raise UnsupportedError(f"{question} needs at least one atom")
-        known = np.full(len(ids), np.nan)
-        seen = self.observed[ids]
-        known[seen] = self.known_marginals().modes(ids[seen])
-        return JointDensity(
-            tuple(self.variables.names.render(ids).to_pylist()),
-            tuple(self.variables.domain(variable) for variable in ids.tolist()),
-            ids,
-            known,
-            mixture.of(np.sort(ids[~seen])),
-        )
-
     def _assignment(self, hidden_values: NDArray[np.float64]) -> Assignment:
         """An assignment of hidden values and the observed ones; its energy is NaN if loaded."""
         values = np.empty(len(self.variables))
@@ -352,15 +367,6 @@ class Posterior:
         values[self.observed] = self.known_marginals().modes(np.flatnonzero(self.observed))
         energy = self.target.energy(values) if self.target is not None else np.nan
         return Assignment(self.variables, values, self.observed, energy, "estimate")
-
-    def known_mixture(self, question: str) -> Joint:
-        """The mixture; an error that names the question if there is none."""
-        if self.mixture is None:
-            raise UnsupportedError(
-                f"{question} needs a posterior of BVI, NPVI or MeanField",
-                worded("with ", method_call("Exact"), " observe more and infer again"),
-            )
-        return self.mixture
 
     def known_marginals(self) -> Marginals:
         """All marginals; an error if there are none."""

@@ -41,7 +41,7 @@ FOUND = (Trust, Marginals, Mixture, MappedMixture, StateMap, Layout, Draws)
 FAMILIES = (BetaMixture, Categorical, GaussianMixture, PiecewiseDensity, PointMass)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*NAMES, *ANSWERS, *FOUND, *FAMILIES)}
 """Dataclasses that are stored, field by field."""
-NOT_STORED = {(Posterior, "target"), (Atoms, "distinct")}
+NOT_STORED = {(Posterior, "target"), (Posterior, "again"), (Atoms, "distinct")}
 """Fields that have their default when loaded."""
 
 

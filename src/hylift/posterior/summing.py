@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from hylift.components.family import FloatArray
 from hylift.errors import UnsupportedError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Expectation:
     """The mean of a function, and how far to trust it."""
 
@@ -22,6 +22,11 @@ class Expectation:
     """0 for sums over states; the change against a coarser Gauss rule, or a standard error."""
     method: str
     """'sum', 'quadrature' or 'sampling'."""
+    num_points: int = field(default=0, compare=False)
+    """Draws, where it is by sampling."""
+
+    def __repr__(self) -> str:
+        return f"Expectation({self.value:.6g}, error {self.error:.2g}, {self.method})"
 
     def __float__(self) -> float:
         return self.value
@@ -47,7 +52,7 @@ def by_grid(
             shares = np.multiply.outer(shares, share[component]).ravel()
         # States of probability 0 are skipped: the function may be infinite there.
         used = shares > 0
-        values = _evaluate(function, [axis[used] for axis in grid], is_discrete, int(used.sum()))
+        values = evaluate(function, [axis[used] for axis in grid], is_discrete, int(used.sum()))
         total += float(weights[component] * (shares[used] @ values))
     return total
 
@@ -56,12 +61,20 @@ def by_draws(
     function: Callable[..., Any], draws: FloatArray, is_discrete: NDArray[np.bool_]
 ) -> Expectation:
     """The mean over draws (draw, variable)."""
-    values = _evaluate(function, list(draws.T), is_discrete, len(draws))
+    values = evaluate(function, list(draws.T), is_discrete, len(draws))
     error = float(values.std(ddof=1) / np.sqrt(len(values)))
-    return Expectation(float(values.mean()), error, "sampling")
+    return Expectation(float(values.mean()), error, "sampling", len(values))
 
 
-def _evaluate(
+def by_states(function: Callable[..., Any], probs: FloatArray) -> Expectation:
+    """The sum over the states of one variable."""
+    is_discrete = np.ones(1, dtype=bool)
+    used = np.flatnonzero(probs > 0)
+    values = evaluate(function, [used.astype(np.float64)], is_discrete, len(used))
+    return Expectation(float(probs[used] @ values), 0.0, "sum")
+
+
+def evaluate(
     function: Callable[..., Any],
     columns: list[FloatArray],
     is_discrete: NDArray[np.bool_],

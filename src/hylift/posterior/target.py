@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,9 @@ from hylift.words import listed
 if TYPE_CHECKING:
     from hylift.posterior.counts import Expect
     from hylift.posterior.posterior import Posterior
+
+Draw = Callable[[int, np.random.Generator], NDArray[np.float64]]
+"""So many independent draws (draw, hidden variable): states and reals."""
 
 NOTE = "Components were reweighted by how well they fit what is given, not fitted again."
 
@@ -41,6 +44,11 @@ class Target(ABC):
     @property
     def expect(self) -> Expect | None:
         """Expected log-values under the joint distribution, where the method can find them."""
+        return None
+
+    @property
+    def draw(self) -> Draw | None:
+        """Independent draws of the joint distribution, where the method can make them."""
         return None
 
     @abstractmethod
@@ -79,14 +87,13 @@ class GivenTarget(Target):
 
 def conditioned(posterior: Posterior, values: Mapping[str, object]) -> Posterior:
     """The posterior given further values, by name; see `Posterior.given`."""
-    mixture = posterior.known_mixture("given(…)")
+    mixture = posterior.mixture
+    assert mixture is not None
     variables, was_observed = posterior.variables, posterior.observed
-    found = _values_without_error(variables, values)
-    new = found.variable[~was_observed[found.variable]].astype(np.int64)
+    given = agreed(posterior, values)
+    new, value = given.variable.astype(np.int64), given.value
     seen = np.flatnonzero(was_observed)
     known = posterior.known_marginals().modes(seen)
-    check_agreement(variables, found, Evidence.of(seen, known))
-    value = found.value[~was_observed[found.variable]]
     try:
         mixture = mixture.given(new, value)
     except ImpossibleEvidenceError:
@@ -111,8 +118,19 @@ def conditioned(posterior: Posterior, values: Mapping[str, object]) -> Posterior
         assignment=None,
         checked=None,
         mixture=mixture,
-        target=GivenTarget(target, Evidence.of(new, value)) if target else None,
+        target=GivenTarget(target, given) if target else None,
     )
+
+
+def agreed(posterior: Posterior, values: Mapping[str, object]) -> Evidence:
+    """Values by name, without those observed already; raises where they contradict these."""
+    variables, was_observed = posterior.variables, posterior.observed
+    found = _values_without_error(variables, values)
+    seen = np.flatnonzero(was_observed)
+    seen_values = posterior.known_marginals().modes(seen) if len(seen) else np.zeros(0)
+    check_agreement(variables, found, Evidence.of(seen, seen_values))
+    new = ~was_observed[found.variable]
+    return Evidence.of(found.variable[new], found.value[new])
 
 
 def energy_of(posterior: Posterior, values: Assignment | Mapping[str, object] | ArrayLike) -> float:

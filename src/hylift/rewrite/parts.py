@@ -47,6 +47,16 @@ class Copies(WayBack):
     table: Ids  # (variable,): SAME
     part: NDArray[np.int32]  # (variable,): copies in other parts are independent
 
+    @property
+    def number(self) -> Ids:
+        """(part,): its number among the copies of one original, from 0."""
+        least = np.full(int(self.part.max(initial=-1)) + 1, len(self.part))
+        np.minimum.at(least, self.part, self.variable)
+        _, original = np.unique(least, return_inverse=True)
+        found = np.empty(len(least), dtype=np.int64)
+        found[np.argsort(original, kind="stable")] = counts_up(np.bincount(original))
+        return found
+
     def entries(self, ids: NDArray[Any], size: NDArray[Any]) -> Entries:
         raise NotImplementedError("copies have the marginals of their originals")
 

@@ -43,7 +43,7 @@ def check_answer(
             solution = replace(posterior.solution, is_certified=False)
             posterior = replace(posterior, solution=solution, checked=None)
         attempts = Attempts(prepared, request, None, Clock(seconds, request.began))
-        posterior = with_check(posterior, attempts)
+        posterior = replace(with_check(posterior, attempts), again=posterior.again)
     warn_of_doubt(posterior, stacklevel=2)
     return posterior
 

@@ -237,6 +237,24 @@ def solve_states(
     )  # fmt: skip
 
 
+def draw_reals(
+    components: Components, terms: Terms, draw_ptr: Ids, noise: FloatArray
+) -> FloatArray:
+    """Standard normal noise (draw, step) turned into draws of the reals, where all components have
+    the states of one axis; the draws from draw_ptr[state] on are of one state."""
+    elimination, count = components.elimination, components.num_states
+    layout, per_step = _layout(components, terms), count[components.of_step]
+    real_ptr, edge_ptr = offsets(per_step), offsets(per_step * np.diff(elimination.ptr))
+    assembled = _assembled(components, layout, count, real_ptr, edge_ptr)
+    bad = kernels.draw(
+        elimination.ptr, elimination.later, components.ptr, components.steps, count, real_ptr,
+        edge_ptr, *assembled, draw_ptr, noise,
+    )  # fmt: skip
+    if bad >= 0:
+        raise ArithmeticError("a Gaussian of the posterior is not definite, by rounding")
+    return noise
+
+
 def _local_states(
     components: Components, terms: Terms, layout: tuple[np.ndarray, ...]
 ) -> LocalStates | None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
+from hylift.inference.exact.draws import draw
 from hylift.inference.exact.elimination import FloatArray, check_tables
 from hylift.inference.exact.expected import expected_sums
 from hylift.inference.exact.integral import Integral, integrate
@@ -85,7 +86,7 @@ class Exact:
         meter = Meter(request.progress, np.inf if limit is None else limit)
         meter.seconds = SECONDS_PER_FACTOR * whole.source.num_factors
         kinds = _kinds_of(prepared.ground)
-        log_partition, marginals, objective, expect = None, None, None, None
+        log_partition, marginals, objective, expect, drawn = None, None, None, None, None
         notes: tuple[str, ...] = ()
         settled, marginal_error = True, None
         if request.tasks & {"marginals", "logz"}:
@@ -108,6 +109,7 @@ class Exact:
             objective = -log_partition.value
             reals = integral.outcome.reals
             expect = functools.partial(expected_sums, kinds, reals, max_entries=self.max_entries)
+            drawn = functools.partial(draw, kinds, reals, max_entries=self.max_entries)
 
         @functools.cache
         def best() -> Assignment:
@@ -127,6 +129,7 @@ class Exact:
             log_partition,
             marginals,
             expect=expect,
+            draw=drawn,
             steps=kinds.graph.num_variables,
             predicted_seconds=meter.seconds,
             marginal_error=marginal_error,

@@ -205,6 +205,15 @@ def decode(at: TablePlan, messages: FloatArray) -> Ids32:
     return state
 
 
+def draw(at: TablePlan, messages: FloatArray, size: int, rng: np.random.Generator) -> Ids32:
+    """(draw, step): independent draws of the joint states, from the messages of `collect`."""
+    states = np.zeros((size, len(at.layout.clique)), dtype=np.int32)
+    if states.size:
+        random = rng.integers(0, 2**64, size=1, dtype=np.uint64)
+        kernels.draw(at.layout, messages, at.scratch(), random, states)
+    return states
+
+
 def _parts(size: Ids) -> list[tuple[int, int, float]]:
     """Runs of cliques of about equal work, with their share of the whole."""
     work = np.concatenate([[0.0], np.cumsum(size, dtype=np.float64)])

@@ -274,3 +274,40 @@ def expected(
                         forms[at_linear + p] += 2.0 * a * mid[i] * slope[j, p]
                         for q in range(size):
                             forms[at_A + p * size + q] += a * slope[i, p] * slope[j, q]
+
+
+@njit(cache=True)
+def draw(
+    ptr, later, component_ptr, steps, count, real_ptr, edge_ptr, diagonal, linear, edges,
+    draw_ptr, noise,
+):  # fmt: skip
+    """Turn standard normal noise (draw, step) into draws; those from draw_ptr[state] on are of one
+    state. Returns a step that is not definite, or -1."""
+    num_steps = len(ptr) - 1
+    factor, pivot, column = np.empty(len(later)), np.empty(num_steps), np.empty(num_steps)
+    x, middle = np.zeros(num_steps), np.zeros(num_steps)
+    head = np.empty(num_steps, dtype=np.int64)
+    link = np.empty(num_steps, dtype=np.int64)
+    place = np.empty(num_steps, dtype=np.int64)
+    for component in range(len(count)):
+        inside = steps[component_ptr[component] : component_ptr[component + 1]]
+        for state in range(count[component]):
+            bad = factorise(
+                inside, state, count[component], ptr, later, real_ptr, edge_ptr,
+                diagonal, edges, factor, pivot, column, head, link, place, False,
+            )  # fmt: skip
+            if bad < 0:
+                for v in inside:
+                    x[v] = linear[real_ptr[v] + state]
+                bad = forward(inside, ptr, later, factor, pivot, x)
+            if bad >= 0:
+                return bad
+            for v in inside:
+                middle[v] = x[v] / pivot[v]
+            for d in range(draw_ptr[state], draw_ptr[state + 1]):
+                for v in inside:
+                    x[v] = middle[v] + noise[d, v] / np.sqrt(pivot[v])
+                _backward(inside, ptr, later, factor, x)
+                for v in inside:
+                    noise[d, v] = x[v]
+    return -1

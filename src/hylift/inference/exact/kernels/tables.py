@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hylift.inference.exact.kernels.quadratics import add_quadratic
 from hylift.inference.exact.kernels.rows import SHORT, normalise, normalise_short
+from hylift.numerics.kernels.random import uniform
 from hylift.numerics.kernels.special import largest_of
 
 BLOCK = 1024
@@ -389,3 +390,27 @@ def decode(at, messages, scratch):
             if scratch.work[k] > scratch.work[best]:
                 best = k
         scratch.state[c] = best
+
+
+@njit(cache=True)
+def draw(at, messages, scratch, random, states):
+    """Draws (draw, step) of the state of each variable given those of its later neighbours, last
+    step first."""
+    work, room = scratch.work, scratch.room
+    for c in range(len(at.clique) - 1, -1, -1):
+        width, size = fill(c, np.int64(0), at, messages, scratch)
+        block = at.clique[c].num_states
+        for start in range(0, size, block):
+            top, total = largest_of(work[start:], block), 0.0
+            for k in range(start, start + block):
+                total += np.exp(work[k] - top) if work[k] > -np.inf else 0.0
+                work[k] = total
+        for d in range(len(states)):
+            start = 0
+            for axis in range(width - 1):
+                start = start * room[1, axis] + states[d, room[0, axis]]
+            row = work[start * block : (start + 1) * block]
+            chosen = np.searchsorted(row, uniform(random) * row[-1], side="right")
+            if chosen == block:  # by rounding
+                chosen = np.searchsorted(row, row[-1])
+            states[d, c] = chosen

@@ -1,0 +1,186 @@
+"""Questions in the language of models: formulas and terms of atoms of a posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.errors import UnknownNameError, UnsupportedError
+from hylift.graph import Domain, Variables, boolean
+from hylift.language.lowering.evaluate import QuadraticPolynomial, evaluate
+from hylift.language.syntax import Apply, Atom, Comparison, Constant, Expr, Number, Quantified, Term
+from hylift.language.syntax import Variable as Word
+from hylift.language.text.notation import is_numeral, quote
+from hylift.language.text.parser import parse
+from hylift.language.walk import atoms, nodes, rebuild
+from hylift.posterior.joint import JointDensity
+from hylift.posterior.questions import joint_of
+from hylift.posterior.summing import Expectation, by_draws, by_states
+
+if TYPE_CHECKING:
+    from hylift.posterior.posterior import Posterior
+
+NUM_DRAWS = 100_000
+"""Draws of a mixture, or of one variable, for one question."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Formula:
+    """A formula or a term of variables of a posterior, whose comparisons are exact."""
+
+    text: str
+    expr: Expr
+    ids: NDArray[np.int64]  # (variable,): those that it is about
+    domains: tuple[Domain, ...]
+    leaves: dict[Expr, tuple[int, int | None]]
+    """Of each atom the variable, as a position in `ids`, and the state that it stands for."""
+
+    @classmethod
+    def of(cls, variables: Variables, text: str) -> Formula:
+        """The formula of a text; an error names what is unknown in it."""
+        expr = _resolved(_expression(text), variables)
+        leaves: dict[Expr, tuple[int, int | None]] = {}
+        ids: list[int] = []
+        for atom in atoms(expr):
+            variable, state = _variable(variables, atom)
+            if variable not in ids:
+                ids.append(variable)
+            leaves[atom] = ids.index(variable), state
+        if not ids:
+            raise UnsupportedError(f"'{text}' is about no atom of this posterior")
+        domains = tuple(variables.domain(variable) for variable in ids)
+        return cls(text, expr, np.array(ids, dtype=np.int64), domains, leaves)
+
+    @property
+    def is_truth(self) -> bool:
+        """True if it is true or false, and not a number."""
+        return self._value(*(np.zeros(1) for _ in self.domains)).dtype == np.bool_
+
+    def __call__(self, *columns: NDArray[Any]) -> NDArray[np.float64]:
+        """Its value, truth being 1, at values of the variables: one array for each."""
+        found = self._value(*columns).astype(np.float64)
+        shape = np.broadcast_shapes(found.shape, *(np.shape(column) for column in columns))
+        if np.isnan(found).any():
+            raise UnsupportedError(f"'{self.text}' is undefined at some values of its atoms")
+        return np.broadcast_to(found, shape)
+
+    def _value(self, *columns: NDArray[Any]) -> NDArray[Any]:
+        def leaf(expr: Expr) -> NDArray[Any]:
+            place, state = self.leaves[expr]
+            column = np.asarray(columns[place])
+            return column if state is None else column == state
+
+        found = evaluate(self.expr, leaf)
+        assert not isinstance(found, QuadraticPolynomial)
+        return np.asarray(found)
+
+
+def expected(posterior: Posterior, formula: Formula, question: str, seed: int) -> Expectation:
+    """The mean of a formula: a sum over states where it is cheap, else an average over draws."""
+    variables, observed = posterior.variables, posterior.observed[formula.ids]
+    is_discrete = np.array([domain.is_discrete for domain in formula.domains])
+    rng = np.random.default_rng(seed)
+    if len(formula.ids) == 1:
+        (variable,) = formula.ids.tolist()
+        found = posterior.known_marginals()[variable]
+        if is_discrete[0]:
+            return by_states(formula, found.probs)
+        size = 2 if observed[0] else NUM_DRAWS
+        return by_draws(formula, found.sample(size, seed=rng)[:, None], is_discrete)
+    joint = joint_of(posterior, question, formula.ids, seed)
+    has_reals = (variables.num_states[formula.ids[~observed]] == 0).any()
+    if isinstance(joint, JointDensity) and has_reals:
+        # Quadrature would miss the jumps of comparisons.
+        return by_draws(formula, joint.drawn(NUM_DRAWS, rng), is_discrete)
+    return joint.expectation(formula, seed=seed)
+
+
+def probability(posterior: Posterior, text: str, seed: int) -> Expectation:
+    """The probability that a formula holds, with its error."""
+    formula = Formula.of(posterior.variables, text)
+    if not formula.is_truth:
+        raise UnsupportedError(
+            f"'{text}' is a number, and has no probability: compare it, or use expectation(…)"
+        )
+    found = expected(posterior, formula, "prob(…)", seed)
+    if found.method != "sampling":
+        return found
+    # What was never drawn may still happen as often as once in all draws.
+    return replace(found, error=max(found.error, 1.0 / found.num_points))
+
+
+def _expression(text: str) -> Expr:
+    """The expression of a text without weight, conditions and declarations."""
+    if not isinstance(text, str):
+        raise UnsupportedError(f"a question is a text such as 'level(a) > level(b)', not {text!r}")
+    model = parse(text, name="<question>")
+    # An atom alone, `Hot(a)` or `Rain`, is also the declaration of a predicate or type.
+    is_atom = all(one.domain == boolean for one in model.predicates)
+    is_atom &= all(one.constants is None for one in model.types)
+    if not model.rules and len(model.predicates) + len(model.types) == 1 and is_atom:
+        model = parse(f"({text})", name="<question>")
+    (rule, *more) = model.rules or (None,)
+    if rule is None or more or model.predicates or model.types:
+        raise UnsupportedError(f"a question is one formula or term, not '{text}'")
+    if rule.weight is not None or rule.hard or rule.where:
+        raise UnsupportedError(
+            f"a question is a formula alone, without weight, condition and full stop: '{text}'"
+        )
+    for node in nodes(rule.formula):
+        if isinstance(node, Quantified | Apply):
+            raise UnsupportedError(
+                f"a question names its atoms, and has no quantifiers and functions: '{text}'"
+            )
+    return rule.formula
+
+
+def _resolved(expr: Expr, variables: Variables) -> Expr:
+    """The expression with exact comparisons, and with atoms where words alone are names of some."""
+    if isinstance(expr, Word | Constant):
+        if isinstance(expr, Constant) and is_numeral(expr.name):
+            return Number(float(expr.name))
+        return Atom(expr.name)
+    if isinstance(expr, Comparison):
+        left, right = _resolved(expr.left, variables), _resolved(expr.right, variables)
+        return Comparison(expr.op, left, right, is_exact=True)
+    return rebuild(expr, lambda part: _resolved(part, variables))
+
+
+def _variable(variables: Variables, atom: Atom) -> tuple[int, int | None]:
+    """The variable of an atom, and the state that it stands for: true, or its last argument."""
+    name = _name(atom.predicate, atom.arguments)
+    (found,) = variables.names.find([name]).tolist()
+    if found >= 0:
+        domain = variables.domain(found)
+        if domain == boolean:
+            return found, 1
+        if domain.states is not None:
+            states = ", ".join(domain.states[:3])
+            raise UnsupportedError(
+                f"'{name}' has the states {states}: ask for one of them, "
+                f"'{_name(atom.predicate, (*atom.arguments, Constant(domain.states[0])))}'"
+            )
+        return found, None
+    if atom.arguments:
+        whole = _name(atom.predicate, atom.arguments[:-1])
+        (found,) = variables.names.find([whole]).tolist()
+        if found >= 0 and variables.domain(found).states is not None:
+            state = variables.domain(found).encode(_word(atom.arguments[-1]), whole)
+            return found, int(state)
+    (found,) = variables.ids([name]).tolist()  # raises, with the closest name
+    raise UnknownNameError(f"there is no variable '{name}'")
+
+
+def _name(predicate: str, arguments: tuple[Term, ...]) -> str:
+    if not arguments:
+        return predicate
+    return f"{predicate}({','.join(quote(_word(term)) for term in arguments)})"
+
+
+def _word(term: Term) -> str:
+    if isinstance(term, Constant):
+        return term.name
+    return term.name + (f"{term.shift:+d}" if term.shift else "")
