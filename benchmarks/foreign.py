@@ -25,6 +25,7 @@ REASONS = {
     "Forclift's weights": "`P(t) 3.7 1.0`",
     "is not a function": "an undeclared function",
     "expected an operator before this|after '0', not ','": "a computed weight",
+    r"'\$' is not allowed": "`$N = 3`",
     "several databases": "several databases in one file",
     "lists no constants": "an empty list of constants",
     "is both a predicate and a type": "a predicate called like a type",

@@ -40,6 +40,7 @@ def error(rules: str, head: str = HEAD) -> str:
         ("[FORALL x A(x)] ^ [A(y) v B(y)].", "(FORALL x A(x)) ^ (A(y) v B(y))."),
         ("2 [A(x)]", "2 A(x)"),
         ("1 T(t++) => T(t--)", "1 T(t+1) => T(t-1)"),
+        ("1 T(succ(t)) => T(pred(t))", "1 T(t+1) => T(t-1)"),
         ("1 A(?x) ^ ?x =/= ?y => B(?y)", "1 A(x) ^ x != y => B(y)"),
         ("0 In(?p, red) ^ In(?p, Red)", '0 In(p, "red") ^ In(p, Red)'),
         ("EXIST ?x In(?x, red) ^ ?x = ann.", 'EXIST x In(x, "red") ^ x = "ann".'),
@@ -126,7 +127,8 @@ def test_a_rule_with_a_function_weighs_the_atom_of_its_value(rule: str) -> None:
     ("rules", "message"),
     [
         ("1 A(B(x))", "5:5: 'B' is not a function of constants, in the arguments of 'A'; the arg"),
-        ("1 T(succ(t))", "5:5: 'succ' is not a function: write 't+1'"),
+        ("1 T(succ(T1))", "5:5: 'succ' is not a function: write 't+1'"),
+        ("$N = 3", "5:1: '$' is not allowed here; a named number is declared as in 'const N = 3'"),
         ("1 A(?X)", "5:5: '?X' is a variable, which begins with a small letter: '?x'"),
         ("1 A(?x) ^ EXIST y B(y)", "5:17: the variables of this file are marked: write '?y'"),
         ("1 A(x) ? B(x)", "5:8: '?' is not allowed here; variables are marked as in 'Smokes(?x)'"),

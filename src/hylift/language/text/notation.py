@@ -181,6 +181,7 @@ _SIGNS = {
     "'": 'quotes are written "',
     "#": f"{_COMMENT}, and '#include' and '#fixweight' are the only instructions",
     "%": _COMMENT,
+    "$": "a named number is declared as in 'const N = 3', and written 'N'",
     "\\": f"{_EXIST}, and {_FORALL}",
     "?": "variables are marked as in 'Smokes(?x)', or not at all",
     "->": _IMPLIES,

@@ -208,12 +208,27 @@ class _Transformer:
 
     def _applied(self, tree: Tree[Token], owner: str) -> Variable:
         """A variable for the value of a function, of one more atom that the rule gets."""
+        if (neighbour := self._neighbour(tree)) is not None:
+            return neighbour
         given = self._applied_to(tree, owner)
         inner = {term.name for term in given[1] if isinstance(term, Variable)}
         if bound := inner.intersection(self._bound):
             message = f"{quoted(given[0])} depends on the quantified variable '{min(bound)}'"
             self.fail(f"{message}: quantify its value, too, as in '{given[0]}(…, y) ^ …'", tree)
         return self.values.variable(given, self.place(tree))
+
+    def _neighbour(self, tree: Tree[Token]) -> Variable | None:
+        """`succ(t)` and `pred(t)` as `t+1` and `t-1`, unless they are declared."""
+        name, *arguments = tree.children
+        if name not in ("succ", "pred") or str(name) in self.model.predicate_by_name:
+            return None
+        [variable] = arguments if len(arguments) == 1 else [None]
+        if not isinstance(variable, Tree) or variable.data != "variable":
+            return None
+        term = self._argument(variable)
+        if not isinstance(term, Variable) or len(variable.children) > 1:
+            return None
+        return Variable(term.name, 1 if name == "succ" else -1, place=self.place(tree))
 
     def _sides(self, left: Branch, right: Branch) -> tuple[Expr, Expr]:
         """The sides of a comparison, both logical terms if possible."""
