@@ -186,7 +186,7 @@ def _verdict(posterior: Posterior) -> tuple[Verdict, str]:
     if error is not None and error <= SMALL:
         return "unchecked", worded(
             f"A finer grid, or rounding, changes log Z and any probability by about {error:.1g}; "
-            "where reals were on nodes, what lies between all of these was not seen: ",
+            "what lies between all nodes, where reals were on nodes, was not seen: ",
             HOW_TO_CHECK,
             " looks for it.",
         )

@@ -131,3 +131,18 @@ def test_unknown_variances_have_no_landmarks() -> None:
     graph = hl.ground(hl.parse(source)).condition()
 
     assert not len(Landmarks.of(Kinds.of(graph)).value)
+
+
+SWITCHED = "Right\nx: real[-8, 8]\ny: real[-8, 8]\n{} Right * {}\n-0.1 (x^2 + y^2)"
+
+
+@pytest.mark.parametrize(
+    ("function", "is_blind"),
+    [("(x > y; slope=3)", False), ("exp(0 - 1000000000*(x*y - 37.123)^2)", True)],
+)
+def test_a_function_that_is_constant_in_one_state_is_seen_in_the_others(
+    function: str, is_blind: bool
+) -> None:
+    graph = hl.ground(hl.parse(SWITCHED.format(12, function))).condition()
+
+    assert Landmarks.of(Kinds.of(graph)).is_blind == is_blind

@@ -170,12 +170,15 @@ def _peaks(group: FactorGroup, variables: Variables, starts: int) -> tuple[Float
         slots[slot] = points
         return group.potential.log_value(row, slots)
 
-    reals = range(group.potential.num_discrete_slots, group.arity)
+    discrete = range(group.potential.num_discrete_slots)
+    reals = range(len(discrete), group.arity)
     found, varies = [], np.zeros(len(group), dtype=bool)
     try:
         with np.errstate(all="ignore"):
             height = np.zeros((group.arity, *now[0].shape))
-            for slot in [*range(group.arity)] * ROUNDS:
+            # Reals first: in the best state a function may be constant, as it is where `A * f(x)`
+            # is switched off.
+            for slot in [*reals, *[*discrete, *reals] * (ROUNDS - 1)]:
                 values = along(slot, scans[slot][:, None])
                 height[slot] = values.max(axis=2) - np.median(values, axis=2)
                 if slot in reals:
