@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hylift.words import Wording, cli_text, worded
+from hylift.words import Wording, cli_text, printable, worded
 
 
 class HyliftError(Exception):
@@ -29,10 +29,10 @@ class HyliftError(Exception):
 
     @property
     def cli(self) -> str:
-        return cli_text(self.text)
+        return printable(cli_text(self.text))
 
     def __str__(self) -> str:
-        return str(self.text)
+        return printable(self.text)
 
 
 class HyliftWarning(UserWarning):

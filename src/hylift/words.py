@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
+
+_UNSAFE = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+UNSAFE, UNSAFE_IN_LINE = re.compile(f"[{_UNSAFE}]"), re.compile(f"[{_UNSAFE}\t\n]")
 
 
 class Wording(str):
@@ -51,6 +55,13 @@ def doubt(*parts: str) -> str:
 def suspicion(*parts: str) -> str:
     """The parts as one text that says what an answer may have missed."""
     return Suspicion("".join(parts), "".join(map(cli_text, parts)))
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    """The text with characters that a terminal would act upon, or that change the direction of
+    writing, as escapes: names may come from anywhere. one_line: line ends and tabs, too."""
+    unsafe = UNSAFE_IN_LINE if one_line else UNSAFE
+    return unsafe.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def option(name: str, value: object = None) -> Wording:
@@ -112,6 +123,10 @@ class TextTable:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     right: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        rows = (tuple(printable(word, one_line=True) for word in row) for row in self.rows)
+        object.__setattr__(self, "rows", tuple(rows))
 
     def __str__(self) -> str:
         lines = [self.header, *self.rows]

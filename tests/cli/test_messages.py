@@ -110,6 +110,7 @@ OF_FILES_AND_RULES = (
         "cov=[[…]]",
         "5 is a function: write 5(…)",
         "slope=5",
+        "'Smokes(?x)'",
     ),  # rules
 )
 """Other languages."""
@@ -121,7 +122,7 @@ OF_PYTHON = (
     *("unique=5:", "unique='5':", "read it with 'read_model'"),
     *("plot_classes draws", "plot_race draws", "see best_map"),
     *("given(…)", "sample(…)", "expectation(…)", "pdf(…)", "compare(…)", "kalman_filter needs"),
-    *("expected_counts() needs", "mean=5, std=5"),
+    *("expected_counts() needs", "mean=5, std=5", "only_rows must be a list"),
 )
 """Of values that only programs pass, and of questions that only programs ask."""
 
@@ -182,7 +183,7 @@ def sentences(node: ast.AST) -> Iterator[str]:
         ("papers.mln -e facts.db -m bvi --merge-factors --lift coarse-to-fine", "--merge-factors"),
         ("papers.mln -e facts.db --closed Inn", "--closed names 'Inn'"),
         ("papers.mln -e facts.db --unmatched skip", "--unmatched must be 'error' or 'ignore'"),
-        ("papers.mln -e facts.db -m exact -o draws.nc", "--method bvi or --method gibbs"),
+        ("papers.mln -e facts.db -m maxwalksat -o draws.nc", "--task marginals"),
     ],
 )  # fmt: skip
 def test_what_reaches_the_terminal_speaks_of_options(

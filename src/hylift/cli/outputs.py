@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
 
-from hylift.cli.render import console
+from hylift.cli.render import console, escape
 from hylift.errors import HyliftError, UnsupportedError, did_you_mean
 from hylift.files import FIGURES, OutputError, check_target
 from hylift.posterior.export import json_text, write_json, write_table

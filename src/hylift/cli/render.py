@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Column, Table
 
 from hylift import progress
@@ -20,7 +20,7 @@ from hylift.graph import Evidence
 from hylift.inference.method import Task
 from hylift.posterior import Categorical, LogPartition, Posterior
 from hylift.posterior.answers import ENDS
-from hylift.words import TextTable, cli_text, counted, num_classes
+from hylift.words import TextTable, cli_text, counted, num_classes, printable
 
 NARROW = 80
 """Columns below which bars are short."""
@@ -153,6 +153,11 @@ def _least_widths(rows: TextTable) -> list[int]:
         words = [word for cell in cells for word in (cell.split() if can_break else [cell])]
         widths.append(max(map(len, [*name.split(), *words]), default=0))
     return widths
+
+
+def escape(text: str) -> str:
+    """Words of a user as Rich prints them: without markup, and without effect on the terminal."""
+    return markup.escape(printable(text, one_line=True))
 
 
 def console() -> Console:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hylift.errors import DoubtWarning
-from hylift.words import cli_text
+from hylift.words import cli_text, printable
 
 
 class InterruptedAnswerError(Exception):
@@ -24,7 +24,7 @@ def tell(text: str) -> None:
 def complain(line: str) -> None:
     """Print a line on the error stream; ignore it if that is closed."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
     except OSError:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 

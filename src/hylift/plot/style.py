@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from hylift.files import write_whole
+from hylift.words import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,7 +164,8 @@ def as_written(texts: Iterable[Text]) -> None:
 
 
 def shortened(name: str, most: int) -> str:
-    """A name shortened to at most so many letters by leaving out its middle."""
+    """A name shortened to at most so many letters by leaving out its middle, in one line."""
+    name = printable(name, one_line=True)
     if len(name) <= most:
         return name
     head = (most - 1) // 2

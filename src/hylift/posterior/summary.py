@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hylift.errors import ArgumentError, DoubtWarning, check_word
 from hylift.posterior.distributions import Categorical
 from hylift.posterior.marginals import STATISTICS
-from hylift.words import TextTable, counted, option, worded
+from hylift.words import TextTable, counted, option, printable, worded
 
 if TYPE_CHECKING:
     from hylift.posterior.posterior import Posterior
@@ -50,7 +50,7 @@ class Summary:
     def _lines(self) -> list[str]:
         rest = [f"… and {self.num_left_out:,} more"] if self.num_left_out else []
         table = [str(self.atoms)] if self.atoms.rows else []
-        return [*table, *rest, *(f"Note: {note}" for note in self.notes)]
+        return [*table, *rest, *(f"Note: {printable(note)}" for note in self.notes)]
 
 
 def summary_of(posterior: Posterior, ids: NDArray[np.int64], by: str | None, top: int) -> Summary:

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from rich.console import Console
-from rich.markup import escape
 
 from hylift.cli import outputs
 from hylift.cli.model import Given, as_text, ground_file, read_graph
-from hylift.cli.render import print_table, progress_bar
+from hylift.cli.render import escape, print_table, progress_bar
 from hylift.graph import FactorGraph
 from hylift.graph.names import Predicates
 from hylift.lifting import Explanation, Lifting, lift

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from hylift.cli.model import Given, as_text, ground_file
 from hylift.cli.outputs import CommandResult, check_outputs, deliver, result
-from hylift.cli.render import print_table
+from hylift.cli.render import escape, print_table
 from hylift.formats.uai import write_uai
 from hylift.grounding import Grounding
 from hylift.grounding.sizes import GroundStatistics

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import cast, get_args
 
 from rich.console import Console
-from rich.markup import escape
 
 from hylift.cli import outputs
 from hylift.cli.model import Given, as_text, read_graph
-from hylift.cli.render import print_table, progress_bar
+from hylift.cli.render import escape, print_table, progress_bar
 from hylift.errors import check_word
 from hylift.graph import FactorGraph
 from hylift.inference import Lift
@@ -70,4 +69,4 @@ def _show(out: Console, title: str, graph: FactorGraph, found: Race) -> None:
         out.print(escape(cli_text(line)), highlight=False)
     if found.skipped:
         out.print("Skipped:")
-        out.print(escape(str(text.skipped(found, cli_text))), highlight=False)
+        out.print(str(text.skipped(found, cli_text)), markup=False, highlight=False)
