@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hylift as hl
+from hylift.errors import DoubtWarning
 from hylift.inference.method import Method
 from hylift.posterior.trust import MOST_MEAN, MOST_PROB, MOST_STD, Trust, Verdict
 
@@ -125,7 +127,9 @@ def score(
     began = time.process_time()
     try:
         is_named = method is not None
-        found = hl.infer(graph, method, exact=is_named, tasks="marginals", seconds=seconds)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DoubtWarning)  # which the verdict says, too
+            found = hl.infer(graph, method, exact=is_named, tasks="marginals", seconds=seconds)
     except (hl.HyliftError, ArithmeticError, MemoryError) as error:
         text = f"{type(error).__name__}: {error}"
         return Score(time.process_time() - began, refused=text.splitlines()[0])
