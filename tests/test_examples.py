@@ -169,6 +169,45 @@ def test_a_filter_tells_next_month_better_than_the_last_reading(
     assert 85 <= held <= 95  # 90 % are expected; wells that move together err together
 
 
+def test_levels_of_shops_are_told_better_than_by_medians(run: Callable[[str], Run]) -> None:
+    found = run("shops")
+
+    model, of_mean, of_median = found.numbers("error of model, mean, median:")
+    held, num_shops = found.numbers("90 % intervals that hold:")
+    caught, num_odd = found.numbers("odd weeks found:")
+    low, high, truth = found.numbers("variance of ordinary weeks:")
+    assert "method exact" in found.printed
+    assert model < of_median < of_mean
+    assert held >= 0.7 * num_shops  # 90 % are expected, give or take 9 % in ten
+    assert caught >= 0.4 * num_odd  # the others are within two deviations of ordinary weeks
+    assert found.numbers("false alarms:") <= [3]
+    assert low < truth < high
+
+
+def test_votes_that_are_weighed_tell_more_than_a_majority(run: Callable[[str], Run]) -> None:
+    found = run("skills")
+
+    (model,), (majority,) = found.numbers("right about"), found.numbers("majority of votes:")
+    right, num_sure = found.numbers("sure and right:")
+    assert "checked)" in found.printed
+    assert model > majority
+    assert num_sure >= 60  # of 80 people and voters
+    assert right >= 0.9 * num_sure
+
+
+def test_sums_over_segments_tell_roads_and_slow_drivers_apart(run: Callable[[str], Run]) -> None:
+    found = run("deliveries")
+
+    (model,) = found.numbers("error of model:")
+    (spreadsheet,) = found.numbers("error of spreadsheet:")
+    held, num_segments = found.numbers("90 % intervals that hold:")
+    right, num_drivers = found.numbers("drivers judged right:")
+    assert "certified)" in found.printed
+    assert model < 0.85 * spreadsheet
+    assert held >= 0.8 * num_segments  # 90 % are expected; two deviations of 40 are 10 %
+    assert right == num_drivers
+
+
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_a_model_has_neither_errors_nor_warnings(path: Path) -> None:
     assert list(check(read_model(path))) == []
