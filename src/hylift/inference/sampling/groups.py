@@ -160,13 +160,14 @@ def neighbours(terms: LocalTerms, blocks: RealBlocks) -> Members:
     for limit in np.arange(np.log2(MOST_JOINT), widest - 1.0, -1.0):
         owner = _chunks(key, log_states[variable], limit - widest)
         is_group = np.bincount(owner) > 1
-        none = np.zeros(len(is_group))
-        if _work(terms, owner, variable, none)[is_group].sum() > most:
+        keep, number = is_group[owner], np.cumsum(is_group) - 1
+        group, some = number[owner[keep]], variable[keep]
+        near = np.zeros(np.count_nonzero(is_group))
+        if not len(near) or _work(terms, group, some, near).sum() > most:
             continue
-        near = np.bincount(_near(terms, owner, variable)[0], minlength=len(is_group))
-        if _work(terms, owner, variable, near)[is_group].sum() <= most:
-            keep, number = is_group[owner], np.cumsum(is_group) - 1
-            return number[owner[keep]], variable[keep]
+        near = np.bincount(_near(terms, group, some)[0], minlength=len(near))
+        if _work(terms, group, some, near).sum() <= most:
+            return group, some
     return key[:0], variable[:0]
 
 
