@@ -189,7 +189,7 @@ def test_votes_that_are_weighed_tell_more_than_a_majority(run: Callable[[str], R
 
     (model,), (majority,) = found.numbers("right about"), found.numbers("majority of votes:")
     right, num_sure = found.numbers("sure and right:")
-    assert "checked)" in found.printed
+    assert ", checked" in found.printed
     assert model > majority
     assert num_sure >= 60  # of 80 people and voters
     assert right >= 0.9 * num_sure
@@ -202,7 +202,7 @@ def test_sums_over_segments_tell_roads_and_slow_drivers_apart(run: Callable[[str
     (spreadsheet,) = found.numbers("error of spreadsheet:")
     held, num_segments = found.numbers("90 % intervals that hold:")
     right, num_drivers = found.numbers("drivers judged right:")
-    assert "certified)" in found.printed
+    assert ", certified" in found.printed
     assert model < 0.85 * spreadsheet
     assert held >= 0.8 * num_segments  # 90 % are expected; two deviations of 40 are 10 %
     assert right == num_drivers
