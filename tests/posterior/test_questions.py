@@ -300,6 +300,14 @@ def test_a_loaded_exact_posterior_needs_its_model(tmp_path: Path) -> None:
     assert loaded.prob("Hot(A)").value == pytest.approx(TRUTH.hot[1].sum(), abs=1e-12)
 
 
+def test_the_best_assignment_alone_has_no_joint_distribution() -> None:
+    found = hl.infer(graph(), "exact", tasks="map")
+
+    for ask in (lambda: found.joint(["Hot(A)", "Hot(B)"]), lambda: found.given({"Hot(A)": True})):
+        with pytest.raises(UnsupportedError, match=r"run infer.* with 'marginals' among the tasks"):
+            ask()
+
+
 def test_loaded_draws_still_answer(tmp_path: Path) -> None:
     answer("gibbs").save(tmp_path / "gibbs.npz")
 

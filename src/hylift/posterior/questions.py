@@ -101,6 +101,7 @@ def given(posterior: Posterior, values: Mapping[str, object]) -> Posterior:
     if posterior.mixture is not None:
         return conditioned(posterior, values)
     new = agreed(posterior, values)
+    posterior.known_marginals()
     if posterior.again is None:
         raise UnsupportedError(
             "given(…) needs the model, which is not saved with a posterior: observe the values and "
@@ -111,6 +112,7 @@ def given(posterior: Posterior, values: Mapping[str, object]) -> Posterior:
 
 def raise_unknown(posterior: Posterior, question: str) -> NoReturn:
     """Raise the error of a question about joint distributions that the method does not know."""
+    posterior.known_marginals()  # which other tasks leave out
     name = posterior.solution.method
     if posterior.target is None and name == "exact":
         raise UnsupportedError(
