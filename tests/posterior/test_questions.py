@@ -330,6 +330,26 @@ def test_draws_have_no_density_of_reals() -> None:
 # Words
 
 
+def test_few_discrete_atoms_are_summed_exactly() -> None:
+    found = answer("exact").prob("Hot(A) ^ !Hot(B) v Kind(B, red)")
+
+    red = np.e ** TRUTH.states[:, 1] / (1 + np.e ** TRUTH.states[:, 1])
+    is_true = np.where((TRUTH.states == (1, 0)).all(axis=1), 1.0, red)
+    assert (found.method, found.error) == ("sum", 0.0)
+    assert found.value == pytest.approx(TRUTH.weights @ is_true, abs=1e-10)
+
+
+def test_many_discrete_atoms_are_drawn() -> None:
+    text = "n = {0, ..., 29}\nR(n)\n0.4 R(i)\n-0.1 R(i) ^ R(j)\n"
+    found = hl.infer(hl.ground(hl.parse(text)))
+
+    some = found.prob(" v ".join(f"R({i})" for i in range(6)))
+
+    assert some.method == "sampling"
+    draws = found.sample(10_000, seed=9, atoms=[f"R({i})" for i in range(6)]).to_pandas()
+    assert near(some, (draws == "true").any(axis=1).mean(), 0.02)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -17,7 +17,7 @@ from hylift.language.text.notation import is_numeral, quote
 from hylift.language.text.parser import parse
 from hylift.language.walk import atoms, nodes, rebuild
 from hylift.posterior.joint import JointDensity
-from hylift.posterior.questions import joint_of
+from hylift.posterior.questions import exact_probs, joint_of
 from hylift.posterior.summing import Expectation, by_draws, by_states
 
 if TYPE_CHECKING:
@@ -90,6 +90,12 @@ def expected(posterior: Posterior, formula: Formula, question: str, seed: int) -
             return by_states(formula, found.probs)
         size = 2 if observed[0] else NUM_DRAWS
         return by_draws(formula, found.sample(size, seed=rng)[:, None], is_discrete)
+    if is_discrete.all() and posterior.mixture is None:
+        shape = [domain.num_states for domain in formula.domains]
+        probs = exact_probs(posterior, formula.ids, shape)
+        if probs is not None:
+            states = np.indices(shape).reshape(len(shape), -1)
+            return Expectation(float(probs.ravel() @ formula(*states)), 0.0, "sum")
     joint = joint_of(posterior, question, formula.ids, seed)
     has_reals = (variables.num_states[formula.ids[~observed]] == 0).any()
     if isinstance(joint, JointDensity) and has_reals:

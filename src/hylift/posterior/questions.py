@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
+from hylift.graph import Evidence
 from hylift.posterior.datasets import MAX_NUMBERS, check_size
 from hylift.posterior.distributions.base import Seed, sample_arguments
 from hylift.posterior.joint import JointDensity, JointDistribution, check_columns, labelled_column
@@ -19,6 +20,9 @@ from hylift.words import Wording, method_call, worded
 
 if TYPE_CHECKING:
     from hylift.posterior.posterior import Posterior
+
+MOST_RUNS, MOST_SECONDS = 16, 2.0
+"""Runs of exact inference, and their predicted time, for the joint states of a question."""
 
 DRAWS, FEWEST_DRAWS = 10_000, 100
 """Draws of an exact posterior for a question; fewer of very many variables."""
@@ -94,6 +98,37 @@ def exact_draws(
     check_size(size, len(every))
     _, rng = sample_arguments(size, seed)
     return draw(size, rng)[:, np.searchsorted(every, hidden)]
+
+
+def exact_probs(
+    posterior: Posterior, ids: NDArray[np.int64], num_states: Sequence[int]
+) -> NDArray[np.float64] | None:
+    """The probability of each joint state of a few discrete variables, by inferring again given the
+    states of all but the last; None where that is not cheap, or not exact."""
+    seconds = posterior.solution.predicted_seconds
+    runs = float(np.prod(np.array(num_states[:-1], dtype=np.float64)))
+    if seconds is None or runs > MOST_RUNS or runs * seconds > MOST_SECONDS:
+        return None
+    return _chained(posterior, ids)
+
+
+def _chained(posterior: Posterior, ids: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """P(first) P(others | first), variable by variable."""
+    if posterior.solution.method != "exact" or posterior.again is None:
+        return None
+    first = posterior.known_marginals()[int(ids[0])].probs
+    if len(ids) == 1:
+        return np.asarray(first)
+    found = []
+    for state in range(len(first)):
+        # What is impossible cannot be given; any conditional will do.
+        is_needed = 0 < first[state] < 1
+        value = Evidence.of(ids[:1], np.array([float(state)]))
+        others = _chained(posterior.again(value) if is_needed else posterior, ids[1:])
+        if others is None:
+            return None
+        found.append(first[state] * others)
+    return np.stack(found)
 
 
 def given(posterior: Posterior, values: Mapping[str, object]) -> Posterior:
